@@ -95,7 +95,7 @@ interface Role {
 async function serve(): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config.logLevel, 'serve')
-  if (failpoint) log.warn('POSTRIDER_FAILPOINTS is set: this service kills itself when a crash test says so')
+  if (failpoint) log.warn('POSTRIDER_FAILPOINTS is set: a crash test can kill this service')
   const ended = new AbortController()
   const ending = ended.signal
   const stop = untilSignal().then(() => ended.abort())
@@ -220,7 +220,7 @@ function openAcceptance({ config, log, secrets, db }: Ground) {
 
 /** Saves when keys were last used, every few seconds and at the end. */
 function saveUsesOf(credentials: Credentials, log: Log): Role {
-  const saving = startLoop({ clock, log, name: 'saving the last uses of keys', everyMs: saveUsesEveryMs }, () => credentials.saveUses())
+  const saving = startLoop({ clock, log, name: 'saving last-used times of keys', everyMs: saveUsesEveryMs }, () => credentials.saveUses())
   return {
     async stop() {
       await saving.stop()

@@ -79,7 +79,7 @@ client.getQueryCache().subscribe(({ type, query }) => {
 })
 
 const place = document.getElementById('root')
-if (!place) throw new Error('the page has no place for the program')
+if (!place) throw new Error('the page has no root element')
 createRoot(place).render(
   <StrictMode>
     <QueryClientProvider client={client}>

@@ -54,6 +54,6 @@ export function HereProvider({ member, children }: { member: Member; children: R
 
 export function useHere(): Here {
   const here = useContext(Context)
-  if (!here) throw new Error('a page was shown to nobody')
+  if (!here) throw new Error('a page was rendered without a session')
   return here
 }

@@ -127,7 +127,7 @@ export function openAccept(deps: AcceptDeps): Accept {
       return { body, replayed: false, sendLimitUsage: committed.sendLimitUsage, emailIds }
     }
     const answered = key ? await idempotency.run(key, attempt) : await attempt()
-    if (!answered) throw new Error('an entry without an idempotency key lost it to another')
+    if (!answered) throw new Error('an entry without an idempotency key lost a key conflict')
     return 'replay' in answered
       ? { body: answered.replay, replayed: true, sendLimitUsage: await sendLimitUsage(test), emailIds: [] }
       : answered
@@ -244,7 +244,8 @@ export function openAccept(deps: AcceptDeps): Accept {
 function refuseOverfullBatch(elements: readonly BatchElement[]): void {
   if (elements.length < 1 || elements.length > maxBatchElements) throw wrongField('emails', `must have 1 to ${maxBatchElements} elements`)
   const recipients = elements.reduce((sum, one) => sum + ('refused' in one ? one.recipients : recipientsOf(one.submission)), 0)
-  if (recipients > maxBatchRecipients) throw wrongField('emails', `have ${recipients} recipients in all; the most is ${maxBatchRecipients}`)
+  if (recipients > maxBatchRecipients)
+    throw wrongField('emails', `have ${recipients} recipients in total: the maximum is ${maxBatchRecipients}`)
 }
 
 const recipientsOf = ({ to, cc, bcc }: Pick<Submission, 'to' | 'cc' | 'bcc'>) => to.length + (cc?.length ?? 0) + (bcc?.length ?? 0)
@@ -253,7 +254,7 @@ function refuseCrowdedElement(recipients: number): void {
   if (recipients <= maxElementRecipients) return
   throw new Refusal('validation_error', {
     field: 'to',
-    message: `to, cc and bcc have ${recipients} addresses together; the most in a batch is ${maxElementRecipients}`,
+    message: `to, cc and bcc have ${recipients} addresses in total: the maximum in a batch is ${maxElementRecipients}`,
   })
 }
 

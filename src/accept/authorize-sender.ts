@@ -16,17 +16,17 @@ import type { Caller } from './submission.ts'
 /** The tenantId rules of spec section 2.3. */
 export async function tenantFor(wanted: string | null | undefined, caller: Caller, tenants: Tenants): Promise<Tenant> {
   if (caller.tenantId !== null && wanted != null && wanted !== caller.tenantId) {
-    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the one this key belongs to' })
+    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId: this key belongs to another tenant' })
   }
   const id = caller.tenantId ?? wanted
   const tenant = id == null ? await tenants.default() : await tenants.find(id)
-  if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${id}` })
+  if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: no such tenant: ${id}` })
   return tenant
 }
 
 export function refuseUnlessActive(tenant: Tenant): void {
-  if (tenant.status === 'suspended') throw new Refusal('tenant_suspended', { message: `the tenant ${tenant.id} is suspended` })
-  if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: `the tenant ${tenant.id} is archived` })
+  if (tenant.status === 'suspended') throw new Refusal('tenant_suspended', { message: `tenant ${tenant.id} is suspended` })
+  if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: `tenant ${tenant.id} is archived` })
 }
 
 export interface Sender {
@@ -69,14 +69,14 @@ export async function senderFor(
   if (!domain?.verified || (domain.testOnly && caller.mode !== 'test')) {
     const why =
       domain?.testOnly || isSimulators
-        ? 'is for test keys only'
+        ? 'is reserved for test keys'
         : domain
-          ? 'is not verified yet'
-          : `is not a sending domain of the tenant ${tenant.id}`
+          ? 'is not verified'
+          : `is not a sending domain of tenant ${tenant.id}`
     const code: RefusalCode = field === 'from' ? 'domain_not_verified' : 'invalid_raw_message'
     throw new Refusal(code, {
       field,
-      message: `${field}: the domain ${address.domain}${'header' in place ? ` of its header ${place.header}` : ''} ${why}`,
+      message: `${field}: ${address.domain}${'header' in place ? ` in its ${place.header} header` : ''} ${why}`,
       ...(code === 'domain_not_verified' ? { suggestion: insteadOf(caller, deps.sandboxSender) } : {}),
     })
   }
@@ -91,7 +91,7 @@ export async function senderFor(
 
 /** A suggestion that the caller can follow at once. A sandbox sender at a host name without a dot is not an email address. */
 function insteadOf(caller: Caller, sandboxSender: string): string {
-  if (caller.mode === 'test') return `Send from an address at ${simulatorDomain}, which needs no domain, or add and verify the domain`
+  if (caller.mode === 'test') return `Send from an address at ${simulatorDomain}, or add and verify the domain`
   return parseAddress(sandboxSender)
     ? `Add and verify the domain, or send to members of the organisation from ${sandboxSender}`
     : 'Add and verify the domain'
@@ -107,7 +107,7 @@ export async function obeySandboxRules(db: Db, envelope: readonly Address[], now
   if (stranger) {
     throw new Refusal('sandbox_recipient_not_allowed', {
       field: 'to',
-      message: `to: ${stranger.text} is not a member of the organisation, so the sandbox sender may not write to it`,
+      message: `to: ${stranger.text} is not a member of the organisation: the sandbox sender cannot send to it`,
     })
   }
   await takeSandboxSlots(db, envelope.length, nowMs)

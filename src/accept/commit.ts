@@ -196,7 +196,7 @@ async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
   }
 }
 
-const isAway = () => new Refusal('internal_error', { message: 'the database cannot be reached', shouldRetry: true })
+const isAway = () => new Refusal('internal_error', { message: 'the database is unreachable', shouldRetry: true })
 
 const onceName = (idempotency: { credentialId: number; key: string }) => `${idempotency.credentialId} ${idempotency.key}`
 
@@ -205,7 +205,7 @@ async function write(entries: CommitEntry[], deps: Lane) {
   const taken = await slotsFor(submissions, deps)
   const bodies = submissions.map(({ submission }) => submission.body)
   const size = commitSizes.find(({ bodies: most }) => bodies.length <= most)
-  if (!size) throw new Error(`${bodies.length} submissions are more than one flush holds`)
+  if (!size) throw new Error(`one flush cannot hold ${bodies.length} submissions`)
   const firstAtMs = submissions[0]?.submission.acceptedAtMs ?? deps.clock.nowMs()
   const parameters = [
     JSON.stringify(

@@ -36,7 +36,7 @@ async function findAnswer(on: Queryable, idempotency: IdempotencyKey, nowMs: num
   if (!stored) return undefined
   if (!stored.fingerprint.equals(idempotency.fingerprint)) {
     throw new Refusal('idempotency_key_reused', {
-      message: 'Idempotency-Key: this key was used for a different request',
+      message: 'Idempotency-Key: this key was already used for a different request',
       field: 'Idempotency-Key',
     })
   }
@@ -89,7 +89,7 @@ export function openIdempotencyStore({ db, clock }: { db: Db; clock: Clock }): I
 const stillRunning = () =>
   new Refusal('idempotency_in_progress', {
     field: 'Idempotency-Key',
-    message: 'a request with this Idempotency-Key is still being processed after 30 seconds',
+    message: 'Idempotency-Key: a request with this key is still in progress after 30 seconds',
     retryAfterSeconds: 1,
     shouldRetry: true,
   })

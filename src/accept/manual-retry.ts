@@ -18,16 +18,16 @@ export async function retry(
   { db, tenants, nowMs }: { db: Db; tenants: Tenants; nowMs: number },
 ): Promise<RetriedEmail> {
   const email = await findEmail(db, emailId, tenantId)
-  if (!email) throw new Refusal('not_found', { message: `there is no email ${emailId.slice(0, 40)}` })
+  if (!email) throw new Refusal('not_found', { message: `no such email: ${emailId.slice(0, 40)}` })
   const tenant = await tenants.find(email.tenantId)
   if (tenant) refuseUnlessActive(tenant)
   const refuse = (status: string) =>
-    new Refusal('email_not_retryable', { message: `the email is ${status}; only ${retryableStatuses.join(', ')} can be retried` })
+    new Refusal('email_not_retryable', { message: `the email is ${status}: only ${retryableStatuses.join(', ')} can be retried` })
   if (!retryableStatuses.includes(email.status)) throw refuse(email.status)
   if (!(await hasContent(db, email))) throw new Refusal('email_content_expired')
   await db.transaction(async (tx) => {
-    if (!(await queueRetry(tx, email, shardOf(email.contentId)))) throw refuse('being delivered right now')
-    if (!(await changeStatus(tx, email, [email.status], 'pending'))) throw refuse('no longer in that state')
+    if (!(await queueRetry(tx, email, shardOf(email.contentId)))) throw refuse('in flight')
+    if (!(await changeStatus(tx, email, [email.status], 'pending'))) throw refuse('no longer in that status')
     const told = { tenantId: email.tenantId, emailId: email.id, at: new Date(nowMs), data: { was: email.status } }
     await appendEvents(tx, [{ ...told, kind: 'EmailRetried' }])
   })

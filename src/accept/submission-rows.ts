@@ -132,7 +132,7 @@ export interface CheckedRaw {
 }
 
 const originatorForms =
-  'Write one address as name@example.com or "Name" <name@example.com>, and the header once; put quotes around names with signs such as , : ; @'
+  'Write the header once, with one address: name@example.com or "Name" <name@example.com>. Quote names that contain , : ; or @'
 
 const carriageReturn = 0x0d
 const lineFeed = 0x0a
@@ -173,13 +173,13 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
       'no-header-block': 'has no header block',
       'no-from': 'has no From header',
       'several-from': 'has more than one From header',
-      'bad-from': 'has a From header that is not exactly one address to every reader',
-      'header-line-malformed': 'has a line in its header block that is not a header',
+      'bad-from': 'has a From header that is ambiguous or not exactly one address',
+      'header-line-malformed': 'has a malformed line in its header block',
     }
     return refuse(problems[facts], facts === 'bad-from' ? originatorForms : undefined)
   }
   if ('unreadable' in facts.originators)
-    return refuse(`has a ${facts.originators.unreadable} header that is not the same to every reader`, originatorForms)
+    return refuse(`has an ambiguous ${facts.originators.unreadable} header: programs read it differently`, originatorForms)
   return {
     octets,
     originators: [{ field: 'From', address: facts.from.address }, ...facts.originators],

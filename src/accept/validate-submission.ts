@@ -50,11 +50,11 @@ const unfitForHeader = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]/
 function checkLine(field: string, text: string): void {
   rejectUnstorableText(field, text)
   if (/[\r\n]/.test(text)) refuse(field, 'must be one line, without CR or LF')
-  if (unfitForHeader.test(text)) refuse(field, 'has a control character or a line separator')
+  if (unfitForHeader.test(text)) refuse(field, 'contains a control character or a line separator')
 }
 
 const senderForms =
-  'Write name@example.com, Name <name@example.com> or "Name" <name@example.com>, with no other address beside it but in quotes'
+  'Write name@example.com, Name <name@example.com> or "Name" <name@example.com>; put a second address in the name in quotes'
 
 export function checkSender(from: string): Mailbox {
   checkLine('from', from)
@@ -65,7 +65,7 @@ function checkReplyTo(text: string): Address {
   const address = checkAddress('replyTo', text)
   return isMailboxListField(Buffer.from(address.text).toString('latin1'))
     ? address
-    : refuse('replyTo', 'is an address that some programs would read as another', 'invalid_email_format')
+    : refuse('replyTo', 'is an ambiguous address: some programs would read it as another', 'invalid_email_format')
 }
 
 function checkAddress(field: string, text: string): Address {
@@ -112,18 +112,13 @@ function checkHeaders(headers: Readonly<Record<string, string>> | null | undefin
       refuse(field, `is not a header name of 1 to ${headerNameLength} characters`)
     const lower = name.toLowerCase()
     if (reservedHeaders.has(lower) || lower.startsWith('content-'))
-      refuse(
-        field,
-        'is a header that Postrider writes itself',
-        'validation_error',
-        'Leave it out; use the field of the request that is meant for it',
-      )
+      refuse(field, 'is a header that only Postrider sets', 'validation_error', 'Omit it and use the matching field of the request')
     if (headersOfOthers.test(lower))
       refuse(
         field,
-        'is a header of messages on their way, which a new message does not have',
+        'is a header added in transit: a new message cannot have it',
         'validation_error',
-        'Leave it out; to tell your own programs something, use a name that begins with X-',
+        'Omit it, or use a name that begins with X- for your own data',
       )
     if ([...value].length > headerValueLength) refuse(field, `is longer than ${headerValueLength} characters`)
     checkLine(field, value)
@@ -133,9 +128,9 @@ function checkHeaders(headers: Readonly<Record<string, string>> | null | undefin
 
 /** The link unsubscribes one address, and a message can have only one such field. */
 function checkUnsubscribe({ envelope }: Recipients, headers: readonly [string, string][]): void {
-  if (envelope.length > 1) refuse('unsubscribe', `needs a message of one recipient, and this has ${envelope.length}`)
+  if (envelope.length > 1) refuse('unsubscribe', `needs exactly one recipient: this message has ${envelope.length}`)
   const own = headers.find(([name]) => /^list-unsubscribe(?:-post)?$/i.test(name))
-  if (own) refuse('unsubscribe', `writes the header ${own[0]}, which headers gives as well`)
+  if (own) refuse('unsubscribe', `sets the header ${own[0]}, which is also in headers`)
 }
 
 /** The empty string means no tag. */
@@ -152,13 +147,13 @@ export function checkMetadata(metadata: Readonly<Record<string, string>> | null 
   if (entries.length > 10) refuse('metadata', 'has more than 10 keys')
   for (const [key, value] of entries) {
     const field = `metadata.${key.slice(0, 40)}`
-    if (!metadataKey.test(key)) refuse(field, 'is not a key of 1 to 40 letters, digits and _, beginning with a letter')
+    if (!metadataKey.test(key)) refuse(field, 'is not a valid key: use 1 to 40 letters, digits and _, starting with a letter')
     rejectUnstorableText(field, value)
     const length = [...value].length
     if (length < 1 || length > 500) refuse(field, 'must have 1 to 500 characters')
-    if (controlCharacters.test(value)) refuse(field, 'has a control character')
+    if (controlCharacters.test(value)) refuse(field, 'contains a control character')
   }
-  if (Buffer.byteLength(JSON.stringify(metadata)) > metadataOctets) refuse('metadata', `is larger than ${metadataOctets} octets as JSON`)
+  if (Buffer.byteLength(JSON.stringify(metadata)) > metadataOctets) refuse('metadata', `is larger than ${metadataOctets} bytes as JSON`)
   return entries.length === 0 ? null : Object.fromEntries(entries)
 }
 
@@ -190,7 +185,7 @@ function checkAttachments(attachments: readonly SubmittedAttachment[] | null | u
     rejectUnstorableText(`${field}.filename`, one.filename)
     if (one.filename.length < 1 || [...one.filename].length > 255) refuse(`${field}.filename`, 'must have 1 to 255 characters')
     if (/[/\\\t]/.test(one.filename) || unfitForHeader.test(one.filename))
-      refuse(`${field}.filename`, 'must not have path separators or control characters')
+      refuse(`${field}.filename`, 'must not contain path separators or control characters')
     if (one.contentType.length > 255 || !mediaType.test(one.contentType))
       refuse(`${field}.contentType`, 'is not a media type such as application/pdf')
     if (one.contentId != null && !/^[!-;=?-~]{1,250}$/.test(one.contentId))
@@ -240,7 +235,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     Buffer.byteLength(submission.subject)
   if (sizeOctets > largestMessageOctets) {
     const largest = attachments.list.length > 0 ? 'attachments' : html === undefined ? 'text' : 'html'
-    refuse(largest, 'too large: a message has at most 14 MB in all', 'payload_too_large')
+    refuse(largest, 'the message is larger than 14 MB in total', 'payload_too_large')
   }
   return {
     from,

@@ -29,7 +29,7 @@ export function startLoop({ clock, log, name, everyMs }: LoopSettings, turn: (st
     while (!stopping.signal.aborted) {
       nudged = new AbortController()
       const nextMs = await turn(stopping.signal).catch((error: unknown) => {
-        log.warn({ err: error }, `${name} did not succeed; it is tried again`)
+        log.warn({ err: error }, `${name} failed; retrying`)
         return Math.max(everyMs, minAfterFaultMs)
       })
       const waitMs = nextMs ?? everyMs

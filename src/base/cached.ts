@@ -28,7 +28,7 @@ export function cached<Value>(clock: Clock, load: (key: string) => Promise<Value
   return {
     async get(key) {
       const found = await cache.fetch(key)
-      if (!found) throw new Error('a look-up came to nothing')
+      if (!found) throw new Error('a cached lookup returned no value')
       return found.value
     },
     // Not clear(), which would fail every lookup in progress.

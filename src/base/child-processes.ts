@@ -78,10 +78,10 @@ export function startChildren(options: ChildrenOptions): Children {
         ready.delete(child)
         options
           .ended(name)
-          .catch((error) => log.warn({ err: error, child: name }, 'an ended process could not be forgotten; its lease runs out'))
+          .catch((error) => log.warn({ err: error, child: name }, 'failed to deregister a process that ended; its lease will expire'))
           .finally(resolve)
         if (ending.aborted) return
-        log.warn({ child: name, code, signal }, 'a child process ended; another is started')
+        log.warn({ child: name, code, signal }, 'child process ended; restarting')
         const nextMs = clock.monotonicMs() - startedMs > healthyMs ? firstBackoffMs : Math.min(backoffMs * 2, maxBackoffMs)
         void pause(clock, nextMs, ending).then(() => start(nextMs))
       }),

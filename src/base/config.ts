@@ -51,7 +51,7 @@ function count(value: string | undefined, fallback: number, least = 1): number {
 function percent(value: string | undefined, fallback: number): number {
   if (value === undefined) return fallback
   if (value.toLowerCase() === 'off') return Number.POSITIVE_INFINITY
-  if (!/^\d{1,3}(\.\d{1,6})?$/.test(value) || Number(value) > 100) throw new Error(`"${value}" is not per cent, such as 0.3, nor off`)
+  if (!/^\d{1,3}(\.\d{1,6})?$/.test(value) || Number(value) > 100) throw new Error(`"${value}" is not a percentage such as 0.3, or off`)
   return Number(value)
 }
 
@@ -87,7 +87,7 @@ function networks(value: string | undefined): Network[] {
     try {
       return ipaddr.parseCIDR(item.includes('/') ? item : `${item}/${isIP(item) === 6 ? 128 : 32}`)
     } catch {
-      throw new Error(`"${item}" is not a network in CIDR form, such as 10.0.0.0/8`)
+      throw new Error(`"${item}" is not a network in CIDR form such as 10.0.0.0/8`)
     }
   })
 }
@@ -96,7 +96,7 @@ function networks(value: string | undefined): Network[] {
 function resolvers(value: string | undefined): string[] {
   return list(value).map((item) => {
     const address = /^\[?([^\]]+?)\]?(?::(\d+))?$/.exec(isIP(item) === 6 ? `[${item}]` : item)
-    if (!address || !isIP(address[1] as string)) throw new Error(`"${item}" is not a resolver's address, such as 127.0.0.1:53`)
+    if (!address || !isIP(address[1] as string)) throw new Error(`"${item}" is not a resolver address such as 127.0.0.1:53`)
     return isIP(item) === 6 ? `[${item}]` : item
   })
 }
@@ -132,14 +132,14 @@ export const settings = {
   databaseUrl: setting(
     'DATABASE_URL',
     'embedded',
-    'PostgreSQL (15 or later) to use instead of the embedded one; may list several hosts',
+    'URL of a PostgreSQL server (15 or later) to use instead of the embedded one; may list several hosts',
     (v) => v,
   ),
-  host: setting('HOST', '127.0.0.1', 'address the HTTP server binds', (v) => v ?? '127.0.0.1'),
+  host: setting('HOST', '127.0.0.1', 'address the HTTP server listens on', (v) => v ?? '127.0.0.1'),
   port: setting('PORT', '3025', 'port of the HTTP server: API `/v1`, reference `/docs`, `/healthz`, `/readyz`, `/metrics`', (v) =>
     port(v, 3025),
   ),
-  publicUrl: setting('POSTRIDER_PUBLIC_URL', '`http://localhost:` + PORT', 'how the world reaches us', (v) => {
+  publicUrl: setting('POSTRIDER_PUBLIC_URL', '`http://localhost:` + PORT', 'public base URL of the HTTP server, used in links', (v) => {
     if (v === undefined) return undefined
     const url = v
     if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new Error(`"${url}" is not an http or https URL`)
@@ -148,189 +148,191 @@ export const settings = {
   hostname: setting(
     'POSTRIDER_HOSTNAME',
     "the machine's name",
-    'EHLO name, Message-ID domain fallback, platform return-path and SPF names',
+    'public host name: EHLO name, fallback domain of Message-IDs, base of the return-path and SPF names',
     (v) => host(v, machineName),
   ),
-  roles: setting('POSTRIDER_ROLES', 'all', `comma list of roles: ${roleNames.join(', ')}`, (v) =>
+  roles: setting('POSTRIDER_ROLES', 'all', `comma-separated roles: ${roleNames.join(', ')}`, (v) =>
     v === undefined || v === 'all' ? [...roleNames] : list(v).map((name) => oneOf(name, roleNames, 'api')),
   ),
   deliveryProcesses: setting(
     'POSTRIDER_DELIVERY_PROCESSES',
     'half the cores',
-    'delivery processes of this instance; each signs on threads of its own',
+    'delivery processes of this instance; each has its own signing threads',
     (v) => count(v, Math.ceil(availableParallelism() / 2)),
   ),
   relay: setting(
     'POSTRIDER_RELAY',
     'none',
-    '`smtp[s]://[user:pass@]host:port`: all live mail goes through this relay instead of direct MX',
+    '`smtp[s]://[user:pass@]host:port` of a relay for all live mail, instead of direct delivery to MX hosts',
     relay,
   ),
-  resolvers: setting('POSTRIDER_DNS', 'system', 'comma list of `ip[:port]` resolvers, for every look-up the program makes', resolvers),
+  resolvers: setting('POSTRIDER_DNS', 'system', 'comma-separated resolvers (`ip[:port]`) for all DNS lookups', resolvers),
   trustedResolvers: setting(
     'POSTRIDER_DNS_TRUSTED',
     'none',
-    'comma list of `ip` of resolvers, besides those on this machine, whose DNSSEC verdict is believed (DANE)',
+    'comma-separated resolvers (`ip`) whose DNSSEC result is trusted for DANE, in addition to resolvers on this machine',
     resolvers,
   ),
-  mxPort: setting('POSTRIDER_MX_PORT', '25', 'port connected to on MX hosts (tests and labs)', (v) => port(v, 25)),
-  mtaStsPort: setting('POSTRIDER_MTA_STS_PORT', '443', "port that domains' MTA-STS policies are fetched from (tests and labs)", (v) =>
-    port(v, 443),
-  ),
+  mxPort: setting('POSTRIDER_MX_PORT', '25', 'port for connections to MX hosts (for tests and labs)', (v) => port(v, 25)),
+  mtaStsPort: setting('POSTRIDER_MTA_STS_PORT', '443', 'port for fetching MTA-STS policies (for tests and labs)', (v) => port(v, 443)),
   providerRules: setting(
     'POSTRIDER_PROVIDER_RULES',
     'none',
-    'JSON file that adds to or replaces the shipped rules about providers (src/delivery/shaping/providers.json has the form)',
+    'JSON file that extends or replaces the shipped provider rules (format: src/delivery/shaping/providers.json)',
     (v) => v,
   ),
   scenario: setting(
     'POSTRIDER_SIMULATOR_SCENARIO',
     'none',
-    'JSON file that says what hosts of the simulated world do with test mail (docs/testing-your-email.md)',
+    'JSON file that scripts the simulated hosts for test mail (docs/testing-your-email.md)',
     (v) => v,
   ),
-  smtpHost: setting('POSTRIDER_SMTP_HOST', 'HOST', 'address that the SMTP listeners bind', (v) => v),
-  smtpPort: setting('POSTRIDER_SMTP_PORT', '2525', 'port of incoming mail: what comes back to return paths (port 25 of the world)', (v) =>
+  smtpHost: setting('POSTRIDER_SMTP_HOST', 'HOST', 'address the SMTP listeners listen on', (v) => v),
+  smtpPort: setting('POSTRIDER_SMTP_PORT', '2525', 'port for incoming mail to return paths: bounces and complaints (public port 25)', (v) =>
     port(v, 2525),
   ),
-  submissionPort: setting('POSTRIDER_SUBMISSION_PORT', '2587', 'port of submission with STARTTLS (587 of the world)', (v) => port(v, 2587)),
-  submissionTlsPort: setting('POSTRIDER_SUBMISSION_TLS_PORT', '2465', 'port of submission with implicit TLS (465 of the world)', (v) =>
+  submissionPort: setting('POSTRIDER_SUBMISSION_PORT', '2587', 'port for submission with STARTTLS (public port 587)', (v) => port(v, 2587)),
+  submissionTlsPort: setting('POSTRIDER_SUBMISSION_TLS_PORT', '2465', 'port for submission with implicit TLS (public port 465)', (v) =>
     port(v, 2465),
   ),
   tlsCert: setting(
     'POSTRIDER_TLS_CERT',
     'self-signed',
-    'PEM file: certificate and chain of the SMTP listeners, read again when it changes',
+    'PEM file with the certificate chain of the SMTP listeners; reloaded when it changes',
     (v) => v,
   ),
-  tlsKey: setting('POSTRIDER_TLS_KEY', 'self-signed', 'PEM file: its key', (v) => v),
+  tlsKey: setting('POSTRIDER_TLS_KEY', 'self-signed', 'PEM file with the private key of that certificate', (v) => v),
   postmaster: setting(
     'POSTRIDER_POSTMASTER',
     'none',
-    'address to which mail for postmaster@ and abuse@ of our own names goes; without it such mail is refused',
+    "address that receives mail for postmaster@ and abuse@ of this server's own names; if unset, the server refuses such mail",
     (v) => v,
   ),
   secret: setting(
     'POSTRIDER_SECRET',
     'generated',
-    'encrypts stored private keys, signs return paths; generated into the data directory (0600), required when DATABASE_URL is set',
+    'secret that encrypts stored private keys and signs return paths; generated in the data directory (0600), required when DATABASE_URL is set',
     (v) => {
-      if (v !== undefined && v.length < 16) throw new Error('give at least 16 characters')
+      if (v !== undefined && v.length < 16) throw new Error('must have at least 16 characters')
       return v
     },
   ),
-  secretFile: setting('POSTRIDER_SECRET_FILE', 'none', 'file to read the secret from instead', (v) => v),
+  secretFile: setting('POSTRIDER_SECRET_FILE', 'none', 'file that contains POSTRIDER_SECRET', (v) => v),
   newSecret: setting(
     'POSTRIDER_SECRET_NEW',
     'none',
-    'the secret that is to follow, for `postrider secret rotate`; while it is set beside the other, either may be the one of the database',
+    'next secret, for `postrider secret rotate`; while both are set, the database may use either',
     (v) => {
-      if (v !== undefined && v.length < 16) throw new Error('give at least 16 characters')
+      if (v !== undefined && v.length < 16) throw new Error('must have at least 16 characters')
       return v
     },
   ),
-  newSecretFile: setting('POSTRIDER_SECRET_NEW_FILE', 'none', 'file to read the new secret from instead', (v) => v),
-  sandboxSender: setting('POSTRIDER_SANDBOX_SENDER', '`sandbox@` + POSTRIDER_HOSTNAME', 'the sandbox sender address', (v) =>
+  newSecretFile: setting('POSTRIDER_SECRET_NEW_FILE', 'none', 'file that contains POSTRIDER_SECRET_NEW', (v) => v),
+  sandboxSender: setting('POSTRIDER_SANDBOX_SENDER', '`sandbox@` + POSTRIDER_HOSTNAME', 'address of the sandbox sender', (v) =>
     v?.toLowerCase(),
   ),
   allowedNetworks: setting(
     'POSTRIDER_ALLOWED_NETWORKS',
     'none',
-    'comma list of networks in CIDR form, otherwise refused as targets (private, loopback, link-local), that mail and webhooks may connect to',
+    'comma-separated networks in CIDR form that mail and webhooks may connect to although they are private, loopback or link-local',
     networks,
   ),
   webhookSignatureHeader: setting(
     'POSTRIDER_WEBHOOK_SIGNATURE_HEADER',
     'X-Webhook-Signature',
-    "header of a webhook's RSA signature; with `-KID` appended, of its key's id",
+    "name of the header with a webhook's RSA signature; with `-KID` appended, of the header with its key id",
     (v) => {
-      if (v !== undefined && !/^[A-Za-z0-9-]{1,100}$/.test(v)) throw new Error(`"${v}" is not the name of a header`)
+      if (v !== undefined && !/^[A-Za-z0-9-]{1,100}$/.test(v)) throw new Error(`"${v}" is not a header name`)
       return v ?? 'X-Webhook-Signature'
     },
   ),
-  rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key (`unlimited` allowed)', (v) => limit(v, 10)),
-  sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation (`unlimited` allowed)', (v) =>
-    limit(v, 100),
-  ),
+  rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key, or `unlimited`', (v) => limit(v, 10)),
+  sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation, or `unlimited`', (v) => limit(v, 100)),
   autoPauseComplaintPercent: setting(
     'POSTRIDER_AUTO_PAUSE_COMPLAINT_PERCENT',
     '0.3',
-    'complaints per 100 emails of a tenant in 24 hours above which it is paused (`off` allowed); it is warned of at half',
+    'complaints per 100 emails in 24 hours that pause a tenant automatically (warning at half), or `off`',
     (v) => percent(v, 0.3),
   ),
   autoPauseHardBouncePercent: setting(
     'POSTRIDER_AUTO_PAUSE_HARD_BOUNCE_PERCENT',
     '8',
-    'likewise of emails to addresses that do not exist',
+    'emails to addresses that do not exist, per 100 emails in 24 hours, that pause a tenant automatically (warning at half), or `off`',
     (v) => percent(v, 8),
   ),
-  autoPauseMinEmails: setting('POSTRIDER_AUTO_PAUSE_MIN_EMAILS', '100', 'tenants with fewer emails in 24 hours are not judged', (v) =>
-    count(v, 100),
+  autoPauseMinEmails: setting(
+    'POSTRIDER_AUTO_PAUSE_MIN_EMAILS',
+    '100',
+    'minimum emails in 24 hours before a tenant can be paused automatically',
+    (v) => count(v, 100),
   ),
-  trustedProxies: setting('POSTRIDER_TRUSTED_PROXIES', 'none', 'comma list of networks whose forwarded headers are believed', networks),
+  trustedProxies: setting(
+    'POSTRIDER_TRUSTED_PROXIES',
+    'none',
+    'comma-separated networks of proxies whose forwarding headers are trusted',
+    networks,
+  ),
   metricsToken: setting(
     'POSTRIDER_METRICS_TOKEN',
     'none',
-    'when set, `/metrics` needs it as bearer; when not, `/metrics` answers only loopback connections without forwarding headers',
+    'bearer token that `/metrics` requires; if unset, `/metrics` accepts only loopback connections without forwarding headers',
     (v) => v,
   ),
   revealKeys: setting(
     'POSTRIDER_REVEAL_KEYS',
     'off',
-    '`on` keeps an encrypted copy of the keys made from then on, so that `reveal=true` shows them again',
+    '`on` stores an encrypted copy of new keys, so that `reveal=true` can return them again',
     (v) => oneOf(v, ['on', 'off'], 'off') === 'on',
   ),
-  keepContentDays: setting('POSTRIDER_KEEP_CONTENT_DAYS', '30', 'days that the content of emails is kept', (v) => count(v, 30)),
-  keepEmailDays: setting('POSTRIDER_KEEP_EMAIL_DAYS', '90', 'days that emails, their attempts and events are kept', (v) => count(v, 90)),
-  keepLogDays: setting('POSTRIDER_KEEP_LOG_DAYS', '90', 'days that request logs are kept', (v) => count(v, 90)),
-  keepWebhookDays: setting('POSTRIDER_KEEP_WEBHOOK_DAYS', '30', 'days that webhook deliveries are kept', (v) => count(v, 30)),
-  firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet` creates no keys and prints no secrets at the first start', (v) =>
+  keepContentDays: setting('POSTRIDER_KEEP_CONTENT_DAYS', '30', 'retention of email content, in days', (v) => count(v, 30)),
+  keepEmailDays: setting('POSTRIDER_KEEP_EMAIL_DAYS', '90', 'retention of emails, their attempts and events, in days', (v) => count(v, 90)),
+  keepLogDays: setting('POSTRIDER_KEEP_LOG_DAYS', '90', 'retention of request logs, in days', (v) => count(v, 90)),
+  keepWebhookDays: setting('POSTRIDER_KEEP_WEBHOOK_DAYS', '30', 'retention of webhook deliveries, in days', (v) => count(v, 30)),
+  firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet`: the first start creates no keys and prints no secrets', (v) =>
     oneOf(v, ['print', 'quiet'], 'print'),
   ),
-  maxAttempts: setting('POSTRIDER_MAX_ATTEMPTS', '30', 'delivery attempts before an email hard-fails (30 take about four days)', (v) =>
-    count(v, 30),
+  maxAttempts: setting(
+    'POSTRIDER_MAX_ATTEMPTS',
+    '30',
+    'delivery attempts before an email fails permanently (30 attempts take about four days)',
+    (v) => count(v, 30),
   ),
   retryBaseSeconds: setting(
     'POSTRIDER_RETRY_BASE_SECONDS',
     '300',
-    'retry delay after attempt n is 1.3^n times this, at most POSTRIDER_RETRY_MAX_SECONDS, ±10 %',
+    'base of the retry delay in seconds: the delay after attempt n is 1.3^n times this, at most POSTRIDER_RETRY_MAX_SECONDS, ±10 %',
     (v) => count(v, 300),
   ),
-  retryMaxSeconds: setting('POSTRIDER_RETRY_MAX_SECONDS', '21600', 'the longest retry delay', (v) => count(v, 21_600)),
+  retryMaxSeconds: setting('POSTRIDER_RETRY_MAX_SECONDS', '21600', 'maximum retry delay in seconds', (v) => count(v, 21_600)),
   leaseMs: setting(
     'POSTRIDER_LEASE_MS',
     '8000',
-    "how long a delivery process owns its shards without renewing; a dead one's mail waits that long",
+    'milliseconds a delivery process owns its shards without renewal; mail of a dead process waits that long',
     (v) => count(v, 8000, 200),
   ),
   // Platforms set these variables for all their programs: invalid values are logged by traces.ts and do not stop mail.
   tracesBase: setting(
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     'none',
-    'URL of an OpenTelemetry collector (OTLP over HTTP), to which traces are sent at `/v1/traces` below it (docs/tracing.md)',
+    'base URL of an OpenTelemetry collector (OTLP over HTTP); traces go to `/v1/traces` below it (docs/tracing.md)',
     (v) => v,
   ),
-  tracesUrl: setting('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'none', 'instead: the whole URL that traces are sent to', (v) => v),
+  tracesUrl: setting('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'none', 'full URL for traces, instead of OTEL_EXPORTER_OTLP_ENDPOINT', (v) => v),
   tracesHeaders: setting(
     'OTEL_EXPORTER_OTLP_HEADERS',
     'none',
-    'headers sent with traces, `name=value,name=value`, values percent-encoded',
+    'headers sent with traces: `name=value,name=value`, values percent-encoded',
     (v) => v,
   ),
   tracesSampler: setting(
     'OTEL_TRACES_SAMPLER',
     'parentbased_always_on',
-    'which traces are sent: `always_on`, `always_off`, `traceidratio`, or these with `parentbased_` before',
+    'trace sampler: `always_on`, `always_off` or `traceidratio`, each also with the prefix `parentbased_`',
     (v) => v ?? 'parentbased_always_on',
   ),
-  tracesShare: setting(
-    'OTEL_TRACES_SAMPLER_ARG',
-    '1',
-    'the share of traces that a `traceidratio` sampler sends, from 0 to 1',
-    (v) => v ?? '1',
-  ),
-  tracesExporter: setting('OTEL_TRACES_EXPORTER', 'otlp', '`none`: no traces, whatever else is set', (v) => v ?? 'otlp'),
-  tracesDisabled: setting('OTEL_SDK_DISABLED', 'false', '`true`: no traces, whatever else is set', (v) => v?.toLowerCase() === 'true'),
+  tracesShare: setting('OTEL_TRACES_SAMPLER_ARG', '1', 'ratio of traces that a `traceidratio` sampler sends, from 0 to 1', (v) => v ?? '1'),
+  tracesExporter: setting('OTEL_TRACES_EXPORTER', 'otlp', '`none` turns traces off', (v) => v ?? 'otlp'),
+  tracesDisabled: setting('OTEL_SDK_DISABLED', 'false', '`true` turns traces off', (v) => v?.toLowerCase() === 'true'),
   logLevel: setting('POSTRIDER_LOG_LEVEL', 'info', '`debug`, `info`, `warn`, `error` or `silent`', (v) =>
     oneOf(v, ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
   ),
@@ -361,7 +363,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   if (secretFile !== undefined) rest.secret = readSecretFile('POSTRIDER_SECRET_FILE', secretFile)
   if (newSecretFile !== undefined) rest.newSecret = readSecretFile('POSTRIDER_SECRET_NEW_FILE', newSecretFile)
   if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined))
-    throw new ConfigError('POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY: give both or neither')
+    throw new ConfigError('POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY: set both or neither')
   return {
     ...rest,
     smtpHost: rest.smtpHost ?? rest.host,

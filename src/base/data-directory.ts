@@ -17,7 +17,7 @@ export function makeDataDirectory(folder: string): void {
       // Another process may have created it meanwhile.
       if (existsSync(one)) continue
       throw new ConfigError(
-        `POSTRIDER_DATA: the folder ${folder} cannot be made (${(error as Error).message}): name one that this user may make, or make it for them`,
+        `POSTRIDER_DATA: cannot create the data directory ${folder} (${(error as Error).message}). Create it for this user, or choose another directory`,
       )
     }
   }

@@ -5,10 +5,10 @@ import { ConfigError } from './config.ts'
 export function portTaken(error: unknown, setting: string, { host, port }: { host: string; port: number }): unknown {
   const { code } = error as { code?: unknown }
   if (code === 'EADDRINUSE')
-    return new ConfigError(`${setting}: ${host}:${port} is in use by another program; end that, or set ${setting} to another port`)
+    return new ConfigError(`${setting}: ${host}:${port} is in use by another program. Stop it or set ${setting} to another port`)
   if (code === 'EACCES')
     return new ConfigError(
-      `${setting}: this account may not open ${host}:${port}; set ${setting} to a port above 1023, or let it (docs/install.md)`,
+      `${setting}: this user may not listen on ${host}:${port}. Set ${setting} to a port above 1023, or grant the permission (docs/install.md)`,
     )
   return error
 }

@@ -88,10 +88,11 @@ export function openSecrets(secret: string, random: Random): Secrets {
       return Buffer.concat([current.mark, nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
     },
     open(name, sealed) {
-      if (sealed[0] !== unmarked && sealed[0] !== marked) throw new Error(`the sealed value of ${name} has the unknown format ${sealed[0]}`)
+      if (sealed[0] !== unmarked && sealed[0] !== marked)
+        throw new Error(`the encrypted value of ${name} has the unknown format ${sealed[0]}`)
       const from = sealed[0] === marked ? 1 + markOctets : 1
       const fitting = from === 1 ? known : known.filter(({ mark }) => mark.equals(sealed.subarray(0, from)))
-      let wrong: unknown = new Error(`the sealed value of ${name} was made with a secret that is not known here`)
+      let wrong: unknown = new Error(`the encrypted value of ${name} was made with another POSTRIDER_SECRET`)
       for (const key of fitting) {
         const decipher = createDecipheriv('aes-256-gcm', key.of(purpose), sealed.subarray(from, from + nonceOctets))
         try {

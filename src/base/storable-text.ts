@@ -3,7 +3,7 @@ import { wrongField } from './refusals.ts'
 
 /** Refuses half a surrogate pair and NUL, naming the field. */
 export function rejectUnstorableText(field: string, text: string): void {
-  const message = text.includes('\0') ? 'has a NUL character' : text.isWellFormed() ? undefined : 'has half of a surrogate pair'
+  const message = text.includes('\0') ? 'contains a NUL character' : text.isWellFormed() ? undefined : 'contains an unpaired surrogate'
   if (message !== undefined) throw wrongField(field, message)
 }
 

@@ -96,14 +96,14 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
       try {
         recordEnded(ended)
       } catch (error) {
-        log.error({ err: error }, 'a span could not be noted')
+        log.error({ err: error }, 'failed to record a span')
       }
     },
     async stop() {
       const sent = new AbortController()
       const sending = provider
         .shutdown()
-        .catch((error: unknown) => log.warn({ err: error }, 'traces could not be sent'))
+        .catch((error: unknown) => log.warn({ err: error }, 'failed to send traces'))
         .finally(() => sent.abort())
       await Promise.race([sending, pause(clock, stopWithinMs, sent.signal)])
     },
@@ -134,8 +134,8 @@ function exporterOf({ tracesUrl, tracesBase, tracesHeaders }: TracesConfig): OTL
 function samplerOf({ tracesSampler, tracesShare }: TracesConfig, log: Log): Sampler {
   const [isKnown, parent, name] = samplerForm.exec(tracesSampler) ?? []
   const share = /^\d*\.?\d+$/.test(tracesShare) ? Number(tracesShare) : Number.NaN
-  if (isKnown === undefined) log.warn(`OTEL_TRACES_SAMPLER is none that is known here; parentbased_always_on is used`)
-  else if (name === 'traceidratio' && !(share <= 1)) log.warn('OTEL_TRACES_SAMPLER_ARG is no number from 0 to 1; 1 is used')
+  if (isKnown === undefined) log.warn(`unknown OTEL_TRACES_SAMPLER; using parentbased_always_on`)
+  else if (name === 'traceidratio' && !(share <= 1)) log.warn('OTEL_TRACES_SAMPLER_ARG is not a number from 0 to 1; using 1')
   const root =
     name === 'always_off'
       ? new AlwaysOffSampler()
@@ -156,7 +156,7 @@ function forgiving(exporter: SpanExporter, { clock, log }: Pick<TracesDeps, 'clo
           lost += spans.length
           if (clock.monotonicMs() - complainedMs >= complainEveryMs) {
             const why = result.error?.message.slice(0, maxWhyLength)
-            log.warn({ why, spans: lost }, 'traces could not be sent to the collector; these are lost')
+            log.warn({ why, spans: lost }, 'failed to send traces to the collector; traces lost')
             complainedMs = clock.monotonicMs()
             lost = 0
           }

@@ -11,7 +11,7 @@ export async function openTraces(config: TracesConfig, deps: TracesDeps): Promis
   const url = tracesUrl ?? tracesBase
   if (url === undefined || tracesDisabled || tracesExporter === 'none') return undefined
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    deps.log.warn('no traces: OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, is no http or https URL')
+    deps.log.warn('traces are off: OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not an http or https URL')
     return undefined
   }
   try {
@@ -19,7 +19,7 @@ export async function openTraces(config: TracesConfig, deps: TracesDeps): Promis
     return openExport(config, deps)
   } catch (error) {
     if ((error as { code?: unknown }).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    deps.log.warn(`no traces: they need packages that are not installed here; run: npm install --no-save --save-prod ${packages()}`)
+    deps.log.warn(`traces are off: required packages are not installed. Run: npm install --no-save --save-prod ${packages()}`)
     return undefined
   }
 }

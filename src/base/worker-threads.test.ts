@@ -42,7 +42,7 @@ describe('a thread', () => {
     const settled = await Promise.allSettled(asked)
     expect(settled.map((one) => (one.status === 'fulfilled' ? one.value : String(one.reason)))).toEqual([
       'Error: thrown',
-      'Error: a thread ended with 3',
+      'Error: a thread exited with code 3',
       'fine',
     ])
   })

@@ -68,7 +68,7 @@ export function openThread<Task, Result>(file: URL, { clock, deadlineMs, idleMs,
   }
   const giveUpAfter = (ms: number) => {
     cancelTimer()
-    cancelTimer = clock.after(ms, () => fail(new TookTooLong(`a thread did not answer within ${ms} ms`)))
+    cancelTimer = clock.after(ms, () => fail(new TookTooLong(`a thread did not respond within ${ms} ms`)))
   }
   const hand = () => {
     giveUpAfter(deadlineMs)
@@ -88,7 +88,7 @@ export function openThread<Task, Result>(file: URL, { clock, deadlineMs, idleMs,
       } else end(({ resolve, reject }) => ('error' in posted ? reject(new Error(posted.error)) : resolve(posted.result as never)))
     })
     thread.on('error', (error) => fail(error instanceof Error ? error : new Error(String(error))))
-    thread.on('exit', (code) => fail(new Error(`a thread ended with ${code}`)))
+    thread.on('exit', (code) => fail(new Error(`a thread exited with code ${code}`)))
     worker = { thread, isReady: false }
     giveUpAfter(startWithinMs)
   }
@@ -109,7 +109,7 @@ export function openThread<Task, Result>(file: URL, { clock, deadlineMs, idleMs,
   return {
     run: (whose, task, transfer = []) =>
       new Promise<Result>((resolve, reject) => {
-        if (isStopped) return reject(new Error('the thread was stopped'))
+        if (isStopped) return reject(new Error('the thread has stopped'))
         const waiting = queues.get(whose) ?? new Set()
         queues.set(whose, waiting.add({ whose, task, transfer, resolve, reject }))
         next()
@@ -118,9 +118,9 @@ export function openThread<Task, Result>(file: URL, { clock, deadlineMs, idleMs,
       isStopped = true
       const given = [...queues.values()].flatMap((waiting) => [...waiting])
       queues.clear()
-      fail(new Error('the thread was stopped'))
+      fail(new Error('the thread has stopped'))
       cancelTimer()
-      for (const { reject } of given) reject(new Error('the thread was stopped'))
+      for (const { reject } of given) reject(new Error('the thread has stopped'))
     },
   }
 }

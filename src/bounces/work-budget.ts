@@ -23,7 +23,7 @@ export function openWork(): Work {
   let left = { read: maxReadCharacters, scanned: maxScannedCharacters, others: maxOtherReports }
   const spend = (what: 'read' | 'scanned', amount: number) => {
     left = { ...left, [what]: left[what] - amount }
-    if (left[what] < 0) throw new TooMuchWork(`more than can be ${what} of one message`)
+    if (left[what] < 0) throw new TooMuchWork(`the message exceeds the limit for data ${what}`)
   }
   return {
     read: (characters) => spend('read', characters),

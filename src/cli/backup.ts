@@ -50,16 +50,18 @@ async function intoFile<T>(name: string, work: (write: (octets: Buffer) => Promi
 
 export const backup: Command = {
   name: 'backup',
-  summary: 'save the whole installation into a file, while it runs',
+  summary: 'back up the whole installation to a file while it runs',
   help: `postrider backup FILE|- [--with-secret] [--json]
 
-Writes all tables as they are at one moment, compressed, with a digest at the end; the service goes on. FILE appears when it is whole;
-- is standard output. Works with the embedded database and with DATABASE_URL.
+Writes a consistent, compressed snapshot of all tables, with a digest at the end, while the service runs. FILE appears only when it is
+complete; - is standard output. Works with the embedded database and with DATABASE_URL.
 
-The file holds addresses, contents and hashed keys: keep it as you keep the database. POSTRIDER_SECRET is left out unless --with-secret is
-given: without the secret nobody can read the DKIM keys in the file, and you cannot restore it; with it, whoever has the file has all.
+The file contains addresses, contents and hashed keys: protect it like the database. Without --with-secret, POSTRIDER_SECRET is not in the
+file: restoring it needs the secret, which also decrypts its DKIM keys. With --with-secret, the file alone is enough to read everything.
 
-postrider restore FILE         brings it back`,
+--with-secret  puts POSTRIDER_SECRET into the file
+
+postrider restore FILE         restores the backup`,
   options: { 'with-secret': { type: 'boolean' }, ...jsonOption },
   positionals: ['FILE'],
   run: (given, deps) =>
@@ -72,12 +74,12 @@ postrider restore FILE         brings it back`,
       const done = await intoFile(name, async (write) => {
         const written = await writeBackup(db, { version, nowMs: clock.nowMs(), secretFingerprint, secret, write, progress: progress.show })
         if ((await findOrganisation(db))?.secretFingerprint !== secretFingerprint)
-          throw new Error('the secret was replaced by another meanwhile: this backup is not kept, make it again')
+          throw new Error('POSTRIDER_SECRET was rotated during the backup: the backup is discarded, run it again')
         return written
       }).finally(() => progress.end())
       const said = withSecret
-        ? 'It holds POSTRIDER_SECRET: whoever has this file can read and sign everything.'
-        : 'POSTRIDER_SECRET is not in it: keep that apart, for without it this file cannot be restored (--with-secret puts it in).'
+        ? 'The file contains POSTRIDER_SECRET: anyone with this file can read and sign everything.'
+        : 'The file does not contain POSTRIDER_SECRET: store the secret separately. Restoring this file requires it (--with-secret includes it).'
       const record = { file: name, rows: total(done.tables), octets: done.octets, withSecret, tables: done.tables }
       const lines = `${record.rows} rows of ${Object.keys(done.tables).length} tables, ${megabytes(done.octets)}\n${said}`
       // Standard output is the file in this case.
@@ -92,12 +94,12 @@ function secretFor(header: BackupHeader, { secret, config }: RawDatabase): strin
   const from = `the backup of ${header.madeAt}`
   if (usable === undefined) {
     throw new UsageError(
-      `${from} does not hold its installation's POSTRIDER_SECRET, and none is given. Set POSTRIDER_SECRET (or POSTRIDER_SECRET_FILE) to the one of the installation it was made from${config.databaseUrl === undefined ? "; with the embedded database it was the file 'secret' in the data directory" : ''}`,
+      `${from} does not contain POSTRIDER_SECRET, and it is not set. Set POSTRIDER_SECRET (or POSTRIDER_SECRET_FILE) to the secret of the installation that made the backup${config.databaseUrl === undefined ? "; with the embedded database it was the file 'secret' in the data directory" : ''}`,
     )
   }
   if (openSecrets(usable, systemRandom).fingerprint !== header.secretFingerprint) {
     throw new UsageError(
-      `${from} was made with another POSTRIDER_SECRET than the one here: its keys could not be read. Give the original one`,
+      `${from} was made with another POSTRIDER_SECRET: its keys cannot be decrypted. Set POSTRIDER_SECRET to the original secret`,
     )
   }
   return usable
@@ -106,26 +108,28 @@ function secretFor(header: BackupHeader, { secret, config }: RawDatabase): strin
 export const restore: Command = {
   name: 'restore',
   audited: true,
-  summary: 'bring a backup back into an empty installation; it sends nothing by itself',
+  summary: 'restore a backup into an empty installation; queued mail is held',
   help: `postrider restore FILE|- [--resume] [--json]
 postrider restore --resume [--json]
 
-Brings the backup into an empty data directory (POSTRIDER_DATA) or an empty database (DATABASE_URL), all of it or nothing, and runs the newer
-migrations. Stop the service first. The POSTRIDER_SECRET must be that of the installation the backup was made from.
+Restores the backup into an empty data directory (POSTRIDER_DATA) or an empty database (DATABASE_URL), completely or not at all, and runs
+newer migrations. Stop the service first. POSTRIDER_SECRET must be the secret of the installation that made the backup.
 
-Everything that was queued in the backup is held afterwards, because it may have been sent since, and webhooks wait. Look at it (postrider
-queue), cancel what must not go (postrider queue cancel), then let the rest go: postrider restore --resume, also while the service runs.
-With FILE, --resume does so at once. New mail is sent in any case.`,
+Mail that was queued in the backup is held afterwards, because it may have been sent since, and webhooks wait. Inspect it (postrider
+queue), cancel unwanted mail (postrider queue cancel), then release the rest with postrider restore --resume, also while the service runs.
+New mail is sent normally.
+
+--resume  releases the held mail and the webhooks; with FILE, right after the restore`,
   options: { resume: { type: 'boolean' }, ...jsonOption },
   positionals: ['FILE?'],
   run: async (given, deps) => {
     const name = given.positionals[0]
     if (name !== undefined) return bringBack(name, given, deps)
-    if (given.options.resume !== true) throw new UsageError('say which FILE to restore, or --resume to let go what a restore holds')
+    if (given.options.resume !== true) throw new UsageError('name the FILE to restore, or use --resume to release mail held by a restore')
     await deps.withInstallation(async ({ db, clock }) => {
       const waiting = await restoreWaiting(db)
       const released = await resumeAfterRestore(db, clock.nowMs())
-      const lines = waiting ? `${emailsOf(released)} released, and webhooks are sent` : 'no restore waits to be resumed'
+      const lines = waiting ? `${emailsOf(released)} released; webhooks resumed` : 'no restore is pending'
       printed(given, deps, { resumed: waiting !== undefined, released }, lines)
     })
   },
@@ -156,15 +160,15 @@ function bringBack(name: string, given: CommandArguments, deps: CommandDeps): Pr
     const released = resumed ? await resumeAfterRestore(db, clock.nowMs()) : 0
     const record = { madeAt: header.madeAt, rows: total(tables), migrated, held: held - released, released, secretKept: isKept }
     const next = resumed
-      ? `${emailsOf(released)} that waited then: released when the service starts.`
-      : `${emailsOf(held)} that waited then: held, as webhooks are, until postrider restore --resume.`
+      ? `${emailsOf(released)} from the queue of the backup: released when the service starts.`
+      : `${emailsOf(held)} from the queue of the backup: on hold, like webhooks, until you run postrider restore --resume.`
     const { POSTRIDER_SECRET, POSTRIDER_SECRET_FILE } = deps.environment
     const isWithoutLease = installation.config.databaseUrl === undefined && (POSTRIDER_SECRET ?? POSTRIDER_SECRET_FILE) !== undefined
     const kept = isKept
       ? '\nThe secret from the backup is now in the data directory.'
       : isWithoutLease
-        ? '\nThe secret is not kept in the data directory: start the service with the same one.'
+        ? '\nThe secret is not stored in the data directory: start the service with the same POSTRIDER_SECRET.'
         : ''
-    printed(given, deps, record, `${record.rows} rows of the backup of ${header.madeAt} are here.${kept}\n${next}`)
+    printed(given, deps, record, `Restored ${record.rows} rows from the backup of ${header.madeAt}.${kept}\n${next}`)
   })
 }

@@ -35,13 +35,13 @@ const row = (one: ReturnType<typeof shown>) => {
 
 export const bounceParse: Command = {
   name: 'bounce parse',
-  summary: 'what bounces, complaints and automatic answers mean, from files',
+  summary: 'parse bounces, complaints and auto-responses from files',
   help: `postrider bounce parse FILE... [--json]
 
-Reads raw messages (.eml; of a folder, all files in it) and prints what each one is: a bounce, a notice of delay, a complaint, an
-automatic answer (auto-reply) or something else (other), and about whom and why. Nothing is changed and no service is needed.
-With --json one line for each file: {file, kind, recipient, status, classification, fault, permanent, originalMessageId, reason}.
-What a report does not say is null. At most 25 MB of a file are read. Files that can't be read are told at the end, with exit code 1.`,
+Reads raw messages (.eml files; from a folder, all its files) and prints the kind of each: bounce, delay notice, complaint, auto-response
+(auto-reply) or other, with the recipient and the reason. Changes nothing and needs no running service. Reads at most 25 MB of each file.
+With --json, one line per file: {file, kind, recipient, status, classification, fault, permanent, originalMessageId, reason}; null if the
+report does not contain the field. Unreadable files are listed at the end, with exit code 1.`,
   options: jsonOption,
   positionals: ['FILE...'],
   async run(given, deps) {
@@ -55,7 +55,7 @@ What a report does not say is null. At most 25 MB of a file are read. Files that
           const record = shown(readReport(await startOf(file)), file)
           deps.print(given.options.json === true ? JSON.stringify(record) : row(record))
         } catch (error) {
-          unread.push(`${file} can't be read: ${error instanceof Error ? error.message : String(error)}`)
+          unread.push(`cannot read ${file}:  ${error instanceof Error ? error.message : String(error)}`)
         }
       }
     }

@@ -55,12 +55,12 @@ describe('classify', () => {
   })
 
   test.each([
-    ['not JSON', 'the line is no JSON object'],
-    ['[1]', 'the line is no JSON object'],
-    ['{"code":550}', 'text is missing, or no string'],
-    ['{"code":"550","text":"x"}', 'code is neither null nor a number from 200 to 599'],
-    ['{"code":5500,"text":"x"}', 'code is neither null nor a number from 200 to 599'],
-    ['{"enhanced":5,"text":"x"}', 'enhanced is neither null nor a string'],
+    ['not JSON', 'the line is not a JSON object'],
+    ['[1]', 'the line is not a JSON object'],
+    ['{"code":550}', 'text is missing or not a string'],
+    ['{"code":"550","text":"x"}', 'code is not null or a number from 200 to 599'],
+    ['{"code":5500,"text":"x"}', 'code is not null or a number from 200 to 599'],
+    ['{"enhanced":5,"text":"x"}', 'enhanced is not null or a string'],
   ])('a line that is no reply gives an error with its number, and the others are told: %s', async (line, error) => {
     const reply = one({ text: '552 mailbox full' })
     expect(await printed(`${reply}\n${line}\n${reply}`)).toEqual({ lines: [full, JSON.stringify({ error, line: 3 }), full], bad: 1 })
@@ -69,7 +69,7 @@ describe('classify', () => {
   test('a line that is too long is not kept, and the next one is read', async () => {
     const long = `${JSON.stringify({ text: 'a'.repeat(400_000) })}\n`
     const { lines, bad } = await printed(long + one({ text: '552 mailbox full' }))
-    expect(lines).toEqual([JSON.stringify({ error: 'the line has more than 400000 octets', line: 1 }), full])
+    expect(lines).toEqual([JSON.stringify({ error: 'the line is longer than 400000 bytes', line: 1 }), full])
     expect(bad).toBe(1)
   })
 
@@ -78,7 +78,7 @@ describe('classify', () => {
     expect(lines).toEqual([
       'classification          code  fault                  reply',
       'mailbox_full            20    recipient   permanent  552  [31mmailbox full',
-      'line 2: the line is no JSON object',
+      'line 2: the line is not a JSON object',
     ])
   })
 })
@@ -88,8 +88,8 @@ describe('the process', () => {
     const good = one({ text: '552 mailbox full' })
     expect(await command(good, '--json')).toMatchObject({ code: 0, stdout: `${full}\n` })
     const mixed = await command(`${good}x\n`, '--json')
-    expect(mixed).toMatchObject({ code: 1, stdout: `${full}\n{"error":"the line is no JSON object","line":2}\n` })
-    expect(mixed.stderr).toContain('1 line was no reply')
+    expect(mixed).toMatchObject({ code: 1, stdout: `${full}\n{"error":"the line is not a JSON object","line":2}\n` })
+    expect(mixed.stderr).toContain('1 line is not a reply')
   })
 
   test('prints what docs/delivery.md promises, and the example there works', async () => {

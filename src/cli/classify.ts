@@ -8,43 +8,43 @@ const maxLineOctets = 400_000
 
 export const classifyCommand: Command = {
   name: 'classify',
-  summary: 'what replies of mail servers mean, from standard input',
+  summary: 'classify replies of mail servers from standard input',
   help: `postrider classify [--json] < REPLIES
 
-Reads replies, one JSON object a line: {"code": 550, "enhanced": "5.1.1", "text": "550 5.1.1 user unknown"}. The text may have the codes
-in it or not, and more than one line; code and enhanced may be null or missing, and are then looked for in the text. Empty lines are
-passed over. Prints a line for each, in the same order; nothing is stored, and no service is needed. The rules' version is ${rulesVersion}.
+Reads replies, one JSON object per line: {"code": 550, "enhanced": "5.1.1", "text": "550 5.1.1 user unknown"}. The text may contain the
+codes and several lines. If code or enhanced is null or missing, the command takes it from the text. Skips empty lines. Prints one line for
+each reply, in the same order. Stores nothing and needs no running service. The version of the rules is ${rulesVersion}.
 
-With --json: {"classification", "classificationCode", "fault", "permanent"}. permanent is what the reply code says (5xx), whatever the text
-says; without any code it is what the classification says. A line that is no reply gives {"error", "line"} and exit code 1 at the end.
+With --json: {"classification", "classificationCode", "fault", "permanent"}. permanent follows the reply code (5xx), or without a code the
+classification. A line that is not a reply returns {"error", "line"}, and the exit code is 1.
 
-fault says who could mend it:
-  recipient    the address is wrong, gone, closed or full, or they refuse us themselves
-  content      the message: spam, a virus, its size or form
-  sender       the sending domain: SPF, DKIM, DMARC, reverse DNS, a sender that is refused
-  reputation   what they think of our address, or how fast we send
-  server       their server: trouble, or a rule of its own
-  ours         this program, its settings or its operator: TLS, commands, a quota of ours
+fault names the party that can fix it:
+  recipient    address: wrong, deleted, closed or full, or the recipient refuses the sender
+  content      message: spam, a virus, its size or format
+  sender       sending domain: SPF, DKIM, DMARC, reverse DNS, a refused sender
+  reputation   reputation of the sending address, or its sending rate
+  server       recipient's server: an error, or a rule of its own
+  ours         this program, its settings or its operator: TLS, commands, a quota of its own
 
-classification   code   what it says of the message
-  invalid_recipient        10   there is no such address or domain              (suppresses when permanent)
-  no_mailbox               11   it was closed, disabled, or has moved           (suppresses when permanent)
-  not_accepting_mail       12   it takes no mail, or its whole domain does not  (suppresses when permanent)
-  mailbox_full             20   full or over its quota
-  message_too_large        21   larger than they take
-  spam_block               30   taken for spam, or our address is on a list
-  policy_violation         31   against a rule: authentication, relaying, content
-  tls_required             32   not without TLS, or not with this certificate
-  connection_error         40   no connection, or it broke
-  dns_error                41   DNS did not answer, or knows no way
-  temporarily_unavailable  42   not now: greylisting, rates, trouble
-  protocol_error           50   commands that were not understood, loops
-  unclassified             99   nothing of that was said`,
+classification   code   meaning
+  invalid_recipient        10   address or domain does not exist                  (suppresses when permanent)
+  no_mailbox               11   mailbox closed, disabled or moved                 (suppresses when permanent)
+  not_accepting_mail       12   the address or its whole domain accepts no mail   (suppresses when permanent)
+  mailbox_full             20   mailbox full or over quota
+  message_too_large        21   message larger than the server accepts
+  spam_block               30   rejected as spam, or the sending address is blocklisted
+  policy_violation         31   against a policy: authentication, relaying, content
+  tls_required             32   TLS required, or certificate not accepted
+  connection_error         40   no connection, or connection lost
+  dns_error                41   DNS lookup failed or returned no route
+  temporarily_unavailable  42   temporary: greylisting, rate limits, server errors
+  protocol_error           50   command not understood, mail loop
+  unclassified             99   no rule matches`,
   options: jsonOption,
   async run(given, deps) {
     if (process.stdin.isTTY) throw new UsageError('classify reads replies from standard input: postrider classify --json < replies.jsonl')
     const bad = await classifyLines(process.stdin, given.options.json === true, (line) => deps.print(line))
-    if (bad > 0) throw new Error(`${bad} ${bad === 1 ? 'line was' : 'lines were'} no reply`)
+    if (bad > 0) throw new Error(`${bad} ${bad === 1 ? 'line is not a reply' : 'lines are not replies'}`)
   },
 }
 
@@ -68,14 +68,14 @@ interface BadLine {
 
 function replyIn({ text, number }: InputLine): GivenReply | BadLine {
   const bad = (error: string): BadLine => ({ error, line: number })
-  if (text === undefined) return bad(`the line has more than ${maxLineOctets} octets`)
+  if (text === undefined) return bad(`the line is longer than ${maxLineOctets} bytes`)
   const value = parsed(text)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return bad('the line is no JSON object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return bad('the line is not a JSON object')
   const { code = null, enhanced = null, text: words } = value as Record<string, unknown>
-  if (typeof words !== 'string') return bad('text is missing, or no string')
+  if (typeof words !== 'string') return bad('text is missing or not a string')
   if (code !== null && !(typeof code === 'number' && Number.isInteger(code) && code >= 200 && code <= 599))
-    return bad('code is neither null nor a number from 200 to 599')
-  if (enhanced !== null && typeof enhanced !== 'string') return bad('enhanced is neither null nor a string')
+    return bad('code is not null or a number from 200 to 599')
+  if (enhanced !== null && typeof enhanced !== 'string') return bad('enhanced is not null or a string')
   return { code: code as number | null, enhanced, text: words }
 }
 

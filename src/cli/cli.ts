@@ -45,7 +45,7 @@ const serve: Command = {
   summary: 'run the service',
   help: `postrider serve
 
-Runs the service until it is told to stop (Ctrl-C or SIGTERM). Settings come from the environment:
+Runs the service until Ctrl-C or SIGTERM. The environment has the settings:
 
 ${Object.values(settings)
   .map((one) => `  ${one.env.padEnd(36)}${one.means} (default: ${one.default})`)
@@ -57,7 +57,7 @@ ${Object.values(settings)
 const migrateCommand: Command = {
   name: 'migrate',
   summary: 'bring the database schema up to date',
-  help: 'postrider migrate [--json]\n\nRuns the migrations that are missing. The service does this at its start too.',
+  help: 'postrider migrate [--json]\n\nRuns all pending migrations. The service also does this at start.',
   options: { ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(
@@ -71,17 +71,17 @@ const migrateCommand: Command = {
 
 const bench: Command = {
   name: 'bench',
-  summary: 'measure this machine against its limits and its peers (in a checkout)',
-  help: 'postrider bench [NAME] [--json]\n\nThe same as npm run bench: prints ratios against a limit or a peer measured in the same run.',
+  summary: 'measure this machine against its limits and other mail servers (in a checkout)',
+  help: 'postrider bench [NAME] [--json]\n\nSame as npm run bench. Prints ratios to a limit or a peer that is measured in the same run.',
   options: { ...jsonOption },
   run: () => {
-    throw new UsageError('in a checkout, use: npm run bench')
+    throw new UsageError('bench works only in a checkout. Run npm run bench there')
   },
 }
 
 const deliveryProcess: Command = {
   name: 'delivery-process',
-  summary: 'one delivery process; started by serve',
+  summary: 'run one delivery process; started by serve',
   help: 'postrider delivery-process ID\n\nStarted by serve.',
   options: {},
   positionals: ['ID'],
@@ -91,7 +91,7 @@ const deliveryProcess: Command = {
 
 const inboundProcess: Command = {
   name: 'inbound-process',
-  summary: 'the process of the SMTP listeners; started by serve',
+  summary: 'run the process of the SMTP listeners; started by serve',
   help: 'postrider inbound-process ID\n\nStarted by serve.',
   options: {},
   positionals: ['ID'],
@@ -101,7 +101,7 @@ const inboundProcess: Command = {
 
 const webhooksProcess: Command = {
   name: 'webhooks-process',
-  summary: 'one process that sends to webhooks; started by serve',
+  summary: 'run one process that sends to webhooks; started by serve',
   help: 'postrider webhooks-process ID\n\nStarted by serve.',
   options: {},
   positionals: ['ID'],
@@ -168,11 +168,18 @@ const commands: readonly Command[] = [
 
 const shown = commands.filter((one) => !one.hidden)
 
-const overview = (some: readonly Command[]) => `postrider <command>
+const firstSteps = `
+
+First steps:
+  postrider serve     run the service; the first start prints keys, a sign-in link and a curl command
+  postrider doctor    check the installation and print a remedy for each problem
+  postrider queue     show queued mail and the reasons for delays`
+
+const overview = (some: readonly Command[]) => `Usage: postrider <command> [options]
 
 ${some.map((one) => `  ${one.name.padEnd(20)}${one.summary}`).join('\n')}
 
-postrider <command> --help tells more about each.`
+Run postrider <command> --help for the details of a command.${some === shown ? firstSteps : ''}`
 
 /** The help of every command, for the documentation. @public */
 export const commandsHelp = (): { name: string; help: string }[] => shown.map(({ name, help }) => ({ name, help }))
@@ -192,10 +199,8 @@ function noSuchCommand(words: readonly string[]): string {
   const end = words.findIndex((word, index) => index > 0 && word.startsWith('-'))
   const near = begins(words[0])
   return (
-    `there is no command "${words.slice(0, end < 0 ? words.length : end).join(' ')}"` +
-    (near.length === 0
-      ? '; all of them: postrider --help'
-      : `; there ${near.length === 1 ? 'is' : 'are'} ${near.map(({ name }) => name).join(', ')}`)
+    `unknown command "${words.slice(0, end < 0 ? words.length : end).join(' ')}". ` +
+    (near.length === 0 ? 'Run postrider --help for all commands' : `Available: ${near.map(({ name }) => name).join(', ')}`)
   )
 }
 
@@ -252,7 +257,7 @@ function recording({ name, audited }: Command, { options, positionals }: Command
 function told(error: unknown, command: Command): number {
   if (error instanceof Refusal) {
     const isAboutCall = !error.hasOwnSuggestion && (error.code === 'validation_error' || error.code === 'not_found')
-    console.error(`${error.message}\n${isAboutCall ? `What it takes: postrider ${command.name} --help` : error.suggestion}`)
+    console.error(`${error.message}\n${isAboutCall ? `Run postrider ${command.name} --help for usage` : error.suggestion}`)
   } else if (error instanceof UsageError || error instanceof ConfigError) console.error(error.message)
   else if (error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))
     // Removes Node's advice on arguments that begin with a dash.

@@ -53,7 +53,7 @@ export function parseCall(command: Command, words: readonly string[]): CommandAr
   const least = wanted.at(-1)?.endsWith('?') ? wanted.length - 1 : wanted.length
   const fits = positionals.length >= least && (wanted.at(-1)?.endsWith('...') || positionals.length <= wanted.length)
   if (!fits) {
-    const wrong = wanted.length === 0 ? 'takes no arguments besides its options' : `needs ${wanted.join(', ')}`
+    const wrong = wanted.length === 0 ? 'takes only options' : `needs ${wanted.join(', ')}`
     throw new UsageError(`${command.name} ${wrong}\n\n${command.help.split('\n\n')[0]}`)
   }
   return { options: values as CommandArguments['options'], positionals }
@@ -66,7 +66,7 @@ export const text = (given: CommandArguments, name: string): string | undefined 
 
 export function needed(given: CommandArguments, name: string): string {
   const value = text(given, name)
-  if (value === undefined || value === '') throw new UsageError(`--${name} is needed`)
+  if (value === undefined || value === '') throw new UsageError(`--${name} is required`)
   return value
 }
 
@@ -74,7 +74,7 @@ export function needed(given: CommandArguments, name: string): string {
 export async function tenantOf(installation: Installation, id: string | undefined): Promise<Tenant> {
   const tenants = openTenants(installation)
   const tenant = id === undefined ? await tenants.default() : await tenants.find(id)
-  if (!tenant) throw new Refusal('not_found', { message: `there is no tenant ${id}`, suggestion: 'postrider tenant list shows all' })
+  if (!tenant) throw new Refusal('not_found', { message: `no such tenant: ${id}`, suggestion: 'Run postrider tenant list for all ids' })
   return tenant
 }
 

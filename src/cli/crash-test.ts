@@ -8,24 +8,24 @@ const barWidth = 30
 
 export const crashTest: Command = {
   name: 'crash-test',
-  summary: 'kill the service again and again under load, and check that nothing accepted is lost',
+  summary: 'kill the service repeatedly under load and verify that no accepted email is lost',
   help: `postrider crash-test [--runs N] [--seed S] [--lease MS] [--only FAULT,...] [--json]
 
-Runs the service in a temporary folder of its own, with its own database and a relay of its own, on free ports of the loopback interface:
-nothing of this installation is touched and nothing leaves the machine. Loads it over HTTP, and in each run does one thing to it: kills
-the service, a delivery process, all of them, the SMTP listeners, a backend or the main process of PostgreSQL, everything at once, or
-whatever comes by a named place in the code; or freezes a delivery process until another has taken over. A run ends when the service
-sends again. Every 20 runs, and at the end, all is drained and every acknowledged email is compared with what the relay took and with
-what the API and the event log say. See docs/crash-test.md.
+Runs the service in a temporary folder, with its own database and its own relay, on free ports of the loopback interface. The command does
+not touch this installation, and no mail leaves the machine. It loads the service over HTTP and injects one fault per run: it kills the
+service, one or all delivery processes, the SMTP listeners, a backend or the main process of PostgreSQL, everything at once, or the process
+that reaches a failpoint; or it freezes a delivery process until another takes over. A run ends when the service sends again. Every 20 runs,
+and at the end, it drains the queue and compares every acknowledged email with the relay's record, the API and the event log. See
+docs/crash-test.md.
 
---runs    how many (default: ${usualRuns})
---seed    a number: the same plan of faults and the same messages (default: by the clock; printed)
+--runs    number of runs (default: ${usualRuns})
+--seed    number that fixes the plan of faults and the messages (default: taken from the clock, and printed)
 --lease   POSTRIDER_LEASE_MS of the service under test (default: ${usualLeaseMs}; at most 60000)
 --only    only these faults, in turn: ${faultKinds.slice(0, 8).join(', ')},
           ${faultKinds.slice(8).join(', ')}
---json    the verdict as one JSON object
+--json    prints the verdict as one JSON object
 
-Exits with 1 when a promise was broken; then the folder with ledgers, logs and the database is kept and named.`,
+The exit code is 1 if a promise was broken. The command then keeps the folder with ledgers, logs and the database, and prints its path.`,
   options: {
     runs: { type: 'string' },
     seed: { type: 'string' },
@@ -50,8 +50,7 @@ Exits with 1 when a promise was broken; then the folder with ledgers, logs and t
     if (given.options.json !== true) deps.print(`seed ${options.seed}: ${options.runs} runs`)
     const verdict = await runCrashTest(options)
     printed(given, deps, { ...verdict }, linesOf(verdict).join('\n'))
-    if (verdict.violations.length > 0)
-      throw new Error(`${verdict.violations.length} promises were broken; the evidence is in ${verdict.folder}`)
+    if (verdict.violations.length > 0) throw new Error(`${verdict.violations.length} promises broken; evidence in ${verdict.folder}`)
   },
 }
 
@@ -66,7 +65,7 @@ function number(given: CommandArguments, name: string, usual: number, least: num
 function kindsIn(list: string | undefined): FaultKind[] | undefined {
   return list?.split(',').map((name) => {
     const kind = faultKinds.find((one) => one === name.trim())
-    if (!kind) throw new UsageError(`--only: "${name}" is none of ${faultKinds.join(', ')}`)
+    if (!kind) throw new UsageError(`--only: "${name}" is not one of ${faultKinds.join(', ')}`)
     return kind
   })
 }
@@ -95,25 +94,25 @@ function linesOf({ seed, runs, seconds, counts, faults, repeated, changedAnswers
     row(counts.deliveredOnce, 'delivered once'),
     row(
       counts.duplicatesExplained,
-      `duplicates, each explained by an attempt of unknown outcome; ${counts.duplicatesUnprovoked} of them because a process was too slow to keep its lease`,
+      `duplicates explained by an attempt with an unknown outcome; ${counts.duplicatesUnprovoked} because a process was too slow to keep its lease`,
     ),
-    row(counts.refused, 'refused by the relay, as was wanted'),
-    row(counts.unanswered, 'without an answer to their request, which had no key: both outcomes are right'),
-    row(repeated, `requests repeated under their key; ${changedAnswers} answered otherwise (must be 0)`),
+    row(counts.refused, 'refused by the relay, as planned'),
+    row(counts.unanswered, 'without a response to their request and without an idempotency key: both outcomes are correct'),
+    row(repeated, `requests repeated with their idempotency key; ${changedAnswers} with another response (must be 0)`),
     '',
     ...(
       [
         [counts.lost, 'lost'],
         [counts.stuck, 'stuck'],
-        [counts.duplicatesUnexplained, 'duplicates without an explanation'],
-        [counts.invented, 'invented: arrived or recorded without being asked for'],
-        [counts.altered, 'altered on the way'],
-        [counts.stale, 'outcomes recorded by an owner that had lost them'],
-        [counts.eventsMissing, 'events missing or too many'],
+        [counts.duplicatesUnexplained, 'unexplained duplicates'],
+        [counts.invented, 'invented: delivered or recorded without a request'],
+        [counts.altered, 'altered in transit'],
+        [counts.stale, 'outcomes recorded by a process that had lost its lease'],
+        [counts.eventsMissing, 'events missing or duplicated'],
       ] as const
     ).map(([count, what]) => row(count, `${what} (must be 0)`)),
     ...violations.map((one) => `  ${one}`),
     '',
-    violations.length === 0 ? 'Every promise was kept.' : 'A PROMISE WAS BROKEN.',
+    violations.length === 0 ? 'All promises kept.' : 'A PROMISE WAS BROKEN.',
   ]
 }

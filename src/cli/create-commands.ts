@@ -22,10 +22,10 @@ const facts = (installation: Installation) => ({ nowMs: installation.clock.nowMs
 export const keyCreate: Command = {
   name: 'key create',
   audited: true,
-  summary: 'make an API key; it is shown once',
+  summary: 'create an API key and print it once',
   help: `postrider key create --type live|test [--tenant ID] [--permissions a,b] [--name N] [--json]
 
-Makes an API key and prints it once. Without --tenant it is organisation-level; without --permissions it has full access.
+Creates an API key and prints it once. Without --tenant, the key belongs to the organisation; without --permissions, it has full access.
 Permissions: ${permissions.join(', ')}`,
   options: {
     type: { type: 'string' },
@@ -51,7 +51,7 @@ Permissions: ${permissions.join(', ')}`,
         given,
         deps,
         { id: made.id, key: made.key, type, tenantId, permissions: allowed },
-        `${made.key}\n\nThis key is shown once. Keep it safe.`,
+        `${made.key}\n\nStore this key now: it is shown only once.`,
       )
     })
   },
@@ -60,8 +60,8 @@ Permissions: ${permissions.join(', ')}`,
 export const tenantCreate: Command = {
   name: 'tenant create',
   audited: true,
-  summary: 'make a tenant',
-  help: 'postrider tenant create --name N [--json]\n\nMakes a tenant: a customer with domains, keys, mail and lists of its own.',
+  summary: 'create a tenant',
+  help: 'postrider tenant create --name N [--json]\n\nCreates a tenant: a customer with its own domains, keys, mail and suppression list.',
   options: { name: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
@@ -74,11 +74,11 @@ export const tenantCreate: Command = {
 export const memberAdd: Command = {
   name: 'member add',
   audited: true,
-  summary: 'add a member; organisation members may receive sandbox mail',
+  summary: 'add a member; members of the organisation can receive sandbox mail',
   help: `postrider member add ADDRESS [--role owner|admin|viewer] [--tenant ID] [--json]
 
-Adds a member and prints a sign-in link, valid once for 24 hours. With --tenant the member sees that tenant only and is no sandbox
-recipient.`,
+Adds a member and prints a sign-in link that works once, within 24 hours. With --tenant, the member sees only that tenant and cannot
+receive sandbox mail.`,
   options: { role: { type: 'string' }, tenant: { type: 'string' }, ...jsonOption },
   positionals: ['ADDRESS'],
   async run(given, deps) {
@@ -100,13 +100,13 @@ recipient.`,
 export const memberList: Command = {
   name: 'member list',
   summary: 'list members',
-  help: 'postrider member list [--json]\n\nWho may sign in to the dashboard, with role and tenant.',
+  help: 'postrider member list [--json]\n\nLists the members who can sign in to the dashboard, with role and tenant.',
   options: { ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async ({ db }) => {
       const members = await listMembers(db, null)
       const lines = members.map((one) => `${one.address}  ${one.role}${one.tenantId === null ? '' : ` of tenant ${one.tenantId}`}`)
-      printed(given, deps, { members }, lines.join('\n') || 'there are no members: postrider member add ADDRESS --role owner')
+      printed(given, deps, { members }, lines.join('\n') || 'no members. To add one: postrider member add ADDRESS --role owner')
     }),
 }
 
@@ -120,8 +120,8 @@ export const memberReset: Command = {
   summary: "end a member's sessions and print a new sign-in link",
   help: `postrider member reset ADDRESS [--tenant ID|organisation] [--json]
 
-Forgets the password of a member, ends all sessions within a second, and prints a new sign-in link, valid once for 24 hours.
---tenant says which member is meant where the address is one of several.`,
+Deletes the password of a member, ends all sessions within one second, and prints a new sign-in link that works once, within 24 hours.
+--tenant  selects the member if the address belongs to several`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   positionals: ['ADDRESS'],
   async run(given, deps) {
@@ -137,11 +137,12 @@ Forgets the password of a member, ends all sessions within a second, and prints 
 
 export const memberResetTotp: Command = {
   name: 'member reset-totp',
-  summary: "take a member's second factor away",
+  summary: 'turn off two-factor authentication of a member',
   help: `postrider member reset-totp ADDRESS [--tenant ID|organisation] [--json]
 
-For a member who has lost the authenticator and the recovery codes: the password alone signs in again. Ends all sessions within a second.
---tenant says which member is meant where the address is one of several.`,
+Turns two-factor authentication off for a member who has lost the authenticator and the recovery codes: the password alone signs in.
+Ends all sessions of the member within one second.
+--tenant  selects the member if the address belongs to several`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   positionals: ['ADDRESS'],
   audited: true,
@@ -150,7 +151,7 @@ For a member who has lost the authenticator and the recovery codes: the password
     await deps.withInstallation(async (installation) => {
       const tenantId = await meantTenant(given, installation)
       const member = await installation.db.transaction((tx) => resetSecondFactor(tx, address, tenantId))
-      printed(given, deps, { ...member }, `${member.address} (${member.role}) has no second factor now`)
+      printed(given, deps, { ...member }, `two-factor authentication is now off for ${member.address} (${member.role})`)
     })
   },
 }
@@ -166,16 +167,16 @@ export const limitsSet: Command = {
   summary: 'change the request rate or the hourly send limit',
   help: `postrider limits set [--rate N] [--send N|unlimited] [--tenant ID] [--key ID] [--json]
 
---rate N            requests per second of every key, or of one with --key
---send N|unlimited  emails per clock hour of the organisation, or a lower ceiling of one tenant with --tenant
-In force within about two seconds. The ids: postrider tenant list, postrider key list.`,
+--rate N            requests per second of every key, or of one key with --key
+--send N|unlimited  emails per clock hour of the organisation, or a lower limit for one tenant with --tenant
+Takes effect within about two seconds. postrider tenant list and postrider key list print the ids.`,
   options: { rate: { type: 'string' }, send: { type: 'string' }, tenant: { type: 'string' }, key: { type: 'string' }, ...jsonOption },
   async run(given, deps) {
     const [rate, send, tenant, key] = ['rate', 'send', 'tenant', 'key'].map((name) => text(given, name))
     if (rate === undefined && send === undefined) throw new UsageError('give --rate, --send or both')
-    if (key !== undefined && send !== undefined) throw new UsageError('--send is for the organisation or a tenant, not for a key')
+    if (key !== undefined && send !== undefined) throw new UsageError('--send applies to the organisation or a tenant, not to a key')
     if (tenant !== undefined && (rate !== undefined || send === 'unlimited'))
-      throw new UsageError('a tenant has a ceiling in numbers: use --send N')
+      throw new UsageError('--send: the limit of a tenant must be a number')
     const ratePerSecond = rate === undefined ? {} : { ratePerSecond: count('rate', rate) }
     const sendPerHour = send === undefined ? {} : { sendPerHour: send === 'unlimited' ? ('unlimited' as const) : count('send', send) }
     await deps.withInstallation(async (installation) => {
@@ -186,7 +187,7 @@ In force within about two seconds. The ids: postrider tenant list, postrider key
             ? keyLimitScope((await getCredential(installation.db, key, null)).credential.id)
             : organisationLimitScope
       await setLimits(installation.db, scope, { ...ratePerSecond, ...sendPerHour })
-      printed(given, deps, { scope, rate: rate === undefined ? null : Number(rate), send: send ?? null }, `limits of ${scope} changed`)
+      printed(given, deps, { scope, rate: rate === undefined ? null : Number(rate), send: send ?? null }, `changed the limits of ${scope}`)
     })
   },
 }

@@ -6,10 +6,10 @@ import { type Command, jsonOption } from './command-definition.ts'
 import { unpublishable } from './domains.ts'
 
 const says: Record<string, string> = {
-  OK: 'is published',
-  Missing: 'is missing: publish it',
-  Invalid: 'says something else: change it',
-  unknown: 'could not be looked up: try again, or see POSTRIDER_DNS',
+  OK: 'published',
+  Missing: 'missing: publish it',
+  Invalid: 'has another value: change it',
+  unknown: 'lookup failed: try again, or check POSTRIDER_DNS',
 }
 
 function line({ type, name, value, status, found }: PlatformRecord): string {
@@ -19,14 +19,14 @@ function line({ type, name, value, status, found }: PlatformRecord): string {
 
 export const dns: Command = {
   name: 'dns',
-  summary: "the DNS records to publish for the platform's own names, and what was found",
+  summary: "list the DNS records of the platform's names, and their current values",
   help: `postrider dns [--json]
 
-Lists the records of the names below POSTRIDER_HOSTNAME that mail and tracking need: its addresses, the MX and SPF of the return path
-(rp.), SPF (spf.), the tracking name (track.), the DKIM key of the sandbox sender's domain, the PTR of each address, and the names and
-PTR of the addresses that mail is sent from (postrider source); with what DNS answers now. The addresses are those DNS has for the host
-name, else those of this machine that are public.
-With --json: [{type, name, value, status, found}]; status is OK, Missing, Invalid, or null when DNS could not be asked.`,
+Lists the DNS records that mail and tracking need below POSTRIDER_HOSTNAME, and their current values: the addresses, the MX and SPF of the
+return path (rp.), SPF (spf.), the tracking name (track.), the DKIM key of the sandbox sender's domain, the PTR of each address, and the
+names and PTRs of the egress sources (postrider source). The addresses are those of the host name in DNS, or else the public addresses of
+this machine.
+With --json: [{type, name, value, status, found}]; status is OK, Missing, Invalid, or null after a failed lookup.`,
   options: jsonOption,
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {

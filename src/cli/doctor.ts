@@ -10,12 +10,12 @@ const line = ({ check, status, detail, remedy: todo }: CheckResult) =>
 
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'is this installation fit to send, and what to do where it is not',
+  summary: 'check the installation and print a remedy for each problem',
   help: `postrider doctor [--json]
 
-Looks at the resolver, port 25 outwards, the host's name and addresses (PTR, forward-confirmed), the platform's own records, DMARC,
-blocklists, our own SMTP listeners, certificates, the clock, the disk and PostgreSQL; changes nothing, and sends nothing but EHLO. Takes half a minute at most.
-Each finding is ok, warning, problem or unknown, with what to do. Ends with 1 when there is a problem.
+Checks the resolver, outbound port 25, the host name and addresses (PTR, forward-confirmed), the platform's records, DMARC, blocklists,
+the SMTP listeners, certificates, the clock, the disk and PostgreSQL. Changes nothing and sends only EHLO. Takes up to 30 seconds.
+Each check returns ok, warning, problem or unknown, with a remedy. The exit code is 1 if a check returns problem.
 With --json: [{check, status, detail, remedy}].`,
   options: jsonOption,
   run: (given, deps) =>
@@ -33,6 +33,6 @@ With --json: [{check, status, detail, remedy}].`,
       })
       deps.print(given.options.json === true ? JSON.stringify(checkResults) : checkResults.map(line).join('\n'))
       const problems = checkResults.filter(({ status }) => status === 'problem').length
-      if (problems > 0) throw new Error(problems === 1 ? 'there is 1 problem' : `there are ${problems} problems`)
+      if (problems > 0) throw new Error(problems === 1 ? '1 problem found' : `${problems} problems found`)
     }),
 }

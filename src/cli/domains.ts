@@ -17,8 +17,8 @@ async function domainOf(given: CommandArguments, installation: Installation): Pr
   const domain = await openDomains(installation).find(tenant.id, parseDomain(name) ?? name)
   if (!domain || domain.testOnly)
     throw new Refusal('not_found', {
-      message: `the tenant ${tenant.id} has no sending domain ${name}`,
-      suggestion: 'postrider domain list shows all, with their tenants; --tenant ID names another',
+      message: `tenant ${tenant.id} has no sending domain ${name}`,
+      suggestion: 'Run postrider domain list for all domains and their tenants. Use --tenant ID for another tenant',
     })
   return domain
 }
@@ -38,16 +38,17 @@ export const shownDomain = ({ id, uuid, name, tenantId, verified, verifiedAt, tr
 export const unpublishable = (hostname: string) =>
   hostname.includes('.')
     ? ''
-    : `\n\nBut they name "${hostname}", which is not a public host name: first set POSTRIDER_HOSTNAME to the public name of this machine.`
+    : `\n\nThe records use "${hostname}", which is not a public host name. First set POSTRIDER_HOSTNAME to the public name of this machine.`
 
 export const domainAdd: Command = {
   name: 'domain add',
   audited: true,
-  summary: 'add a sending domain with DKIM keys of its own',
+  summary: 'add a sending domain with its own DKIM keys',
   help: `postrider domain add NAME [--tenant ID] [--trust] [--json]
 
-Adds a sending domain and prints the DNS records to publish. --trust is the operator's override: the domain can be used without DNS
-verification (private networks, relays), and is recorded as trusted.`,
+Adds a sending domain and prints the DNS records to publish. Then run postrider domain verify NAME.
+--tenant  tenant of the domain (default: the default tenant)
+--trust   lets the tenant use the domain without DNS verification (private networks, relays); recorded as trusted`,
   options: { ...ofTenant, trust: { type: 'boolean' } },
   positionals: ['NAME'],
   run: (given, deps) =>
@@ -69,7 +70,7 @@ verification (private networks, relays), and is recorded as trusted.`,
         given,
         deps,
         { ...shownDomain(domain), dnsRecords: records },
-        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: it can be used now' : ''}\n\nRecords to publish:\n${lines.join('\n')}${unpublishable(installation.config.hostname)}`,
+        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: ready to use' : ''}\n\nRecords to publish:\n${lines.join('\n')}${unpublishable(installation.config.hostname)}`,
       )
     }),
 }
@@ -77,28 +78,31 @@ verification (private networks, relays), and is recorded as trusted.`,
 const hasIt = (refusal: Refusal, { name, trusted }: { name: string; trusted: boolean }) =>
   new Refusal(refusal.code, {
     message: refusal.message,
-    suggestion: trusted ? `To trust it as it is: postrider domain trust ${name}` : `To ask DNS for it: postrider domain verify ${name}`,
+    suggestion: trusted
+      ? `To use it without DNS verification: postrider domain trust ${name}`
+      : `To check DNS: postrider domain verify ${name}`,
   })
 
 export const domainTrust: Command = {
   name: 'domain trust',
   audited: true,
-  summary: 'let a sending domain be used without DNS verification',
+  summary: 'allow a sending domain without DNS verification',
   help: `postrider domain trust NAME [--tenant ID] [--json]
 
-Marks a domain that was added before as trusted, the same as postrider domain add --trust: its tenant may send from it at once, whatever
-DNS says of it. For private networks, relays and tests; a receiver on the internet still looks at SPF and DKIM. Without --tenant the domain
-is one of the default tenant. In force within a second. To take the trust back, remove the domain and add it again.`,
+Marks an existing domain as trusted, as postrider domain add --trust does: its tenant can send from it without DNS verification. For
+private networks, relays and tests; receivers on the internet still check SPF and DKIM. Takes effect within one second. To undo, remove
+the domain and add it again.
+--tenant  tenant of the domain (default: the default tenant)`,
   options: ofTenant,
   positionals: ['NAME'],
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
       const domain = await trustDomain(installation.db, await domainOf(given, installation), installation.clock.nowMs())
-      printed(given, deps, shownDomain(domain), `domain ${domain.name} (${domain.id}) is trusted: it can be used now`)
+      printed(given, deps, shownDomain(domain), `domain ${domain.name} (${domain.id}) is trusted: ready to use`)
     }),
 }
 
-const state: Record<string, string> = { OK: 'is right', Missing: 'is missing', Invalid: 'is wrong', null: 'could not be looked up' }
+const state: Record<string, string> = { OK: 'OK', Missing: 'missing', Invalid: 'wrong', null: 'lookup failed' }
 
 const recordLine = ({ type, fullName, value, status, found, problem }: DnsRecord) =>
   [
@@ -110,13 +114,13 @@ const recordLine = ({ type, fullName, value, status, found, problem }: DnsRecord
 export const domainVerify: Command = {
   name: 'domain verify',
   audited: true,
-  summary: 'ask DNS for the records of a sending domain now',
+  summary: 'check the DNS records of a sending domain now',
   help: `postrider domain verify NAME [--tenant ID] [--json]
 
-Asks DNS for the records of a domain, says of each whether it is right, missing or wrong, and with that whether the domain may be sent
-from. Takes ten seconds at most. A domain that was verified and fails this check is not verified any more. Without --tenant the domain is
-one of the default tenant. Ends with 1 while the domain may not be sent from.
-The same as POST /v1/domains/ID/verify; in the background DNS is asked every 10 minutes for the first week.`,
+Looks up the records of a domain and reports each as OK, missing or wrong. Takes up to ten seconds. A verified domain that fails this
+check is no longer verified. The exit code is 1 while the tenant cannot send from the domain.
+--tenant  tenant of the domain (default: the default tenant)
+Same as POST /v1/domains/ID/verify. In the background, Postrider checks DNS every 10 minutes for the first week.`,
   options: ofTenant,
   positionals: ['NAME'],
   async run(given, deps) {
@@ -127,7 +131,7 @@ The same as POST /v1/domains/ID/verify; in the background DNS is asked every 10 
       const domains = openDomainService({ ...installation, tenants: openTenants(installation), resolver, hostname: config.hostname })
       const domain = await domains.verify(String(id), tenantId)
       const { spf, dkim, returnPath, dkimEd25519 } = domain.dnsRecords
-      const verdict = domain.trusted ? 'trusted, whatever DNS says' : domain.verified ? 'verified' : 'not verified yet'
+      const verdict = domain.trusted ? 'trusted, regardless of DNS' : domain.verified ? 'verified' : 'not verified'
       printed(
         given,
         deps,
@@ -136,7 +140,7 @@ The same as POST /v1/domains/ID/verify; in the background DNS is asked every 10 
       )
       return domain.verified
     })
-    if (!verified) throw new Error('the domain may not be sent from')
+    if (!verified) throw new Error('the tenant cannot send from this domain')
   },
 }
 
@@ -146,15 +150,15 @@ export const domainRemove: Command = {
   summary: 'remove a sending domain and its DKIM keys',
   help: `postrider domain remove NAME [--tenant ID] [--json]
 
-Removes a domain from its tenant, with its DKIM keys and its track domains. Emails that are queued from it fail within seconds, so let the
-queue run empty first (postrider queue). Without --tenant the domain is one of the default tenant. Added again, it gets new keys, whose
-records have to be published.`,
+Removes a domain from its tenant, with its DKIM keys and its track domains. Queued mail from the domain fails within seconds, so let the
+queue drain first (postrider queue). A domain that is added again gets new keys, and you must publish their records.
+--tenant  tenant of the domain (default: the default tenant)`,
   options: ofTenant,
   positionals: ['NAME'],
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
       const domain = await domainOf(given, installation)
       await deleteDomain(installation.db, domain, installation.clock.nowMs())
-      printed(given, deps, { id: domain.id, name: domain.name, tenantId: domain.tenantId }, `domain ${domain.name} is removed`)
+      printed(given, deps, { id: domain.id, name: domain.name, tenantId: domain.tenantId }, `domain ${domain.name} removed`)
     }),
 }

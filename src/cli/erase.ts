@@ -6,13 +6,13 @@ import { type Command, givenTenant, jsonOption, printed, UsageError } from './co
 export const erase: Command = {
   name: 'erase',
   audited: 'unnamed',
-  summary: "remove a person's data; only their suppression stays",
+  summary: "erase a person's data; only their suppression remains",
   help: `postrider erase ADDRESS [--tenant ID] [--json]
 
-Cancels what is queued for the address and removes what was sent to it: content, subject, tag, metadata, conversations, who
-opened and clicked, webhook deliveries, request logs and kept answers that name it. Numbers stay, and so does a suppression, so that nobody writes to it again.
-Messages that other recipients still wait for are kept and counted; run it again when they have been delivered.
-With --tenant only in this tenant.`,
+Cancels queued mail for the address and erases the mail sent to it: content, subject, tag, metadata, transcripts, opens and clicks,
+webhook deliveries, request logs, and stored responses that name it. Counts remain, and so does a suppression that prevents new mail to
+the address. Messages still queued for other recipients are kept and counted: run the command again after their delivery.
+--tenant  erases only in this tenant`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   positionals: ['ADDRESS'],
   async run(given, deps) {
@@ -22,7 +22,8 @@ With --tenant only in this tenant.`,
       const tenantId = (await givenTenant(given, installation)) ?? null
       const told = (emails: number) => given.options.json !== true && deps.print(`${emails} emails erased so far`)
       const erased = await eraseAddress(installation, address.text, tenantId, installation.clock.nowMs(), told)
-      const kept = erased.kept === 0 ? '' : `\n${erased.kept} messages are kept for other recipients who still wait: run this again later`
+      const kept =
+        erased.kept === 0 ? '' : `\n${erased.kept} messages kept: still queued for other recipients. Run this command again later`
       printed(
         given,
         deps,

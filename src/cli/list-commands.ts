@@ -11,10 +11,10 @@ const maxShown = 1000
 
 export const tenantList: Command = {
   name: 'tenant list',
-  summary: 'the tenants with their ids',
+  summary: 'list tenants and their ids',
   help: `postrider tenant list [--json]
 
-The first ${maxShown} by name, each with its id, which is the default one, and which is suspended, archived or paused.`,
+Lists the first ${maxShown} tenants by name, with id. Marks the default tenant and tenants that are suspended, archived or paused.`,
   options: { ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async ({ db }) => {
@@ -30,9 +30,9 @@ The first ${maxShown} by name, each with its id, which is the default one, and w
       const lines = tenants.map(({ id, name, status, isDefault, pauseReason }) =>
         [
           `${id}  ${name}`,
-          ...(isDefault ? ['the default tenant'] : []),
+          ...(isDefault ? ['default tenant'] : []),
           ...(status === 'active' ? [] : [status]),
-          ...(pauseReason === null ? [] : [`paused (${pauseReason}); postrider tenant resume ${id} lets its mail go`]),
+          ...(pauseReason === null ? [] : [`paused (${pauseReason}); to resume: postrider tenant resume ${id}`]),
         ].join(', '),
       )
       printed(given, deps, { tenants }, lines.join('\n'))
@@ -41,10 +41,10 @@ The first ${maxShown} by name, each with its id, which is the default one, and w
 
 export const domainList: Command = {
   name: 'domain list',
-  summary: 'the sending domains, and which may be sent from',
+  summary: 'list sending domains and their verification status',
   help: `postrider domain list [--tenant ID] [--json]
 
-Of all tenants, or of one. What DNS lacks for one that is not verified: GET /v1/domains/ID, or the dashboard.`,
+Lists the sending domains of all tenants, or of one. To see missing DNS records: postrider domain verify NAME.`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
@@ -53,18 +53,18 @@ Of all tenants, or of one. What DNS lacks for one that is not verified: GET /v1/
       const domains = listed.map(shownDomain)
       const lines = domains.map(
         ({ id, name, tenantId, verified, trusted }) =>
-          `${String(id).padEnd(12)}${name}  ${trusted ? 'trusted' : verified ? 'verified' : 'not verified'}, of ${tenantId}`,
+          `${String(id).padEnd(12)}${name}  ${trusted ? 'trusted' : verified ? 'verified' : 'not verified'}, tenant ${tenantId}`,
       )
-      printed(given, deps, { domains }, lines.join('\n') || 'there are no sending domains: postrider domain add NAME')
+      printed(given, deps, { domains }, lines.join('\n') || 'no sending domains. To add one: postrider domain add NAME')
     }),
 }
 
 export const keyList: Command = {
   name: 'key list',
-  summary: 'the API keys and SMTP logins, without their secrets',
+  summary: 'list API keys and SMTP logins, without secrets',
   help: `postrider key list [--tenant ID] [--json]
 
-Those of the organisation, or of one tenant: the newest ${maxShown}, each with its id, what it may do, and when it was last used.`,
+Lists the newest ${maxShown} keys of the organisation, or of one tenant, with id, permissions and last use.`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
@@ -79,17 +79,22 @@ Those of the organisation, or of one tenant: the newest ${maxShown}, each with i
         ].join(', '),
       )
       const whose = tenantId === null ? 'the organisation' : 'this tenant'
-      printed(given, deps, { keys: credentials }, lines.join('\n') || `${whose} has none: postrider key create --type live`)
+      printed(
+        given,
+        deps,
+        { keys: credentials },
+        lines.join('\n') || `${whose} has no keys. To create one: postrider key create --type live`,
+      )
     }),
 }
 
 export const limitsList: Command = {
   name: 'limits list',
-  summary: 'the limits that were set, beside those of the environment',
+  summary: 'list limits that override those of the environment',
   help: `postrider limits list [--json]
 
-What postrider limits set and the dashboard have set: of the organisation, of tenants, of keys. For what is not listed
-POSTRIDER_RATE_LIMIT and POSTRIDER_SEND_LIMIT of the service hold.`,
+Lists the limits of the organisation, of tenants and of keys set by postrider limits set or the dashboard. All others have the defaults
+POSTRIDER_RATE_LIMIT and POSTRIDER_SEND_LIMIT.`,
   options: { ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async ({ db }) => {
@@ -101,16 +106,16 @@ POSTRIDER_RATE_LIMIT and POSTRIDER_SEND_LIMIT of the service hold.`,
           ...(sendPerHour === null ? [] : [`${sendPerHour} emails per hour`]),
         ].join('  '),
       )
-      printed(given, deps, { limits }, lines.join('\n') || 'none were set: POSTRIDER_RATE_LIMIT and POSTRIDER_SEND_LIMIT hold')
+      printed(given, deps, { limits }, lines.join('\n') || 'no limits set: POSTRIDER_RATE_LIMIT and POSTRIDER_SEND_LIMIT apply')
     }),
 }
 
 export const webhookList: Command = {
   name: 'webhook list',
-  summary: 'the webhooks, and which are disabled',
+  summary: 'list webhooks and their status',
   help: `postrider webhook list [--tenant ID] [--json]
 
-Those of the organisation, or of one tenant, without their secrets. How they do: GET /v1/webhooks, or the dashboard.`,
+Lists the webhooks of the organisation, or of one tenant, without secrets. For their deliveries use the dashboard or GET /v1/webhooks.`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
@@ -132,10 +137,15 @@ Those of the organisation, or of one tenant, without their secrets. How they do:
         [
           `${String(id).padEnd(12)}${name}  ${url}`,
           allEvents ? 'all events' : events.join(' '),
-          ...(enabled ? [] : [disabledReason === 'endpoint_gone' ? 'disabled, for it answered 410 Gone' : 'disabled']),
+          ...(enabled ? [] : [disabledReason === 'endpoint_gone' ? 'disabled: returned 410 Gone' : 'disabled']),
         ].join(', '),
       )
       const whose = tenantId === null ? 'the organisation' : 'this tenant'
-      printed(given, deps, { webhooks }, lines.join('\n') || `${whose} has none: POST /v1/webhooks, or the dashboard`)
+      printed(
+        given,
+        deps,
+        { webhooks },
+        lines.join('\n') || `${whose} has no webhooks. To add one: POST /v1/webhooks, or use the dashboard`,
+      )
     }),
 }

@@ -14,17 +14,17 @@ export const listen: Command = {
   summary: 'print events as they happen, and forward them to a local URL',
   help: `postrider listen [--forward URL] [--tenant ID] [--events A,B] [--json]
 
-Prints what happens from now on, until it is stopped (Ctrl-C). The service must be running.
---forward   posts each event to this URL too, as a webhook would be: same body, headers and signatures, one after the other, once each.
-            The secret they are signed with is made for this run and printed first; any address may be named, also http://localhost
+Prints events as they happen, until Ctrl-C. The service must be running.
+--forward   also posts each event to this URL, with the body, headers and signatures of a webhook: one at a time, once each.
+            The command creates a signing secret for this run and prints it first. Any address is allowed, also http://localhost
 --tenant    only events of this tenant
 --events    only these: ${webhookEmailEvents.slice(0, 5).join(', ')},
             ${webhookEmailEvents.slice(5).join(', ')}
---json      one JSON object a line: the body of the webhook, with "forwarded" beside it when it was`,
+--json      prints one JSON object per line: the webhook body, plus "forwarded" if it was forwarded`,
   options: { forward: { type: 'string' }, tenant: { type: 'string' }, events: { type: 'string' }, ...jsonOption },
   async run(given, deps) {
     const url = text(given, 'forward')
-    if (url !== undefined && !/^https?:\/\//i.test(url)) throw new UsageError('--forward must begin with http:// or https://')
+    if (url !== undefined && !/^https?:\/\//i.test(url)) throw new UsageError('--forward must start with http:// or https://')
     const events = namesIn(text(given, 'events'))
     const tenantId = text(given, 'tenant') ?? null
     const isJson = given.options.json === true
@@ -32,7 +32,7 @@ Prints what happens from now on, until it is stopped (Ctrl-C). The service must 
     await deps.withInstallation(
       async (installation) => {
         const { config, clock } = installation
-        if (tenantId !== null && !(await openTenants(installation).find(tenantId))) throw new UsageError(`there is no tenant ${tenantId}`)
+        if (tenantId !== null && !(await openTenants(installation).find(tenantId))) throw new UsageError(`no such tenant: ${tenantId}`)
         const live = openEventStream(installation)
         const after = await live.endOfLog()
         const resolver = openResolver({ servers: config.resolvers, clock, ids: installation.ids })
@@ -62,14 +62,14 @@ function namesIn(given: string | undefined): ReadonlySet<WebhookEmailEvent> | nu
   if (given === undefined) return null
   const names = given.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !isTold(name))
-  if (unknown !== undefined) throw new UsageError(`--events has "${unknown}", which is none of ${webhookEmailEvents.join(', ')}`)
+  if (unknown !== undefined) throw new UsageError(`--events: "${unknown}" is not one of ${webhookEmailEvents.join(', ')}`)
   return new Set(names.filter(isTold))
 }
 
 const shown = ({ statusCode, durationMs, error }: PostOutcome) => ({ statusCode, durationMs, error })
 
 const answerOf = ({ statusCode, durationMs, error }: PostOutcome) =>
-  statusCode === null ? `-> no answer: ${error} (${durationMs} ms)` : `-> ${statusCode} in ${durationMs} ms`
+  statusCode === null ? `-> no response: ${error} (${durationMs} ms)` : `-> ${statusCode} in ${durationMs} ms`
 
 /** Removes terminal control characters, because subjects and replies come from outside. */
 const plain = (words: string) => words.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')

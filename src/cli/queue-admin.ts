@@ -44,7 +44,7 @@ const table = (queue: readonly Shown[], nowMs: number) =>
   queue.length === 0
     ? 'the queue is empty'
     : [
-        'destination                         ready sending deferred waiting    held  oldest a minute  last reply',
+        'recipient domain                    ready sending deferred waiting    held  oldest  per min  last reply',
         ...queue.map((one) =>
           [
             one.recipientDomain.padEnd(34),
@@ -58,17 +58,17 @@ const table = (queue: readonly Shown[], nowMs: number) =>
 
 export const queueShow: Command = {
   name: 'queue',
-  summary: 'what waits, by destination, and why',
+  summary: 'show queued mail by recipient domain, and the reasons for delays',
   help: `postrider queue [--tenant ID] [--json]
 
-Shows the ${maxShown} longest queues of live mail by destination: how many recipients are ready, being sent, deferred, waiting for send capacity
-and held, how old the oldest is, how many were sent in the last minute, what the last deferred one was told or waits for, what is paused, what
-is allowed toward each provider, and how far warm-ups are.
+Shows the ${maxShown} longest queues of live mail by recipient domain. Columns: recipients ready, sending, deferred, over
+the send limit (waiting) and held; age of the oldest; sent in the last minute; last reply or reason for the delay. Also lists pauses, the
+current limits of each provider, and warm-ups.
 
-postrider queue pause|resume   stop or go on for a destination, a provider or a sending domain
-postrider queue flush          try deferred mail now
-postrider queue release        let held mail go
-postrider queue cancel         fail queued mail for good`,
+postrider queue pause|resume   pause or resume a recipient domain, a provider or a sending domain
+postrider queue flush          retry deferred mail now
+postrider queue release        release held mail
+postrider queue cancel         fail queued mail permanently`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
@@ -90,11 +90,11 @@ postrider queue cancel         fail queued mail for good`,
       const shaped = queue.providers.map(
         (one) =>
           `${one.provider}${one.source ? ` from ${one.source}` : ''}: ${one.connectionsOpen} of ${one.connections} connections, ` +
-          `${one.rate === null ? 'any rate' : `${one.rate.toFixed(1)} a second`}` +
-          `${one.backoffUntilMs !== null && one.backoffUntilMs > nowMs ? `, left alone for ${age(one.backoffUntilMs - nowMs)} more` : ''}${one.cause === null ? '' : ` (${one.cause.slice(0, 120)})`}`,
+          `${one.rate === null ? 'any rate' : `${one.rate.toFixed(1)} per second`}` +
+          `${one.backoffUntilMs !== null && one.backoffUntilMs > nowMs ? `, backing off for ${age(one.backoffUntilMs - nowMs)} more` : ''}${one.cause === null ? '' : ` (${one.cause.slice(0, 120)})`}`,
       )
       const warming = queue.warmUps.map(
-        (one) => `warm-up: ${one.source} to ${one.provider}: ${one.taken} of ${one.ceiling} today, its day ${one.day}`,
+        (one) => `warm-up: ${one.source} to ${one.provider}: ${one.taken} of ${one.ceiling} today, day ${one.day}`,
       )
       printed(given, deps, { ...queue, recipientDomains }, [table(recipientDomains, nowMs), ...paused, ...shaped, ...warming].join('\n'))
     }),
@@ -112,7 +112,7 @@ async function placeOf(given: CommandArguments, installation: Installation) {
   const domain = text(given, 'domain')
   const provider = text(given, 'provider')?.toLowerCase()
   if ([destination, domain, provider].filter((one) => one !== undefined).length !== 1)
-    throw new UsageError('give one of --destination, --provider and --domain')
+    throw new UsageError('give exactly one of --destination, --provider and --domain')
   if (provider !== undefined) return { tenantId: '', kind: 'provider' as const, name: providerNamed(provider, installation) }
   if (destination !== undefined) {
     const name = parseAddress(`a@${destination}`)?.domain
@@ -130,37 +130,40 @@ function providerNamed(given: string, { config }: Installation): string {
   if (providers.names.has(given) || given.includes('+')) return given
   const domain = parseAddress(`a@${given}`)?.domain
   if (domain === undefined || !domain.includes('.'))
-    throw new UsageError(`--provider: there is no "${given}": give a domain of mail servers, or one of ${[...providers.names].join(', ')}`)
+    throw new UsageError(
+      `--provider: unknown provider "${given}". Use a domain of mail servers, or one of ${[...providers.names].join(', ')}`,
+    )
   return providers.of(domain, domain).name
 }
 
 export const queuePause: Command = {
   name: 'queue pause',
   audited: true,
-  summary: 'stop sending to a destination or a provider, or from a sending domain',
+  summary: 'pause mail to a recipient domain or provider, or from a sending domain',
   help: `postrider queue pause --destination DOMAIN | --provider NAME | --domain NAME [--tenant ID] [--reason TEXT] [--json]
 
---destination  mail for this recipients' domain stays queued; what is on its way now is still sent
---provider     the same for all domains whose mail this provider takes: gmail, or whatever name \`postrider queue\` shows
---domain       mail from this sending domain (of --tenant, or the default tenant) is held
-In force within a second, and until \`postrider queue resume\`. Retries do not use up attempts meanwhile.`,
+--destination  mail for this recipient domain stays queued; mail in flight is still sent
+--provider     the same for all domains of this provider: gmail, or another name that \`postrider queue\` shows
+--domain       mail from this sending domain (of --tenant, or of the default tenant) is held
+--reason       shown with the pause
+Takes effect within one second and lasts until \`postrider queue resume\`. Mail of a paused queue uses no attempts.`,
   options: { ...placeOptions, reason: { type: 'string' }, ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
       const place = await placeOf(given, installation)
       const reason = text(given, 'reason') ?? 'paused by the operator'
       await pauseQueue(installation.db, place, reason, installation.clock.nowMs())
-      printed(given, deps, { ...place, reason, paused: true }, `${place.kind} ${place.name} is paused`)
+      printed(given, deps, { ...place, reason, paused: true }, `paused ${place.kind} ${place.name}`)
     }),
 }
 
 export const queueResume: Command = {
   name: 'queue resume',
   audited: true,
-  summary: 'go on with a paused destination, provider or sending domain',
+  summary: 'resume a paused recipient domain, provider or sending domain',
   help: `postrider queue resume --destination DOMAIN | --provider NAME | --domain NAME [--tenant ID] [--json]
 
-What was held for the domain is released in the order of acceptance. Mail for a provider goes on within five seconds.`,
+Mail held for the domain is released in the order of acceptance. Mail for a provider resumes within five seconds.`,
   options: { ...placeOptions, ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
@@ -170,7 +173,7 @@ What was held for the domain is released in the order of acceptance. Mail for a 
         given,
         deps,
         { ...place, resumed },
-        resumed ? `${place.kind} ${place.name} goes on` : `${place.kind} ${place.name} was not paused`,
+        resumed ? `resumed ${place.kind} ${place.name}` : `${place.kind} ${place.name} was not paused`,
       )
     }),
 }
@@ -204,7 +207,7 @@ const forQueue = (
 export const queueFlush = forQueue(
   'flush',
   'due now',
-  { summary: 'try deferred mail now', help: 'Deferred mail becomes due at once; without an option, all of it.' },
+  { summary: 'retry deferred mail now', help: 'Makes deferred mail due at once. Without an option: all deferred mail.' },
   ({ db, clock }, filter) => flushQueue(db, filter, clock.nowMs()),
 )
 
@@ -212,8 +215,8 @@ export const queueRelease = forQueue(
   'release',
   'released',
   {
-    summary: 'let held mail go',
-    help: 'Held mail goes back into the queue, oldest first. A suppression is not skipped: such mail is held again, retry it instead.',
+    summary: 'release held mail',
+    help: 'Puts held mail back into the queue, oldest first. Mail to a suppressed address is held again: retry it instead.',
   },
   ({ db, clock }, filter) => releaseQueue(db, filter, clock.nowMs()),
 )
@@ -222,8 +225,8 @@ export const queueCancel = forQueue(
   'cancel',
   'cancelled',
   {
-    summary: 'fail queued mail for good',
-    help: 'Fails what is chosen and not being sent, without a suppression. One option at least is needed.',
+    summary: 'fail queued mail permanently',
+    help: 'Fails the selected mail permanently, except mail in flight. Recipients are not suppressed. At least one option is required.',
   },
   ({ db, clock }, filter) => cancelQueue(db, filter, clock.nowMs()),
 )
@@ -234,7 +237,8 @@ export const tenantPause: Command = {
   summary: "hold a tenant's mail",
   help: `postrider tenant pause ID [--reason TEXT] [--json]
 
-The tenant's mail is accepted and held, what is queued too, until \`postrider tenant resume\`. The abuse brake does the same by itself.`,
+Holds the new and queued mail of the tenant until \`postrider tenant resume\`. The automatic pause has the same effect.
+--reason  shown with the pause`,
   options: { reason: { type: 'string' }, ...jsonOption },
   positionals: ['ID'],
   run: (given, deps) =>
@@ -243,15 +247,15 @@ The tenant's mail is accepted and held, what is queued too, until \`postrider te
       const { id } = await tenantOf(installation, given.positionals[0])
       const reason = text(given, 'reason') ?? 'paused by the operator'
       await pauseTenant(db, id, { reason, by: 'operator' }, clock.nowMs())
-      printed(given, deps, { id, paused: true, reason }, `tenant ${id} is paused`)
+      printed(given, deps, { id, paused: true, reason }, `paused tenant ${id}`)
     }),
 }
 
 export const tenantResume: Command = {
   name: 'tenant resume',
   audited: true,
-  summary: "let a paused tenant's mail go",
-  help: 'postrider tenant resume ID [--json]\n\nIts held mail is released in the order of acceptance. What happened before counts no longer against it.',
+  summary: "resume a paused tenant's mail",
+  help: 'postrider tenant resume ID [--json]\n\nReleases its held mail in the order of acceptance. The automatic pause ignores earlier complaints and failures.',
   options: { ...jsonOption },
   positionals: ['ID'],
   run: (given, deps) =>
@@ -259,24 +263,23 @@ export const tenantResume: Command = {
       const { db, clock } = installation
       const { id } = await tenantOf(installation, given.positionals[0])
       const resumed = await resumeTenant(db, id, clock.nowMs())
-      printed(given, deps, { id, paused: false, resumed }, resumed ? `tenant ${id} goes on` : `tenant ${id} was not paused`)
+      printed(given, deps, { id, paused: false, resumed }, resumed ? `resumed tenant ${id}` : `tenant ${id} was not paused`)
     }),
 }
 
 export const explainCommand: Command = {
   name: 'explain',
-  summary: 'why an email is where it is, and what comes next',
+  summary: 'explain the current state of an email and the next step',
   help: `postrider explain EMAIL_ID [--json]
 
-One sentence for now and one for next. The API shows the same as \`explanation\` of an email's details.`,
+Prints the current state of the email and the next step, one sentence each. The API returns both as \`explanation\` of an email.`,
   options: { ...jsonOption },
   positionals: ['EMAIL_ID'],
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
       const id = given.positionals[0] as string
       const email = await findEmail(installation.db, id, null)
-      if (!email)
-        throw new Refusal('not_found', { message: `there is no email ${id}`, suggestion: 'Give the id that the API answered with' })
+      if (!email) throw new Refusal('not_found', { message: `no such email: ${id}`, suggestion: 'Use the id that the API returned' })
       const resolver = openResolver({ servers: installation.config.resolvers, clock: installation.clock, ids: installation.ids })
       const delayReasons = openDelayReasons({ ...installation, resolver })
       const told = await explain(

@@ -7,23 +7,23 @@ const secretLength = 43
 export const secretRotate: Command = {
   name: 'secret rotate',
   audited: true,
-  summary: 'replace POSTRIDER_SECRET by another, while the service runs',
+  summary: 'replace POSTRIDER_SECRET while the service runs',
   help: `postrider secret rotate [--json]
 
-Seals everything that is sealed in the database anew, with a new secret: DKIM keys, secrets and keys of webhooks, kept API keys, second factors,
-request logs. The service keeps running, and its processes start with the old or the new secret. When the command has ended, they start
-with the new one only. It takes about ten seconds, and longer with many request logs. If it is interrupted, call it again: it continues.
+Re-encrypts all encrypted data in the database with a new secret: DKIM keys, webhook secrets and keys, stored API keys, two-factor secrets
+and request logs. The service keeps running. During the rotation its processes start with the old or the new secret, afterwards only with
+the new one. Takes about ten seconds, longer with many request logs. If the command is interrupted, run it again: it continues.
 
-With the secret in the data directory (the embedded database, no POSTRIDER_SECRET), the new one is made and takes its place in that folder.
+With the secret in the data directory (embedded database, POSTRIDER_SECRET not set), the command creates the new secret and stores it there.
 
-With POSTRIDER_SECRET or POSTRIDER_SECRET_FILE, you make and keep it:
-  1. make one:                           openssl rand -base64 32
-  2. add it to the settings of every process and of this command, beside the old one, as POSTRIDER_SECRET_NEW (or POSTRIDER_SECRET_NEW_FILE)
-  3. postrider secret rotate             no restart is needed, before or after
-  4. make it POSTRIDER_SECRET in the settings, and take POSTRIDER_SECRET_NEW out
+With POSTRIDER_SECRET or POSTRIDER_SECRET_FILE, you create and store the new secret:
+  1. Create a secret:      openssl rand -base64 32
+  2. Add it to the settings of every process and of this command, next to the old one, as POSTRIDER_SECRET_NEW or POSTRIDER_SECRET_NEW_FILE.
+  3. Run the command:      postrider secret rotate (no restart is needed before or after)
+  4. In the settings, make it POSTRIDER_SECRET and remove POSTRIDER_SECRET_NEW.
 
-Return paths, tracking and unsubscribe links that were signed with the old secret stay valid. Backups keep the secret of their time: keep the
-old secret as long as you keep backups from before.`,
+Return paths, tracking links and unsubscribe links signed with the old secret stay valid. A backup needs the secret of its time: keep the
+old secret as long as you keep backups from before the rotation.`,
   options: { ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async ({ db, clock, ids, config, secrets }) => {
@@ -31,7 +31,7 @@ old secret as long as you keep backups from before.`,
       // Also when a rotation is resumed: at its end the old secret becomes useless, and the new one is not stored here.
       if (!isKept && config.newSecret === undefined)
         throw new UsageError(
-          'the secret is given as a setting here, so the new one must be too: give it as POSTRIDER_SECRET_NEW or POSTRIDER_SECRET_NEW_FILE, to every process and to this command (postrider secret rotate --help)',
+          'POSTRIDER_SECRET is a setting here, so the new secret must be one too. Set POSTRIDER_SECRET_NEW or POSTRIDER_SECRET_NEW_FILE for every process and for this command (postrider secret rotate --help)',
         )
       const done = await rotateInstallationSecret({
         db,
@@ -48,8 +48,8 @@ old secret as long as you keep backups from before.`,
         failpoint: deps.failpoint,
       })
       const next = isKept
-        ? 'The new secret is in the data directory. Keep the old one only with backups from before.'
-        : 'Give the new secret as POSTRIDER_SECRET from now on: processes that run know it, and none starts with the old one alone.'
-      printed(given, deps, { ...done, secretKept: isKept }, `${done.rows} sealed rows were sealed anew. ${next}`)
+        ? 'The new secret is in the data directory. Keep the old one only for backups from before the rotation.'
+        : 'Now set POSTRIDER_SECRET to the new secret: running processes have it, but none can start with the old one only.'
+      printed(given, deps, { ...done, secretKept: isKept }, `Re-encrypted ${done.rows} rows. ${next}`)
     }),
 }

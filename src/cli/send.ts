@@ -16,12 +16,16 @@ interface Reply {
 
 export const sendCommand: Command = {
   name: 'send',
-  summary: 'send one email and follow it',
+  summary: 'send one email and print its attempts',
   help: `postrider send --from A --to B [--subject S] [--text T] [--html H] [--key K] [--url URL] [--json]
 
-Sends one email through the running service and prints each attempt until it is final, a minute at most.
---key   an API key; or the environment's POSTRIDER_API_KEY
---url   the service, http://127.0.0.1:$PORT by default`,
+Sends one email through the running service and prints each attempt until the final status, for up to one minute.
+--from     sender; its domain must be verified, except simulator.test with a test key
+--to       recipient
+--subject  subject (default: Hello from Postrider)
+--text     plain text body; --html: HTML body
+--key      API key (default: the environment variable POSTRIDER_API_KEY)
+--url      URL of the service (default: http://127.0.0.1:$PORT)`,
   options: {
     from: { type: 'string' },
     to: { type: 'string' },
@@ -34,13 +38,13 @@ Sends one email through the running service and prints each attempt until it is 
   },
   async run(given, deps) {
     const key = text(given, 'key') ?? deps.environment.POSTRIDER_API_KEY
-    if (!key) throw new UsageError('--key is needed (or POSTRIDER_API_KEY)')
+    if (!key) throw new UsageError('--key is required (or set POSTRIDER_API_KEY)')
     const base = `${(text(given, 'url') ?? `http://127.0.0.1:${deps.environment.PORT ?? '3025'}`).replace(/\/$/, '')}/v1`
     const late = new AbortController()
     let asked = 0
     const ask = async (method: string, path: string, body?: object): Promise<Reply> => {
-      if (++asked > maxRequests) throw new UsageError('the rate limit of the key is used up by other requests')
-      const cancel = deps.clock.after(answerWithinMs, () => late.abort(new Error(`no answer within ${answerWithinMs / 1000} s`)))
+      if (++asked > maxRequests) throw new UsageError('other requests have used up the rate limit of the key')
+      const cancel = deps.clock.after(answerWithinMs, () => late.abort(new Error(`no response within ${answerWithinMs / 1000} s`)))
       const answer = await fetch(base + path, {
         method,
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -48,7 +52,7 @@ Sends one email through the running service and prints each attempt until it is 
         ...(body ? { body: JSON.stringify(body) } : {}),
       }).catch((error: Error) => {
         throw new UsageError(
-          `the service does not answer at ${base}: ${(error.cause as Error | undefined)?.message ?? error.message}. Start it with: npm start`,
+          `no response from the service at ${base}: ${(error.cause as Error | undefined)?.message ?? error.message}. Start it with: npm start`,
         )
       })
       const reply = (await answer.json()) as Reply

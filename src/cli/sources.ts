@@ -28,10 +28,10 @@ interface Advice {
 /** Checks that receivers make of a connecting address: its PTR, and the name's address back to it. */
 async function adviceOn(resolver: Resolver, address: string, name: string): Promise<Advice> {
   const [ptr, addresses, isHere] = await Promise.all([resolver.ptr(address, 'fresh'), resolver.addresses(name, 'fresh'), canBind(address)])
-  const elsewhere = isHere ? [] : ['give this machine the address, or nothing is sent from it here']
+  const elsewhere = isHere ? [] : ['assign the address to this machine: it cannot send from it yet']
   const advised = (advice: string[]) => ({ isHere, advice: advice.length === 0 ? null : advice.join(', and ') })
   if (ptr.kind === 'trouble' || addresses.kind === 'trouble')
-    return { ptr: null, ...advised([...elsewhere, 'ask again about its PTR, for DNS could not be asked (POSTRIDER_DNS)']) }
+    return { ptr: null, ...advised([...elsewhere, 'check its PTR again: the DNS lookup failed (POSTRIDER_DNS)']) }
   const found = ptr.kind === 'found' ? ptr.value : []
   const isNamed = found.some((one) => one.toLowerCase().replace(/\.$/, '') === name.toLowerCase())
   const leadsBack = addresses.kind === 'found' && addresses.value.includes(address)
@@ -69,14 +69,15 @@ async function withAdvice(installation: Installation, sources: readonly EgressSo
 export const sourceAdd: Command = {
   name: 'source add',
   audited: true,
-  summary: 'send from this address of the machine',
+  summary: 'add an address of this machine as an egress source',
   help: `postrider source add ADDRESS [--name EHLO_NAME] [--pool POOL] [--warm-up] [--json]
 
-Mail without a pool of its own goes from the pool "${defaultPool}"; while that has no address, from the one that the system chooses.
---name     what is said in EHLO, and what the address's PTR should say (default: POSTRIDER_HOSTNAME)
---pool     which pool it is in (default: ${defaultPool})
---warm-up  a new address: its messages a day to each provider grow by a schedule over 30 days; what is over waits and costs no attempt
-Given again, it changes what was said of the address. In force within a second. Prints what DNS lacks for it, and whether this machine has it.`,
+Adds an egress source: an address of this machine that mail is sent from. Mail without an assigned pool uses the pool "${defaultPool}"; if that pool
+has no address, the operating system chooses one.
+--name     EHLO name, which the PTR of the address should also have (default: POSTRIDER_HOSTNAME)
+--pool     pool of the address (default: ${defaultPool})
+--warm-up  for a new address: limits its messages per day to each provider by a 30-day schedule; mail above the limit waits and uses no attempt
+Run it again to change these settings. Takes effect within one second. Prints missing DNS records, and whether this machine has the address.`,
   options: { name: { type: 'string' }, pool: { type: 'string' }, 'warm-up': { type: 'boolean' }, ...jsonOption },
   positionals: ['ADDRESS'],
   run: (given, deps) =>
@@ -95,30 +96,35 @@ Given again, it changes what was said of the address. In force within a second. 
 
 export const sourceList: Command = {
   name: 'source list',
-  summary: 'the addresses that mail is sent from',
+  summary: 'list the egress sources',
   help: `postrider source list [--json]
 
-Shows each address with its pool, its name in EHLO and its warm-up, what DNS lacks (a PTR that says the name,
-and the name leading back), and whether this machine has it.`,
+Lists each address with its pool, EHLO name and warm-up, missing DNS records (a PTR with the name, and an address record that leads back),
+and whether this machine has it.`,
   options: jsonOption,
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
       const sources = await withAdvice(installation, await listSources(installation.db))
-      printed(given, deps, { sources }, sources.length === 0 ? 'the system chooses the address' : sources.map(line).join('\n'))
+      printed(
+        given,
+        deps,
+        { sources },
+        sources.length === 0 ? 'no egress sources: the operating system chooses the address' : sources.map(line).join('\n'),
+      )
     }),
 }
 
 export const sourceRemove: Command = {
   name: 'source remove',
   audited: true,
-  summary: 'send from this address no more',
-  help: 'postrider source remove ADDRESS [--json]\n\nConnections that are open finish what they have. The last address of a pool that mail is assigned to stays.',
+  summary: 'remove an egress source',
+  help: 'postrider source remove ADDRESS [--json]\n\nOpen connections finish their mail. You cannot remove the last address of a pool that mail is assigned to.',
   options: jsonOption,
   positionals: ['ADDRESS'],
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
       const source = await removeSource(installation.db, given.positionals[0] as string, installation.clock.nowMs())
-      printed(given, deps, { address: source.address, removed: true }, `${source.address} is no longer sent from`)
+      printed(given, deps, { address: source.address, removed: true }, `removed ${source.address}`)
     }),
 }
 
@@ -126,7 +132,7 @@ const placeOptions = { tenant: { type: 'string' }, tag: { type: 'string' } } as 
 
 async function placeOf(given: CommandArguments, installation: Installation): Promise<Omit<PoolAssignment, 'pool'>> {
   const [tenantId = '', tag = ''] = [await givenTenant(given, installation), text(given, 'tag')]
-  if (tenantId === '' && tag === '') throw new UsageError('give --tenant, --tag, or both')
+  if (tenantId === '' && tag === '') throw new UsageError('give --tenant, --tag or both')
   return { tenantId, tag }
 }
 
@@ -136,24 +142,24 @@ const mailOf = ({ tenantId, tag }: Omit<PoolAssignment, 'pool'>) =>
 export const poolAssign: Command = {
   name: 'pool assign',
   audited: true,
-  summary: "send a tenant's or a tag's mail from one pool only",
+  summary: "assign a tenant's or a tag's mail to a pool",
   help: `postrider pool assign POOL [--tenant ID] [--tag TAG] [--json]
 
-Of several that fit, the one for the tenant and the tag counts, then the one for the tenant, then the one for the tag. Queued mail follows.`,
+If several assignments match, the most specific wins: tenant and tag, then tenant, then tag. Applies to queued mail too.`,
   options: { ...placeOptions, ...jsonOption },
   positionals: ['POOL'],
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
       const assigned = { ...(await placeOf(given, installation)), pool: given.positionals[0] as string }
       await assignPool(installation.db, assigned, installation.clock.nowMs())
-      printed(given, deps, assigned, `${mailOf(assigned)} goes from the pool ${assigned.pool}`)
+      printed(given, deps, assigned, `${mailOf(assigned)} uses the pool ${assigned.pool}`)
     }),
 }
 
 export const poolUnassign: Command = {
   name: 'pool unassign',
   audited: true,
-  summary: 'undo pool assign',
+  summary: 'remove a pool assignment',
   help: 'postrider pool unassign [--tenant ID] [--tag TAG] [--json]',
   options: { ...placeOptions, ...jsonOption },
   run: (given, deps) =>
@@ -161,13 +167,18 @@ export const poolUnassign: Command = {
       const [tenantId = '', tag = ''] = [text(given, 'tenant'), text(given, 'tag')]
       const unassigned = await unassignPool(installation.db, { tenantId, tag }, installation.clock.nowMs())
       const mail = mailOf({ tenantId, tag })
-      printed(given, deps, { tenantId, tag, unassigned }, unassigned ? `${mail} has no pool of its own` : `${mail} had no pool of its own`)
+      printed(
+        given,
+        deps,
+        { tenantId, tag, unassigned },
+        unassigned ? `removed the pool assignment of ${mail}` : `${mail} had no pool assignment`,
+      )
     }),
 }
 
 export const poolList: Command = {
   name: 'pool list',
-  summary: 'the pools, their addresses and whose mail goes from them',
+  summary: 'list pools, their addresses and their assigned mail',
   help: 'postrider pool list [--json]',
   options: jsonOption,
   run: (given, deps) =>
@@ -182,6 +193,6 @@ export const poolList: Command = {
         const mail = pool === defaultPool ? ['all other mail', ...assigned.map(mailOf)] : assigned.map(mailOf)
         return `${pool.padEnd(16)}${addresses.join(', ')}${mail.length === 0 ? '' : `\n  ${mail.join('\n  ')}`}`
       })
-      printed(given, deps, { pools }, pools.length === 0 ? 'there are no pools: the system chooses the address' : lines.join('\n'))
+      printed(given, deps, { pools }, pools.length === 0 ? 'no pools: the operating system chooses the address' : lines.join('\n'))
     }),
 }

@@ -12,14 +12,14 @@ function domainOf({ positionals: [given = ''] }: CommandArguments): string {
 export const tlsRequire: Command = {
   name: 'tls require',
   audited: true,
-  summary: "send to a recipients' domain over TLS only",
+  summary: 'require TLS for a recipient domain',
   help: `postrider tls require DOMAIN [--any-certificate] [--json]
 
-Mail for DOMAIN is sent over TLS 1.2 or later only, to mail servers whose certificate is valid for their name; otherwise it waits and is
-tried again. In force within a second for new connections. What the domain publishes itself (DANE, an enforced MTA-STS policy) goes first.
-Not for mail that goes through POSTRIDER_RELAY.
+Sends mail for DOMAIN only over TLS 1.2 or later, to mail servers whose certificate is valid for their name. Otherwise the mail stays queued
+and is retried. Takes effect within one second for new connections. The domain's own policy (DANE, or MTA-STS in enforce mode) has
+precedence. Does not apply to mail through POSTRIDER_RELAY.
 
---any-certificate  encrypted, to whoever answers: for servers with a certificate of their own making`,
+--any-certificate  requires encryption but accepts any certificate, for servers with a self-signed one`,
   options: { 'any-certificate': { type: 'boolean' }, ...jsonOption },
   positionals: ['DOMAIN'],
   run: (given, deps) =>
@@ -28,15 +28,15 @@ Not for mail that goes through POSTRIDER_RELAY.
       const certificate = given.options['any-certificate'] === true ? 'any' : 'valid'
       await requireTls(db, domain, certificate, clock.nowMs())
       const what = certificate === 'any' ? 'with any certificate' : 'with a valid certificate'
-      printed(given, deps, { domain, certificate, required: true }, `mail for ${domain} is sent over TLS ${what} only`)
+      printed(given, deps, { domain, certificate, required: true }, `mail for ${domain} now requires TLS ${what}`)
     }),
 }
 
 export const tlsRemove: Command = {
   name: 'tls remove',
   audited: true,
-  summary: 'take TLS as it comes again',
-  help: 'postrider tls remove DOMAIN [--json]\n\nEnds what `postrider tls require` began.',
+  summary: 'remove a TLS requirement',
+  help: 'postrider tls remove DOMAIN [--json]\n\nRemoves the requirement that `postrider tls require` set.',
   options: jsonOption,
   positionals: ['DOMAIN'],
   run: (given, deps) =>
@@ -49,13 +49,13 @@ export const tlsRemove: Command = {
 
 export const tlsList: Command = {
   name: 'tls list',
-  summary: 'the domains that get mail over TLS only',
-  help: 'postrider tls list [--json]\n\nThe domains given to `postrider tls require`, and which certificate will do.',
+  summary: 'list recipient domains that require TLS',
+  help: 'postrider tls list [--json]\n\nLists the domains of `postrider tls require` and the required certificate.',
   options: jsonOption,
   run: (given, deps) =>
     deps.withInstallation(async ({ db }) => {
       const required = await listTlsRequirements(db)
       const lines = required.map(({ domain, certificate, at }) => `${domain.padEnd(40)} ${certificate.padEnd(6)} ${at.toISOString()}`)
-      printed(given, deps, { required }, lines.length > 0 ? lines.join('\n') : 'TLS is required for no domain')
+      printed(given, deps, { required }, lines.length > 0 ? lines.join('\n') : 'no domain requires TLS')
     }),
 }

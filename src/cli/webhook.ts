@@ -14,34 +14,34 @@ function moment(given: CommandArguments, name: string): Date {
 export const webhookReplay: Command = {
   name: 'webhook replay',
   audited: true,
-  summary: 'send what happened in a time to a webhook again',
+  summary: 'send the events of a period to a webhook again',
   help: `postrider webhook replay ID --after T --before T [--json]
 
-Queues every event between two moments (unix seconds, both exclusive) that the webhook hears of, to be sent to it again in their
-order, each under the id it had before. ID is a webhook's id or uuid. Prints how many events that are.`,
+Sends the webhook's events between two times (unix seconds, both exclusive) again, in order, each with its original id. ID is the id or
+uuid of a webhook. Prints the number of events.`,
   options: { after: { type: 'string' }, before: { type: 'string' }, ...jsonOption },
   positionals: ['ID'],
   async run(given, deps) {
     const [id = ''] = given.positionals
     const range = { after: moment(given, 'after'), before: moment(given, 'before') }
     const queued = await deps.withInstallation(({ db }) => replayRange(db, id, null, range))
-    printed(given, deps, { queued }, queued === 1 ? '1 event is sent again' : `${queued} events are sent again`)
+    printed(given, deps, { queued }, queued === 1 ? '1 event queued' : `${queued} events queued`)
   },
 }
 
 export const webhookRotateKey: Command = {
   name: 'webhook rotate-key',
   audited: true,
-  summary: 'have requests to webhooks signed with a new key',
+  summary: 'sign webhook requests with a new RSA key',
   help: `postrider webhook rotate-key [--json]
 
-Makes a new RSA key for the signatures that receivers check with /.well-known/jwks.json. It is published within a minute and signs
-after two hours, when no receiver can have an older set any more. The key that signs now does so until then, and stays published for
-31 days after. The secrets of webhooks stay as they are: those change over the API, with rotateSecret.`,
+Creates a new RSA key for the signatures that receivers verify with /.well-known/jwks.json. The new key is published within one minute and
+signs after two hours, when no receiver has an older key set cached. Until then the current key signs; it stays published for another
+31 days. Webhook secrets do not change: rotate those through the API with rotateSecret.`,
   options: { ...jsonOption },
   async run(given, deps) {
     const { kid, signsFrom } = await deps.withInstallation(rotateInstallationKey)
     const from = signsFrom.toISOString()
-    printed(given, deps, { kid, signsFrom: from }, `the key ${kid} is published and signs from ${from} on`)
+    printed(given, deps, { kid, signsFrom: from }, `key ${kid} is published and signs from ${from}`)
   },
 }

@@ -48,7 +48,7 @@ export function openApiClient({ clock, url, key }: { clock: Clock; url: string; 
       }
       await pause(clock, tryAgainMs)
     }
-    throw new Error(`GET ${path} was not answered`, { cause: failure })
+    throw new Error(`GET ${path}: no response`, { cause: failure })
   }
 
   const count = async (status: string) => (await get<{ total: number }>(`/emails?status=${status}&perPage=1`)).total
@@ -95,7 +95,7 @@ export function openApiClient({ clock, url, key }: { clock: Clock; url: string; 
       try {
         const path = `/v1/events/stream?after=${position}&events=${told.join(',')}`
         const answer = await fetch(url + path, { headers: { authorization: `Bearer ${key}` }, signal: stopped.signal })
-        if (answer.status !== 200 || !answer.body) throw new Error(`the stream of events answered ${answer.status}`)
+        if (answer.status !== 200 || !answer.body) throw new Error(`the event stream returned ${answer.status}`)
         for await (const block of blocksOf(answer.body)) {
           const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1]
           position = field('id') ?? position
@@ -145,7 +145,7 @@ async function* blocksOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string
   let text = ''
   for await (const piece of body) {
     text += decoder.decode(piece, { stream: true })
-    if (text.length > maxEventLength) throw new Error('an event of the stream is too long')
+    if (text.length > maxEventLength) throw new Error('an event in the stream is too long')
     const blocks = text.split('\n\n')
     text = blocks.pop() ?? ''
     yield* blocks

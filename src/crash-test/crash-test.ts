@@ -114,7 +114,7 @@ export async function runCrashTest(options: CrashTestOptions): Promise<Verdict> 
           struck.push(fault)
           faults[fault.kind] = (faults[fault.kind] ?? 0) + 1
         }
-        if (!(await untilSending(world, clock.nowMs()))) violations.push(`run ${run}: it did not send again after: ${kind}`)
+        if (!(await untilSending(world, clock.nowMs()))) violations.push(`run ${run}: the service did not send again after: ${kind}`)
         durations.push(clock.monotonicMs() - faultMs)
       }
       tell('reconciling', acknowledgedIn(load.requests))
@@ -126,9 +126,9 @@ export async function runCrashTest(options: CrashTestOptions): Promise<Verdict> 
       load.forget()
       sink.forget()
     }
-    if (load.changedAnswers > 0) violations.push(`${load.changedAnswers} answers to a repeated request differ from the first`)
+    if (load.changedAnswers > 0) violations.push(`${load.changedAnswers} responses to a repeated request differ from the first`)
   } catch (error) {
-    violations.push(`the test could not go on: ${error instanceof Error ? error.message : String(error)}`)
+    violations.push(`the test failed: ${error instanceof Error ? error.message : String(error)}`)
   } finally {
     await load?.stop()
     await service.stop()

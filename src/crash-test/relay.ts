@@ -68,10 +68,10 @@ export async function startSink(deps: { clock: Clock; chance: SeededRandom; ledg
     closeTimeout: 100,
     size: largestMessage,
     onRcptTo({ address }: SMTPServerAddress, _session, done) {
-      if (address.startsWith('refused')) return done(answer(550, '5.1.1 there is nobody of that name'))
+      if (address.startsWith('refused')) return done(answer(550, '5.1.1 no such user'))
       if (address.startsWith('later') && !deferred.has(address)) {
         deferred.add(address)
-        return done(answer(451, '4.3.0 come back later'))
+        return done(answer(451, '4.3.0 try again later'))
       }
       done()
     },

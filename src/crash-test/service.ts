@@ -97,13 +97,13 @@ export async function openService({ clock, folder, script, environment, relayPor
     const untilMs = clock.monotonicMs() + startWithinMs
     while (!(await isReady(url))) {
       if (started.exitCode !== null || clock.monotonicMs() > untilMs) {
-        throw new Error(`the service did not start; its output ends:\n${(await readFile(logFile, 'utf8')).slice(-2000)}`)
+        throw new Error(`the service did not start; end of its output:\n${(await readFile(logFile, 'utf8')).slice(-2000)}`)
       }
       await pause(clock, askEveryMs)
     }
     if (key !== '') return
     key = /svc_live_[0-9A-Za-z]{32}/.exec(await readFile(logFile, 'utf8'))?.[0] ?? ''
-    if (key === '') throw new Error('the service printed no live key at its first start')
+    if (key === '') throw new Error('the service did not print a live key at its first start')
     await promisify(execFile)(process.execPath, [script, 'domain', 'add', sendingDomain, '--trust'], { env: settings })
   }
 

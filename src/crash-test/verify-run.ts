@@ -86,29 +86,29 @@ export function reconcile({ requests, taken, emails, faults }: Facts): RunCheck 
 
   for (const request of requests) {
     counts.requests++
-    if (request.state === 'refused') violations.push(`a request was refused: ${request.answer.slice(0, 200)}`)
+    if (request.state === 'refused') violations.push(`request refused: ${request.answer.slice(0, 200)}`)
     for (const [recipient, text] of request.texts) {
       known.add(recipient)
       const copies = taken.get(recipient) ?? []
       const told = emails.get(recipient) ?? []
       const [email] = told
-      if (told.length > 1) broken('invented', `${recipient}: ${told.length} emails of one request`)
-      if (copies.some((one) => one.text !== text)) broken('altered', `${recipient}: its text is not the one that was sent`)
+      if (told.length > 1) broken('invented', `${recipient}: one request created ${told.length} emails`)
+      if (copies.some((one) => one.text !== text)) broken('altered', `${recipient}: text differs from the text sent`)
       if (new Set(copies.map((one) => one.messageId)).size > 1) broken('altered', `${recipient}: copies have different Message-IDs`)
       if (request.state === 'acknowledged') {
         counts.acknowledged++
         const id = request.emails.get(recipient)
-        if (id === undefined) violations.push(`${recipient}: its request was accepted without it`)
-        else if (email?.id !== id) broken('lost', `${recipient}: accepted as ${id}, which the API does not know`)
+        if (id === undefined) violations.push(`${recipient}: missing from its accepted request`)
+        else if (email?.id !== id) broken('lost', `${recipient}: accepted as ${id}, unknown to the API`)
       } else if (request.state === 'unanswered') counts.unanswered++
       if (!email) {
-        if (copies.length > 0 && request.state !== 'acknowledged') broken('invented', `${recipient}: arrived, and the API does not know it`)
+        if (copies.length > 0 && request.state !== 'acknowledged') broken('invented', `${recipient}: arrived, unknown to the API`)
         continue
       }
       checkEmail(email, copies, request.state === 'acknowledged')
     }
   }
-  for (const recipient of taken.keys()) if (!known.has(recipient)) broken('invented', `${recipient}: arrived, and nobody sent it`)
+  for (const recipient of taken.keys()) if (!known.has(recipient)) broken('invented', `${recipient}: arrived, but was never sent`)
   return { counts, violations }
 
   function checkEmail(email: ReportedEmail, copies: readonly AcceptedMessage[], isAcknowledged: boolean): void {
@@ -116,10 +116,10 @@ export function reconcile({ requests, taken, emails, faults }: Facts): RunCheck 
     if (!isFinal(status)) return broken('stuck', `${recipient}: still ${status}`)
     const isRefused = recipient.startsWith('refused')
     if (isRefused ? status !== 'hardfail' : status !== 'sent')
-      return broken('lost', `${recipient}: ended as ${status}, and the relay took it ${copies.length} times`)
+      return broken('lost', `${recipient}: ended as ${status}, but the relay accepted it ${copies.length} times`)
     // The relay refuses it, so there is no copy, even if the response to the request was lost.
     if (isRefused) counts.refused += isAcknowledged ? 1 : 0
-    else if (copies.length === 0) broken('lost', `${recipient}: is ${status}, and the relay never took it`)
+    else if (copies.length === 0) broken('lost', `${recipient}: is ${status}, but the relay never accepted it`)
     else if (copies.length === 1 && isAcknowledged) counts.deliveredOnce++
     checkCopies(email, copies)
     checkEvents(email)
@@ -149,13 +149,13 @@ export function reconcile({ requests, taken, emails, faults }: Facts): RunCheck 
     if (unexplained > 0)
       broken(
         'duplicatesUnexplained',
-        `${recipient}: arrived ${copies.length} times, of which ${unexplained} without a reason (${timelineOf(copies, attempts)})`,
+        `${recipient}: arrived ${copies.length} times, ${unexplained} unexplained (${timelineOf(copies, attempts)})`,
         unexplained,
       )
     for (const [index, { outcomeUnknown, atMs }] of attempts.entries()) {
       const later = outcomeUnknown ? attempts.slice(index + 1) : []
       const stale = later.some(({ output }) => copies.some((copy) => copy.id === answerIn(output) && copy.atMs < atMs))
-      if (stale) broken('stale', `${recipient}: an attempt declared unknown was recorded after all, by an owner that had lost it`)
+      if (stale) broken('stale', `${recipient}: a process that had lost its lease recorded an attempt already declared unknown`)
     }
   }
 
@@ -166,7 +166,7 @@ export function reconcile({ requests, taken, emails, faults }: Facts): RunCheck 
     if (times(end) !== 1) broken('eventsMissing', `${recipient}: ${times(end)} events ${end}`)
     const delays = attempts?.filter((one) => one.status === 'softfail').length
     if (delays !== undefined && times('MessageDelayed') !== delays)
-      broken('eventsMissing', `${recipient}: ${times('MessageDelayed')} events MessageDelayed of ${delays} attempts that did not succeed`)
+      broken('eventsMissing', `${recipient}: ${times('MessageDelayed')} events MessageDelayed for ${delays} failed attempts`)
   }
 }
 

@@ -93,22 +93,22 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
     async authenticate(key) {
       if (!keyForm.test(key))
         throw new Refusal('invalid_api_key', {
-          message: 'the API key must start with svc_live_ or svc_test_, followed by 32 letters and digits',
+          message: 'invalid API key: it must be svc_live_ or svc_test_ followed by 32 letters and digits',
         })
       const credential = await known.get(key)
-      if (!credential) throw new Refusal('invalid_api_key', { message: 'no credential has this API key' })
-      if (credential.revoked) throw new Refusal('expired_api_key', { message: 'this API key has been revoked' })
+      if (!credential) throw new Refusal('invalid_api_key', { message: 'unknown API key' })
+      if (credential.revoked) throw new Refusal('expired_api_key', { message: 'the API key has been revoked' })
       recordUse(credential)
       return credential
     },
     async authenticateLogin(userName, key) {
       const credential = loginForm.test(key) ? await knownLogins.get(key) : undefined
       if (!credential || !isNamed(userName, credential, key))
-        throw new Refusal('invalid_api_key', { message: 'no SMTP login has this user name and password' })
-      if (credential.revoked) throw new Refusal('expired_api_key', { message: 'this SMTP login has been revoked' })
-      if (credential.hold) throw new Refusal('credential_on_hold', { message: 'this SMTP login is on hold' })
+        throw new Refusal('invalid_api_key', { message: 'wrong SMTP username or password' })
+      if (credential.revoked) throw new Refusal('expired_api_key', { message: 'the SMTP login has been revoked' })
+      if (credential.hold) throw new Refusal('credential_on_hold', { message: 'the SMTP login is on hold' })
       if (credential.permissions && !credential.permissions.includes('emails:send'))
-        throw new Refusal('permission_denied', { message: 'this SMTP login lacks the permission emails:send' })
+        throw new Refusal('permission_denied', { message: 'the SMTP login lacks the permission emails:send' })
       recordUse(credential)
       return credential
     },

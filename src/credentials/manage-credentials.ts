@@ -95,7 +95,7 @@ function checkName(name: string): void {
 }
 
 function distinct(wanted: readonly Permission[] | null): Permission[] | null {
-  if (wanted?.length === 0) throw wrongField('permissions', 'must name at least one permission, or be null for full access')
+  if (wanted?.length === 0) throw wrongField('permissions', 'must list at least one permission, or be null for full access')
   return wanted && [...new Set(wanted)]
 }
 
@@ -127,7 +127,7 @@ export async function addCredential(
 ): Promise<{ credential: CredentialRecord; key: string }> {
   checkName(wanted.name)
   const allowed = distinct(wanted.permissions)
-  if (wanted.type === 'smtp' && wanted.tenantId === null) throw wrongField('tenantId', 'is needed: an SMTP login belongs to a tenant')
+  if (wanted.type === 'smtp' && wanted.tenantId === null) throw wrongField('tenantId', 'is required: an SMTP login belongs to a tenant')
   if (wanted.tenantId !== null) await tenantForNew(tx, wanted.tenantId)
   const random = facts.ids.token(keyLength)
   const key = wanted.type === 'smtp' ? random : `svc_${wanted.mode}_${random}`
@@ -144,7 +144,7 @@ export async function addCredential(
     new Date(facts.nowMs),
     facts.ids.numbers(),
   ])
-  if (!credential) throw new Error('a credential was not saved')
+  if (!credential) throw new Error('failed to save a credential')
   return { credential, key }
 }
 
@@ -154,7 +154,7 @@ function numberIn(id: string): string {
   return id
 }
 
-const noSuchCredential = () => new Refusal('not_found', { message: 'there is no such credential' })
+const noSuchCredential = () => new Refusal('not_found', { message: 'no such credential' })
 
 /**
  * Refuses `not_found`. With `revealFrom` also returns the key, if a sealed copy was stored. `tenantId` null: of any tenant or the

@@ -87,7 +87,7 @@ export async function readCatalogue(on: Queryable): Promise<Catalogue> {
       tables.push({ name, columns: own.map(({ column }) => column) })
     }
   }
-  if (done.size < byTable.size) throw new Error('tables refer to each other in a circle: they cannot be put in order')
+  if (done.size < byTable.size) throw new Error('tables reference each other in a cycle: cannot order them')
   return { tables, columns, partitions: await on.rows(partitions) }
 }
 

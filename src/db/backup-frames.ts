@@ -65,18 +65,18 @@ export async function* readFrames(source: AsyncIterable<Uint8Array>): AsyncGener
     return all.subarray(0, octets)
   }
   const line = await take(firstLine.length)
-  if (!line?.equals(firstLine)) throw new Error('this is not a backup made by postrider backup, or one of another format')
+  if (!line?.equals(firstLine)) throw new Error('not a backup of postrider backup, or a backup in another format')
   digest.update(line)
   for (;;) {
     const head = await take(headOctets)
-    if (!head) throw new Error('the backup was cut off: its end is missing, and nothing of it is used')
+    if (!head) throw new Error('the backup is truncated: nothing restored')
     const kind = head.toString('latin1', 0, 1) as FrameKind
     const length = head.readUInt32BE(1)
-    if (!kinds.includes(kind) || length > maxFrameLength) throw new Error('the backup is damaged: nothing of it is used')
+    if (!kinds.includes(kind) || length > maxFrameLength) throw new Error('the backup is damaged: nothing restored')
     const octets = await take(length)
-    if (!octets) throw new Error('the backup was cut off: its end is missing, and nothing of it is used')
+    if (!octets) throw new Error('the backup is truncated: nothing restored')
     if (kind === 'z') {
-      if (!digest.digest().equals(octets)) throw new Error('the backup is damaged (its digest is another): nothing of it is used')
+      if (!digest.digest().equals(octets)) throw new Error('the backup is damaged (wrong digest): nothing restored')
       return
     }
     digest.update(head).update(octets)

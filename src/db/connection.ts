@@ -45,7 +45,7 @@ const endWithinMs = 5000
 
 function safeInteger(text: string): number {
   const value = Number(text)
-  if (!Number.isSafeInteger(value)) throw new RangeError(`bigint ${text} is beyond what a number holds exactly`)
+  if (!Number.isSafeInteger(value)) throw new RangeError(`bigint ${text} exceeds the exact range of a number`)
   return value
 }
 
@@ -92,7 +92,7 @@ export async function connectDatabase(host: Host, applicationName: string): Prom
   try {
     await client.connect()
     const [standing] = (await connection.script<{ readOnly: boolean }>(`${settle}; ${askStanding}`)).rows
-    if (standing?.readOnly !== false) throw new Error('it takes no writes (a standby, or read-only)')
+    if (standing?.readOnly !== false) throw new Error('it accepts no writes (standby or read-only)')
     const named = await connection.script<{ timeline: string }>(askTimeline).catch(() => undefined)
     connection.timeline = Number.parseInt(named?.rows[0]?.timeline ?? '0', 16)
     return connection

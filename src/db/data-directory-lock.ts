@@ -19,16 +19,14 @@ export async function lockState(folder: string): Promise<() => Promise<void>> {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       const theirs = await readFile(file, 'utf8').catch(() => '')
       if (await lives(theirs, mine)) {
-        throw new Error(
-          `the data directory ${folder} is in use by the Postrider with process number ${theirs.split(' ')[0]}: stop that one first, or set POSTRIDER_DATA to another folder`,
-        )
+        throw new Error(`data directory ${folder} is locked by process ${theirs.split(' ')[0]}. Stop it or set POSTRIDER_DATA`)
       }
       if ((await readFile(file, 'utf8').catch(() => '')) === theirs) await rm(file, { force: true })
     } finally {
       await rm(fresh, { force: true })
     }
   }
-  throw new Error(`the lock of the data directory ${folder} cannot be taken`)
+  throw new Error(`failed to lock the data directory ${folder}`)
 }
 
 async function release(file: string, mine: string): Promise<void> {

@@ -12,13 +12,13 @@ export interface Host {
  */
 export function hostsOf(url: string): Host[] {
   const parts = /^(postgres(?:ql)?:\/\/)((?:[^/?]*@)?)([^/?@]*)(.*)$/s.exec(url)
-  if (!parts) throw new Error('the database address must begin with postgres:// or postgresql://')
+  if (!parts) throw new Error('DATABASE_URL must start with postgres:// or postgresql://')
   const [, scheme, login, hosts, rest] = parts as unknown as [string, string, string, string, string]
   return hosts.split(',').map((host) => {
     const single = `${scheme}${login}${host}${rest}`
     // The driver accepts an empty host; the URL parser does so only without a login.
-    if (!URL.canParse(host === '' ? `${scheme}socket${rest}` : single)) throw new Error(`"${host}" in the database address is not a host`)
-    if (host === '' && hosts !== '') throw new Error('the database address names an empty host')
+    if (!URL.canParse(host === '' ? `${scheme}socket${rest}` : single)) throw new Error(`DATABASE_URL: "${host}" is not a host`)
+    if (host === '' && hosts !== '') throw new Error('DATABASE_URL contains an empty host')
     return { name: host === '' ? 'the unix socket' : host, url: single }
   })
 }

@@ -170,7 +170,7 @@ describe('a lost server', () => {
     const database = await emptyDatabase()
     const { admin, name } = database
     await admin.script(`alter database ${name} set default_transaction_read_only = on`)
-    await expect(openDb({ url: addressOf(name), poolSize: 1, applicationName: 'test' })).rejects.toThrow('takes no writes')
+    await expect(openDb({ url: addressOf(name), poolSize: 1, applicationName: 'test' })).rejects.toThrow('accepts no writes')
   })
 
   test('is waited for as long as asked', async () => {
@@ -280,7 +280,7 @@ describe('migrations', () => {
       await write('0002-two.sql', 'create table two (id integer)')
       await migrate(database.db, systemClock, folder)
       await rm(new URL('0002-two.sql', folder))
-      await expect(migrate(database.db, systemClock, folder)).rejects.toThrow('has migration 2 (two), which this version does not know')
+      await expect(migrate(database.db, systemClock, folder)).rejects.toThrow('has migration 2 (two), unknown to this version')
       await write('0001-one.sql', 'create table one (id bigint)')
       await expect(migrate(database.db, systemClock, folder)).rejects.toThrow('migration 1 (one) was changed after it ran')
     })

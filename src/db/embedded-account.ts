@@ -21,7 +21,7 @@ export async function chooseAccount(dataFolder: string): Promise<Account> {
   const ownUid = process.getuid?.() ?? 0
   if (ownUid !== 0) {
     if (owner && owner.uid !== ownUid) {
-      throw new Error(`the database folder ${dataFolder} belongs to user ${owner.uid}: start Postrider as that user, or as root`)
+      throw new Error(`the database directory ${dataFolder} belongs to user ${owner.uid}. Start Postrider as that user, or as root`)
     }
     return { name: `user ${ownUid}`, other: undefined }
   }
@@ -31,9 +31,7 @@ export async function chooseAccount(dataFolder: string): Promise<Account> {
     const [uid, gid] = ids?.map(({ stdout }) => Number(stdout)) ?? []
     if (uid && gid) return { name, other: { uid, gid } }
   }
-  throw new Error(
-    'PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody: start Postrider as another user',
-  )
+  throw new Error('PostgreSQL does not run as root, and this machine has no user postgres or nobody. Start Postrider as another user')
 }
 
 const reachWithinMs = 20_000

@@ -36,7 +36,7 @@ async function findPackage(): Promise<Package> {
     const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as { version: string }
     return { folder, version }
   } catch (cause) {
-    throw new Error(`the embedded PostgreSQL (${name}) is not installed: install it, or set DATABASE_URL to a PostgreSQL server`, { cause })
+    throw new Error(`the embedded PostgreSQL (${name}) is not installed. Install it, or set DATABASE_URL to a PostgreSQL server`, { cause })
   }
 }
 
@@ -61,13 +61,13 @@ export async function findBinaries(
       await copyTree(join(source.folder, 'native'), join(folder, 'native'))
       await repair(folder)
       await runs(folder, account)
-      log.info(`the embedded PostgreSQL runs from a copy in ${folder}, because ${account.name} cannot run it where it is installed`)
+      log.info(`running the embedded PostgreSQL from a copy in ${folder}: ${account.name} cannot run the installed one`)
       return binariesIn({ ...source, folder })
     } catch (error) {
       faults.push(`${parent}: ${(error as Error).message}`)
     }
   }
-  throw new Error(`the embedded PostgreSQL cannot be run by ${account.name}: ${faults.join('; ')}`)
+  throw new Error(`${account.name} cannot run the embedded PostgreSQL: ${faults.join('; ')}`)
 }
 
 function binariesIn({ folder, version }: Package): Binaries {

@@ -27,7 +27,7 @@ export async function readPassword(folder: string): Promise<string | undefined> 
   if (text === '') return undefined
   // The password is inserted into URLs and SQL text.
   if (!/^[A-Za-z0-9]{16,128}$/.test(text))
-    throw new Error(`${passwordFile(folder)} does not hold a password that Postrider made: restore it`)
+    throw new Error(`${passwordFile(folder)} does not contain a password that Postrider made. Restore that file`)
   return text
 }
 
@@ -43,8 +43,8 @@ export async function findCluster(dataFolder: string, majorVersion: number): Pro
   if (Number.isNaN(version)) return undefined
   if (version !== majorVersion) {
     throw new Error(
-      `the database in ${dataFolder} was made by PostgreSQL ${version}, and this Postrider brings PostgreSQL ${majorVersion}, which cannot open it: ` +
-        `go back to the Postrider that made it, convert the folder with pg_upgrade, or set POSTRIDER_DATA to another folder to begin empty`,
+      `the database in ${dataFolder} is from PostgreSQL ${version}; this Postrider has PostgreSQL ${majorVersion}, which cannot open it. ` +
+        `Use the Postrider that made it, convert the directory with pg_upgrade, or set POSTRIDER_DATA to another directory to start empty`,
     )
   }
   return version
@@ -83,7 +83,7 @@ export async function makeCluster(
     await run(binaries.initdb, ['-D', dataArgument(fresh, account), ...options], { ...runAs(account), cwd: fresh, timeout: initWithinMs })
   } catch (cause) {
     const said = (cause as { stderr?: string }).stderr?.trim() || (cause as Error).message
-    throw new Error(`the embedded PostgreSQL could not make its data folder ${dataFolder}: ${said}`, { cause })
+    throw new Error(`the embedded PostgreSQL failed to create its data directory ${dataFolder}: ${said}`, { cause })
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -139,5 +139,5 @@ export async function stopPostmaster(pid: number, dataFolder: string, clock: Clo
       await pause(clock, pollMs)
     }
   }
-  throw new Error(`the embedded PostgreSQL (process ${pid}) does not stop`)
+  throw new Error(`the embedded PostgreSQL (process ${pid}) did not stop`)
 }

@@ -110,7 +110,7 @@ describe('a second supervisor', () => {
     const folder = await copyOfPristine('shared')
     const embedded = await start(folder)
     try {
-      await expect(start(folder)).rejects.toThrow(`in use by the Postrider with process number ${process.pid}`)
+      await expect(start(folder)).rejects.toThrow(`is locked by process ${process.pid}`)
       expect(await embeddedUrlIfRunning(folder)).toBe(embedded.url)
       expect(await withDb(embedded.url, (db) => db.rows(one))).toEqual([{ one: 1 }])
     } finally {
@@ -206,7 +206,7 @@ describe('a folder that cannot be opened is refused in a sentence', () => {
     const folder = await copyOfPristine('older')
     await writeFile(join(dataFolder(folder), 'PG_VERSION'), '16\n')
     await expect(start(folder)).rejects.toThrow(
-      /made by PostgreSQL 16, and this Postrider brings PostgreSQL \d+, which cannot open it: go back/,
+      /from PostgreSQL 16; this Postrider has PostgreSQL \d+, which cannot open it\. Use the Postrider/,
     )
     expect(await readdir(folder)).not.toContain('postrider.lock')
   })
@@ -215,7 +215,7 @@ describe('a folder that cannot be opened is refused in a sentence', () => {
     const folder = await copyOfPristine('no-password')
     const file = join(folder, 'postgres-password')
     await writeFile(file, 'x'.repeat(32))
-    await expect(start(folder)).rejects.toThrow('does not take the password')
+    await expect(start(folder)).rejects.toThrow('rejects the password')
     await rm(file)
     await expect(start(folder)).rejects.toThrow('is missing')
     expect(await findPostmaster(dataFolder(folder))).toBeUndefined()
@@ -224,7 +224,7 @@ describe('a folder that cannot be opened is refused in a sentence', () => {
   test('when the server ends at once, with the end of its log', async () => {
     const folder = await copyOfPristine('broken')
     await rm(join(dataFolder(folder), 'global', 'pg_control'))
-    await expect(start(folder)).rejects.toThrow(/ended while it started; its log [^]*pg_control/)
+    await expect(start(folder)).rejects.toThrow(/exited during start; end of its log [^]*pg_control/)
   })
 })
 

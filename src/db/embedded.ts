@@ -76,7 +76,7 @@ export async function startEmbedded({ folder: given, clock, log, settingsForTest
   try {
     server = await prepare(folder, clock, log, [...serverSettings(), ...settingsForTests])
     if (!server.cluster) {
-      log.info(`making a database in ${server.dataFolder}`)
+      log.info(`creating a database in ${server.dataFolder}`)
       await makeCluster(server.dataFolder, server.password, server.binaries, server.account, server.socketFolder)
     }
     const pid = (await adopt(server)) ?? (await startAnew(server))
@@ -110,7 +110,7 @@ async function prepare(folder: string, clock: Clock, log: Log, settings: readonl
   const cluster = await findCluster(dataFolder, binaries.majorVersion)
   let password = await readPassword(folder)
   if (password === undefined) {
-    if (cluster) throw new Error(`${passwordFile(folder)} is missing, and ${dataFolder} cannot be opened without it: restore it`)
+    if (cluster) throw new Error(`${passwordFile(folder)} is missing, and ${dataFolder} cannot be opened without it. Restore that file`)
     password = await makePassword(folder)
   }
   const socketFolder = await chooseSocketFolder(folder, dataFolder, account)
@@ -136,11 +136,11 @@ async function adopt(server: Server): Promise<number | undefined> {
   const { pid } = running
   try {
     await untilReady(server, () => worksIn(pid, server.dataFolder))
-    server.log.info({ pid }, 'adopted the embedded PostgreSQL that was still running')
+    server.log.info({ pid }, 'using the embedded PostgreSQL that is already running')
     return pid
   } catch (error) {
     if (error instanceof WrongPassword) throw error
-    server.log.warn({ pid, err: error }, 'the embedded PostgreSQL that was still running is not well: stopping it')
+    server.log.warn({ pid, err: error }, 'the running embedded PostgreSQL is unhealthy; stopping it')
     await stopPostmaster(pid, server.dataFolder, server.clock)
     return undefined
   }
@@ -189,14 +189,12 @@ async function untilReady(server: Server, isAlive: () => Promise<boolean>): Prom
     } catch (error) {
       const state = stateWithin(error)
       if (state?.startsWith('28'))
-        throw new WrongPassword(`the embedded PostgreSQL does not take the password in ${passwordFile(server.folder)}: restore that file`)
+        throw new WrongPassword(`the embedded PostgreSQL rejects the password in ${passwordFile(server.folder)}. Restore that file`)
       const waitedMs = clock.monotonicMs() - begunMs
       const alive = await isAlive()
       if (!alive || waitedMs >= (state === '57P03' ? recoverWithinMs : answerWithinMs)) {
-        const what = alive
-          ? `does not answer after ${Math.round(waitedMs / 1000)} s (${(error as Error).message})`
-          : 'ended while it started'
-        throw new Error(`the embedded PostgreSQL ${what}; its log ${server.logFile} ends:\n${await logTail(server.logFile)}`, {
+        const what = alive ? `did not respond within ${Math.round(waitedMs / 1000)} s (${(error as Error).message})` : 'exited during start'
+        throw new Error(`the embedded PostgreSQL ${what}; end of its log ${server.logFile}:\n${await logTail(server.logFile)}`, {
           cause: error,
         })
       }
@@ -234,11 +232,11 @@ function supervise(server: Server, firstPid: number, unlock: () => Promise<void>
         await shortenLog(server.logFile)
         look = lookEveryMs
         if (await worksIn(pid, server.dataFolder)) continue
-        log.error({ pid }, 'the embedded PostgreSQL died: starting it again')
+        log.error({ pid }, 'the embedded PostgreSQL exited; restarting')
         pid = await startOnce(server, stopping.signal)
         pauseMs = firstPauseMs
       } catch (error) {
-        log.error({ err: error }, 'the embedded PostgreSQL could not be started again yet')
+        log.error({ err: error }, 'failed to restart the embedded PostgreSQL; retrying')
         look = pauseMs
         pauseMs = Math.min(pauseMs * 2, maxPauseMs)
       }

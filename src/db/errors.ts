@@ -4,7 +4,7 @@ import { DatabaseError } from 'pg'
 /** The connection broke, or the server went down, during a commit, so that its outcome is unknown. Only idempotent work may be repeated. */
 export class CommitUnknown extends Error {
   constructor(cause: unknown) {
-    super('the connection to the database was lost during a commit, which may or may not have happened', { cause })
+    super('lost the connection to the database during a commit; the result is unknown', { cause })
     this.name = 'CommitUnknown'
   }
 }
@@ -18,7 +18,7 @@ export class NotDurable extends Error {
   readonly code = '01000'
 
   constructor() {
-    super('the wait for the standby was cancelled: committed on this server only')
+    super('the wait for the standby was cancelled: committed only on this server')
     this.name = 'NotDurable'
   }
 }

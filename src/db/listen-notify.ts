@@ -50,7 +50,7 @@ export function openNotificationListener(connect: () => Promise<Connection>, log
         for (const listener of listeners) listener.onReconnect?.()
         return connection
       } catch (error) {
-        log.warn(`cannot listen to the database yet: ${(error as Error).message}`)
+        log.warn(`failed to listen to the database; retrying: ${(error as Error).message}`)
       }
     }
   }
@@ -66,7 +66,7 @@ export function openNotificationListener(connect: () => Promise<Connection>, log
 
   return {
     async listen(channel, heard, { onReconnect }: ListenOptions = {}) {
-      if (!/^[a-z][a-z_]{0,62}$/.test(channel)) throw new Error(`"${channel}" is not a channel's name`)
+      if (!/^[a-z][a-z_]{0,62}$/.test(channel)) throw new Error(`"${channel}" is not a channel name`)
       const listener: Listener = { channel, heard, onReconnect }
       listeners.add(listener)
       try {

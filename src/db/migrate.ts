@@ -65,7 +65,7 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
     migrations.push({ number: Number(form[1]), name: form[2] as string, text, sha256: hash('sha256', text) })
   }
   migrations.forEach((migration, index) => {
-    if (migration.number !== index + 1) throw new Error(`migration ${migration.number} stands where ${index + 1} is expected`)
+    if (migration.number !== index + 1) throw new Error(`found migration ${migration.number}, expected ${index + 1}`)
   })
   return migrations
 }
@@ -77,7 +77,7 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
 export async function migrate(db: Db, clock: Clock, folder = ownFolder, last = Number.POSITIVE_INFINITY): Promise<string[]> {
   const version = await db.first(serverVersion)
   if (!version || version.number < minMajorVersion * 10_000) {
-    throw new Error(`PostgreSQL ${minMajorVersion} or later is needed; this server is ${version?.name}`)
+    throw new Error(`PostgreSQL ${minMajorVersion} or later is required: this server is ${version?.name}`)
   }
   const known = await readMigrations(folder)
   // A session lock, because each migration commits separately. The server releases it when the session ends.
@@ -117,10 +117,10 @@ function refuseStrangers(applied: readonly MigrationMark[], known: readonly Migr
   applied.forEach((done, index) => {
     const migration = known[index]
     if (!migration) {
-      throw new Error(`${what} has migration ${done.number} (${done.name}), which this version does not know: use a newer version`)
+      throw new Error(`${what} has migration ${done.number} (${done.name}), unknown to this version. Use a newer version`)
     }
     if (migration.number !== done.number || migration.sha256 !== done.sha256) {
-      throw new Error(`migration ${done.number} (${done.name}) was changed after it ran on ${what}: restore the file`)
+      throw new Error(`migration ${done.number} (${done.name}) was changed after it ran on ${what}. Restore the file`)
     }
   })
 }

@@ -147,7 +147,7 @@ async function isUnknown(connection: Connection, error: unknown): Promise<boolea
 async function inside<T>(connection: Connection, work: (tx: Tx) => Promise<T>): Promise<T> {
   let over = false
   const unlessOver = <R>(act: () => Promise<R>): Promise<R> =>
-    over ? Promise.reject(new Error('a statement came after its transaction had ended')) : act()
+    over ? Promise.reject(new Error('a statement ran after its transaction had ended')) : act()
   const tx: Tx = {
     scope: 'transaction',
     ...verbs(
@@ -171,5 +171,5 @@ async function commit(connection: Connection): Promise<void> {
     throw (await isUnknown(connection, error)) ? new CommitUnknown(error) : error
   })
   // A transaction with a failed statement answers COMMIT with ROLLBACK, without an error.
-  if (command !== 'COMMIT') throw new Error('the transaction was rolled back, because a statement in it had failed')
+  if (command !== 'COMMIT') throw new Error('the transaction was rolled back because one of its statements failed')
 }

@@ -50,7 +50,7 @@ const boundOf = (key: PartitionedTable['key'], dayStartMs: number) =>
   key === 'email-id' ? `'${emailIdPrefix(dayStartMs)}'` : `'${new Date(dayStartMs).toISOString()}'`
 
 function rejectOddName(table: string): void {
-  if (!/^[a-z_]{1,50}$/.test(table)) throw new Error(`"${table}" is not a table's name`)
+  if (!/^[a-z_]{1,50}$/.test(table)) throw new Error(`"${table}" is not a table name`)
 }
 
 /** A row found no partition for its day, for example if no process ran long enough to create it ahead. */

@@ -101,7 +101,7 @@ describe('the pool', () => {
     expect(made[0]?.ended).toBe(true)
     timelines.a = 1
     timelines.b = undefined
-    await expect(pool.take()).rejects.toThrow('timeline 1 is behind 2')
+    await expect(pool.take()).rejects.toThrow('timeline 1 is older than 2')
   })
 
   test('leaves idle connections at once when told that the server goes, and used ones when they come back', async () => {

@@ -64,11 +64,11 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
         if (connection.timeline < newestTimeline) {
           void connection.end()
           throw new DatabaseUnreachable(
-            `${host.name}: its timeline ${connection.timeline} is behind ${newestTimeline}, seen before`,
+            `${host.name}: timeline ${connection.timeline} is older than ${newestTimeline}, seen before`,
             undefined,
           )
         }
-        if (current !== index) log.warn({ host: host.name }, 'the database is now another host')
+        if (current !== index) log.warn({ host: host.name }, 'switched to another database host')
         if (connection.timeline > newestTimeline) {
           if (newestTimeline > 0) log.warn({ host: host.name, timeline: connection.timeline }, 'the database has a new timeline')
           newestTimeline = connection.timeline
@@ -82,7 +82,7 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
       }
     }
     const sentences = faults.map((fault) => (fault as Error).message).join('; ')
-    throw new DatabaseUnreachable(`the database cannot be reached: ${sentences}`, faults[0])
+    throw new DatabaseUnreachable(`the database is unreachable: ${sentences}`, faults[0])
   }
 
   /** Counts the connection before connecting, so that concurrent callers never exceed the size. */
@@ -116,7 +116,8 @@ export function openPool({ url, poolSize, applicationName, log }: PoolConfig, co
     grow().then(waiter.settle, (error: unknown) => {
       // With only one connection, a caller that holds it and asks for a second would deadlock.
       if (closing || size < 2 || !isTooManyConnections(error)) return waiter.fail(error)
-      if (fullUntilMs === 0) log.warn({ connections: size, wanted: poolSize }, 'the database allows no more connections; these must do')
+      if (fullUntilMs === 0)
+        log.warn({ connections: size, wanted: poolSize }, 'the database refuses further connections; continuing with the open ones')
       fullUntilMs = systemClock.monotonicMs() + fullForMs
       const connection = idle.pop()
       if (connection) waiter.settle(connection)
@@ -185,7 +186,7 @@ export async function awaitDatabase(pool: ConnectionPool, waitMs: number, log: L
       return
     } catch (error) {
       if (!(error instanceof DatabaseUnreachable) || systemClock.monotonicMs() >= deadlineMs) throw error
-      if (!told) log.warn(`${error.message}; trying again for ${Math.round(waitMs / 1000)} s`)
+      if (!told) log.warn(`${error.message}; retrying for ${Math.round(waitMs / 1000)} s`)
       await pause(systemClock, 250)
     }
   }

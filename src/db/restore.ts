@@ -58,7 +58,7 @@ export async function restoreBackup(
     await session.script(`begin; ${unhurried}`)
     if (!(await options.isEmpty(session))) {
       throw new Error(
-        'this installation is not empty: restore into an empty data directory (POSTRIDER_DATA) or an empty database (DATABASE_URL)',
+        'this installation is not empty. Restore into an empty data directory (POSTRIDER_DATA) or an empty database (DATABASE_URL)',
       )
     }
     await makePartitions(session, header)
@@ -72,7 +72,7 @@ export async function restoreBackup(
   }
 }
 
-const damaged = () => new Error('the backup is damaged: nothing of it is used')
+const damaged = () => new Error('the backup is damaged: nothing restored')
 
 async function next(frames: AsyncGenerator<Frame>): Promise<Frame> {
   const { value, done } = await frames.next()
@@ -125,7 +125,7 @@ async function loadTables(
     await Promise.race([finished, failed])
     tables[table.name] = read<{ rows: number }>(frame, 'e').rows
     const taken = (into as { rowCount?: number }).rowCount
-    if (taken !== tables[table.name]) throw new Error(`of table ${table.name}, ${taken} rows came instead of ${tables[table.name]}`)
+    if (taken !== tables[table.name]) throw new Error(`table ${table.name}: ${taken} rows instead of ${tables[table.name]}`)
   }
   const { sequences } = read<{ sequences: StoredSequence[] }>(frame, 'a')
   for (const { name, value, ofLog } of sequences) {

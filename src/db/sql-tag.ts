@@ -22,7 +22,7 @@ function compose(strings: readonly string[], fragments: readonly Sql<unknown>[])
   let text = strings[0] ?? ''
   fragments.forEach((fragment, index) => {
     if (typeof fragment !== 'object' || fragment === null || !made.has(fragment)) {
-      throw new TypeError('only fragments made by the sql tag go into SQL text: pass values as parameters')
+      throw new TypeError('SQL text accepts only fragments of the sql tag: pass values as parameters')
     }
     text += fragment.text + (strings[index + 1] ?? '')
   })

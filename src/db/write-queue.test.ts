@@ -81,7 +81,7 @@ describe('a queue of what is to be written', () => {
     expect(queue.waiting).toBe(10)
     expect(queue.dropped).toBe(15)
     expect(state.dropped).toBe(15)
-    expect(warned.filter((text) => text === 'request logs are dropped')).toHaveLength(1)
+    expect(warned.filter((text) => text === 'dropping request logs')).toHaveLength(1)
     state.isAway = false
     await pass(1000)
     expect(written.flat()).toEqual([16, 17, 18, 19, 20, 21, 22, 23, 24, 25])

@@ -91,7 +91,7 @@ export function openWriteQueue<Item>({
     dropped += entries
     onDrop(entries)
     // Once per outage of the database.
-    if (!hasTold) log.warn({ err: why }, `${called} are dropped`)
+    if (!hasTold) log.warn({ err: why }, `dropping ${called}`)
     hasTold = true
   }
   const isDue = () => waiting() > 0 && (isStopping || (queue[first]?.dueMs ?? 0) <= clock.monotonicMs())
@@ -117,7 +117,7 @@ export function openWriteQueue<Item>({
       return true
     } catch (error) {
       if (!isContentRejected(error)) {
-        if (!isAway) log.warn({ err: error }, `${called} could not be written; it is tried again`)
+        if (!isAway) log.warn({ err: error }, `failed to write ${called}; retrying`)
         return false
       }
       if (batch.length === 1) drop(1, error)

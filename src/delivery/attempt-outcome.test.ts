@@ -170,7 +170,7 @@ describe('what a remote answer means', () => {
   test.each([535, 454])('a relay that refuses our password with %i keeps the mail waiting and is quoted', (code) => {
     const answer = reply(code, '5.7.8 wrong password', '5.7.8')
     const attemptResult = resultOfFailure(
-      failure({ stage: 'auth', kind: 'reply', reply: answer, message: `the login was refused: ${answer.text}` }),
+      failure({ stage: 'auth', kind: 'reply', reply: answer, message: `login refused: ${answer.text}` }),
     )
     expect(decideOutcome(claimed(), attemptResult, facts)).toMatchObject({
       status: 'softfail',
@@ -287,7 +287,9 @@ describe('what follows from it', () => {
 
   test('a long reply is cut', () => {
     expect(decideOutcome(claimed(), refused(550, 'x'.repeat(60_000)), facts).output).toHaveLength(4000)
-    const attemptResult = resultOfFailure(failure({ stage: 'tls', kind: 'tls', message: `STARTTLS was refused: ${'x'.repeat(60_000)}` }))
+    const attemptResult = resultOfFailure(
+      failure({ stage: 'tls', kind: 'tls', message: `the peer refused STARTTLS: ${'x'.repeat(60_000)}` }),
+    )
     expect(decideOutcome(claimed(), attemptResult, facts).details.length).toBeLessThan(1000)
   })
 })

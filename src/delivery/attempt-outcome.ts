@@ -98,7 +98,7 @@ export function resultOfReply(reply: Reply, stage: Failure['stage'] = 'rcpt'): A
  */
 export function otherConnection({ reply, message }: AttemptResult, { host }: RemoteMta): string {
   const codes = reply && [reply.code, reply.enhanced].filter((one) => one !== null).join(' ')
-  return `${host} ${codes ? `answered the connection made for another email with ${codes}` : `was not reached for another email: ${message}`}`
+  return `${host} ${codes ? `replied ${codes} on a connection opened for another email` : `was unreachable for another email: ${message}`}`
 }
 
 /** The result for an email that was not offered: postponed, and without a reply. */
@@ -107,7 +107,7 @@ export const notOffered = (said: AttemptResult, remote: RemoteMta): AttemptResul
   reply: null,
   classification: said.reply || said.kind === 'permanent' ? 'connection_error' : said.classification,
   enhanced: null,
-  message: `not offered, because ${otherConnection(said, remote).slice(0, maxMessageLength)}`,
+  message: `not attempted: ${otherConnection(said, remote).slice(0, maxMessageLength)}`,
 })
 
 /** A transaction that ended before the final dot: the message was not sent. */
@@ -161,7 +161,7 @@ export const expired = (delayReason: string): AttemptResult => ({
   reply: null,
   classification: 'connection_error',
   enhanced: '5.4.7',
-  message: `expired more than a day after its last attempt was due at the latest: it was not offered, because ${delayReason.slice(0, maxMessageLength)}`,
+  message: `expired more than a day after its last attempt was due: not attempted: ${delayReason.slice(0, maxMessageLength)}`,
 })
 
 /** A result in which neither a remote server nor DNS had a part. */
@@ -271,7 +271,7 @@ function detailsOf(recipient: string, attemptResult: AttemptResult, remote: Remo
       return `${recipient} is on the suppression list`
     case 'tenant_paused':
     case 'domain_paused':
-      return `the email to ${recipient} is kept back${reason}`
+      return `the email to ${recipient} is held${reason}`
     case 'unknown':
       return `outcome unknown: Delivery to ${recipient} may have happened${where}${reason}`
     case 'permanent':
@@ -301,9 +301,9 @@ export const remoteOf = (peer: Peer, { secure, tls }: { secure: boolean; tls: Tl
 
 /** The reason for which an enforced MTA-STS policy would refuse this connection. */
 function shortcoming(tls: TlsFacts | null, { isUnlisted }: GuardedHost): string | null {
-  if (isUnlisted) return 'the policy does not name this mail server'
-  if (!tls) return 'there is no TLS'
-  return tls.certificate === 'valid' ? null : `the certificate does not do: ${tls.certificate}`
+  if (isUnlisted) return 'the policy does not list this mail server'
+  if (!tls) return 'the connection is not encrypted'
+  return tls.certificate === 'valid' ? null : `the certificate is not acceptable: ${tls.certificate}`
 }
 
 export const noRemote: RemoteMta = { host: null, address: null, port: null, secure: false, tls: null }

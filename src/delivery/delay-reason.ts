@@ -87,11 +87,11 @@ function limitOf({ provider, connectionsOpen, connections, rate, backoffUntilMs,
   if (backoffUntilMs !== null && backoffUntilMs > nowMs) {
     const until = new Date(backoffUntilMs)
     const [codes] = replyCodes.exec(cause ?? '') ?? []
-    const why = codes === undefined ? '' : ` (it said ${codes.replace('-', ' ')})`
-    return { reason: `${provider} is left alone until ${until.toISOString()}${why}`, until }
+    const why = codes === undefined ? '' : ` (its reply: ${codes.replace('-', ' ')})`
+    return { reason: `backing off from ${provider} until ${until.toISOString()}${why}`, until }
   }
-  if (rate !== null) return { reason: `${provider} is sent ${Number(rate.toPrecision(2))} messages a second`, until: undefined }
+  if (rate !== null) return { reason: `${provider} is limited to ${Number(rate.toPrecision(2))} messages per second`, until: undefined }
   if (connectionsOpen >= connections)
-    return { reason: `all ${connections} connections that ${provider} is given are in use`, until: undefined }
+    return { reason: `all ${connections} connections allowed to ${provider} are in use`, until: undefined }
   return undefined
 }

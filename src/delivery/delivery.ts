@@ -279,17 +279,17 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     const emails = await recall(db, shards, nowMs + maxWaitMs, nowMs, maxPromoted)
     if (emails === 0) return
     metrics.recalled.inc(emails)
-    log.warn({ emails }, 'their next attempt was further off than the retry schedule allows: a clock was ahead; it is made now')
+    log.warn({ emails }, 'next attempts were beyond the retry schedule because a clock had been ahead; made due now')
   }
 
   const simulatedEventTick = (takeReport: SimulatedEventDeps['takeReport']) => async () =>
     (await runDueSimulatedEvents({ ...deps, takeReport })) > 0 ? 0 : simulatedEventsEveryMs
 
   /** Continues until the last outcome is recorded: the lease must last as long as a transaction is in flight. */
-  const renewing = startLoop({ clock, log, name: 'the lease', everyMs: leases.everyMs }, () => leases.tick())
+  const renewing = startLoop({ clock, log, name: 'renewing leases', everyMs: leases.everyMs }, () => leases.tick())
   const loops = [
-    startLoop({ clock, log, name: 'claiming', everyMs: idlePollMs }, claimTick),
-    startLoop({ clock, log, name: 'promotion', everyMs: promoteMs }, promoteTick),
+    startLoop({ clock, log, name: 'claiming mail', everyMs: idlePollMs }, claimTick),
+    startLoop({ clock, log, name: 'making deferred mail due', everyMs: promoteMs }, promoteTick),
     startLoop({ clock, log, name: 'correcting due times', everyMs: recallMs }, recallTick),
     ...(takeReport
       ? [startLoop({ clock, log, name: 'the simulator', everyMs: simulatedEventsEveryMs }, simulatedEventTick(takeReport))]
@@ -307,7 +307,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
       if (inFlight.size > 0) dispatch.destroy()
       while (recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + lastRecordsMs) await pause(clock, stopLookMs)
       await renewing.stop()
-      await shaper.stop().catch((error) => log.warn({ err: error }, 'slots for connections were not given back'))
+      await shaper.stop().catch((error) => log.warn({ err: error }, 'failed to release connection leases'))
       await leases.close()
     },
   }

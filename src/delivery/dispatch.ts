@@ -191,7 +191,7 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         postponeJobs: (jobs, forMs) =>
           addresses && !closing
             ? pools.tryNextSource(name, provider, jobs, forMs)
-            : postponeJobs(jobs, forMs, `${provider.name} takes nothing more for now`),
+            : postponeJobs(jobs, forMs, `${provider.name} accepts no more mail at present`),
         isLastTry: (job) => job.recipients.some(isLastTry),
         postpone: notOfferedAgain,
         smtpLimits: deps.bounds?.smtp,

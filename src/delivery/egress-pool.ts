@@ -70,8 +70,8 @@ export function openEgressPool(deps: EgressPoolDeps): EgressPool {
       const reached = pathSets.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6]).find((path) => (path?.warmUp?.backoffMs ?? 0) > 0)
       const delayReason =
         pathSets.length === 0
-          ? `no address of the pool ${job.pool?.name} is of the machine that has this mail`
-          : (reached?.warmUp?.reason ?? `${provider.name} takes nothing more from the pool ${job.pool?.name} for now`)
+          ? `no address of pool ${job.pool?.name} is on the machine that has this mail`
+          : (reached?.warmUp?.reason ?? `${provider.name} accepts no more mail from pool ${job.pool?.name} at present`)
       deps.postpone(job, Math.min(backoffMs, maxPostponeMs), delayReason)
       return
     }

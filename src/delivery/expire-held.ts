@@ -22,7 +22,7 @@ export function expireHolds(db: Db, nowMs: number): Promise<number> {
         emailId,
         at,
         data: {
-          details: `${recipient} was held for seven days and not released`,
+          details: `${recipient} was held for 7 days without release`,
           output: '',
           secure: false,
           seconds: 0,

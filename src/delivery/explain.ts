@@ -68,35 +68,35 @@ function explained(facts: Facts): Explanation {
       return {
         ...final,
         now: `${last?.remoteHost ?? 'The mail server'} accepted the message for ${email.recipient}${nth(last)}.`,
-        next: 'Nothing, unless a bounce or a complaint comes back.',
+        next: 'No further step, unless a bounce or complaint arrives.',
         blockedBy: null,
       }
     case 'hardfail':
       return {
         ...final,
-        now: `It failed for good${last ? `: ${last.details}` : ''}.`,
-        next: 'Nothing, unless it is retried by hand.',
+        now: `Failed permanently${last ? `: ${last.details}` : ''}.`,
+        next: 'No further step, unless you retry it.',
         blockedBy: last?.classification ?? 'cancelled',
       }
     case 'bounced':
       return {
         ...final,
-        now: `It was accepted, and a bounce came back later${last ? `: ${last.details}` : ''}.`,
-        next: 'Nothing, unless it is retried by hand.',
+        now: `Accepted, then bounced${last ? `: ${last.details}` : ''}.`,
+        next: 'No further step, unless you retry it.',
         blockedBy: last?.classification ?? 'bounced',
       }
     case 'pending':
     case 'softfail':
     case 'held':
-      return queued ? explainedQueued(queued, facts) : { ...final, now: 'Its state is just changing.', next: 'Ask again.', blockedBy: null }
+      return queued
+        ? explainedQueued(queued, facts)
+        : { ...final, now: 'The status is changing.', next: 'Repeat the request.', blockedBy: null }
   }
 }
 
 const nth = (last: LastAttempt | undefined) => (last && last.number > 1 ? ` at attempt ${last.number}` : '')
 const many = (queuePosition: number | null, what: string) =>
-  queuePosition === null || queuePosition === 0
-    ? ''
-    : `; ${queuePosition >= maxAhead ? `more than ${maxAhead}` : queuePosition} ${what} before it`
+  queuePosition === null || queuePosition === 0 ? '' : `; ${queuePosition >= maxAhead ? `more than ${maxAhead}` : queuePosition} ${what}`
 
 function explainedQueued(
   queued: Queued,
@@ -107,31 +107,31 @@ function explainedQueued(
     case 'ready':
       if (paused)
         return {
-          now: `Mail for ${queued.recipientDomain} is paused by the operator: ${paused.reason}${many(queuePosition, 'wait')}.`,
-          next: 'It is sent when the destination is resumed.',
+          now: `Mail for ${queued.recipientDomain} is paused by the operator: ${paused.reason}${many(queuePosition, 'ahead in the queue')}.`,
+          next: 'Postrider sends it when the recipient domain is resumed.',
           nextAt: null,
           blockedBy: 'destination_paused',
           queuePosition,
         }
       if (delayReason)
         return {
-          now: `It is due and waits: ${delayReason.reason}${many(queuePosition, 'of the tenant go')}.`,
-          next: `Attempt ${queued.attempts + 1} when its turn comes${delayReason.until ? ' then' : ''}; waiting costs no attempt.`,
+          now: `Due, but delayed: ${delayReason.reason}${many(queuePosition, 'of the tenant ahead in the queue')}.`,
+          next: `Attempt ${queued.attempts + 1} ${delayReason.until ? 'after that time' : 'in turn'}; waiting uses no attempt.`,
           nextAt: delayReason.until ?? new Date(nowMs),
           blockedBy: 'source_limit',
           queuePosition,
         }
       return {
-        now: `It is due and waits for a connection to ${queued.recipientDomain}${many(queuePosition, 'of the tenant go')}.`,
-        next: `Attempt ${queued.attempts + 1} as soon as its turn comes.`,
+        now: `Due, waiting for a connection to ${queued.recipientDomain}${many(queuePosition, 'of the tenant ahead in the queue')}.`,
+        next: `Attempt ${queued.attempts + 1} in turn.`,
         nextAt: new Date(nowMs),
         blockedBy: null,
         queuePosition,
       }
     case 'sending':
       return {
-        now: `Attempt ${queued.attempts + 1} is under way.`,
-        next: 'Its outcome is recorded when the mail server has answered.',
+        now: `Attempt ${queued.attempts + 1} is in flight.`,
+        next: 'Postrider records the outcome when the mail server replies.',
         nextAt: null,
         blockedBy: null,
         queuePosition: null,
@@ -139,15 +139,15 @@ function explainedQueued(
     case 'deferred':
       if (queued.delayReason !== null)
         return {
-          now: `It is due and waits: ${queued.delayReason}${paused ? ', and its destination is paused' : ''}.`,
-          next: `It is looked at again at ${queued.dueAt?.toISOString() ?? 'the next turn'}; waiting costs no attempt.`,
+          now: `Due, but delayed: ${queued.delayReason}${paused ? ', and its recipient domain is paused' : ''}.`,
+          next: `Postrider checks it again ${queued.dueAt ? `at ${queued.dueAt.toISOString()}` : 'in turn'}; waiting uses no attempt.`,
           nextAt: queued.dueAt,
           blockedBy: 'source_limit',
           queuePosition: null,
         }
       return {
-        now: `Attempt ${queued.attempts} failed for now${last ? `: ${last.details}` : ''}.`,
-        next: `Attempt ${queued.attempts + 1} at ${queued.dueAt?.toISOString() ?? 'the next turn'}${paused ? ', once the destination is resumed' : ''}.`,
+        now: `Attempt ${queued.attempts} failed temporarily${last ? `: ${last.details}` : ''}.`,
+        next: `Attempt ${queued.attempts + 1} ${queued.dueAt ? `at ${queued.dueAt.toISOString()}` : 'in turn'}${paused ? ', after the recipient domain is resumed' : ''}.`,
         nextAt: queued.dueAt,
         blockedBy: paused ? 'destination_paused' : (last?.classification ?? 'retry'),
         queuePosition: null,
@@ -156,8 +156,8 @@ function explainedQueued(
       const nextAt = new Date((Math.floor(nowMs / hourMs) + 1) * hourMs)
       const limit = organisationLimit === null ? 'of its tenant' : `of ${organisationLimit} emails or that of its tenant`
       return {
-        now: `The hourly send limit ${limit} is reached${many(queuePosition, 'wait')}.`,
-        next: `It is released in order of acceptance when the hour ends at ${nextAt.toISOString()}, or when the limit is raised.`,
+        now: `The hourly send limit ${limit} is reached${many(queuePosition, 'ahead in the queue')}.`,
+        next: `Released in the order of acceptance when the hour ends at ${nextAt.toISOString()}, or when the limit is raised.`,
         nextAt,
         blockedBy: 'send_limit',
         queuePosition,
@@ -174,28 +174,28 @@ function explainedHold({ holdReason, dueAt }: Queued, tenant: Facts['tenant'], l
   if (holdReason === 'tenant')
     return {
       ...held,
-      now: tenant?.pauseReason != null ? `Held: its tenant is paused: ${tenant.pauseReason}.` : `Held: its tenant is ${tenant?.status}.`,
-      next: `It is released when the tenant is active again.${until}`,
+      now: tenant?.pauseReason != null ? `Held: the tenant is paused: ${tenant.pauseReason}.` : `Held: the tenant is ${tenant?.status}.`,
+      next: `Released when the tenant is active again.${until}`,
       blockedBy: tenant?.pauseReason != null ? 'tenant_paused' : 'tenant_suspended',
     }
   if (holdReason === 'restored')
     return {
       ...held,
-      now: 'Held: it comes from a restored backup, and may have been sent since that was made.',
-      next: `It is released by the operator: postrider restore --resume.${until}`,
+      now: 'Held: it is from a restored backup and may have been sent since the backup.',
+      next: `The operator releases it with postrider restore --resume.${until}`,
       blockedBy: 'restored',
     }
   if (holdReason === 'domain')
     return {
       ...held,
-      now: `Held: ${last?.details ?? 'its sending domain is paused'}.`,
-      next: `It is released when the domain is resumed.${until}`,
+      now: `Held: ${last?.details ?? 'the sending domain is paused'}.`,
+      next: `Released when the domain is resumed.${until}`,
       blockedBy: 'domain_paused',
     }
   return {
     ...held,
     now: 'Held: the recipient is on the suppression list.',
-    next: `Retrying it by hand sends it all the same.${until}`,
+    next: `A retry sends it despite the suppression.${until}`,
     blockedBy: 'suppressed',
   }
 }

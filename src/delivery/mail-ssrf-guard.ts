@@ -34,9 +34,9 @@ export function openMailGuard({ clock, log, config }: MailGuardDeps): AddressGua
         {
           host,
           addresses: addresses.slice(0, maxShown),
-          ...(isLast ? { note: `${maxReported} in an hour: no more are named for now` } : {}),
+          ...(isLast ? { note: `${maxReported} in one hour: suppressing further warnings` } : {}),
         },
-        'a mail server was not connected to: it lies in a network that mail is not sent to',
+        'refused to connect to a mail server in a blocked network',
       )
     },
   }

@@ -163,7 +163,7 @@ const ofOtherFamily = (host: string): AttemptResult => ({
   reply: null,
   classification: 'connection_error',
   enhanced: '4.4.4',
-  message: `${host} has no address of the family that this mail is sent from`,
+  message: `${host} has no address of the IP family of the egress source`,
 })
 
 /** The failure is permanent only if every host's is (RFC 5321 section 5.1); of several temporary failures the last is reported. */
@@ -179,7 +179,7 @@ function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addr
     case 'none':
       return { ...facts, kind: 'temporary', enhanced: '4.4.4', message: `${host} has no address` }
     case 'trouble':
-      return { ...facts, kind: 'temporary', enhanced: '4.4.3', message: `the address of ${host} could not be looked up (${found.code})` }
+      return { ...facts, kind: 'temporary', enhanced: '4.4.3', message: `address lookup of ${host} failed (${found.code})` }
     default:
       return assertNever(found)
   }

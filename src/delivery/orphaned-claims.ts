@@ -11,7 +11,7 @@ import type { Recorder } from './record-outcomes.ts'
 
 const maxAtOnce = 500
 
-const lost: AttemptResult = { ...noReply, kind: 'unknown', message: 'the delivering process was lost before it recorded an outcome' }
+const lost: AttemptResult = { ...noReply, kind: 'unknown', message: 'the delivery process ended before it recorded an outcome' }
 
 export interface OrphanedClaimsDeps {
   db: Db
@@ -27,7 +27,7 @@ export async function recordOrphanedClaims(shards: readonly OwnedShard[], deps: 
   const inFlightIds = deps.inFlight.all().map((one) => one.emailId)
   const found = await findOrphanedClaims(deps.db, shards, inFlightIds, maxAtOnce)
   if (found.length === 0) return
-  deps.log.warn({ emails: found.length }, 'their delivering process was lost; their outcome is unknown')
+  deps.log.warn({ emails: found.length }, 'the delivery process of these recipients ended; their outcome is unknown')
   const facts = withoutAttempt(deps, 'at once')
   await deps.recorder.record(found.map((one) => decideOutcome(one, lost, facts)))
 }

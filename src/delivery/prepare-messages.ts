@@ -52,7 +52,7 @@ export function openMessages(deps: MessagesDeps): Messages {
   const build = async (job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined> => {
     const body = job.body ?? (await findContentBody(deps.db, job))
     if (!body) {
-      deps.report(job, cancelled('the content is past its retention'))
+      deps.report(job, cancelled('the content has passed its retention period'))
       return undefined
     }
     const content = decodeContent(body)
@@ -99,13 +99,13 @@ export function openMessages(deps: MessagesDeps): Messages {
         deps.requeue(job)
         return undefined
       }
-      deps.log.error({ err: error, email: job.contentId }, 'a message could not be prepared; it is tried again later')
+      deps.log.error({ err: error, email: job.contentId }, 'failed to prepare a message; retrying')
       deps.report(job, {
         kind: 'temporary',
         reply: null,
         classification: 'temporarily_unavailable',
         enhanced: null,
-        message: 'the message could not be prepared',
+        message: 'failed to prepare the message',
       })
       return undefined
     }

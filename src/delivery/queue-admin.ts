@@ -125,8 +125,11 @@ export const releaseQueue = (db: Db, filter: QueueFilter, nowMs: number, by = op
 /** Permanently fails the selected emails that are not being sent, without a suppression. */
 export const cancelQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> => {
   if (Object.values(filter).every((one) => one === undefined))
-    throw new Refusal('validation_error', { message: 'say what to cancel', suggestion: 'Name an email, a tenant or a destination' })
-  return inBatches(db, { action: 'cancel', filter, nowMs, by }, () => cancelSome(db, filter, 'it was cancelled by the operator', nowMs))
+    throw new Refusal('validation_error', {
+      message: 'no selection: refusing to cancel all mail',
+      suggestion: 'Use --email, --tenant or --destination',
+    })
+  return inBatches(db, { action: 'cancel', filter, nowMs, by }, () => cancelSome(db, filter, 'cancelled by the operator', nowMs))
 }
 
 /** Like `cancelQueue`, with another reason. */

@@ -147,7 +147,7 @@ export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps
       } catch (error) {
         isRepeated = true
         if (isContentRejected(error)) contain(error, batch.length)
-        else log.warn({ err: error, outcomes: queue.length }, 'outcomes could not be recorded yet')
+        else log.warn({ err: error, outcomes: queue.length }, 'failed to record outcomes; retrying')
         await pause(clock, retryEveryMs)
       }
     }
@@ -163,11 +163,11 @@ export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps
     }
     const email = first.outcome.claimed.emailId
     if (first.isBare) {
-      log.error({ err: error, email }, 'an outcome cannot be recorded; the next sweep finds its email')
+      log.error({ err: error, email }, 'failed to record an outcome; the next sweep will find its email')
       queue.shift()
       first.done()
     } else {
-      log.error({ err: error, email }, 'an outcome cannot be recorded as it is, and is recorded without what the server said')
+      log.error({ err: error, email }, 'failed to record an outcome; recording it without the server reply')
       first.outcome = bare(first.outcome)
       first.isBare = true
     }
@@ -239,7 +239,7 @@ async function writeOutcomes(db: Db, outcomes: readonly Outcome[], failpoint: Fa
 const bare = (outcome: Outcome): Outcome => ({
   ...outcome,
   durationMs: 0,
-  details: 'What the server said could not be stored',
+  details: 'The server reply could not be stored',
   output: '',
   code: null,
   enhanced: null,

@@ -23,7 +23,7 @@ export function openRequeue({ db, clock, log, inFlight }: { db: Db; clock: Clock
         await back()
         break
       } catch (error) {
-        log.warn({ err: error, emails: claimed.length }, 'what was not sent could not be given back yet')
+        log.warn({ err: error, emails: claimed.length }, 'failed to requeue unsent recipients; retrying')
         // The requeue may have succeeded, and the row may be claimed again by now. Under the same epoch a repetition would take it from
         // that claim. If it failed, the next sweep finds it.
         if (error instanceof CommitUnknown) break

@@ -34,7 +34,7 @@ function holdSome(db: Db, restore: Restore, nowMs: number): Promise<number> {
   return db.transaction(async (tx) => {
     const some = await holdRestored(tx, maxAtOnce)
     for (const one of some) await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail'], 'held')
-    const details = `held: it was queued in the backup of ${restore.backupMadeAt.toISOString()}, and may have been sent since`
+    const details = `held: queued in the backup of ${restore.backupMadeAt.toISOString()} and possibly sent since`
     const data = { details, output: '', secure: false, seconds: 0, classification: null, classificationCode: null, enhanced: null }
     const at = new Date(nowMs)
     await appendEvents(

@@ -53,7 +53,7 @@ export function openRouteLookup(deps: RouteLookupDeps): (domain: string, job: Jo
       }
     } catch (error) {
       if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) return undefined
-      deps.log.error({ err: error, domain }, 'it could not be learnt how to send to a domain; it is tried again later')
+      deps.log.error({ err: error, domain }, 'route lookup failed; retrying')
       return { route: { kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message: String(error) }, pauses: [] }
     }
   }

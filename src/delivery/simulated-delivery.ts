@@ -66,9 +66,7 @@ export async function sendToSimulator(job: Job, deps: SimulatedDeps): Promise<vo
   if (durationMs > 0) await pause(clock, durationMs)
   // Before the outcome is recorded, so that the events after a delivery survive a loss of this process.
   if (followUps.length > 0)
-    await scheduleSimulatedEvents(deps.db, followUps).catch((error) =>
-      deps.log.warn({ err: error }, 'what simulated recipients do later was not noted'),
-    )
+    await scheduleSimulatedEvents(deps.db, followUps).catch((error) => deps.log.warn({ err: error }, 'failed to schedule simulated events'))
   const remote = { host: simulatedHost, address: '192.0.2.1', port: 25, secure: true, tls: null }
   const fractionOf = scenario && (({ recipient, attempts }: Claimed) => waitFraction(scenario, { recipient, attempt: attempts + 1 }))
   deps.done({ job, results, remote, durationMs, conversation }, fractionOf)

@@ -115,7 +115,7 @@ export async function runDueSimulatedEvents(deps: SimulatedEventDeps): Promise<n
       due.slice(at, at + inParallel).map(async (one) => {
         const key = [one.tenantId, one.emailId, one.kind]
         const isDone = await happen(one, deps).catch((error) => {
-          log.warn({ err: error, email: one.emailId }, `a simulated ${one.kind} could not be recorded`)
+          log.warn({ err: error, email: one.emailId }, `failed to record a simulated ${one.kind}`)
           return false
         })
         if (isDone || one.attempts >= maxAttempts) await db.run(doneWith, key)

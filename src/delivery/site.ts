@@ -37,7 +37,7 @@ const cutOff: AttemptResult = {
   reply: null,
   classification: 'connection_error',
   enhanced: null,
-  message: 'the connection ended before anything could be sent over it',
+  message: 'the connection closed before a message could be sent',
 }
 
 export interface SiteDeps extends ConnectionWorkerDeps {
@@ -173,7 +173,7 @@ export function openSite(name: string, deps: SiteDeps): Site {
       sent = await runConnectionWorker({ connection, path, remote }, siteQueue, deps)
       wasCutOff = !connection.usable && !closing
     } catch (error) {
-      deps.log.error({ err: error, destination: name }, 'a delivery loop broke')
+      deps.log.error({ err: error, destination: name }, 'delivery loop failed')
       connection.destroy()
     } finally {
       open.delete(connection)

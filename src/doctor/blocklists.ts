@@ -41,27 +41,27 @@ const reversed = (address: string): string => {
   return parsed.kind() === 'ipv4' ? parsed.toByteArray().reverse().join('.') : [...hex()].reverse().join('.')
 }
 
-const ownResolver = 'Let POSTRIDER_DNS be a resolver of your own (unbound on this machine): the large public ones are refused by such lists'
+const ownResolver = 'Set POSTRIDER_DNS to your own resolver (such as unbound on this machine): such lists refuse large public resolvers'
 
 async function judge(list: List, subject: string, question: string, resolver: Resolver): Promise<CheckResult> {
   const name = `blocklist ${list.zone}: ${subject}`
   const known = codesOf(await resolver.addresses(`${list.known}.${list.zone}`, 'fresh'))
-  if (known.kind !== 'codes') return checkResult(name, 'unknown', `the list does not answer this resolver (${known.why})`, ownResolver)
+  if (known.kind !== 'codes') return checkResult(name, 'unknown', `the list does not respond to this resolver (${known.why})`, ownResolver)
   if (known.codes.every(isRefusal))
     return checkResult(name, 'unknown', `the list refuses this resolver (${known.codes.join(', ')})`, ownResolver)
   const answer = codesOf(await resolver.addresses(`${question}.${list.zone}`, 'fresh'))
   if (answer.kind === 'absent') return ok(name, 'not listed')
-  if (answer.kind === 'trouble') return checkResult(name, 'unknown', `the list did not answer (${answer.why})`, 'Try again')
+  if (answer.kind === 'trouble') return checkResult(name, 'unknown', `the list did not respond (${answer.why})`, 'Try again')
   const said = answer.codes.join(', ')
   if (answer.codes.every(isRefusal)) return checkResult(name, 'unknown', `the list refuses this resolver (${said})`, ownResolver)
   if (answer.codes.every(isPolicy))
     return checkResult(
       name,
       'problem',
-      `listed by policy (${said}): its provider says it sends no mail itself`,
-      `Have the address taken off at ${list.removal}, or send through POSTRIDER_RELAY`,
+      `listed by policy (${said}): the network provider declares that it sends no mail`,
+      `Request removal of the address at ${list.removal}, or send through POSTRIDER_RELAY`,
     )
-  return checkResult(name, 'problem', `listed (${said})`, `Find out why at ${list.removal}, mend it, and ask there for removal`)
+  return checkResult(name, 'problem', `listed (${said})`, `Look up the reason at ${list.removal}, fix it, then request removal there`)
 }
 
 type Codes = { kind: 'codes'; codes: string[] } | { kind: 'absent'; why: string } | { kind: 'trouble'; why: string }
@@ -69,7 +69,7 @@ type Codes = { kind: 'codes'; codes: string[] } | { kind: 'absent'; why: string 
 function codesOf(answer: DnsAnswer<string[]>): Codes {
   if (answer.kind === 'found') return { kind: 'codes', codes: answer.value }
   if (answer.kind === 'trouble') return { kind: 'trouble', why: answer.code }
-  return { kind: 'absent', why: 'its own test entry is missing' }
+  return { kind: 'absent', why: 'the test entry of the list is missing' }
 }
 
 export const checkBlocklists: Check = async (deps) => {
@@ -84,7 +84,7 @@ export const checkBlocklists: Check = async (deps) => {
   if (addresses.length === 0 && !wrongName)
     return [
       ...(await Promise.all(asked)),
-      checkResult('blocklists', 'unknown', 'no public address of this machine is known', 'Publish the address of POSTRIDER_HOSTNAME'),
+      checkResult('blocklists', 'unknown', 'this machine has no known public address', 'Publish the address of POSTRIDER_HOSTNAME in DNS'),
     ]
   return Promise.all(asked)
 }

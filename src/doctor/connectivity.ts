@@ -26,16 +26,16 @@ export const checkPort25: Check = async (deps) => {
   const [good] = tried.filter((one) => one.state === 'greeted')
   if (good) return [ok(name, good.said)]
   const said = tried.map((one) => one.said).join('; ')
-  if (tried.every((one) => one.state === 'unknown')) return [checkResult(name, 'unknown', said, 'See the finding "resolver"')]
-  if (config.relay) return [checkResult(name, 'problem', said, 'Check POSTRIDER_RELAY, and whether that server lets this machine in')]
+  if (tried.every((one) => one.state === 'unknown')) return [checkResult(name, 'unknown', said, 'See the check "resolver"')]
+  if (config.relay) return [checkResult(name, 'problem', said, 'Check POSTRIDER_RELAY, and that the relay accepts this machine')]
   if (tried.some((one) => one.state === 'refused'))
-    return [checkResult(name, 'problem', said, 'They are reached and do not want this address: see the findings on PTR and blocklists')]
+    return [checkResult(name, 'problem', said, 'The servers are reachable but refuse this address: see the checks of PTR and blocklists')]
   return [
     checkResult(
       name,
       'problem',
-      `no mail server answers: ${said}`,
-      'Ask your hoster to open port 25 outwards, or send through another server (POSTRIDER_RELAY)',
+      `no mail server responds: ${said}`,
+      'Ask your hoster to open outbound port 25, or send through another server (POSTRIDER_RELAY)',
     ),
   ]
 }
@@ -48,7 +48,7 @@ interface Greeted {
 async function greetMx(deps: DoctorDeps, domain: string): Promise<Greeted> {
   const mx = await deps.resolver.mx(domain)
   const exchange = mx.kind === 'found' ? mx.value[0]?.exchange : undefined
-  if (exchange === undefined) return { state: 'unknown', said: `${domain}: its mail server is not known` }
+  if (exchange === undefined) return { state: 'unknown', said: `${domain}: mail server not found` }
   return greet(deps, exchange, deps.config.mxPort, 'opportunistic')
 }
 
@@ -66,7 +66,7 @@ async function greet(deps: DoctorDeps, host: string, port: number, tls: 'opportu
   const result = await connect({ peer: { address, port, host }, ehloName: config.hostname, tls, clock, limits })
   if (result.ok) {
     result.connection.quit()
-    return { state: 'greeted', said: `${host} takes EHLO${result.connection.secure ? ' over TLS' : ''}` }
+    return { state: 'greeted', said: `${host} accepts EHLO${result.connection.secure ? ' over TLS' : ''}` }
   }
   const { failure } = result
   if (failure.stage === 'connect' || failure.kind === 'timeout') return { state: 'silent', said: `${host}: ${failure.message}` }
@@ -76,10 +76,10 @@ async function greet(deps: DoctorDeps, host: string, port: number, tls: 'opportu
 function judgeCertificate(name: string, certificate: X509Certificate, host: string, nowMs: number, renew: string): CheckResult | undefined {
   const endsMs = Date.parse(certificate.validTo)
   const ends = new Date(endsMs).toISOString().slice(0, 10)
-  if (endsMs <= nowMs) return checkResult(name, 'problem', `it ended on ${ends}`, renew)
-  if (endsMs - nowMs < renewDays * dayMs) return checkResult(name, 'warning', `it ends on ${ends}`, renew)
+  if (endsMs <= nowMs) return checkResult(name, 'problem', `expired on ${ends}`, renew)
+  if (endsMs - nowMs < renewDays * dayMs) return checkResult(name, 'warning', `expires on ${ends}`, renew)
   if (certificate.checkHost(host) === undefined)
-    return checkResult(name, 'warning', `it is for ${certificate.subjectAltName ?? certificate.subject}, not for ${host}`, renew)
+    return checkResult(name, 'warning', `issued for ${certificate.subjectAltName ?? certificate.subject}, not for ${host}`, renew)
   return undefined
 }
 
@@ -87,12 +87,12 @@ export const checkSmtpCertificate: Check = async ({ config, clock }) => {
   const name = 'certificate of SMTP'
   const isOwn = config.tlsCert === undefined
   const path = config.tlsCert ?? join(config.dataDirectory, 'smtp-certificate.pem')
-  const give = 'Give one for POSTRIDER_HOSTNAME that others can verify: POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY'
+  const give = 'Set POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY to a publicly trusted certificate for POSTRIDER_HOSTNAME'
   let certificate: X509Certificate
   try {
     certificate = new X509Certificate(await readFile(path))
   } catch (error) {
-    if (isOwn) return [checkResult(name, 'unknown', 'there is none yet: the SMTP listeners have not run here', give)]
+    if (isOwn) return [checkResult(name, 'unknown', 'no certificate yet: the SMTP listeners have not run here', give)]
     return [checkResult(name, 'problem', `${path}: ${(error as Error).message}`, give)]
   }
   const bad = judgeCertificate(
@@ -100,11 +100,11 @@ export const checkSmtpCertificate: Check = async ({ config, clock }) => {
     certificate,
     config.hostname,
     clock.nowMs(),
-    isOwn ? 'Start the service again: it makes a new one' : give,
+    isOwn ? 'Restart the service: it creates a new certificate' : give,
   )
   if (bad) return [bad]
-  if (isOwn) return [checkResult(name, 'warning', 'self-signed: mail servers take it, mail programs do not', give)]
-  return [ok(name, `for ${config.hostname} until ${certificate.validTo}`)]
+  if (isOwn) return [checkResult(name, 'warning', 'self-signed: mail servers accept it, mail clients do not', give)]
+  return [ok(name, `valid for ${config.hostname} until ${certificate.validTo}`)]
 }
 
 export const checkTrackCertificates: Check = async (deps) => {
@@ -114,10 +114,10 @@ export const checkTrackCertificates: Check = async (deps) => {
 
 async function checkHttps({ resolver, clock, httpsPort }: DoctorDeps, host: string): Promise<CheckResult> {
   const name = `certificate of ${host}`
-  const renew = 'See docs/tracking-https.md: the proxy in front fetches one for each track domain'
+  const renew = 'See docs/tracking-https.md: the reverse proxy obtains a certificate for each track domain'
   const found = await resolver.addresses(host, 'fresh')
   const address = found.kind === 'found' ? found.value[0] : undefined
-  if (address === undefined) return checkResult(name, 'unknown', 'its address is not known', 'See the track domain')
+  if (address === undefined) return checkResult(name, 'unknown', 'address not found', 'Check the DNS record of the track domain')
   const seen = await new Promise<{ certificate: X509Certificate | undefined; complaint: string | undefined }>((resolve) => {
     // An invalid certificate is accepted, because reporting it is the purpose; no data is sent.
     const socket: TLSSocket = connectTls({ host: address, port: httpsPort, servername: host, rejectUnauthorized: false })
@@ -126,7 +126,7 @@ async function checkHttps({ resolver, clock, httpsPort }: DoctorDeps, host: stri
       resolve({ certificate: socket.getPeerX509Certificate(), complaint })
       socket.destroy()
     }
-    const cancel = clock.after(tlsMs, () => end('no answer'))
+    const cancel = clock.after(tlsMs, () => end('no response'))
     socket.once('error', (error) => end(error.message))
     socket.once('secureConnect', () => end(socket.authorized ? undefined : String(socket.authorizationError)))
   })
@@ -134,5 +134,7 @@ async function checkHttps({ resolver, clock, httpsPort }: DoctorDeps, host: stri
     const bad = judgeCertificate(name, seen.certificate, host, clock.nowMs(), renew)
     if (bad) return bad
   }
-  return seen.complaint === undefined ? ok(name, `until ${seen.certificate?.validTo}`) : checkResult(name, 'problem', seen.complaint, renew)
+  return seen.complaint === undefined
+    ? ok(name, `valid until ${seen.certificate?.validTo}`)
+    : checkResult(name, 'problem', seen.complaint, renew)
 }

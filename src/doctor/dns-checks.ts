@@ -12,12 +12,12 @@ const knownDomain = 'gmail.com'
 export const checkResolver: Check = async ({ resolver }) => {
   const name = 'resolver'
   const answer = await resolver.mx(knownDomain, 'fresh')
-  if (answer.kind === 'found') return [ok(name, `answers for ${knownDomain}`)]
+  if (answer.kind === 'found') return [ok(name, `resolves ${knownDomain}`)]
   const said =
     answer.kind === 'trouble'
-      ? `could not say where mail for ${knownDomain} goes (${answer.code})`
-      : `says that ${knownDomain} takes no mail`
-  return [checkResult(name, 'problem', said, 'Set POSTRIDER_DNS to a resolver that works, best one on this machine (unbound)')]
+      ? `cannot resolve the mail servers of ${knownDomain} (${answer.code})`
+      : `returns no mail servers for ${knownDomain}`
+  return [checkResult(name, 'problem', said, 'Set POSTRIDER_DNS to a working resolver, preferably on this machine (unbound)')]
 }
 
 const isPublic = (name: string) =>
@@ -28,7 +28,7 @@ const isOf = (name: string, hostname: string) => name === hostname || name.endsW
 /** A PTR depends on the name that it shall contain. */
 const restsOn = ({ type, name, value }: PlatformRecord, hostname: string) => isOf(type === 'PTR' ? value : name, hostname)
 
-const consequences = 'receivers refuse or distrust mail from here, bounces do not come back, and opens and clicks are not counted'
+const consequences = 'receivers refuse or distrust this mail, bounces do not arrive, and opens and clicks are not counted'
 
 /**
  * The problem with the host name, if it has no records; undefined if it has some, or DNS did not answer. Other checks that depend on the
@@ -36,23 +36,18 @@ const consequences = 'receivers refuse or distrust mail from here, bounces do no
  */
 export function nameless({ records, config: { hostname } }: Pick<DoctorDeps, 'records' | 'config'>): CheckResult | undefined {
   const name = 'EHLO name'
-  const set = 'set POSTRIDER_HOSTNAME to the public name of this machine, as mail.example.com'
+  const set = 'set POSTRIDER_HOSTNAME to the public name of this machine, such as mail.example.com'
   if (!isPublic(hostname))
-    return checkResult(
-      name,
-      'problem',
-      `"${hostname}" is no name on the internet: ${consequences}`,
-      `${set[0]?.toUpperCase()}${set.slice(1)}`,
-    )
+    return checkResult(name, 'problem', `"${hostname}" is not a public name: ${consequences}`, `${set[0]?.toUpperCase()}${set.slice(1)}`)
   const below = records.filter((record) => record.type !== 'PTR' && restsOn(record, hostname))
   if (below.length === 0 || below.some(({ status }) => status !== 'Missing')) return undefined
   const called = records.flatMap((record) => (record.type === 'PTR' && restsOn(record, hostname) ? (record.found ?? []) : []))
-  const hint = called.length === 0 ? '' : ` (its address is called ${called.join(', ')})`
+  const hint = called.length === 0 ? '' : ` (the PTR of its address: ${called.join(', ')})`
   return checkResult(
     name,
     'problem',
-    `DNS knows nothing of "${hostname}" and the names below it: ${consequences}`,
-    `If that is this machine, publish what \`postrider dns\` lists; else ${set}${hint}`,
+    `DNS has no records for "${hostname}" and the names below it: ${consequences}`,
+    `If that is this machine, publish the records that \`postrider dns\` lists. Otherwise ${set}${hint}`,
   )
 }
 
@@ -71,8 +66,8 @@ export const checkWhereNameLeads: Check = async ({ db, records, config, ownAddre
     checkResult(
       'machine of the name',
       'warning',
-      `${config.hostname} leads to ${published.join(', ')}, and this machine has ${ownAddresses.join(', ')}`,
-      'While another installation has that name, give this one a POSTRIDER_HOSTNAME of its own: bounces of its mail go to the other, and each takes the other for itself (docs/install.md, moving). Of one installation on several machines, add the address to the name, or with postrider source add',
+      `${config.hostname} resolves to ${published.join(', ')}, but this machine has ${ownAddresses.join(', ')}`,
+      'If another installation uses that name, set another POSTRIDER_HOSTNAME here: otherwise bounces go to the other installation (docs/install.md, moving). If one installation has several machines, add this address to the name in DNS, or with postrider source add',
     ),
   ]
 }
@@ -100,12 +95,11 @@ function judged(record: PlatformRecord, hostname: string): CheckResult {
   const isNeeded = needed.has(record.type) || name.endsWith('SPF') || name.startsWith('SPF')
   const status = isNeeded ? 'problem' : 'warning'
   if (record.status === 'OK') return ok(name, `${at}: ${(record.found ?? []).join(', ')}`)
-  if (record.status === null)
-    return checkResult(name, 'unknown', `${at}: DNS could not be asked`, 'Try again, or see the finding "resolver"')
-  const where = record.type === 'PTR' ? 'At whoever gave you the address (the hoster), set its name to' : 'Publish'
+  if (record.status === null) return checkResult(name, 'unknown', `${at}: DNS lookup failed`, 'Try again, or see the check "resolver"')
+  const where = record.type === 'PTR' ? 'At the provider of the address (the hoster), set its PTR to' : 'Publish'
   const what = record.type === 'PTR' ? record.value : `${at} with the value ${record.value}`
-  if (record.status === 'Missing') return checkResult(name, status, `${at}: nothing`, `${where} ${what}`)
-  const also = record.type === 'PTR' ? `, and let ${hostname} lead back to the address` : ''
+  if (record.status === 'Missing') return checkResult(name, status, `${at}: not found`, `${where} ${what}`)
+  const also = record.type === 'PTR' ? `, and make ${hostname} resolve to the address` : ''
   return checkResult(name, status, `${at}: ${(record.found ?? []).join(', ')}`, `${where} ${what} instead${also}`)
 }
 
@@ -114,7 +108,7 @@ export const checkPlatform: Check = async (deps) => {
   const wrong = nameless(deps) !== undefined
   const told = deps.records.filter((record) => !(wrong && restsOn(record, hostname)))
   if (told.length > 0 && told.every(({ status }) => status === null))
-    return [checkResult('platform records', 'unknown', 'DNS could be asked for none of them', 'Try again, or see the finding "resolver"')]
+    return [checkResult('platform records', 'unknown', 'all DNS lookups failed', 'Try again, or see the check "resolver"')]
   return told.map((record) => judged(record, hostname))
 }
 
@@ -127,27 +121,23 @@ export const checkDmarc: Check = async (deps) => {
   if (isOf(domain, config.hostname) && nameless(deps)) return []
   if (!isPublic(domain))
     return [
-      checkResult(
-        name,
-        'unknown',
-        `"${domain}" is no name on the internet`,
-        'Set POSTRIDER_SANDBOX_SENDER to an address of your own domain',
-      ),
+      checkResult(name, 'unknown', `"${domain}" is not a public name`, 'Set POSTRIDER_SANDBOX_SENDER to an address at your own domain'),
     ]
   const top = getDomain(domain, { allowPrivateDomains: true }) ?? domain
   for (const at of new Set([domain, top])) {
     const answer = await resolver.txt(`_dmarc.${at}`, 'fresh')
-    if (answer.kind === 'trouble') return [checkResult(name, 'unknown', `_dmarc.${at}: DNS did not say (${answer.code})`, 'Try again')]
+    if (answer.kind === 'trouble') return [checkResult(name, 'unknown', `_dmarc.${at}: DNS lookup failed (${answer.code})`, 'Try again')]
     const found = texts(answer, /^v=DMARC1\s*;/i)
     if (found.length === 1) return [ok(name, `_dmarc.${at}: ${found[0]}`)]
-    if (found.length > 1) return [checkResult(name, 'warning', `_dmarc.${at} has ${found.length} records, so none counts`, 'Leave one')]
+    if (found.length > 1)
+      return [checkResult(name, 'warning', `_dmarc.${at} has ${found.length} records, so receivers ignore all`, 'Keep only one record')]
   }
   return [
     checkResult(
       name,
       'warning',
       'none',
-      `Publish TXT _dmarc.${top} with the value v=DMARC1; p=none, and sharpen it when all your mail passes`,
+      `Publish TXT _dmarc.${top} with the value v=DMARC1; p=none. Use a stricter policy when all your mail passes`,
     ),
   ]
 }
@@ -159,7 +149,7 @@ export const checkIncomingPolicies: Check = async (deps) => {
   const at = returnPathDomainOf(deps.config.hostname)
   const ask = async (check: string, where: string, start: RegExp, what: string): Promise<CheckResult> => {
     const answer = await resolver.txt(where, 'fresh')
-    if (answer.kind === 'trouble') return checkResult(check, 'unknown', `${where}: DNS did not say (${answer.code})`, 'Try again')
+    if (answer.kind === 'trouble') return checkResult(check, 'unknown', `${where}: DNS lookup failed (${answer.code})`, 'Try again')
     const [found] = texts(answer, start)
     return found === undefined ? { check, status: 'ok', detail: 'none (optional)', remedy: what } : ok(check, `${where}: ${found}`)
   }
@@ -168,13 +158,13 @@ export const checkIncomingPolicies: Check = async (deps) => {
       'MTA-STS of the return path',
       `_mta-sts.${at}`,
       /^v=STSv1\s*;/i,
-      'Optional: with a policy, bounces reach you over verified TLS only',
+      'Optional: with a policy, servers that support MTA-STS send bounces only over verified TLS',
     ),
     ask(
       'TLS-RPT of the return path',
       `_smtp._tls.${at}`,
       /^v=TLSRPTv1\s*;/i,
-      'Optional: with a record, others tell you when TLS to you fails',
+      'Optional: with a record, other mail servers send you reports of TLS failures',
     ),
   ])
 }

@@ -42,7 +42,7 @@ export async function runChecks(deps: DoctorDeps): Promise<CheckResult[]> {
   const one = async ([name, check]: [string, Check]): Promise<CheckResult[]> => {
     const over = new AbortController()
     const late = pause(deps.clock, maxMs, over.signal).then(() => [
-      checkResult(name, 'unknown', `no answer in ${maxMs / 1000} s`, 'Try again'),
+      checkResult(name, 'unknown', `no response within ${maxMs / 1000} s`, 'Try again'),
     ])
     const found = check(deps).catch((error: Error) => [checkResult(name, 'unknown', error.message, 'Try again')])
     try {

@@ -11,7 +11,7 @@ const everyMs = 10_000
 const states = ['ready', 'sending', 'deferred', 'over_limit', 'held'] as const
 
 export function startHealthMetrics({ db, clock, log, dataFolder }: { db: Db; clock: Clock; log: Log; dataFolder: string }): Loop {
-  return startLoop({ clock, log, name: 'measuring the state of the installation', everyMs }, async () => {
+  return startLoop({ clock, log, name: 'measuring the installation', everyMs }, async () => {
     const disk = await askDisk(dataFolder)
     if (disk) metrics.diskFree.set(disk.freeOctets)
     const { differenceMs, tookMs } = await askClock({ db, clock })

@@ -39,8 +39,8 @@ export async function askDisk(folder: string): Promise<{ freeOctets: number; fre
 export const checkClock: Check = async (deps) => {
   const name = 'clock'
   const { differenceMs } = await askClock(deps)
-  const found = `${differenceMs} ms from the database's`
-  const todo = 'Run a time service (chrony, systemd-timesyncd) on this machine and on that of the database'
+  const found = `${differenceMs} ms from the clock of the database`
+  const todo = 'Run a time service (chrony, systemd-timesyncd) on this machine and on the database machine'
   if (Math.abs(differenceMs) > clockProblemMs) return [checkResult(name, 'problem', found, todo)]
   return [Math.abs(differenceMs) > clockWarningMs ? checkResult(name, 'warning', found, todo) : ok(name, found)]
 }
@@ -48,10 +48,10 @@ export const checkClock: Check = async (deps) => {
 export const checkDisk: Check = async ({ config: { dataDirectory, databaseUrl } }) => {
   const name = databaseUrl === undefined ? 'disk' : 'disk of this machine (not of the database)'
   const facts = await askDisk(dataDirectory)
-  if (!facts) return [checkResult(name, 'unknown', `${dataDirectory} cannot be looked at`, 'Is POSTRIDER_DATA right?')]
+  if (!facts) return [checkResult(name, 'unknown', `cannot inspect ${dataDirectory}`, 'Check POSTRIDER_DATA')]
   const { freeOctets: free, freePercent: share } = facts
   const found = `${(free / 1e9).toFixed(1)} GB free (${share.toFixed(0)} %) at ${dataDirectory}`
-  const todo = 'Make room, or keep less (POSTRIDER_KEEP_CONTENT_DAYS): when it is full nothing is accepted'
+  const todo = 'Free some space, or reduce the retention (POSTRIDER_KEEP_CONTENT_DAYS): with a full disk, Postrider accepts no mail'
   if (free < outOctets) return [checkResult(name, 'problem', found, todo)]
   return [free < scarceOctets || share < 5 ? checkResult(name, 'warning', found, todo) : ok(name, found)]
 }
@@ -60,7 +60,7 @@ export const checkDataDirectory: Check = async ({ config: { dataDirectory } }) =
   const name = 'data directory'
   const mode = (await stat(dataDirectory).catch(() => undefined))?.mode
   if (mode === undefined || (mode & 0o077) === 0) return []
-  return [checkResult(name, 'warning', `${dataDirectory} is open to other users of this machine`, `chmod 700 ${dataDirectory}`)]
+  return [checkResult(name, 'warning', `other users of this machine can read ${dataDirectory}`, `Run chmod 700 ${dataDirectory}`)]
 }
 
 export const checkPostgres: Check = async ({ db }) => {
@@ -68,7 +68,7 @@ export const checkPostgres: Check = async ({ db }) => {
   if (!facts) return []
   const version =
     facts.number < minPostgresVersion * 10_000
-      ? checkResult('PostgreSQL', 'problem', facts.name, `Version ${minPostgresVersion} or later is needed`)
+      ? checkResult('PostgreSQL', 'problem', facts.name, `Upgrade to version ${minPostgresVersion} or later`)
       : ok('PostgreSQL', facts.name)
   const durability = (await durabilityProblems(db)).map((sentence) => {
     const cut = sentence.lastIndexOf('Set ')
@@ -78,7 +78,12 @@ export const checkPostgres: Check = async ({ db }) => {
   const checksums =
     facts.checksums === 'on'
       ? ok('PostgreSQL, checksums', 'on')
-      : checkResult('PostgreSQL, checksums', 'warning', 'off: damage on disk goes unseen', 'Stop the server and run pg_checksums --enable')
+      : checkResult(
+          'PostgreSQL, checksums',
+          'warning',
+          'off: disk corruption stays undetected',
+          'Stop the server, then run pg_checksums --enable',
+        )
   const room = `${facts.used} of ${facts.connections} connections in use`
   const connections =
     facts.connections < minConnections || facts.used > facts.connections * 0.9
@@ -86,7 +91,7 @@ export const checkPostgres: Check = async ({ db }) => {
           'PostgreSQL, connections',
           'warning',
           room,
-          'Raise max_connections: an instance uses about 12, and 7 for each delivery process',
+          'Raise max_connections: an instance uses about 12, plus 7 for each delivery process',
         )
       : ok('PostgreSQL, connections', room)
   return [version, ...durability, checksums, connections]
@@ -95,8 +100,8 @@ export const checkPostgres: Check = async ({ db }) => {
 export const checkRestore: Check = async ({ db }) => {
   const waiting = await restoreWaiting(db)
   if (!waiting) return []
-  const found = `${waiting.emails} emails of the backup of ${waiting.backupMadeAt.toISOString()} are held, and webhooks wait`
+  const found = `${waiting.emails} emails from the backup of ${waiting.backupMadeAt.toISOString()} are held, and webhooks wait`
   return [
-    checkResult('restored backup', 'warning', found, 'Cancel what must not go (postrider queue cancel), then: postrider restore --resume'),
+    checkResult('restored backup', 'warning', found, 'Cancel unwanted mail (postrider queue cancel), then run postrider restore --resume'),
   ]
 }

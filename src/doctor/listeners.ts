@@ -22,7 +22,7 @@ export const checkListeners: Check = async (deps) => {
     return [checkResult('SMTP listeners', 'problem', first?.ofAll ?? '', first?.checkResult.remedy ?? '')]
   // The ports are opened together: if one is taken, all stay closed, and one result is enough.
   const taken = bad.filter((one) => one.isTaken)
-  if (bad.length === 0) return [ok('SMTP listeners', `answer on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)]
+  if (bad.length === 0) return [ok('SMTP listeners', `listening on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)]
   return (taken.length > 0 ? taken : bad).map((one) => one.checkResult)
 }
 
@@ -53,23 +53,33 @@ async function checkListener(deps: DoctorDeps, listener: Listener): Promise<Bad 
   const heard = await hear(deps, () => (isTls ? connectTls({ host, port, rejectUnauthorized: false, ...named }) : connect({ host, port })))
   if (heard.kind === 'refused')
     return {
-      ...bad(false, 'problem', 'nothing answers', 'Start the service; while it runs, its log says why not'),
-      ofAll: 'nothing answers',
+      ...bad(false, 'problem', 'no response', 'Start the service. If it is running, see its log'),
+      ofAll: 'no response',
     }
-  if (heard.kind === 'silent') return bad(false, 'problem', 'no answer in 5 s', 'See the log of the service, and start it again')
+  if (heard.kind === 'silent') return bad(false, 'problem', 'no response within 5 s', 'Check the log of the service and restart it')
   if (heard.kind === 'closed')
-    return bad(false, 'unknown', 'it hangs up without a word', 'It is busy, or another program: try again, and see the log of the service')
+    return bad(
+      false,
+      'unknown',
+      'closes the connection without a greeting',
+      'The listener is busy, or another program has the port. Try again, and check the log of the service',
+    )
   if (heard.kind === 'line' && heard.line === ownGreeting(hostname)) return undefined
   const other = heard.kind === 'line' ? /^220 (\S+) /.exec(heard.line)?.[1] : undefined
   if (other !== undefined && heard.kind === 'line' && heard.line === ownGreeting(other)) {
-    const said = `answers as ${other}, and POSTRIDER_HOSTNAME is ${hostname} here`
+    const said = `the listener greets as ${other}, but POSTRIDER_HOSTNAME is ${hostname}`
     const remedy =
-      'Give this command the settings of the service, or start the service again with these; else end the program that has the port'
+      'Run this command with the settings of the service, or restart the service with these settings. Otherwise stop the program that has the port'
     return { ...bad(true, 'problem', said, remedy), ofAll: said }
   }
-  if (heard.kind === 'line' && heard.line.startsWith('4')) return bad(false, 'unknown', heard.line, 'It is busy: try again')
+  if (heard.kind === 'line' && heard.line.startsWith('4')) return bad(false, 'unknown', heard.line, 'The listener is busy: try again')
   const said = heard.kind === 'line' ? heard.line : heard.why
-  return bad(true, 'problem', `not our listener answers: ${said}`, `End the program that has this port, or set ${setting} to another`)
+  return bad(
+    true,
+    'problem',
+    `another program has the port: ${said}`,
+    `Stop the program that has this port, or set ${setting} to another port`,
+  )
 }
 
 type Heard =

@@ -35,7 +35,7 @@ function domainName(text: string): string {
     throw wrongField('name', 'must be a host name of at least two labels, such as mail.example.com')
   // Top-level domains unknown to the registries, as in labs, are not treated as public suffixes.
   const { publicSuffix, isIcann } = parseHost(name, { allowPrivateDomains: false })
-  if (isIcann && publicSuffix === name) throw wrongField('name', `must not be a public suffix; below ${name}, everybody may register names`)
+  if (isIcann && publicSuffix === name) throw wrongField('name', `must not be a public suffix: anyone can register names below ${name}`)
   return name
 }
 
@@ -56,7 +56,7 @@ export async function makeDomain(
 ): Promise<NewDomain> {
   const name = domainName(wanted.name)
   if (name === simulatorDomain && !wanted.testOnly)
-    throw wrongField('name', `must not be ${simulatorDomain}, which every test key may send from as it is`)
+    throw wrongField('name', `must not be ${simulatorDomain}: every test key can already send from it`)
   const uuid = facts.ids.uuid()
   const rsa = await makeRsaKey()
   const ed25519 = makeEd25519Key()
@@ -82,6 +82,6 @@ export async function makeDomain(
 export async function addDomain(tx: Tx, { tenantId, name, row }: NewDomain): Promise<Domain> {
   await tenantForNew(tx, tenantId)
   const added = await tx.first(insertDomain, row)
-  if (!added) throw new Refusal('domain_already_exists', { field: 'name', message: `name: the tenant has the domain ${name} already` })
+  if (!added) throw new Refusal('domain_already_exists', { field: 'name', message: `name: this tenant already has the domain ${name}` })
   return added
 }

@@ -29,15 +29,15 @@ describe('a DKIM key record', () => {
   })
 
   test.each([
-    ['v=DKIM1; k=rsa', 'it has no tag p'],
-    ['v=DKIM1; p=A; p=B', 'it has the tag p twice'],
-    ['k=rsa; v=DKIM1; p=A', 'its tag v is not the first'],
-    ['v=DKIM2; p=A', 'its tag v is not DKIM1'],
-    ['v=DKIM1\\; k=rsa\\; p=A', 'it has backslashes before its semicolons'],
-    ['v=DKIM1; h=sha1; p=A', 'its tag h does not allow sha256'],
-    ['v=DKIM1; s=other; p=A', 'its tag s does not allow email'],
-    ['v=DKIM1;; p=A', 'it is no list of tags'],
-    ['"v=DKIM1; p=A"', 'it is no list of tags'],
+    ['v=DKIM1; k=rsa', 'tag p is missing'],
+    ['v=DKIM1; p=A; p=B', 'tag p occurs twice'],
+    ['k=rsa; v=DKIM1; p=A', 'tag v is not the first tag'],
+    ['v=DKIM2; p=A', 'tag v is not DKIM1'],
+    ['v=DKIM1\\; k=rsa\\; p=A', 'its semicolons are preceded by backslashes'],
+    ['v=DKIM1; h=sha1; p=A', 'tag h does not allow sha256'],
+    ['v=DKIM1; s=other; p=A', 'tag s does not allow email'],
+    ['v=DKIM1;; p=A', 'it is not a list of tags'],
+    ['"v=DKIM1; p=A"', 'it is not a list of tags'],
   ])('that cannot be used says why: %s', (text, why) => {
     expect(parseKeyRecord(text)).toEqual({ kind: 'malformed', why })
   })

@@ -16,22 +16,22 @@ export function parseKeyRecord(text: string): KeyRecord {
   for (const [index, piece] of pieces.entries()) {
     const equals = piece.indexOf('=')
     const name = piece.slice(0, Math.max(equals, 0)).trim()
-    if (equals < 0 || !tagName.test(name)) return { kind: 'malformed', why: 'it is no list of tags' }
-    if (tags.has(name)) return { kind: 'malformed', why: `it has the tag ${name} twice` }
-    if (name === 'v' && index > 0) return { kind: 'malformed', why: 'its tag v is not the first' }
+    if (equals < 0 || !tagName.test(name)) return { kind: 'malformed', why: 'it is not a list of tags' }
+    if (tags.has(name)) return { kind: 'malformed', why: `tag ${name} occurs twice` }
+    if (name === 'v' && index > 0) return { kind: 'malformed', why: 'tag v is not the first tag' }
     tags.set(name, piece.slice(equals + 1).trim())
   }
   const version = tags.get('v')
-  if (version?.endsWith('\\')) return { kind: 'malformed', why: 'it has backslashes before its semicolons' }
-  if (version !== undefined && version !== 'DKIM1') return { kind: 'malformed', why: 'its tag v is not DKIM1' }
+  if (version?.endsWith('\\')) return { kind: 'malformed', why: 'its semicolons are preceded by backslashes' }
+  if (version !== undefined && version !== 'DKIM1') return { kind: 'malformed', why: 'tag v is not DKIM1' }
   const publicKey = tags.get('p')?.replace(blanks, '')
-  if (publicKey === undefined) return { kind: 'malformed', why: 'it has no tag p' }
+  if (publicKey === undefined) return { kind: 'malformed', why: 'tag p is missing' }
   if (publicKey === '') return { kind: 'revoked' }
   const listed = (tag: string, accepted: string[]) => {
     const values = tags.get(tag)?.split(':')
     return values === undefined || values.some((value) => accepted.includes(value.trim().toLowerCase()))
   }
-  if (!listed('h', ['sha256'])) return { kind: 'malformed', why: 'its tag h does not allow sha256' }
-  if (!listed('s', ['*', 'email'])) return { kind: 'malformed', why: 'its tag s does not allow email' }
+  if (!listed('h', ['sha256'])) return { kind: 'malformed', why: 'tag h does not allow sha256' }
+  if (!listed('s', ['*', 'email'])) return { kind: 'malformed', why: 'tag s does not allow email' }
   return { kind: 'key', algorithm: (tags.get('k') ?? 'rsa').toLowerCase(), publicKey }
 }

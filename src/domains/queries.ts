@@ -64,7 +64,7 @@ const dropDomainsOf = sql`
 const decimal = /^[1-9]\d{0,14}$/
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-const noSuchDomain = () => new Refusal('not_found', { message: 'there is no such domain' })
+const noSuchDomain = () => new Refusal('not_found', { message: 'no such domain' })
 
 /** By id or uuid, as in a path. A scope of null is the whole organisation. Refuses `not_found`. */
 export async function getDomain(on: Queryable, id: string, scope: string | null): Promise<CheckedDomain> {

@@ -66,7 +66,7 @@ export function openDomainService(deps: DomainServiceDeps): DomainService {
       const begunMs = clock.nowMs()
       const result = await checkDomain(domain, deps)
       const saved = await db.transaction((tx) => saveCheck(tx, domain, result, { by: 'request', begunMs, nowMs: clock.nowMs() }))
-      if (!saved) throw new Refusal('not_found', { message: 'there is no such domain' })
+      if (!saved) throw new Refusal('not_found', { message: 'no such domain' })
       return shown(saved.domain)
     },
   }

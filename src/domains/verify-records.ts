@@ -89,12 +89,12 @@ const publish = ({ type, fullName, value }: DnsRecord) => `Publish this ${type} 
 
 /** The result without values to judge: no records, or a failed lookup. */
 function withoutValues(answer: Exclude<DnsAnswer<string[]>, { kind: 'found' }>, record: DnsRecord): RecordProblem {
-  if (answer.kind !== 'trouble') return judged('Missing', [], `There is no ${record.type} record at ${record.fullName}`, publish(record))
+  if (answer.kind !== 'trouble') return judged('Missing', [], `No ${record.type} record at ${record.fullName}`, publish(record))
   return {
     status: null,
     found: [],
-    problem: `DNS could not be asked for ${record.fullName} (${answer.code}); the status is that of the check before`,
-    suggestion: "Check again later; if it stays so, look at the domain's name servers and at the resolver of this server",
+    problem: `DNS lookup of ${record.fullName} failed (${answer.code}); the status is from the previous check`,
+    suggestion: "Check again later. If it still fails, check the domain's name servers and the resolver of this server",
   }
 }
 
@@ -104,22 +104,21 @@ async function checkSpf(record: DnsRecord, host: string, ask: Pick<Ask, 'txt'>):
   const texts = answer.kind === 'found' ? answer.value.filter(isSpf) : []
   const [text] = texts
   const include = `include:${host}`
-  if (text === undefined) return judged('Missing', [], `There is no SPF record at ${record.fullName}`, publish(record))
+  if (text === undefined) return judged('Missing', [], `No SPF record at ${record.fullName}`, publish(record))
   const invalid = (problem: string, suggestion: string) => judged('Invalid', texts, problem, suggestion)
   if (texts.length > 1)
-    return invalid(`There are ${texts.length} SPF records; receivers accept exactly one`, `Join them into one that contains ${include}`)
+    return invalid(`Found ${texts.length} SPF records: receivers accept exactly one`, `Merge them into one record that contains ${include}`)
   const spf = parseSpf(text)
   const isOurs = ({ name, value }: { name: string; value: string }) => name === 'include' && value === host.toLowerCase()
   const ours = spf.mechanisms.filter(isOurs)
   if (ours.length === 0) {
-    if (spf.afterAll.some(isOurs))
-      return invalid(`${include} stands after "all", where receivers ignore it`, `Move ${include} in front of "all"`)
-    return invalid(`The SPF record does not contain ${include}`, `Add ${include} to it, right after v=spf1`)
+    if (spf.afterAll.some(isOurs)) return invalid(`${include} is after "all", where receivers ignore it`, `Move ${include} before "all"`)
+    return invalid(`The SPF record does not contain ${include}`, `Add ${include} directly after v=spf1`)
   }
   if (ours[0]?.qualifier === '-' || ours[0]?.qualifier === '~')
     return invalid(
-      `The SPF record has ${ours[0].qualifier}${include}, which refuses the mail`,
-      `Write ${include} without the sign in front`,
+      `The SPF record has ${ours[0].qualifier}${include}, which rejects this mail`,
+      `Write ${include} without the leading sign`,
     )
   const lookups = await countLookups(spf, async (name) => {
     const included = await ask.txt(name)
@@ -127,8 +126,8 @@ async function checkSpf(record: DnsRecord, host: string, ask: Pick<Ask, 'txt'>):
   })
   if (lookups > maxLookups)
     return invalid(
-      `Evaluating the SPF record takes more than ${maxLookups} DNS look-ups, after which receivers give up`,
-      'Remove includes, a and mx terms that are not needed',
+      `The SPF record needs more than ${maxLookups} DNS lookups, the limit of receivers`,
+      'Remove unused include, a and mx terms',
     )
   return judged('OK', texts)
 }
@@ -139,14 +138,14 @@ async function checkKey(record: DnsRecord, algorithm: 'rsa' | 'ed25519', publicK
   const keys = answer.value.filter(looksLikeKey)
   const [text] = keys
   const invalid = (problem: string, values = keys) => judged('Invalid', values, problem, publish(record))
-  if (text === undefined) return invalid(`The TXT record at ${record.fullName} is no DKIM key`, answer.value)
-  if (keys.length > 1) return invalid(`There are ${keys.length} DKIM keys at ${record.fullName}; receivers accept exactly one`)
+  if (text === undefined) return invalid(`The TXT record at ${record.fullName} is not a DKIM key`, answer.value)
+  if (keys.length > 1) return invalid(`Found ${keys.length} DKIM keys at ${record.fullName}: receivers accept exactly one`)
   const key = parseKeyRecord(text)
-  if (key.kind === 'malformed') return invalid(`The DKIM record cannot be used: ${key.why}`)
-  if (key.kind === 'revoked') return invalid('The DKIM record has an empty p, which says that the key is revoked')
+  if (key.kind === 'malformed') return invalid(`The DKIM record is unusable: ${key.why}`)
+  if (key.kind === 'revoked') return invalid('The DKIM record has an empty tag p: the key is revoked')
   if (key.algorithm !== algorithm)
     return invalid(`The DKIM record is for the algorithm ${shown(key.algorithm).slice(0, 40)}, not ${algorithm}`)
-  if (key.publicKey !== publicKey) return invalid('The DKIM record has another key than ours, or a part of it only')
+  if (key.publicKey !== publicKey) return invalid('The DKIM record has another key, or only a part of the key')
   return judged('OK', keys)
 }
 
@@ -156,7 +155,7 @@ async function checkReturnPath(record: DnsRecord, ask: Pick<Ask, 'cname'>): Prom
   const answer = await ask.cname(record.fullName)
   if (answer.kind !== 'found') return withoutValues(answer, record)
   if (answer.value.some((target) => plainHost(target) === record.value.toLowerCase())) return judged('OK', answer.value)
-  return judged('Invalid', answer.value, `The CNAME record leads to another name than ${record.value}`, publish(record))
+  return judged('Invalid', answer.value, `The CNAME record does not point to ${record.value}`, publish(record))
 }
 
 /**
@@ -169,30 +168,35 @@ async function checkDmarc(record: DnsRecord, name: string, ask: Pick<Ask, 'txt'>
     if (answer.kind === 'trouble') return withoutValues(answer, record)
     const policies = answer.kind === 'found' ? answer.value.filter((text) => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(text)) : []
     if (policies.length > 1)
-      return judged('Invalid', policies, `There are ${policies.length} DMARC records at ${place}; receivers then ignore all`, 'Keep one')
+      return judged(
+        'Invalid',
+        policies,
+        `Found ${policies.length} DMARC records at ${place}: receivers ignore all of them`,
+        'Keep only one record',
+      )
     if (policies.length === 0) continue
     if (/;\s*p\s*=\s*(?:none|quarantine|reject)\s*(?:;|$)/i.test(policies[0] as string)) return judged('OK', policies)
     return judged(
       'Invalid',
       policies,
-      `The DMARC record at ${place} has no p of none, quarantine or reject`,
-      `Write for example ${record.value}`,
+      `The DMARC record at ${place} has no tag p with none, quarantine or reject`,
+      `For example: ${record.value}`,
     )
   }
-  return judged('Missing', [], `There is no DMARC record for ${name}`, publish(record))
+  return judged('Missing', [], `No DMARC record for ${name}`, publish(record))
 }
 
 /** Recommended record: replies go to the domain's own mail servers, not to Postrider. */
 async function checkMx(record: DnsRecord, ask: Pick<Ask, 'mx'>): Promise<RecordProblem> {
   const answer = await ask.mx(record.fullName)
-  const suggestion = `If the domain is to receive mail, publish an MX record that names its mail server, such as ${record.value}`
+  const suggestion = `If the domain should receive mail, publish an MX record with its mail server, such as ${record.value}`
   if (answer.kind === 'found') {
     // RFC 7505.
     const isNull = answer.value.every((value) => value.endsWith(' .'))
     return isNull
-      ? judged('Invalid', answer.value, 'The MX record says that the domain takes no mail', suggestion)
+      ? judged('Invalid', answer.value, 'The MX record is a null MX: the domain accepts no mail', suggestion)
       : judged('OK', answer.value)
   }
   if (answer.kind === 'trouble') return withoutValues(answer, record)
-  return judged('Missing', [], `There is no MX record at ${record.fullName}: replies may not arrive`, suggestion)
+  return judged('Missing', [], `No MX record at ${record.fullName}: replies may not arrive`, suggestion)
 }

@@ -163,8 +163,8 @@ export function listEmails(
     if (offset >= maxScanned)
       throw new Refusal('validation_error', {
         field: 'page',
-        message: `page lies beyond the first ${maxScanned} emails of a search`,
-        suggestion: 'Give before, the time of the last one seen, and begin with page 1',
+        message: `page is beyond the first ${maxScanned} emails of a search`,
+        suggestion: 'Set before to the time of the last email on the previous page, and start with page 1',
       })
     await tx.run(planForValues)
     return list(tx, filter, { fromMs, toMs }, offset, page.size).catch(refuseTooLong)
@@ -217,8 +217,8 @@ function refuseTooLong(error: unknown): never {
   if (sqlState(error) !== cancelledByTimeout) throw error
   throw new Refusal('validation_error', {
     field: 'after',
-    message: 'after: the search would take too long',
-    suggestion: 'Search a shorter time: give after and before',
+    message: 'after: the search covers too long a period',
+    suggestion: 'Set after and before to search a shorter period',
   })
 }
 

@@ -28,9 +28,7 @@ async function checkDueDomains(deps: DomainCheckDeps, signal: AbortSignal): Prom
   const worker = async () => {
     for (let domain = waiting.pop(); domain && !signal.aborted; domain = waiting.pop()) {
       const { name } = domain
-      await check(deps, domain).catch((error) =>
-        deps.log.warn({ err: error, domain: name }, 'a domain could not be checked; it is tried again'),
-      )
+      await check(deps, domain).catch((error) => deps.log.warn({ err: error, domain: name }, 'domain check failed; retrying'))
     }
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
@@ -54,7 +52,7 @@ async function tell(tx: Tx, domain: CheckedDomain): Promise<void> {
 }
 
 export function startDomainChecks(deps: DomainCheckDeps): Loop {
-  return startLoop({ ...deps, name: 'finding domains that are due for a check', everyMs }, async (stopping) =>
+  return startLoop({ ...deps, name: 'finding domains due for a check', everyMs }, async (stopping) =>
     (await checkDueDomains(deps, stopping)) < maxPerRound ? everyMs : 0,
   )
 }

@@ -34,7 +34,7 @@ export async function eraseAddress(
   told: (emails: number) => void,
 ): Promise<Erased> {
   const person = address.toLowerCase()
-  await cancelQueued(db, { recipient: person, tenantId: tenantId ?? undefined }, 'the recipient was erased', nowMs)
+  await cancelQueued(db, { recipient: person, tenantId: tenantId ?? undefined }, 'the data of the recipient was erased', nowMs)
   const total: Erased = { emails: 0, contents: 0, kept: 0 }
   for (;;) {
     const erased = await db.transaction((tx) => eraseSome(tx, person, tenantId))

@@ -72,27 +72,27 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   const { db, clock, log, limitSettings } = deps
   const chores: { name: string; everyMs: number; run: (nowMs: number) => Promise<unknown> }[] = [
     {
-      name: 'releasing what waits for send capacity',
+      name: 'releasing mail over the send limit',
       everyMs: tickMs,
       run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
     },
-    { name: 'bringing queues into line with their tenants', everyMs: tickMs, run: (nowMs) => followQueueUpdates(db, nowMs) },
-    { name: 'judging tenants', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.brake, nowMs, log) },
+    { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: (nowMs) => followQueueUpdates(db, nowMs) },
+    { name: 'applying the automatic pause', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.brake, nowMs, log) },
     { name: 'counting', everyMs: tickMs, run: () => countAll(db) },
     {
-      name: 'forgetting seconds of quiet hours',
+      name: 'deleting counts of idle seconds',
       everyMs: hourMs,
       run: async (nowMs) => deleteSeconds(db, await findOldestEmailMs(db), nowMs),
     },
-    { name: 'failing holds whose time is up', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
-    { name: 'telling of the steps of warm-ups', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
-    { name: 'marking elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
-    { name: 'forgetting idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },
-    { name: 'forgetting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => deleteExpiredPolicies(db, nowMs) },
+    { name: 'failing expired holds', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
+    { name: 'recording warm-up steps', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
+    { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
+    { name: 'deleting expired idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },
+    { name: 'deleting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => deleteExpiredPolicies(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
-    { name: 'forgetting old changes', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
-    { name: 'forgetting failed attempts to sign in', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
-    { name: 'making partitions', everyMs: hourMs, run: (nowMs) => ensureUpcomingPartitions(db, nowMs) },
+    { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
+    { name: 'deleting failed sign-in attempts', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
+    { name: 'creating partitions', everyMs: hourMs, run: (nowMs) => ensureUpcomingPartitions(db, nowMs) },
   ]
   const due = new Map<string, number>()
 
@@ -103,7 +103,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
       for (const chore of chores) {
         if (clock.monotonicMs() < (due.get(chore.name) ?? 0)) continue
         due.set(chore.name, clock.monotonicMs() + chore.everyMs)
-        await chore.run(clock.nowMs()).catch((error) => log.warn({ err: error }, `${chore.name} did not succeed; it is tried again`))
+        await chore.run(clock.nowMs()).catch((error) => log.warn({ err: error }, `${chore.name} failed; retrying`))
       }
     })
   }
@@ -111,10 +111,10 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
   const loops = [startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn), startDomainChecks(deps)]
   // On separate schedules: they wait for readers of a table, such as a dump that takes hours, and must not delay other tasks.
   const patient = [
-    startLoop({ clock, log, name: 'indexing ended days', everyMs: indexEveryMs }, async () => {
+    startLoop({ clock, log, name: 'indexing completed days', everyMs: indexEveryMs }, async () => {
       await indexEndedDays(db, clock.nowMs())
     }),
-    startLoop({ clock, log, name: 'dropping what has passed its retention', everyMs: hourMs }, async () => {
+    startLoop({ clock, log, name: 'dropping expired partitions', everyMs: hourMs }, async () => {
       await applyRetention(db, deps.keep, clock.nowMs())
     }),
   ]

@@ -135,7 +135,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     const refusal = toRefusal(error)
     request.refusal = refusal
     deps.readiness.recordError(error)
-    if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'a request failed')
+    if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'request failed')
     if (apiPath.test(request.url) && !reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
     reply.headers(await sendLimitHeadersFor(request, deps))
     // After an unreadable body Fastify would close the connection, and a client still sending the body would lose this answer. The server
@@ -147,8 +147,8 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     const shown = showNotFound(request, reply)
     if (shown) return shown
     throw new Refusal('not_found', {
-      message: `nothing answers ${request.method} at this path`,
-      suggestion: 'The dashboard is at /, the guide at /docs/guide; paths of the API begin with /v1, and are listed under /docs',
+      message: `no such page: ${request.method} is not served at this path`,
+      suggestion: 'Open the dashboard at / or the guide at /docs/guide. API paths begin with /v1 and are listed at /docs',
     })
   })
 
@@ -180,7 +180,7 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
     config: { endpoint },
     handler: async (request, reply) => {
       const { admission } = request
-      if (!admission) throw new Error('a request passed without the gate')
+      if (!admission) throw new Error('a request bypassed authorisation')
       // A body of unannounced length has been counted since admission.
       if (request.rate && request.rate !== admission.rate) reply.headers(rateHeaders(request.rate))
       const call = {
@@ -244,7 +244,7 @@ async function sendLimitHeadersFor(
   try {
     return sendLimitHeaders(await within(accept.sendLimitUsage(credential.mode === 'test'), standingWithinMs, clock))
   } catch (error) {
-    log.warn({ err: error }, 'the send limit could not be read')
+    log.warn({ err: error }, 'failed to read the send limit')
     return {}
   }
 }
@@ -257,7 +257,7 @@ function recordRequest(request: FastifyRequest, reply: FastifyReply, payload: un
     const entry = logEntryOf(request, reply, payload, clock)
     if (entry) requestLogs.note(entry)
   } catch (error) {
-    log.error({ requestId: request.id, err: error }, 'a request could not be logged')
+    log.error({ requestId: request.id, err: error }, 'failed to log a request')
   }
 }
 

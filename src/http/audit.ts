@@ -41,7 +41,7 @@ export async function recordChange(
     data: { ...ids, ...textOf('id', made.id), ...textOf('name', made.name ?? body.name), fields: Object.keys(body) },
   }
   await recordAction(db, entry, clock.nowMs()).catch((error: unknown) =>
-    log.error({ requestId: request.id, err: error }, 'a change could not be noted in the audit log'),
+    log.error({ requestId: request.id, err: error }, 'failed to write an audit log entry'),
   )
 }
 

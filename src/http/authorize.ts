@@ -59,14 +59,14 @@ export async function authorize(
   reply.headers(rateHeaders(rate))
   if (!rate.allowed) {
     throw new Refusal('rate_limit_exceeded', {
-      message: `more than ${rate.limit} requests in a second, each 4 MiB of a body after the first counted as one more`,
+      message: `more than ${rate.limit} requests per second (each further 4 MiB of a body counts as one request)`,
       retryAfterSeconds: rate.retryAfterSeconds,
     })
   }
   if (!endpoint)
     throw new Refusal('not_found', {
-      message: `there is no ${request.method} ${pathOf(request.url)}`,
-      suggestion: 'Check the method and the path; all of them are listed under /docs',
+      message: `no such endpoint: ${request.method} ${pathOf(request.url)}`,
+      suggestion: 'Check the method and the path. All endpoints are listed at /docs',
     })
   if (person) refuseBeyondRole(person, request)
   request.admission = { credential, rate, tenantId: tenantScope(credential, endpoint, request) }
@@ -124,20 +124,23 @@ export function tenantScope(
   const { permissions, tenantId } = credential
   if (credential.hold) throw new Refusal('credential_on_hold', { message: 'the credential of this key is on hold' })
   if (endpoint.permission === 'full access' || (endpoint.permission === 'full access, or any key of the tenant' && tenantId === null)) {
-    if (permissions !== null) throw new Refusal('permission_denied', { message: 'this needs a key with full access' })
+    if (permissions !== null) throw new Refusal('permission_denied', { message: 'this endpoint requires a key with full access' })
   } else if (
     endpoint.permission !== 'any key' &&
     endpoint.permission !== 'full access, or any key of the tenant' &&
     permissions !== null &&
     !permissions.includes(endpoint.permission)
   ) {
-    throw new Refusal('permission_denied', { message: `this key lacks the permission ${endpoint.permission}` })
+    throw new Refusal('permission_denied', { message: `the key lacks the permission ${endpoint.permission}` })
   }
   const needsOrganisation =
     endpoint.scope === 'organisation' ||
     (endpoint.scope === 'organisation, or the tenant in the path' && tenantInPath(request) === undefined)
   if (needsOrganisation && tenantId !== null)
-    throw new Refusal('permission_denied', { message: 'this needs an organisation-level key', suggestion: 'Use an organisation-level key' })
+    throw new Refusal('permission_denied', {
+      message: 'this endpoint requires an organisation-level key',
+      suggestion: 'Use an organisation-level key',
+    })
   return (endpoint.takesTenant ? tenantIn(request, credential) : null) ?? tenantId
 }
 

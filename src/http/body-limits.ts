@@ -37,7 +37,7 @@ const member: ElementCounts = { keys: 1, values: 0 }
 /** The most keys and values that a value matching the schema holds. */
 function maxIn({ items, maxItems, properties = {}, additionalProperties, maxProperties }: Keywords): ElementCounts {
   if ((items && maxItems === undefined) || (additionalProperties && maxProperties === undefined))
-    throw new Error('the schema of a body does not limit how many elements it takes')
+    throw new Error('the schema of a body does not limit the number of elements')
   const inside = [
     ...Object.values(properties).map((one) => plus(member, maxIn(one))),
     items ? times(maxIn(items), maxItems ?? 0) : noElements,

@@ -79,7 +79,7 @@ export function openDashboardContext(deps: DashboardDeps): DashboardContext {
   }
   const requireOwner = async (request: FastifyRequest): Promise<SignedInMember> => {
     const member = await requireMember(request)
-    if (member.role !== 'owner') throw new Refusal('permission_denied', { message: 'only an owner may do this' })
+    if (member.role !== 'owner') throw new Refusal('permission_denied', { message: 'only an owner can do this' })
     return member
   }
   return {
@@ -88,7 +88,7 @@ export function openDashboardContext(deps: DashboardDeps): DashboardContext {
     requireOwner,
     async requireOperator(request) {
       const owner = await requireOwner(request)
-      if (owner.tenantId !== null) throw new Refusal('permission_denied', { message: 'only an owner of the organisation may do this' })
+      if (owner.tenantId !== null) throw new Refusal('permission_denied', { message: 'only an owner of the organisation can do this' })
       return owner
     },
     tryingFrom(request, address) {

@@ -24,7 +24,7 @@ export function serveEmailPage(
   const emailOf = async (request: FastifyRequest, member: SignedInMember): Promise<Email> => {
     const { emailId } = request.params as { emailId: string }
     const email = await findEmail(db, knownEmailId(emailId), member.tenantId)
-    if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
+    if (!email) throw new Refusal('not_found', { message: 'no such email' })
     return email
   }
 

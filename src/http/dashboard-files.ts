@@ -61,7 +61,7 @@ export function staticFileOf(octets: Buffer, type: string): StaticFile {
 const howToBuild = 'npm ci && npm run build'
 
 /** Logged at the start. */
-export const notBuilt = `the dashboard is not built, so its pages and sign-in links lead to 404: run ${howToBuild} in the folder of the program, then start the service again`
+export const notBuilt = `the dashboard is not built: its pages and sign-in links return 404. Run ${howToBuild} in the program folder, then restart the service`
 
 const wantsPage = /(^|,)\s*text\/html\b/i
 
@@ -95,7 +95,7 @@ a { color: light-dark(#1d4ed8, #7fb0ff) }
 <body>
 <main>
 <h1>Page not found</h1>
-<p>There is no page at this address.</p>
+<p>This address does not exist. Continue with one of these pages:</p>
 <ul>
 <li><a href="/">Dashboard</a></li>
 <li><a href="/docs/guide">Guide</a></li>
@@ -115,12 +115,12 @@ export function servePages(app: FastifyInstance, pages: ReadonlyMap<string, Stat
       reference: '/docs',
       guide: '/docs/guide',
       openapi: '/v1/openapi.json',
-      dashboard: `not built: ${howToBuild}, then start the service again`,
+      dashboard: `not built. Run ${howToBuild}, then restart the service`,
     }))
     const refuse = async () => {
       throw new Refusal('not_found', {
-        message: 'the dashboard is not built here',
-        suggestion: `Run ${howToBuild}, then start the service again`,
+        message: 'the dashboard is not built',
+        suggestion: `Run ${howToBuild}, then restart the service`,
       })
     }
     for (const place of places) {

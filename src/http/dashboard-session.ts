@@ -70,7 +70,7 @@ export async function memberOf(request: FastifyRequest, { sessions, config }: Se
   if (token === undefined || !isBelieved) throw new Refusal('authentication_required', { message: 'the Authorization header is missing' })
   const session = await sessions.find(token)
   if (!session) {
-    throw new Refusal('authentication_required', { message: 'this session has ended', suggestion: 'Sign in again' })
+    throw new Refusal('authentication_required', { message: 'the session has ended', suggestion: 'Sign in again' })
   }
   return { ...credentialOf(session), memberId: session.memberId, role: session.role, token }
 }
@@ -87,9 +87,9 @@ export function refuseBeyondRole(
 ): void {
   if (role !== 'viewer') return
   if (method !== 'GET')
-    throw new Refusal('permission_denied', { message: 'a viewer may change nothing', suggestion: 'Ask an admin or owner' })
+    throw new Refusal('permission_denied', { message: 'viewers cannot change anything', suggestion: 'Ask an admin or owner' })
   if (Object.hasOwn((query ?? {}) as object, 'reveal'))
-    throw new Refusal('permission_denied', { message: 'a viewer may see no secrets', suggestion: 'Ask an admin or owner' })
+    throw new Refusal('permission_denied', { message: 'viewers cannot see secrets', suggestion: 'Ask an admin or owner' })
 }
 
 const ownMachine = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i

@@ -65,6 +65,6 @@ export function serveSecondFactor(
       await context.recordAction(tx, request, member, 'second-factor.off', {})
       await removeSecondFactor(tx, member.memberId)
     })
-    return context.answer(request, reply, { message: 'The second factor is off' })
+    return context.answer(request, reply, { message: 'Two-factor authentication is off' })
   })
 }

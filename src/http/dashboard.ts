@@ -77,8 +77,8 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
         if (request.routeOptions.url?.endsWith('/preview')) return
         if (!isFromOurPages(request, config.publicUrl))
           throw new Refusal('permission_denied', {
-            message: 'this is answered to pages of the dashboard only',
-            suggestion: 'Open the dashboard over https or at localhost; programs use the API with a key',
+            message: 'only pages of the dashboard can use this path',
+            suggestion: 'Open the dashboard over https or on localhost. In programs, use the API with a key',
           })
       })
 
@@ -137,7 +137,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 
       api.post('/members/reset', { bodyLimit: maxBodyOctets }, async (request, reply) => {
         const owner = await requireOwner(request)
-        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'resets')
+        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'reset')
         const made = await db.transaction(async (tx) => {
           const reset = await resetMember(tx, address, tenantId, { nowMs: clock.nowMs(), ids })
           await context.recordAction(tx, request, owner, 'members.reset', { address }, reset.member.tenantId)
@@ -149,7 +149,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 
       api.post('/members/remove', { bodyLimit: maxBodyOctets }, async (request, reply) => {
         const owner = await requireOwner(request)
-        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'removes')
+        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'remove')
         await db.transaction(async (tx) => {
           const removed = await removeMember(tx, address, tenantId)
           await context.recordAction(tx, request, owner, 'members.remove', { address }, removed.tenantId)
@@ -160,7 +160,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 
       api.post('/members/reset-second-factor', { bodyLimit: maxBodyOctets }, async (request, reply) => {
         const owner = await requireOwner(request)
-        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'resets')
+        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'reset')
         const member = await db.transaction(async (tx) => {
           const reset = await resetSecondFactor(tx, address, tenantId)
           await context.recordAction(tx, request, owner, 'members.reset-second-factor', { address }, reset.tenantId)
@@ -209,6 +209,10 @@ function meantBy(owner: SignedInMember, { address, tenantId }: { address: string
     throw new Refusal('tenant_mismatch')
   const meant = owner.tenantId ?? tenantId
   if (address.toLowerCase() === owner.name && (meant === undefined || meant === owner.tenantId))
-    throw new Refusal('validation_error', { field: 'address', message: `nobody ${does} themselves`, suggestion: 'Ask another owner' })
+    throw new Refusal('validation_error', {
+      field: 'address',
+      message: `you cannot ${does} your own account`,
+      suggestion: 'Ask another owner',
+    })
   return { address, tenantId: meant }
 }

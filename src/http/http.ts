@@ -59,7 +59,7 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
     throw portTaken(error, 'PORT', deps.config)
   })
   const address = app.server.address()
-  if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
+  if (address === null || typeof address === 'string') throw new Error('the server does not listen on a port')
   return {
     port: address.port,
     async stop() {

@@ -10,7 +10,7 @@ const refusals: Readonly<Record<string, () => Refusal>> = {
   ERR_HTTP_REQUEST_TIMEOUT: () =>
     new Refusal('validation_error', {
       message: 'the request did not arrive in time',
-      suggestion: 'Send the whole request within a minute',
+      suggestion: 'Send the whole request within one minute',
       shouldRetry: true,
     }),
   HPE_HEADER_OVERFLOW: () =>
@@ -32,8 +32,8 @@ export function answerBrokenRequest(
   const refusal =
     refusals[error.code ?? '']?.() ??
     new Refusal('validation_error', {
-      message: 'this is not an HTTP/1.1 request',
-      suggestion: 'Use an HTTP client, and http rather than https on this port',
+      message: 'not an HTTP/1.1 request',
+      suggestion: 'Use an HTTP client, with http instead of https on this port',
     })
   const body = failure(refusal, facts.requestId)
   const headers = {

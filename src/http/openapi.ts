@@ -27,9 +27,9 @@ const everywhere: readonly RefusalCode[] = [
 export const refusalsOf = (endpoint: Pick<Endpoint, 'refuses'>): RefusalCode[] => [...new Set([...everywhere, ...endpoint.refuses])]
 
 const parameterMeanings: Readonly<Record<string, string>> = {
-  emailId: 'Id of an email, as a send returned it',
+  emailId: 'Id of an email, as returned by a send',
   tenantId: 'Id of a tenant',
-  email: 'An email address, percent-encoded or as it is',
+  email: 'An email address, percent-encoded or not',
   webhookId: 'Id or uuid of a webhook',
   deliveryId: 'Id of a delivery',
 }
@@ -43,14 +43,20 @@ const usualHeaders = {
 }
 const sendHeaders = {
   'X-SendLimit-Limit': integerHeader('Emails per clock hour; absent when unlimited'),
-  'X-SendLimit-Used': integerHeader('Emails that took capacity in this hour'),
+  'X-SendLimit-Used': integerHeader('Emails counted in this hour'),
   'X-SendLimit-Remaining': integerHeader('Absent when unlimited'),
   'X-SendLimit-Reset': integerHeader('Unix seconds: top of the next hour'),
 }
-const replayHeader = { 'Idempotent-Replayed': { type: 'string', enum: ['true'], description: 'This is the answer of an earlier request' } }
+const replayHeader = {
+  'Idempotent-Replayed': { type: 'string', enum: ['true'], description: 'The response is that of an earlier request' },
+}
 const retryHeaders = {
   'Retry-After': integerHeader('Seconds to wait'),
-  'X-Should-Retry': { type: 'string', enum: ['true', 'false'], description: 'Whether repeating helps, whatever the status' },
+  'X-Should-Retry': {
+    type: 'string',
+    enum: ['true', 'false'],
+    description: 'true: repeat the request; false: do not. Overrides the status',
+  },
 }
 
 /** Returns the document, with every endpoint under its full path. */
@@ -64,13 +70,13 @@ export async function openApiDocument(): Promise<object> {
       info: {
         title: 'Postrider',
         version: '1',
-        description: 'Transactional email: send messages and follow what becomes of them. With examples in the [guide](/docs/guide).',
+        description: 'Transactional email: send messages and follow their delivery. For examples see the [guide](/docs/guide).',
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: '/' }],
       components: {
         securitySchemes: {
-          key: { type: 'http', scheme: 'bearer', description: 'An API key: `svc_live_…`, or `svc_test_…`, which sends no real email' },
+          key: { type: 'http', scheme: 'bearer', description: 'An API key: `svc_live_…`, or `svc_test_…` for simulated delivery' },
         },
       },
       security: [{ key: [] }],
@@ -114,13 +120,13 @@ const idempotencyHeader = Type.Object({
       minLength: 1,
       maxLength: 255,
       pattern: '^[\\w\\-_.~]+$',
-      description: 'One key sends once in 24 hours; a repetition gets the first answer',
+      description: 'Each key sends once in 24 hours; a repeated request returns the first response',
     }),
   ),
 })
 
 const lastEventHeader = Type.Object({
-  'Last-Event-ID': Type.Optional(Type.String({ description: 'The id of the last event that was read; what came after it is sent first' })),
+  'Last-Event-ID': Type.Optional(Type.String({ description: 'Id of the last event received; the stream resumes after it' })),
 })
 
 function permissionText({ permission, scope }: Endpoint): string {
@@ -143,9 +149,11 @@ const answer = (schema: object, description: string, headers: object, otherTypes
 function doneAnswers({ status, reply, sends, streams, otherTypes }: Endpoint): Record<string, object> {
   const headers = sends ? { ...sendHeaders, ...replayHeader } : {}
   if (streams)
-    return { 200: { ...answer(reply, 'Until either side ends it', headers), content: { 'text/event-stream': { schema: reply } } } }
+    return {
+      200: { ...answer(reply, 'Stays open until either side closes it', headers), content: { 'text/event-stream': { schema: reply } } },
+    }
   if (status !== 'either') return { [status ?? 200]: answer(reply, 'Done', headers, otherTypes) }
-  return { 200: answer(reply, 'It was there already', headers), 201: answer(reply, 'Made', headers) }
+  return { 200: answer(reply, 'It already existed', headers), 201: answer(reply, 'Made', headers) }
 }
 
 /** In addition to the headers of every answer. */

@@ -65,7 +65,7 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
   const scopeOf = async (member: SignedInMember, wanted: string | undefined): Promise<string | null> => {
     if (member.tenantId !== null && (wanted ?? member.tenantId) !== member.tenantId) throw new Refusal('tenant_mismatch')
     const tenantId = member.tenantId ?? wanted ?? null
-    if (tenantId !== null && !(await tenants.find(tenantId))) throw new Refusal('not_found', { message: 'there is no such tenant' })
+    if (tenantId !== null && !(await tenants.find(tenantId))) throw new Refusal('not_found', { message: 'no such tenant' })
     return tenantId
   }
   const given = (request: FastifyRequest) => request.query as Record<string, unknown>
@@ -88,7 +88,7 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
 
   api.get('/health', async (request, reply) => {
     const member = await requireMember(request)
-    if (member.tenantId !== null) throw new Refusal('permission_denied', { message: 'this is of the whole organisation' })
+    if (member.tenantId !== null) throw new Refusal('permission_denied', { message: 'tenant members cannot see organisation-wide data' })
     const [{ states, overdueMs, unowned }, restored] = await health.get('')
     return answer(request, reply, {
       queue: Object.fromEntries(states),
@@ -138,8 +138,8 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
     if (place.kind === 'provider')
       throw new Refusal('validation_error', {
         field: 'provider',
-        message: 'a provider is not paused here',
-        suggestion: 'Use postrider queue pause --provider',
+        message: 'provider: the dashboard cannot pause a provider',
+        suggestion: 'Run postrider queue pause --provider NAME',
       })
     await pauseQueue(db, place, wanted.reason ?? `paused by ${by}`, clock.nowMs(), by)
     return { paused: true }
@@ -191,7 +191,7 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
 function domainName(field: string, text: string): string {
   const name = parseAddress(`a@${text}`)?.domain
   if (name === undefined)
-    throw new Refusal('validation_error', { field, message: `${field} is not a domain`, suggestion: 'Give the part after the @' })
+    throw new Refusal('validation_error', { field, message: `${field} is not a domain`, suggestion: 'Use the part after the @' })
   return name
 }
 

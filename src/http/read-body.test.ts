@@ -100,7 +100,7 @@ describe('the bounds of a body', () => {
       const tooMuch = (kind: string) => expect.objectContaining({ code: 'validation_error', message: expect.stringMatching(kind) })
       expect(() => parse(`{${'"a":1,'.repeat(100_000)}"b":1}`, name)).toThrow(tooMuch('more than [\\d,]+ (keys|values)$'))
       expect(() => parse(`{"to":[${'1,'.repeat(200_000)}1]}`, name)).toThrow(tooMuch('more than [\\d,]+ values$'))
-      expect(() => parse(`{"${'k'.repeat(2000)}":1}`, name)).toThrow(tooMuch('a key of more than 1,024 octets$'))
+      expect(() => parse(`{"${'k'.repeat(2000)}":1}`, name)).toThrow(tooMuch('a key of more than 1,024 bytes$'))
     },
   )
 

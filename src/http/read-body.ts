@@ -148,8 +148,8 @@ const heldHere = ({ octets, head, ...held }: HeldBody): HeldBody => ({
 
 const tookTooLong = () =>
   new Refusal('validation_error', {
-    message: 'the body could not be read in time, because the server has much to do',
-    suggestion: 'Send the request again, or send less in one request',
+    message: 'the body was not read in time: the server is overloaded',
+    suggestion: 'Send the request again, or split it into smaller requests',
     shouldRetry: true,
   })
 

@@ -26,8 +26,8 @@ export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: L
   let asking: Promise<unknown> | undefined
 
   const found = (full: boolean) => {
-    if (full && !isFull) log.error('the disk of the database is full: no request that writes can succeed')
-    if (!full && isFull) log.info('the disk of the database has room again')
+    if (full && !isFull) log.error('the disk of the database is full: all writes fail')
+    if (!full && isFull) log.info('the disk of the database has free space again')
     isFull = full
     lookedAtMs = clock.monotonicMs()
   }
@@ -54,7 +54,7 @@ export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: L
       const answered = Promise.all([askDatabase(), lookAtDisk()]).then(
         (): DatabaseState => (isFull ? 'full' : 'reachable'),
         (error: unknown): DatabaseState => {
-          log.warn({ err: error }, 'the database did not answer a readiness check')
+          log.warn({ err: error }, 'the database did not respond to a readiness check')
           return 'not reachable'
         },
       )

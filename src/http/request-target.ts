@@ -18,7 +18,7 @@ export function refuseBadHost({
   // Node reports the first of several Host headers; a proxy in front may have used another one.
   const hosts = raw.rawHeaders.filter((name, at) => at % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host').length
   if (headers.host === undefined ? !isOld : hosts > 1 || !hostForm.test(headers.host)) {
-    throw new Refusal('validation_error', { message: 'the Host header is missing, is there twice, or is not a host name', field: 'Host' })
+    throw new Refusal('validation_error', { message: 'the Host header is missing, duplicated, or not a host name', field: 'Host' })
   }
 }
 

@@ -43,7 +43,9 @@ export function openStreams(clock: Clock): Streams {
     const own = [...open].filter((one) => one.credentialId === credentialId).length
     if (own < maxPerKey && open.size < maxAtOnce) return
     const message =
-      own < maxPerKey ? `this server has ${maxAtOnce} streams open` : `this key has ${maxPerKey} streams open; close one first`
+      own < maxPerKey
+        ? `the server has ${maxAtOnce} open streams, the maximum`
+        : `the key has ${maxPerKey} open streams, the maximum: close one first`
     throw new Refusal('rate_limit_exceeded', { message, retryAfterSeconds: 1 })
   }
 

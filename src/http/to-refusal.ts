@@ -8,30 +8,30 @@ const frameworkCodes: Readonly<Record<string, () => Refusal>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () => new Refusal('payload_too_large'),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new Refusal('invalid_content_type'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
-    new Refusal('invalid_json', { message: 'the body is shorter or longer than its Content-Length' }),
+    new Refusal('invalid_json', { message: 'the length of the body differs from its Content-Length' }),
   FST_ERR_NOT_FOUND: () => new Refusal('not_found'),
-  FST_ERR_BAD_URL: () => new Refusal('not_found', { message: 'the path is not well percent-encoded' }),
+  FST_ERR_BAD_URL: () => new Refusal('not_found', { message: 'the percent-encoding of the path is invalid' }),
   FST_ERR_ROUTE_MISSING_CONTENT_TYPE: () => new Refusal('not_found'),
 }
 
 /** Returns the refusal to answer with; an unexpected error becomes `internal_error` without details. */
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error
-  if (error instanceof ClientLeft) return new Refusal('invalid_json', { message: 'the connection ended before the body did' })
+  if (error instanceof ClientLeft) return new Refusal('invalid_json', { message: 'the connection closed before the end of the body' })
   const { code, statusCode } = error as { code?: unknown; statusCode?: unknown }
   const known = typeof code === 'string' ? frameworkCodes[code] : undefined
   if (known) return known()
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
-    return new Refusal('validation_error', { message: 'the request is not valid' })
+    return new Refusal('validation_error', { message: 'the request is invalid' })
   if (saysDiskIsFull(error))
     return new Refusal('internal_error', {
-      message: 'the disk of the database is full, so nothing can be written; nothing was accepted',
-      suggestion: 'Repeat the request later; the operator has to make room',
+      message: 'the disk of the database is full: the request was not accepted',
+      suggestion: 'Repeat the request later. The operator must free disk space',
       shouldRetry: true,
       retryAfterSeconds: 5,
     })
   if (isDatabaseAway(error))
-    return new Refusal('internal_error', { message: 'the database cannot be reached', shouldRetry: true, retryAfterSeconds: 1 })
+    return new Refusal('internal_error', { message: 'the database is unreachable', shouldRetry: true, retryAfterSeconds: 1 })
   return new Refusal('internal_error')
 }
 

@@ -52,7 +52,7 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
       const owner = await trackHosts.find(domain.toLowerCase())
       return await (owner === undefined ? answerText(reply, 404, 'not found') : answerText(reply, 200, 'a track domain'))
     } catch (error) {
-      log.warn({ err: error }, 'whether a host is a track domain could not be told')
+      log.warn({ err: error }, 'cannot determine whether a host is a track domain')
       return answerText(reply, 503, 'try again later')
     }
   })
@@ -64,8 +64,8 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
     links.addContentTypeParser('*', { parseAs: 'string', bodyLimit: maxBodyOctets }, (_request, body, done) => done(null, body))
     links.setErrorHandler<Error & { statusCode?: number }>(async (error, request, reply) => {
       const status = (error instanceof Refusal ? error.status : error.statusCode) ?? 503
-      if (status >= 500) log.error({ requestId: request.id, err: error }, 'a link could not be served')
-      return status >= 500 ? answerText(reply, 503, 'try again later') : answerText(reply, status, 'this cannot be read')
+      if (status >= 500) log.error({ requestId: request.id, err: error }, 'failed to serve a link')
+      return status >= 500 ? answerText(reply, 503, 'try again later') : answerText(reply, status, 'the request is unreadable')
     })
 
     links.route({
@@ -100,7 +100,7 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
     // The body is ignored: the POST itself distinguishes a person or their mail program (RFC 8058) from a scanner.
     links.post('/u/:token', { config: { link: 'unsubscribe' } }, async (request, reply) => {
       const isDone = await unsubscribe(deps.db, trackedOf(request), clock.nowMs())
-      return isDone ? reply.headers(pageHeaders).send(donePage) : answerText(reply, 404, 'this link is too old to be followed')
+      return isDone ? reply.headers(pageHeaders).send(donePage) : answerText(reply, 404, 'this link has expired')
     })
   })
 }
@@ -124,7 +124,7 @@ function openHostGate({ tokens, trackHosts, log, config }: TrackingEndpointDeps)
       try {
         owner = await trackHosts.find(host)
       } catch (error) {
-        log.warn({ err: error }, 'whose host this is could not be told')
+        log.warn({ err: error }, 'cannot determine host for link')
         if (link) return answerText(reply, 503, 'try again later')
       }
       // A tenant's host must not serve another tenant's links.
@@ -136,7 +136,7 @@ function openHostGate({ tokens, trackHosts, log, config }: TrackingEndpointDeps)
 }
 
 function trackedOf({ tracked }: FastifyRequest): Tracked {
-  if (!tracked) throw new Error('a link passed without the gate')
+  if (!tracked) throw new Error('a link bypassed the host check')
   return tracked
 }
 

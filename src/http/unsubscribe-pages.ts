@@ -35,8 +35,8 @@ ${content}
 
 export const askPage = page(
   'Unsubscribe',
-  `<p>Do you want no more mail from this sender at your address?</p>
+  `<p>Select the button to stop all mail from this sender to your address.</p>
 <form method="post"><input type="hidden" name="List-Unsubscribe" value="One-Click"><button type="submit">Unsubscribe</button></form>`,
 )
 
-export const donePage = page('You are unsubscribed', '<p>This sender will write to your address no more.</p>')
+export const donePage = page('You are unsubscribed', '<p>You will not receive further mail from this sender.</p>')

@@ -76,12 +76,12 @@ export function followCertificate(
       if (found.cert !== now.cert || found.key !== now.key) {
         now = found
         facts.changed(found)
-        facts.log.info('the certificate of the SMTP listeners has changed')
+        facts.log.info('reloaded the certificate of the SMTP listeners')
       }
       complaint = ''
     } catch (error) {
       const { message } = error as Error
-      if (message !== complaint) facts.log.warn({ err: error }, 'the certificate of the SMTP listeners cannot be read; the old one stays')
+      if (message !== complaint) facts.log.warn({ err: error }, 'failed to read the certificate of the SMTP listeners; keeping the old one')
       complaint = message
     }
     cancel = facts.clock.after(lookEveryMs, look)

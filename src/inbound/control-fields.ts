@@ -19,14 +19,14 @@ const refused = (text: string) => new ReplyError(554, '5.6.0', text)
 export function readControlFields(fields: readonly RawField[]): ControlFields {
   const valueOf = (name: string): string | undefined => {
     const [value, second] = fields.filter((field) => field.name.toLowerCase() === name.toLowerCase()).map((field) => fieldText(field.value))
-    if (second !== undefined) throw refused(`${name} is given more than once`)
+    if (second !== undefined) throw refused(`${name} occurs more than once`)
     return value
   }
   const tag = valueOf('X-Postrider-Tag')
   if (tag !== undefined && [...tag].length > maxTagLength) throw refused(`X-Postrider-Tag is longer than ${maxTagLength} characters`)
   const idempotencyKey = valueOf('X-Postrider-Idempotency-Key')
   if (idempotencyKey !== undefined && !keyForm.test(idempotencyKey))
-    throw refused('X-Postrider-Idempotency-Key must have 1 to 255 characters of A-Z a-z 0-9 _ - . ~')
+    throw refused('X-Postrider-Idempotency-Key must have 1 to 255 of the characters A-Z a-z 0-9 _ - . ~')
   return { tag, metadata: metadataIn(valueOf('X-Postrider-Metadata')), idempotencyKey }
 }
 

@@ -100,7 +100,7 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   })
   const [smtp, starttls, implicit] = listeners
   const ports = { smtp: smtp.port, submission: starttls.port, submissionTls: implicit.port }
-  log.info({ host: config.smtpHost, ports }, 'the SMTP listeners are open')
+  log.info({ host: config.smtpHost, ports }, 'SMTP listeners started')
   return {
     ports,
     async stop() {
@@ -115,7 +115,7 @@ function refuseUnusablePostmaster({ postmaster, hostname }: InboundDeps['config'
   const address = parseAddress(postmaster)
   if (!address) throw new ConfigError(`POSTRIDER_POSTMASTER: "${postmaster}" is not an email address`)
   if ([hostname, returnPathDomainOf(hostname)].includes(address.domain))
-    throw new ConfigError('POSTRIDER_POSTMASTER: this address is our own, so its mail would come back for ever')
+    throw new ConfigError("POSTRIDER_POSTMASTER must not be one of this server's own addresses: mail would loop")
 }
 
 /** The installation's host name, its return-path name, and sending domains. */

@@ -66,7 +66,7 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
   return {
     async sender({ address }) {
       for (let waits = 0; !rate(networkOf(address), transactionsPerSecond).allowed; waits++) {
-        if (waits === maxDeferrals) throw new ReplyError(451, '4.7.1', 'Too many messages a second, try again later')
+        if (waits === maxDeferrals) throw new ReplyError(451, '4.7.1', 'Too many messages per second, try again later')
         await pause(clock, waitMs)
       }
     },
@@ -75,7 +75,7 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
       if ((await returns.accepts(address)) === 'ours') return
       if (await isForPostmaster(address)) {
         if (postmaster !== undefined) return
-        throw new ReplyError(550, '5.1.1', 'Nobody reads mail for the postmaster here')
+        throw new ReplyError(550, '5.1.1', 'No postmaster mailbox here')
       }
       throw new ReplyError(550, '5.1.1', 'No such address here')
     },
@@ -102,7 +102,7 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
 function refuseUnreadable(octets: Buffer): void {
   const fields = readFields(octets)
   if (!fields || fields.length === 0 || readRaw(octets) === 'header-line-malformed')
-    throw new ReplyError(550, '5.6.0', 'Message has no header that can be read')
+    throw new ReplyError(550, '5.6.0', 'Message has no readable header')
   if (fields.filter((field) => field.name.toLowerCase() === 'received').length > maxReceivedFields)
-    throw new ReplyError(554, '5.4.6', 'Message has been going around in circles')
+    throw new ReplyError(554, '5.4.6', 'Mail loop detected')
 }

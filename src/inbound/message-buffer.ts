@@ -61,7 +61,7 @@ export async function collect<T>(
       stream.on('data', (chunk: Buffer) => {
         if (refused) return
         if (held + chunk.length > largest) drop(new ReplyError(552, '5.3.4', `Message is larger than ${largest} octets`))
-        else if (!room.take(chunk.length)) drop(new ReplyError(452, '4.3.1', 'No room for this message now, try again later'))
+        else if (!room.take(chunk.length)) drop(new ReplyError(452, '4.3.1', 'Insufficient storage for this message, try again later'))
         else keep(chunk)
       })
       stream.once('end', resolve)

@@ -145,7 +145,7 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
     const conversation = server.conversations.get(session)
     const settle = (error: unknown, result?: T) => {
       const reply = error === null ? null : (replyTo(error) ?? tryLater())
-      if (error !== null && !replyTo(error)) log.warn({ err: error, conversation: session.id }, 'a step of a conversation failed')
+      if (error !== null && !replyTo(error)) log.warn({ err: error, conversation: session.id }, 'an SMTP command failed')
       answer(reply, result)
       conversation?.allow('stepMs')
       if (reply?.closes) conversation?.send(421, '4.7.0 Closing connection')
@@ -216,7 +216,7 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
     },
     { bounds, clock },
   )
-  server.on('error', (error) => log.debug({ err: error }, 'a connection failed'))
+  server.on('error', (error) => log.debug({ err: error }, 'SMTP connection failed'))
   const port = await new Promise<number>((resolve, reject) => {
     server.server.once('error', (error) => reject(portTaken(error, options.setting, options)))
     server.listen(options.port, options.host, () => resolve((server.server.address() as AddressInfo).port))
@@ -236,8 +236,7 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
 
 /** RFC 5321 section 4.1.1.11: a client that requests an unsupported parameter, such as REQUIRETLS, must not assume that it was honoured. */
 function refuseUnknown(given: SMTPServerAddress['args'], known: readonly string[]): void {
-  if (Object.keys(given || {}).some((name) => !known.includes(name)))
-    throw new ReplyError(555, '5.5.4', 'Parameter is not one of those offered')
+  if (Object.keys(given || {}).some((name) => !known.includes(name))) throw new ReplyError(555, '5.5.4', 'Parameter not offered')
 }
 
 /** Returns the result of `work`, or a temporary failure after the limit. The work continues, because a commit is never cancelled. */

@@ -39,4 +39,4 @@ export function replyTo(error: unknown): ReplyError | undefined {
   return reply && new ReplyError(...reply, (error as Refusal).message.slice(0, 400))
 }
 
-export const tryLater = () => new ReplyError(451, '4.3.0', 'Cannot do this now, try again later')
+export const tryLater = () => new ReplyError(451, '4.3.0', 'Temporary error, try again later')

@@ -85,9 +85,9 @@ export class Conversation extends SMTPConnection {
   }
 
   #breakOff(fault: StreamFault): void {
-    if (fault === 'content before 354') this.send(503, '5.5.0 Content came before it was asked for')
-    else if (this._dataStream) this.send(550, '5.6.0 Message has a bare CR or LF, lines end with CRLF')
-    else this.send(500, '5.5.2 Command has a bare CR or LF, lines end with CRLF')
+    if (fault === 'content before 354') this.send(503, '5.5.0 Content sent before the 354 reply')
+    else if (this._dataStream) this.send(550, '5.6.0 Message has a bare CR or LF, lines must end with CRLF')
+    else this.send(500, '5.5.2 Command has a bare CR or LF, lines must end with CRLF')
     this.close()
   }
 
@@ -104,7 +104,7 @@ export class Conversation extends SMTPConnection {
     // A client that sees AUTH before TLS may send the password unencrypted.
     if (Array.isArray(data)) return { code, data: this.secure ? data : data.filter((line) => !line.startsWith('AUTH ')) }
     if (code === 538 || (code === 530 && !this.secure)) return { code: 530, data: '5.7.0 Must issue a STARTTLS command first' }
-    if (code === 501 && context === 'MAILBOX_SYNTAX_ERROR') return { code: 553, data: '5.1.3 Not an address that mail can be sent to' }
+    if (code === 501 && context === 'MAILBOX_SYNTAX_ERROR') return { code: 553, data: '5.1.3 Invalid recipient address' }
     return { code, data }
   }
 

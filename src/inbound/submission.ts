@@ -46,7 +46,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
     try {
       return await callerOf(login)
     } catch (error) {
-      if (error instanceof Refusal) throw new ReplyError(530, '5.7.0', 'This login is no longer in force', 'and close')
+      if (error instanceof Refusal) throw new ReplyError(530, '5.7.0', 'Login no longer valid', 'and close')
       throw error
     }
   }
@@ -58,7 +58,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
         return { userName, key }
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
-        log.info({ address, why: error.code }, 'a login failed')
+        log.info({ address, why: error.code }, 'SMTP login failed')
         await pause(clock, guard.recordFailure(networkOf(address)))
         if (error.code === 'credential_on_hold' || error.code === 'permission_denied') throw new ReplyError(535, '5.7.8', error.message)
         throw wrongLogin()
@@ -71,7 +71,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
     },
 
     async recipient(address) {
-      if (!parseAddress(address)) throw new ReplyError(553, '5.1.3', 'Not an address that mail can be sent to')
+      if (!parseAddress(address)) throw new ReplyError(553, '5.1.3', 'Invalid recipient address')
     },
 
     async message(octets, visit) {
@@ -114,15 +114,11 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
 function factsOf(octets: Buffer, visit: Visit<unknown>) {
   const fields = readFields(octets)
   const facts = readRaw(octets)
-  if (!fields || typeof facts === 'string') throw new ReplyError(550, '5.6.0', `Message is not one that can be sent: ${problemOf(facts)}`)
+  if (!fields || typeof facts === 'string') throw new ReplyError(550, '5.6.0', `Message cannot be sent: ${problemOf(facts)}`)
   if (fields.filter((field) => field.name.toLowerCase() === 'received').length > maxReceivedFields)
-    throw new ReplyError(554, '5.4.6', 'Message has been going around in circles')
+    throw new ReplyError(554, '5.4.6', 'Mail loop detected')
   if ('unreadable' in facts.originators)
-    throw new ReplyError(
-      550,
-      '5.6.0',
-      `Message is not one that can be sent: its ${facts.originators.unreadable} header is not the same to every reader`,
-    )
+    throw new ReplyError(550, '5.6.0', `Message cannot be sent: its ${facts.originators.unreadable} header is ambiguous`)
   return { fields, from: visit.from === '' ? facts.from.address.text : visit.from }
 }
 
@@ -130,9 +126,9 @@ const problems: Record<string, string> = {
   'no-header-block': 'it has no header block',
   'no-from': 'it has no From header',
   'several-from': 'it has more than one From header',
-  'bad-from': 'its From header is not exactly one address to every reader; put quotes around a name with signs such as , : ; @',
+  'bad-from': 'its From header is ambiguous or not exactly one address; quote names that contain , : ; or @',
 }
-const problemOf = (facts: unknown) => problems[String(facts)] ?? 'a line of its header is not a header'
+const problemOf = (facts: unknown) => problems[String(facts)] ?? 'its header has a malformed line'
 
 /** RFC 5321 section 4.4, without fields that reveal the client's location. */
 const traceField = ({ id }: Visit<unknown>, { hostname, clock }: SubmissionDeps) =>

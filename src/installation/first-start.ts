@@ -43,18 +43,18 @@ export async function firstStart(
 export const welcome = (config: Config, shown: FirstStart) => `
 Postrider is running. Dashboard ${config.publicUrl}, API ${config.publicUrl}/v1, reference ${config.publicUrl}/docs
 
-These are shown once:
+These keys and the link are shown only once:
   live key          ${shown.liveKey}
   test key          ${shown.testKey}
-  owner's sign-in   ${shown.signInUrl} (${ownerOf(config)}; 24 hours, once)
+  owner's sign-in   ${shown.signInUrl} (${ownerOf(config)}; works once, within 24 hours)
 
-Send a first email with the test key; nothing leaves this machine:
+Send a first email with the test key. It does not leave this machine:
 
   curl -s ${config.publicUrl}/v1/emails \\
     -H 'Authorization: Bearer ${shown.testKey}' -H 'Content-Type: application/json' \\
     -d '{"from":"hello@${simulatorDomain}","to":["delivered@${simulatorDomain}"],"subject":"Hello","text":"It works."}'
 
-and see what became of it:
+Show its status:
 
   curl -s '${config.publicUrl}/v1/emails?perPage=1' -H 'Authorization: Bearer ${shown.testKey}'
 `

@@ -49,7 +49,7 @@ export async function seal(tx: Tx, known: string, by: string): Promise<void> {
 
 const otherSecret = () =>
   new Error(
-    'POSTRIDER_SECRET is not the one of this database: stored keys could not be read. Give the one it was set up with, or after postrider secret rotate the new one, as POSTRIDER_SECRET or POSTRIDER_SECRET_FILE, or as the file secret in the data directory.',
+    'POSTRIDER_SECRET is not the secret of this database: stored keys cannot be decrypted. Use the original secret, or the new one after postrider secret rotate, as POSTRIDER_SECRET, POSTRIDER_SECRET_FILE or the file secret in the data directory.',
   )
 
 /**
@@ -84,7 +84,7 @@ export async function openRing(db: Db, secrets: Secrets, given: readonly string[
 /** Polls for changes of the secret until stopped. */
 export function followRing({ db, clock, log, secrets }: { db: Db; clock: Clock; log: Log; secrets: Secrets }): Loop {
   let seen = ''
-  return startLoop({ clock, log, name: 'looking for a change of the secret', everyMs: lookEveryMs }, async () => {
+  return startLoop({ clock, log, name: 'checking for a new secret', everyMs: lookEveryMs }, async () => {
     const now = JSON.stringify((await findRotation(db)) ?? null)
     if (now === seen) return
     // A secret that the process already holds stays in use, even if the database no longer contains values sealed under it.

@@ -71,21 +71,22 @@ export async function rotateInstallationSecret(deps: RotateDeps): Promise<Rotate
   const { db, clock, secrets, progress, failpoint } = deps
   const session = await db.session()
   try {
-    if (!(await session.first(tryLock, [rotationLock]))?.taken) throw new Error('another postrider secret rotate is at work: wait for it')
+    if (!(await session.first(tryLock, [rotationLock]))?.taken)
+      throw new Error('another postrider secret rotate is running. Wait until it ends')
     const open = await findRotation(db)
     const resumed = open !== undefined && open.step !== 'done'
     const { oldFingerprint, newFingerprint } = resumed ? goingOn(open, deps) : await announce(deps)
     await openRing(db, secrets)
     const secret = secrets.textOf(newFingerprint)
-    if (secret === undefined) throw new Error('the new secret of the rotation is not known here')
-    progress(resumed ? 'going on with the rotation that was begun' : 'announced: running processes learn the new secret')
+    if (secret === undefined) throw new Error('the new secret of the rotation is missing here')
+    progress(resumed ? 'continuing an unfinished rotation' : 'announced the new secret to running processes')
     failpoint?.('announced')
     await pause(clock, settleMs)
     await db.run(saveStep, ['sealing'])
     failpoint?.('sealing')
     await pause(clock, settleMs)
     await openRing(db, secrets)
-    progress('everything is sealed with the new secret from now on; what is there is sealed anew')
+    progress('new data is encrypted with the new secret; re-encrypting stored data')
     const rows = await resealAll(deps)
     deps.keepNew(secret)
     failpoint?.('kept')
@@ -104,7 +105,7 @@ export async function rotateInstallationSecret(deps: RotateDeps): Promise<Rotate
 function goingOn(rotation: Rotation, { wanted }: RotateDeps): Rotation {
   if (wanted !== undefined && fingerprintOf(wanted) !== rotation.newFingerprint)
     throw new Error(
-      'a rotation to another new secret was begun and is not finished: give that one as POSTRIDER_SECRET_NEW, finish it, and rotate again',
+      'a rotation to another new secret is unfinished. Set POSTRIDER_SECRET_NEW to that secret, finish the rotation, then rotate again',
     )
   return rotation
 }
@@ -117,7 +118,7 @@ async function announce({ db, clock, secrets, wanted, makeNew }: RotateDeps): Pr
   const old = secrets.textOf(oldFingerprint) ?? ''
   const secret = wanted ?? makeNew()
   const newFingerprint = fingerprintOf(secret)
-  if (known.includes(secret)) throw new Error('the new secret is the one in use, or was in use before: make another')
+  if (known.includes(secret)) throw new Error('the new secret is in use or was used before. Create another one')
   await db.transaction(async (tx: Tx) => {
     await seal(tx, secret, old)
     for (const one of known) await seal(tx, one, secret)

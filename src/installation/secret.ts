@@ -10,11 +10,11 @@ const secretLength = 43
 function readSecret(config: Config, ids: Ids): string {
   if (config.secret !== undefined) return config.secret
   if (config.databaseUrl !== undefined)
-    throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: every process of the installation needs the same one')
+    throw new Error('POSTRIDER_SECRET is required when DATABASE_URL is set: all processes of the installation need the same secret')
   const kept = findKeptSecret(config)
   if (kept === undefined && hasEmbedded(config.dataDirectory))
     throw new ConfigError(
-      `${secretFile(config)} is missing, and without it nothing sealed in this database can be read: put it back, or give it as POSTRIDER_SECRET or POSTRIDER_SECRET_FILE`,
+      `${secretFile(config)} is missing: encrypted data in this database cannot be read. Restore the file, or set POSTRIDER_SECRET or POSTRIDER_SECRET_FILE`,
     )
   if (kept !== undefined) return kept
   const made = ids.token(secretLength)

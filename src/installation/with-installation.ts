@@ -53,7 +53,7 @@ export function openInstallations({ environment, clock, ids, random, version }: 
       // A command in a shell without the service's settings would work on a new, empty installation.
       if (!mayBeNew && config.databaseUrl === undefined && !hasEmbedded(config.dataDirectory))
         throw new ConfigError(
-          `there is no installation in ${config.dataDirectory}: set POSTRIDER_DATA or DATABASE_URL as for the service, or start that first (postrider serve)`,
+          `no installation in ${config.dataDirectory}. Set POSTRIDER_DATA or DATABASE_URL as for the service, or start the service first (postrider serve)`,
         )
       const given = givenSecrets(config, ids)
       const secrets = openSecrets(given[0], random)
@@ -63,7 +63,7 @@ export function openInstallations({ environment, clock, ids, random, version }: 
         if (isOurs) await migrate(db, clock)
         await openRing(db, secrets, given)
         if (!(await findOrganisation(db)))
-          throw new ConfigError('there is no installation in this database yet: start it first (postrider serve)')
+          throw new ConfigError('no installation in this database. Start the service first (postrider serve)')
         return work(installation)
       })
     },
@@ -86,7 +86,7 @@ async function withDatabase<T>(
 ): Promise<T> {
   const log = openLog('warn', 'command')
   const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataDirectory))
-  if (running === undefined && whileServing) throw new Error('the service is not running here; start it with: postrider serve')
+  if (running === undefined && whileServing) throw new Error('the service is not running here. Start it with: postrider serve')
   const embedded = running === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined
   const db = await openDb({ url: running ?? (embedded?.url as string), poolSize, applicationName: 'postrider command', log })
   try {

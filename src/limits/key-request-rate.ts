@@ -102,7 +102,7 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
   const takeAsking = (key: Key): Asking[] => {
     const sinceMs = clock.monotonicMs() - maxWaitMs
     const all = key.asking.splice(0)
-    for (const one of all) if (one.sinceMs < sinceMs) one.fail(new Error('the request rate could not be counted in time'))
+    for (const one of all) if (one.sinceMs < sinceMs) one.fail(new Error('timed out counting the request rate'))
     // Requests that count in any case first, then the light ones: a heavy request takes the place of many.
     const weight = ({ afterwards, units }: Asking) => (afterwards ? 0 : units)
     return all.filter((one) => one.sinceMs >= sinceMs).sort((one, other) => weight(one) - weight(other))
@@ -126,7 +126,7 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
           sums.upto,
           sums.ofNone,
         ])
-        if (!taken) throw new Error('the request rate was not counted')
+        if (!taken) throw new Error('failed to count the request rate')
         const { granted, used, oldestMs, latestMs } = taken
         const freeInMs = oldestMs === null ? 0 : oldestMs + windowMs - latestMs
         key.full = used >= limit ? { untilMs: beganMs + freeInMs, limit } : undefined

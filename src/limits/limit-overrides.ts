@@ -124,7 +124,7 @@ export function openLimitSettings({
   })
   const current = async () => {
     const settings = await cache.fetch('all')
-    if (!settings) throw new Error('the limits could not be read')
+    if (!settings) throw new Error('failed to read the limits')
     return settings
   }
   return {

@@ -59,7 +59,7 @@ export async function openPresence(deps: { db: Db; clock: Clock; log: Log; endin
 
   if (await look()) aloneSinceMs = clock.monotonicMs() - aloneAfterMs
   else await pause(clock, believedMs + aloneAfterMs, ending)
-  const looking = startLoop({ clock, log, name: 'looking for other API processes', everyMs: lookEveryMs }, async () => void (await look()))
+  const looking = startLoop({ clock, log, name: 'finding other API processes', everyMs: lookEveryMs }, async () => void (await look()))
   return {
     isAlone: () => {
       const nowMs = clock.monotonicMs()

@@ -20,7 +20,7 @@ export async function takeSandboxSlots(db: Db, emails: number, nowMs: number): P
   const day = new Date(dayStartMs).toISOString().slice(0, 10)
   if (emails <= sandboxPerDay && (await db.run(takeSandbox, [day, emails, sandboxPerDay])) === 1) return
   throw new Refusal('sandbox_limit_exceeded', {
-    message: `from: the sandbox sender may send ${sandboxPerDay} emails in a UTC day`,
+    message: `from: the sandbox sender is limited to ${sandboxPerDay} emails per UTC day`,
     field: 'from',
     retryAfterSeconds: Math.ceil((dayStartMs + dayMs - nowMs) / 1000),
     shouldRetry: false,

@@ -80,7 +80,7 @@ const deleteMembersOfTenant = sql`
   where tenant_id = $1`
 
 const noSuchMember = () =>
-  new Refusal('not_found', { message: 'there is no such member', suggestion: 'Check the address; postrider member list shows all' })
+  new Refusal('not_found', { message: 'no such member', suggestion: 'Check the address. Run postrider member list for all members' })
 
 /** The member with an address: of a tenant, of the organisation (null), or the only one there is (undefined). */
 async function getMember(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member & { id: number }> {
@@ -89,8 +89,8 @@ async function getMember(tx: Tx, address: string, tenantId: string | null | unde
   if (another)
     throw new Refusal('validation_error', {
       field: 'tenantId',
-      message: `${found.address} is a member of several tenants, and none is named`,
-      suggestion: 'Name the tenant, or the organisation; postrider member list shows all',
+      message: `${found.address} is a member of several tenants: name one`,
+      suggestion: 'Use --tenant ID or --tenant organisation. Run postrider member list for all members',
     })
   return found
 }
@@ -108,7 +108,7 @@ export async function addMember(
   if (!added) {
     throw new Refusal('validation_error', {
       field: 'address',
-      message: `address: ${member.address} is a member already`,
+      message: `address: ${member.address} is already a member`,
       suggestion: 'Use the existing member',
     })
   }

@@ -27,7 +27,7 @@ export type SignInQueue = keyof typeof lines
 async function inTurn<T>(line: SignInQueue, work: () => Promise<T>): Promise<T> {
   const turns = lines[line]
   if (turns.waiting >= maxWaiting)
-    throw new Refusal('rate_limit_exceeded', { message: 'too many people sign in at the same time', retryAfterSeconds: 2 })
+    throw new Refusal('rate_limit_exceeded', { message: 'too many simultaneous sign-ins', retryAfterSeconds: 2 })
   return turns.run(work)
 }
 
@@ -45,13 +45,13 @@ export function checkPassword(password: string, address: string): void {
       : password.length > maxLength
         ? `must have at most ${maxLength} characters`
         : password.toLowerCase() === address.toLowerCase()
-          ? 'must not be the address'
+          ? 'must not be the email address'
           : undefined
   if (problem !== undefined)
     throw new Refusal('validation_error', {
       field: 'password',
       message: `the password ${problem}`,
-      suggestion: 'Choose a long password; a password manager makes good ones',
+      suggestion: 'Choose a longer password, for example from a password manager',
       details: [{ field: 'password', message: problem }],
     })
 }

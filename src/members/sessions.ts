@@ -126,7 +126,7 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     await tx.run(dropOld, [new Date(nowMs - maxMs), new Date(nowMs - maxUnusedMs)])
     const { password, confirmedAt } = member
     if ((await tx.run(insertSession, [tokenHashOf(token), member.id, new Date(nowMs), password, confirmedAt])) === 0)
-      throw new Refusal('authentication_required', { message: 'the password or the second factor was changed meanwhile' })
+      throw new Refusal('authentication_required', { message: 'the password or two-factor authentication has changed' })
     const { id, address, role, tenantId } = member
     const session = { memberId: id, address, role, tenantId }
     await onSession?.(tx, session)
@@ -141,7 +141,7 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     if (found) return found
     await failures.note(counts)
     throw new Refusal('not_found', {
-      message: 'this sign-in link was used already, or is older than 24 hours',
+      message: 'this sign-in link was already used or is older than 24 hours',
       suggestion: 'Sign in with your password, or ask an owner for a new link (postrider member reset ADDRESS)',
     })
   }
@@ -164,7 +164,7 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
       await checkCode(deps, member, code, { counts: counted('', { ...from, device: undefined }), device: undefined })
       const started = await db.transaction(async (tx) => {
         const used = await tx.run(useLinkUp, [tokenHashOf(signInToken), new Date(clock.nowMs()), kept])
-        if (used === 0) throw new Refusal('not_found', { message: 'this sign-in link was used already' })
+        if (used === 0) throw new Refusal('not_found', { message: 'this sign-in link was already used' })
         await tx.run(endAllOf, [member.id])
         return start(tx, { ...member, password: kept }, onSession)
       })

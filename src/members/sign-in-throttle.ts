@@ -59,7 +59,7 @@ export function openSignInThrottle(db: Db, clock: Clock) {
       if (!found || found.count < allowed + more) continue
       const waitMs = found.since.getTime() + windowMs - clock.nowMs()
       throw new Refusal('rate_limit_exceeded', {
-        message: 'too many failed attempts to sign in',
+        message: 'too many failed sign-in attempts',
         retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
         shouldRetry: false,
       })

@@ -85,11 +85,11 @@ const wrongCode = (message: string) =>
   new Refusal('authentication_required', {
     field: 'code',
     message,
-    suggestion: 'Give the code that your authenticator app shows now, or one of your recovery codes',
+    suggestion: 'Enter the current code from your authenticator app, or a recovery code',
   })
 
 /** Asks the form for a code; does not count as an attempt. */
-export const codeNeeded = () => wrongCode('a code of your authenticator app is needed')
+export const codeNeeded = () => wrongCode('a code from your authenticator app is required')
 
 /** Whether it is an app code and not a recovery code. */
 export const isAppCode = (typed: string) => /^\d{6}$/.test(plainCode(typed))
@@ -98,7 +98,7 @@ export const isAppCode = (typed: string) => /^\d{6}$/.test(plainCode(typed))
 export async function useCode(on: Queryable, factor: Factor, typed: string, { nowMs, secrets }: { nowMs: number; secrets: Secrets }) {
   const code = plainCode(typed)
   const used = isAppCode(code) ? await useAppCode(on, factor, code, { nowMs, secrets }) : await isRecoveryCodeUsed(on, factor, code)
-  if (!used) throw wrongCode('the code is wrong, or was used already')
+  if (!used) throw wrongCode('the code is wrong or already used')
 }
 
 async function useAppCode(on: Queryable, factor: Factor, code: string, facts: UseFacts, isAgain = false): Promise<boolean> {
@@ -122,7 +122,7 @@ const isRecoveryCodeUsed = async (on: Queryable, { id }: Factor, code: string) =
 
 async function getFactor(on: Queryable, memberId: number) {
   const found = await on.first(factorOf, [memberId])
-  if (!found) throw new Refusal('not_found', { message: 'there is no such member' })
+  if (!found) throw new Refusal('not_found', { message: 'no such member' })
   return found
 }
 
@@ -141,7 +141,7 @@ export async function beginSecondFactor(
   // Hashes 256 random bits to the 160 that RFC 4226 section 4 recommends.
   const secret = createHash('sha256').update(ids.token(43)).digest().subarray(0, secretOctets)
   if ((await tx.run(setSecret, [memberId, secrets.seal(sealName(memberId), secret)])) === 0)
-    throw new Refusal('validation_error', { message: 'there is a second factor already', suggestion: 'Turn it off first' })
+    throw new Refusal('validation_error', { message: 'two-factor authentication is already on', suggestion: 'Turn it off first' })
   return { secret: base32(secret), uri: enrolmentUri(secret, address, issuer) }
 }
 
@@ -149,8 +149,8 @@ export async function beginSecondFactor(
 export async function confirmSecondFactor(tx: Tx, memberId: number, code: string, facts: UseFacts & { ids: Ids }): Promise<string[]> {
   const factor = await getFactor(tx, memberId)
   if (factor.confirmedAt !== null || factor.totpSecret === null)
-    throw new Refusal('validation_error', { field: 'code', message: 'code: there is nothing to confirm', suggestion: 'Begin again' })
-  if (!(await useAppCode(tx, factor, plainCode(code), facts))) throw wrongCode('the code is not one of this secret at this time')
+    throw new Refusal('validation_error', { field: 'code', message: 'code: no setup to confirm', suggestion: 'Start the setup again' })
+  if (!(await useAppCode(tx, factor, plainCode(code), facts))) throw wrongCode('the code does not match this secret now')
   return renewRecoveryCodes(tx, memberId, facts)
 }
 

@@ -41,7 +41,7 @@ export interface MemberSecrets extends Member, Factor {
 export class SeveralMembers extends Error {
   readonly choices: readonly { tenantId: string | null; name: string | null }[]
   constructor(choices: SeveralMembers['choices']) {
-    super('this address and password are those of several members')
+    super('several members have this address and password')
     this.choices = choices
   }
 }
@@ -65,7 +65,7 @@ const nameLength = 22
 const deviceForm = /^([\w-]{22})([\w-]{43})\.(\d{1,15})$/
 const wrongPassword = () =>
   new Refusal('authentication_required', {
-    message: 'the address or the password is wrong',
+    message: 'wrong address or password',
     suggestion: 'Try again, or ask an owner for a new sign-in link (postrider member reset ADDRESS)',
   })
 

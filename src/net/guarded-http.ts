@@ -109,7 +109,7 @@ export function openPost(deps: PostDeps): Post {
 
   const deadline = (withinMs: number) => {
     const stop = new AbortController()
-    const cancel = clock.after(withinMs, () => stop.abort(new HttpFailure(`no answer within ${withinMs / 1000} s`)))
+    const cancel = clock.after(withinMs, () => stop.abort(new HttpFailure(`no response within ${withinMs / 1000} s`)))
     return { signal: stop.signal, cancel }
   }
   const openLine = async (url: string, withinMs: number, signal: AbortSignal, idleMs?: number): Promise<HttpConnection> => {
@@ -184,7 +184,7 @@ const text = (octets: Buffer) => new TextDecoder().decode(octets)
 
 /** The text may quote the peer: a certificate's names, or an invalid header line. */
 function inWords(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown trouble'
+  if (!(error instanceof Error)) return 'unknown error'
   if (error instanceof HttpFailure) return error.message
   const { code } = error as NodeJS.ErrnoException
   return sanitiseText(code === undefined || error.message.includes(code) ? error.message : `${error.message} (${code})`, maxErrorLength)

@@ -91,7 +91,7 @@ export async function connectHttp(
   let last: unknown
   for (const address of tried) {
     const share = new AbortController()
-    const cancel = clock.after(withinMs / tried.length, () => share.abort(new HttpFailure(`${host} port ${port} does not answer`)))
+    const cancel = clock.after(withinMs / tried.length, () => share.abort(new HttpFailure(`${host} port ${port} does not respond`)))
     try {
       const socket = await opened(connectTcp({ host: address, port, noDelay: true }), 'connect', AbortSignal.any([signal, share.signal]))
       if (isPlain) return socket
@@ -138,7 +138,7 @@ export function exchange(
     const settle = (error: Error | undefined) => {
       signal.removeEventListener('abort', onAbort)
       if (answer) resolve({ ...answer, body: Buffer.concat(pieces), isWhole: error === undefined })
-      else reject(error ?? new HttpFailure('it answered without a status'))
+      else reject(error ?? new HttpFailure('the response has no status'))
       // The rest of this response would be taken for the next one.
       if (error) line.end()
     }
@@ -155,7 +155,7 @@ export function exchange(
       },
       {
         onRequestStart: () => undefined,
-        onRequestUpgrade: () => settle(new HttpFailure('it answered with another protocol than HTTP')),
+        onRequestUpgrade: () => settle(new HttpFailure('the response is not HTTP')),
         onResponseStart(_, statusCode, received) {
           if (statusCode < 200) return
           const [retryAfter = null] = [received['retry-after']].flat()
@@ -169,7 +169,7 @@ export function exchange(
         },
         onResponseEnd: () => settle(undefined),
         onResponseError: (_, error) =>
-          settle(error instanceof errors.SocketError ? new HttpFailure('the connection was closed without an answer') : error),
+          settle(error instanceof errors.SocketError ? new HttpFailure('the connection was closed without a response') : error),
       },
     )
   })

@@ -49,7 +49,7 @@ export async function findRoute(domain: string, resolver: Resolver, options: Rou
     case 'none':
       return routeByAddress(domain, resolver, options)
     case 'nxdomain':
-      return { kind: 'permanent', classification: 'invalid_recipient', enhanced: '5.1.2', message: `there is no domain ${domain}` }
+      return { kind: 'permanent', classification: 'invalid_recipient', enhanced: '5.1.2', message: `domain ${domain} does not exist` }
     case 'trouble':
       return notKnown(domain, sure.code)
   }
@@ -65,7 +65,7 @@ async function routeByAddress(domain: string, resolver: Resolver, options: Route
       kind: 'permanent',
       classification: 'dns_error',
       enhanced: '5.4.4',
-      message: `${domain} has neither mail servers nor an address`,
+      message: `${domain} has no mail server and no address`,
     }
   return (answer && unreachableRoute(domain, [answer])) ?? { kind: 'hosts', hosts, firstHost: domain, site: domain }
 }
@@ -81,7 +81,7 @@ async function routeByMx(domain: string, records: readonly MxRecord[], resolver:
   const candidates = named.filter(({ host, preference }) => preference < ownPreference && isHost(host))
   if (candidates.length === 0) {
     if (Number.isFinite(ownPreference)) return circle(domain, options)
-    return { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: `${domain} names no usable mail server` }
+    return { kind: 'permanent', classification: 'dns_error', enhanced: '5.4.4', message: `${domain} has no usable mail server` }
   }
   const hosts = inOrder(candidates, options.random)
   const firstHost = firstOf(candidates)
@@ -117,14 +117,14 @@ const circle = (domain: string, { ownNames }: RouteOptions): Route => ({
   kind: 'permanent',
   classification: 'protocol_error',
   enhanced: '5.4.6',
-  message: `the mail of ${domain} would come back to this server, whose name ${ownNames.join(' or ')} its mail server has`,
+  message: `${domain} resolves to this server (${ownNames.join(' or ')}): mail would loop`,
 })
 
 const notKnown = (domain: string, code: string): Route => ({
   kind: 'temporary',
   classification: 'dns_error',
   enhanced: '4.4.3',
-  message: `the mail servers of ${domain} could not be looked up (${code})`,
+  message: `MX lookup of ${domain} failed (${code})`,
 })
 
 /** Queries the first host alone, which suffices for nearly every domain, and the others only if it is not usable. */
@@ -165,6 +165,6 @@ export async function findAddresses(host: string, resolver: Resolver, guard: Add
   if (addresses.length > 0) return { kind: 'addresses', addresses }
   return {
     kind: 'refused',
-    message: `${host} (${answer.value.slice(0, 3).join(', ')}) lies in a network that mail is not sent to; POSTRIDER_ALLOWED_NETWORKS opens networks`,
+    message: `${host} resolves to ${answer.value.slice(0, 3).join(', ')}, in a blocked network. Set POSTRIDER_ALLOWED_NETWORKS to allow it`,
   }
 }

@@ -36,12 +36,12 @@ export async function fetchStsPolicy(domain: string, port: number, get: Get): Pr
     withinMs: fetchWithinMs,
     maxOctets: maxPolicyOctets,
   })
-  if (statusCode === null || body === null) return error ?? 'no answer'
+  if (statusCode === null || body === null) return error ?? 'no response'
   // RFC 8461 section 3.3: redirects are not followed, so any status but 200 means no policy.
-  if (statusCode !== 200) return `it answered ${statusCode}`
-  if (!/^text\/plain\b/i.test(contentType ?? '')) return 'it is not text/plain'
-  if (!isWhole) return 'it is too long, or broke off'
-  return parseStsPolicy(body) ?? 'it is no policy'
+  if (statusCode !== 200) return `HTTP status ${statusCode}`
+  if (!/^text\/plain\b/i.test(contentType ?? '')) return 'the policy is not text/plain'
+  if (!isWhole) return 'the policy is too long or truncated'
+  return parseStsPolicy(body) ?? 'the response is not an MTA-STS policy'
 }
 
 /** RFC 8461 section 3.2. Unknown fields are ignored; of a repeated field the first counts. */

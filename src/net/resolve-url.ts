@@ -29,9 +29,9 @@ export async function findTarget(text: string, { resolver, guard, openedNetworks
   if (!url || !/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return { kind: 'malformed', message: 'is not an absolute URL' }
   const refused = (message: string): UrlVerdict => ({ kind: 'refused', message })
   const isPlain = url.protocol === 'http:'
-  if (url.protocol !== 'https:' && !isPlain) return refused('must begin with https://')
-  if (isPlain && openedNetworks.length === 0) return refused('must begin with https://')
-  if (url.username !== '' || url.password !== '') return refused('must not hold a user name or password')
+  if (url.protocol !== 'https:' && !isPlain) return refused('must start with https://')
+  if (isPlain && openedNetworks.length === 0) return refused('must start with https://')
+  if (url.username !== '' || url.password !== '') return refused('must not contain a username or password')
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   if (host === '') return { kind: 'malformed', message: 'has no host' }
 
@@ -41,11 +41,11 @@ export async function findTarget(text: string, { resolver, guard, openedNetworks
     : isIP(host)
       ? { kind: 'found', value: [host] }
       : await resolver.addresses(host)
-  if (answer.kind === 'trouble') return { kind: 'unknown', message: `${host} could not be looked up (${answer.code})` }
+  if (answer.kind === 'trouble') return { kind: 'unknown', message: `lookup of ${host} failed (${answer.code})` }
   if (answer.kind !== 'found') return { kind: 'unknown', message: `${host} has no address` }
   // One refused address among allowed ones is an attack, not an accident.
-  if (!answer.value.every((address) => guard.allows(address))) return refused(`${host} lies in a network that is not connected to`)
-  if (isPlain && !answer.value.every((address) => isInNetwork(openedNetworks, address))) return refused('must begin with https://')
+  if (!answer.value.every((address) => guard.allows(address))) return refused(`${host} resolves to a blocked network`)
+  if (isPlain && !answer.value.every((address) => isInNetwork(openedNetworks, address))) return refused('must start with https://')
   return { kind: 'addresses', url, host, addresses: answer.value }
 }
 

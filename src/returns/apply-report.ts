@@ -142,7 +142,7 @@ async function findRecorded({ db, clock }: EffectDeps, emailId: string): Promise
     if (!email || !queuedStatuses.includes(email.status)) return email
     const queued = await findQueued(db, refOf(email))
     if (queued && queued.state !== 'sending') return email
-    if (clock.monotonicMs() > untilMs) throw new Error(`the outcome of email ${emailId} is not recorded yet`)
+    if (clock.monotonicMs() > untilMs) throw new Error(`the outcome of email ${emailId} is not yet recorded`)
     await pause(clock, lookEveryMs)
   }
 }

@@ -64,7 +64,7 @@ export function openReader({ clock, log }: { clock: Clock; log: Log }, bounds: P
       // The queue has already decided the order.
       job.done(await thread.run('reports', { octets: copy, atMs }, [copy.buffer]))
     } catch (error) {
-      log.warn({ err: error, octets: octets.length, ms: Math.round(clock.monotonicMs() - beganMs) }, 'a report could not be read')
+      log.warn({ err: error, octets: octets.length, ms: Math.round(clock.monotonicMs() - beganMs) }, 'failed to read a report')
       job.postpone(error as Error)
     }
   }
@@ -92,9 +92,9 @@ export function openReader({ clock, log }: { clock: Clock; log: Log }, bounds: P
       }
       const cancel = clock.after(waitMs, () => {
         waiting.leave(job)
-        job.postpone(new Error('too many reports wait to be read'))
+        job.postpone(new Error('too many unread reports'))
       })
-      waiting.add(network, octets.length, job)?.postpone(new Error('there is no place for a report that waits to be read'))
+      waiting.add(network, octets.length, job)?.postpone(new Error('no space to queue a report'))
       void readAll()
     })
 

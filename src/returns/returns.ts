@@ -139,7 +139,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
     const { report, emailId, effect } = await decide(envelopeTo, message)
     const kind = report === null || report.unread ? 'unread' : report.kind
     metrics.reports.inc({ kind, effect })
-    log.info({ email: emailId, kind, effect, status: report?.status ?? null }, 'a report was taken')
+    log.info({ email: emailId, kind, effect, status: report?.status ?? null }, 'report accepted')
     return effect
   }
 

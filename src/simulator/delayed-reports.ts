@@ -23,7 +23,9 @@ export function lateReport(kind: LateReport, message: ReportedMessage): Buffer {
   const date = new Date(atMs).toUTCString().replace('GMT', '+0000')
   const boundary = `report-${atMs.toString(36)}`
   const isBounce = kind === 'bounce'
-  const text = isBounce ? `Your message to ${recipient} could not be delivered:\n\n${diagnosis}` : `${recipient} says that this is spam.`
+  const text = isBounce
+    ? `Your message to ${recipient} could not be delivered:\n\n${diagnosis}`
+    : `${recipient} reported this message as spam.`
   const fields = isBounce
     ? `Reporting-MTA: dns; ${server}\nArrival-Date: ${date}\n\nFinal-Recipient: rfc822; ${recipient}\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; ${diagnosis}`
     : `Feedback-Type: abuse\nUser-Agent: Postrider-Simulator/1.0\nVersion: 1\nOriginal-Mail-From: <${returnPath}>\nOriginal-Rcpt-To: <${recipient}>\nArrival-Date: ${date}`

@@ -48,11 +48,11 @@ describe('a host', () => {
 test.each([
   ['[]', 'must be an object'],
   ['{"seed":1.5,"hosts":{}}', 'seed'],
-  ['{"seed":1,"hosts":{},"more":1}', 'no field more'],
-  ['{"seed":1,"hosts":{"a.example":{"reply":"x"}}}', 'hosts.a.example has no field reply'],
+  ['{"seed":1,"hosts":{},"more":1}', 'an unknown field more'],
+  ['{"seed":1,"hosts":{"a.example":{"reply":"x"}}}', 'hosts.a.example has an unknown field reply'],
   ['{"seed":1,"hosts":{"a.example":{"replies":["999 no"]}}}', 'hosts.a.example.replies[0]'],
   ['{"seed":1,"hosts":{"a.example":{"replies":["250 a\\nb"]}}}', 'hosts.a.example.replies[0]'],
-  ['{"seed":1,"hosts":{"a.example":{"delayMs":[5,1]}}}', 'must not end before it begins'],
+  ['{"seed":1,"hosts":{"a.example":{"delayMs":[5,1]}}}', 'must not end before it starts'],
   ['{"seed":1,"hosts":{"a.example":{"later":[{"chance":2,"kind":"open","afterSeconds":[0,1]}]}}}', 'later[0].chance'],
 ])('%s is refused with the place of what is wrong', (text, message) => {
   expect(() => readScenario(text)).toThrow(message)

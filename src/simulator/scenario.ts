@@ -32,7 +32,7 @@ const kinds = ['bounce', 'complaint', 'open', 'click']
 
 /** Throws an error that names the invalid position. */
 export function readScenario(text: string): Scenario {
-  if (text.length > maxCharacters) throw new Error('the scenario is longer than a million characters')
+  if (text.length > maxCharacters) throw new Error('the scenario is longer than 1,000,000 characters')
   const given = fields(JSON.parse(text), 'the scenario', ['seed', 'hosts'])
   if (!Number.isSafeInteger(given.seed)) throw new Error('seed must be a whole number')
   const hosts = Object.entries(object(given.hosts, 'hosts')).map(([name, host]) => [name.toLowerCase(), readHost(host, `hosts.${name}`)])
@@ -65,7 +65,8 @@ function object(value: unknown, at: string): Record<string, unknown> {
 
 function fields(value: unknown, at: string, known: readonly string[]): Record<string, unknown> {
   const read = object(value, at)
-  for (const name of Object.keys(read)) if (!known.includes(name)) throw new Error(`${at} has no field ${name}; it has ${known.join(', ')}`)
+  for (const name of Object.keys(read))
+    if (!known.includes(name)) throw new Error(`${at} has an unknown field ${name}: allowed are ${known.join(', ')}`)
   return read
 }
 
@@ -86,7 +87,7 @@ function checkNumber(value: unknown, most: number, at: string): void {
 function checkRange(value: unknown, most: number, at: string): void {
   if (!Array.isArray(value) || value.length !== 2) throw new Error(`${at} must be two numbers, from and to`)
   for (const one of value) checkNumber(one, most, at)
-  if (value[0] > value[1]) throw new Error(`${at} must not end before it begins`)
+  if (value[0] > value[1]) throw new Error(`${at} must not end before it starts`)
 }
 
 export interface Step {

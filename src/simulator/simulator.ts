@@ -73,7 +73,7 @@ export function simulate(step: Step, scenario?: Scenario): SimulatedResult {
     followUps: latersFor(local ?? ''),
   }
   const asked = `C: RCPT TO:<${recipient}>`
-  if (line === undefined) return { kind: 'timeout', transcript: `${asked}\n(no answer, simulated)`, delayMs }
+  if (line === undefined) return { kind: 'timeout', transcript: `${asked}\n(no reply, simulated)`, delayMs }
   const [code, enhanced] = line.split(' ') as [string, string]
   const reply = { code: Number(code), enhanced: /^\d\.\d{1,3}\.\d{1,3}$/.test(enhanced) ? enhanced : null, text: line }
   return { kind: 'reply', reply, transcript: `${asked}\nS: ${line}`, followUps, delayMs }

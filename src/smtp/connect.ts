@@ -64,7 +64,7 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
     return { ok: true, connection: openSmtpConnection({ peer, channel, tls: setup.tls, hello, limits, clock, beginning: transcript.text }) }
   } catch (error) {
     const stopped =
-      error instanceof Stopped ? error : new Stopped('connect', 'protocol', error instanceof Error ? error.message : 'unknown trouble')
+      error instanceof Stopped ? error : new Stopped('connect', 'protocol', error instanceof Error ? error.message : 'unknown error')
     transcript.note(stopped.message)
     channel?.quit()
     const { stage, kind, reply, message, facts } = stopped
@@ -106,13 +106,9 @@ async function greeting(setup: Setup): Promise<void> {
   const { channel, limits, transcript, options } = setup
   const reply = await nextReply(channel, 'greeting', limits.greetingMs, transcript, () => passOverGreetings(setup))
   if (options.ownName !== undefined && reply.text === ownGreeting(options.ownName))
-    throw new Stopped(
-      'greeting',
-      'loop',
-      `it is this installation itself that answers, or another one that has its name ${options.ownName}`,
-    )
+    throw new Stopped('greeting', 'loop', `the peer is this installation, or another one with the name ${options.ownName}`)
   if (reply.code === 220) return
-  if (reply.code >= 400) throw new Stopped('greeting', 'reply', `the peer does not want us: ${reply.text}`, reply)
+  if (reply.code >= 400) throw new Stopped('greeting', 'reply', `the peer refused the connection: ${reply.text}`, reply)
   throw new Stopped('greeting', 'protocol', `not a greeting: ${reply.text}`)
 }
 
@@ -126,7 +122,7 @@ async function introduce(setup: Setup): Promise<Hello> {
       await startTls(setup)
       hello = await sendHello(setup)
     } else if (options.tls === 'require' || typeof options.tls === 'object') {
-      throw new Stopped('tls', 'tls', 'TLS is required and the peer does not offer STARTTLS')
+      throw new Stopped('tls', 'tls', 'TLS is required, but the peer does not offer STARTTLS')
     }
   }
   if (options.auth) await authenticate(setup, hello, options.auth)
@@ -136,20 +132,20 @@ async function introduce(setup: Setup): Promise<Hello> {
 
 async function sendHello(setup: Setup): Promise<Hello> {
   const { ehloName } = setup.options
-  if (!/^[\x21-\x7e]{1,255}$/.test(ehloName)) throw new Stopped('ehlo', 'protocol', 'our own name is not fit for EHLO')
+  if (!/^[\x21-\x7e]{1,255}$/.test(ehloName)) throw new Stopped('ehlo', 'protocol', 'POSTRIDER_HOSTNAME is not valid in EHLO')
   const ehlo = await command(setup, 'ehlo', `EHLO ${ehloName}`)
   if (ehlo.code < 300) return parseExtensions(ehlo.text)
-  if (ehlo.code === 421) throw new Stopped('ehlo', 'reply', `the peer closes: ${ehlo.text}`, ehlo)
+  if (ehlo.code === 421) throw new Stopped('ehlo', 'reply', `the peer closed the connection: ${ehlo.text}`, ehlo)
   const helo = await command(setup, 'ehlo', `HELO ${ehloName}`)
   if (helo.code < 300) return noExtensions
-  throw new Stopped('ehlo', 'reply', `EHLO and HELO were refused: ${helo.text}`, helo)
+  throw new Stopped('ehlo', 'reply', `the peer refused EHLO and HELO: ${helo.text}`, helo)
 }
 
 async function startTls(setup: Setup): Promise<void> {
   const { channel, transcript, limits } = setup
   send(setup, 'STARTTLS')
   const reply = await nextReply(channel, 'tls', limits.commandMs, transcript, () => channel.discardRest())
-  if (reply.code !== 220) throw new Stopped('tls', 'tls', `STARTTLS was refused: ${reply.text}`)
+  if (reply.code !== 220) throw new Stopped('tls', 'tls', `the peer refused STARTTLS: ${reply.text}`)
   await handshake(setup)
 }
 
@@ -181,12 +177,12 @@ async function handshake(setup: Setup): Promise<void> {
   setup.tls = { version, cipher, certificate: verdict }
   const tookMs = Math.round(options.clock.monotonicMs() - beganMs)
   transcript.note(`TLS: ${version}, ${cipher}, certificate ${verdict}, in ${tookMs} ms`)
-  if (!isContent) throw new Stopped('tls', 'tls', `the certificate does not do: ${verdict}`, undefined, { tls: setup.tls })
+  if (!isContent) throw new Stopped('tls', 'tls', `the certificate is not acceptable: ${verdict}`, undefined, { tls: setup.tls })
 }
 
 async function authenticate(setup: Setup, hello: Hello, auth: { user: string; password: string }): Promise<void> {
   if (!setup.channel.secure && !isLoopback(setup.options.peer.address))
-    throw new Stopped('auth', 'tls', 'the password is not sent without TLS')
+    throw new Stopped('auth', 'tls', 'refusing to send the password without TLS')
   const base64 = (text: string) => Buffer.from(text).toString('base64')
   let reply: Reply
   if (hello.auth.includes('PLAIN')) {
@@ -198,8 +194,8 @@ async function authenticate(setup: Setup, hello: Hello, auth: { user: string; pa
   } else {
     throw new Stopped('auth', 'protocol', 'the peer offers neither AUTH PLAIN nor AUTH LOGIN')
   }
-  if (reply.code >= 400) throw new Stopped('auth', 'reply', `the login was refused: ${reply.text}`, reply)
-  if (reply.code >= 300) throw new Stopped('auth', 'protocol', `the peer asks on: ${reply.text}`)
+  if (reply.code >= 400) throw new Stopped('auth', 'reply', `login refused: ${reply.text}`, reply)
+  if (reply.code >= 300) throw new Stopped('auth', 'protocol', `the peer requested further login data: ${reply.text}`)
 }
 
 function command(setup: Setup, stage: Stage, line: string, shown = line): Promise<Reply> {

@@ -83,7 +83,7 @@ export function openSmtpConnection({ peer, channel, tls, hello, limits, clock, b
 
   const replyOutOfSequence = (pending: PendingTransaction, stage: Stage, reply: Reply) => {
     pending.stage = stage
-    channel.end({ kind: 'protocol', message: `the reply to ${stage.toUpperCase()} is out of step: ${reply.text.slice(0, 200)}` })
+    channel.end({ kind: 'protocol', message: `reply to ${stage.toUpperCase()} out of sequence: ${reply.text.slice(0, 200)}` })
   }
 
   /** Expects the reply of one command. 421 ends the connection at any stage (RFC 5321 section 3.8): no further reply will come. */
@@ -92,7 +92,7 @@ export function openSmtpConnection({ peer, channel, tls, hello, limits, clock, b
       pending.stage = stage
       pending.repliedMs[stage] = clock.monotonicMs() - pending.beganMs
       pending.transcript.server(reply.text)
-      if (reply.code === 421) channel.end({ kind: 'reply', message: `the peer closes: ${reply.text}`, reply })
+      if (reply.code === 421) channel.end({ kind: 'reply', message: `the peer closed the connection: ${reply.text}`, reply })
       else take(reply)
     })
   }
@@ -202,7 +202,7 @@ export function openSmtpConnection({ peer, channel, tls, hello, limits, clock, b
     let at = 0
     if (fieldsOnTop) channel.write(fieldsOnTop)
     drained = () => {
-      channel.allow('a block of content', limits.blockMs)
+      channel.allow('the peer to accept content', limits.blockMs)
       let isTaken = true
       while (isTaken && data.length - at > blockOctets) {
         isTaken = channel.write(data.subarray(at, at + blockOctets))
@@ -271,7 +271,7 @@ export function openSmtpConnection({ peer, channel, tls, hello, limits, clock, b
       if (allPending.length === 0) channel.quit()
     },
     destroy() {
-      channel.end({ kind: 'aborted', message: 'the connection was given up' })
+      channel.end({ kind: 'aborted', message: 'the connection was abandoned' })
     },
   }
 }

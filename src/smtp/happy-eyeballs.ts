@@ -99,14 +99,14 @@ function attemptAt({ peer, localAddress }: Target, clock: Clock, connectMs: numb
       transcript.note(message)
       resolve({ stage: 'connect', kind, message, transcript: transcript.text })
     }
-    const cancel = clock.after(connectMs, () => fail('timeout', `${address} port ${port} did not answer in time`))
+    const cancel = clock.after(connectMs, () => fail('timeout', `connection to ${address} port ${port} timed out`))
     // Stays attached: an error between two owners of the socket must not crash the process.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.syscall === 'bind') fail('aborted', `${localAddress} is not an address of this machine`)
       else
         fail(
           error.code === 'ETIMEDOUT' ? 'timeout' : 'refused',
-          `${address} port ${port} cannot be reached: ${error.code ?? error.message}`,
+          `cannot connect to ${address} port ${port}: ${error.code ?? error.message}`,
         )
     })
     socket.once('close', () => cancel())

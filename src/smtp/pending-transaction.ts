@@ -98,9 +98,9 @@ export function checkPending(pending: PendingTransaction, extensions: Extensions
     if (isOpen(pending)) setAllResults(pending, { state: 'failed', failure: failureOf(pending, 'mail', { kind, message }) })
   }
   const { data, recipients, returnPath } = transaction
-  if (!isFitForCommand(returnPath)) refuseAll('protocol', 'the return path is not fit for an SMTP command')
+  if (!isFitForCommand(returnPath)) refuseAll('protocol', 'the return path is not valid in an SMTP command')
   recipients.forEach((recipient, index) => {
-    if (recipient === '' || !isFitForCommand(recipient)) refuse(index, 'protocol', 'the address is not fit for an SMTP command', 'rcpt')
+    if (recipient === '' || !isFitForCommand(recipient)) refuse(index, 'protocol', 'the address is not valid in an SMTP command', 'rcpt')
   })
   if (data.length > 0 && !(data[data.length - 2] === 13 && data[data.length - 1] === 10))
     refuseAll('protocol', 'the message does not end with CRLF')

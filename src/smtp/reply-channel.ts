@@ -90,7 +90,7 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
     if (deadlineMs === Infinity || broken) return
     const leftMs = deadlineMs - clock.monotonicMs()
     if (leftMs <= 0) {
-      end({ kind: 'timeout', message: `${deadlineFor} took too long` })
+      end({ kind: 'timeout', message: `timed out waiting for ${deadlineFor}` })
       return
     }
     timerAtMs = deadlineMs
@@ -111,7 +111,7 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
     if (isStray(reply)) return true
     const next = awaited.shift()
     if (!next) {
-      const message = `a reply that answers nothing: ${reply.text.slice(0, 200)}`
+      const message = `unexpected reply: ${reply.text.slice(0, 200)}`
       end(reply.code >= 400 ? { kind: 'reply', message, reply } : { kind: 'protocol', message })
       return false
     }
@@ -126,14 +126,14 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
   const onData = (octets: Buffer) => {
     if (broken || discarding) return
     if (quitting) {
-      end({ kind: 'dropped', message: 'QUIT was answered' })
+      end({ kind: 'dropped', message: 'QUIT acknowledged' })
       return
     }
     const complaint = reader.push(octets)
     if (complaint) end({ kind: 'protocol', message: complaint })
   }
   const onEnd = () => end({ kind: 'dropped', message: 'the peer closed the connection' })
-  const onError = (error: Error) => end({ kind: 'dropped', message: `the connection broke: ${error.message}` })
+  const onError = (error: Error) => end({ kind: 'dropped', message: `connection lost: ${error.message}` })
   const onDrain = () => listener.drained?.()
   const attach = (to: Socket) => to.on('data', onData).on('end', onEnd).on('close', onEnd).on('error', onError).on('drain', onDrain)
 
@@ -183,7 +183,7 @@ export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Ch
         try {
           encrypted = connectTls({ ...options, socket: plain })
         } catch (error) {
-          end({ kind: 'tls', message: error instanceof Error ? error.message : 'TLS could not be started' })
+          end({ kind: 'tls', message: error instanceof Error ? error.message : 'failed to start TLS' })
           return
         }
         socket = encrypted

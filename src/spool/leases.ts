@@ -182,7 +182,7 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
     await db.transaction(async (tx) => {
       if ((await tx.run(leased.removeProcess, [id, heartbeat])) === 1) {
         await tx.run(leased.freeAllOf, [[id]])
-        log.warn({ process: id }, 'a process stopped renewing; what it owned is free')
+        log.warn({ process: id }, 'a process stopped its heartbeat; its shards are released')
       }
     })
   }
@@ -191,7 +191,7 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
     const beganMs = clock.monotonicMs()
     const rows = await db.rows(leased.renewHeartbeat, [processId])
     if (rows.length === 0) {
-      log.warn({ process: processId }, 'this process was taken for dead; it starts again under a new name')
+      log.warn({ process: processId }, 'another process declared this process dead; restarting with a new id')
       mine = []
       leaving = new Set()
       processId = deps.newProcessId()

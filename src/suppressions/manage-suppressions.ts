@@ -99,7 +99,7 @@ export async function saveSuppression(
 ): Promise<{ entry: Suppression; added: boolean }> {
   if (reason) rejectUnstorableText('reason', reason)
   const [saved] = await save(db, tenantId, new Map([[listed(address), reason]]), nowMs)
-  if (!saved) throw new Error('a suppression was not saved')
+  if (!saved) throw new Error('failed to save a suppression')
   const { added, ...entry } = saved
   return { entry, added }
 }
@@ -138,7 +138,7 @@ export async function findSuppression(
 export async function removeSuppression(on: Queryable, tenantId: string, given: string): Promise<void> {
   const address = normal(given)
   if (address !== undefined && (await on.run(deleteEntry, [tenantId, address])) === 1) return
-  throw new Refusal('not_found', { message: 'the address is not on the list' })
+  throw new Refusal('not_found', { message: 'address: not on the list' })
 }
 
 /** A page of a list, or (null) of all lists, newest first: addresses that contain `address`, with exactly the given `reason`. */

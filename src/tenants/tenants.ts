@@ -260,7 +260,7 @@ export async function removeTenant(tx: Tx, id: string): Promise<void> {
   await tx.run(dropTenant, [id])
 }
 
-const noSuchTenant = () => new Refusal('not_found', { message: 'there is no such tenant' })
+const noSuchTenant = () => new Refusal('not_found', { message: 'no such tenant' })
 
 /**
  * The tenant for a new record. It stays unchanged until the caller commits, so that no record is created under a tenant being deleted.
@@ -268,8 +268,8 @@ const noSuchTenant = () => new Refusal('not_found', { message: 'there is no such
  */
 export async function tenantForNew(tx: Tx, id: string): Promise<Tenant> {
   const tenant = await tx.first(keepTenant, [id])
-  if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${id}` })
-  if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: `the tenant ${id} is archived` })
+  if (!tenant) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: no such tenant: ${id}` })
+  if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: `tenant ${id} is archived` })
   return tenant
 }
 

@@ -16,7 +16,8 @@ export function checkTenant({ name, metadata }: { name?: string | undefined; met
   if (entries.length > metadataBounds.keys) throw wrongField('metadata', `has more than ${metadataBounds.keys} keys`)
   for (const [key, value] of entries) {
     const field = `metadata.${key.slice(0, metadataBounds.key)}`
-    if (key === '' || [...key].length > metadataBounds.key) throw wrongField(field, `is not a key of 1 to ${metadataBounds.key} characters`)
+    if (key === '' || [...key].length > metadataBounds.key)
+      throw wrongField(field, `is not a valid key: use 1 to ${metadataBounds.key} characters`)
     rejectUnstorableText(field, key)
     if (typeof value !== 'string') continue
     if ([...value].length > metadataBounds.text) throw wrongField(field, `is longer than ${metadataBounds.text} characters`)

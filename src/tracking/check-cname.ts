@@ -50,10 +50,10 @@ async function look({ fullName }: TrackDomain, { resolver, hostname }: TrackChec
   const target = `track.${hostname}`.toLowerCase()
   const answer = await resolver.cname(fullName, 'fresh')
   if (answer.kind === 'trouble') return undefined
-  if (answer.kind !== 'found') return { status: 'missing', error: `${fullName} has no CNAME record; it must lead to ${target}` }
+  if (answer.kind !== 'found') return { status: 'missing', error: `${fullName} has no CNAME record: it must point to ${target}` }
   const found = answer.value.map((one) => one.toLowerCase().replace(/\.$/, ''))
   if (found.includes(target)) return { status: 'ok', error: null }
-  return { status: 'invalid', error: `the CNAME of ${fullName} leads to ${found[0]?.slice(0, 253)}; it must lead to ${target}` }
+  return { status: 'invalid', error: `the CNAME record of ${fullName} points to ${found[0]?.slice(0, 253)}: it must point to ${target}` }
 }
 
 function nextCheckMs({ createdAt }: TrackDomain, status: TrackDomain['dnsStatus'], nowMs: number): number | null {

@@ -30,7 +30,7 @@ export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHo
     const late = pause(clock, answeredWithinMs, stop.signal).then(() => 'late' as const)
     try {
       const found = await Promise.race([db.first(ownerOf, [host]), late])
-      if (found === 'late') throw new Error('the database did not tell in time whose host it is')
+      if (found === 'late') throw new Error('timed out looking up the owner of a host')
       const tenantId = found?.tenantId
       known.set(host, { tenantId, sinceMs: clock.monotonicMs() })
       return tenantId

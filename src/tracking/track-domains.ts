@@ -71,11 +71,11 @@ const dropTrackDomain = sql`
   delete from track_domains
   where id = $1 and ($2::text is null or tenant_id = $2)`
 
-const noSuchDomain = () => new Refusal('not_found', { field: 'domainId', message: 'domainId: there is no such domain' })
+const noSuchDomain = () => new Refusal('not_found', { field: 'domainId', message: 'domainId: no such domain' })
 /** Foreign key violation: the sending domain was deleted a moment ago. */
 const domainGone = '23503'
 
-const noSuchTrackDomain = () => new Refusal('not_found', { message: 'there is no such track domain' })
+const noSuchTrackDomain = () => new Refusal('not_found', { message: 'no such track domain' })
 
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const labels = new RegExp(`^${label}(?:\\.${label}){0,2}$`)
@@ -93,8 +93,7 @@ function excluded(text: string | null | undefined): string | null | undefined {
     .filter((one) => one !== '')
   if (names.length > maxExcluded) throw wrongField('excludedClickDomains', `has more than ${maxExcluded} domains`)
   const odd = names.find((one) => one.length > maxNameLength || !hostName.test(one))
-  if (odd !== undefined)
-    throw wrongField('excludedClickDomains', `must be host names separated by commas, which "${odd.slice(0, 60)}" is not`)
+  if (odd !== undefined) throw wrongField('excludedClickDomains', `must be comma-separated host names: "${odd.slice(0, 60)}" is not one`)
   return names.length > 0 ? names.join(',') : null
 }
 
@@ -111,7 +110,7 @@ export async function addTrackDomain(
   if (!labels.test(name)) throw wrongField('name', 'must be one to three DNS labels, such as click')
   // A name with a CNAME can have no other records.
   if (name === returnPathLabel)
-    throw wrongField('name', `must not be ${returnPathLabel}, which is the host of the domain's return path; take click, or links`)
+    throw wrongField('name', `must not be ${returnPathLabel}, the host of the domain's return path: use click or links`)
   const excludedClickDomains = excluded(wanted.excludedClickDomains) ?? null
   return db.transaction(async (tx) => {
     const domain = await findDomainById(tx, wanted.domainId, wanted.tenantId)
@@ -124,7 +123,7 @@ export async function addTrackDomain(
     const added = await tx.first(insertTrackDomain, row).catch((error: unknown) => {
       throw sqlState(error) === domainGone ? noSuchDomain() : error
     })
-    if (!added) throw new Refusal('track_domain_already_exists', { field: 'name', message: `name: ${fullName} is a track domain already` })
+    if (!added) throw new Refusal('track_domain_already_exists', { field: 'name', message: `name: ${fullName} is already a track domain` })
     return added
   })
 }

@@ -122,11 +122,11 @@ async function judge(
       paused.push(day.tenantId)
       log.warn(
         { tenant: day.tenantId, cause: verdict.cause },
-        `a tenant was paused; when it is mended: postrider tenant resume ${day.tenantId}`,
+        `tenant paused automatically; after fixing the cause, run postrider tenant resume ${day.tenantId}`,
       )
     } else if (!day.warned) {
       await db.transaction((tx) => warn(tx, day.tenantId, verdict.cause, nowMs))
-      log.warn({ tenant: day.tenantId, cause: verdict.cause }, 'a tenant is on its way to be paused')
+      log.warn({ tenant: day.tenantId, cause: verdict.cause }, 'tenant is approaching the automatic pause')
     }
   }
   return paused
@@ -149,7 +149,7 @@ export function verdictOn(
       least: minComplaints,
       percent: (complaints / completed) * 100,
       most: autoPauseComplaintPercent,
-      what: 'drew complaints',
+      what: 'caused complaints',
     },
     {
       count: invalidRecipients,

@@ -158,7 +158,7 @@ export function bucketsOf({ fromMs, toMs }: Period, granularity: Granularity, zo
     return zone.startOf(firstOfMonth(first, index))
   }
   for (let index = 0, startMs = fromMs; startMs < endMs; startMs = nth(++index)) {
-    if (starts.length === maxBuckets) throw wrongField('granularity', `makes more than ${maxBuckets} buckets of this period`)
+    if (starts.length === maxBuckets) throw wrongField('granularity', `divides this period into more than ${maxBuckets} buckets`)
     if (startMs > (starts.at(-1) ?? -1)) starts.push(startMs)
   }
   return starts

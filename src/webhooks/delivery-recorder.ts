@@ -143,7 +143,7 @@ export function openDeliveryRecorder({ db, clock, log }: { db: Db; clock: Clock;
       } catch (error) {
         for (const one of moves) moved.add(one)
         if (isContentRejected(error) && isContained(batch, error)) continue
-        log.warn({ err: error, requests: queue.length }, 'webhook deliveries could not be recorded yet')
+        log.warn({ err: error, requests: queue.length }, 'failed to record webhook deliveries; retrying')
         await pause(clock, retryEveryMs)
       }
     }
@@ -157,7 +157,7 @@ export function openDeliveryRecorder({ db, clock, log }: { db: Db; clock: Clock;
     const [first] = batch
     if (!first?.attempted || first.isUnrecordable) return false
     first.isUnrecordable = true
-    log.error({ err: error, webhook: first.attempted.webhookId }, 'a request to a webhook cannot be stored and will not be on record')
+    log.error({ err: error, webhook: first.attempted.webhookId }, 'failed to store a webhook request; it is not recorded')
     return true
   }
   const start = () => {
@@ -243,10 +243,10 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
     const { failingSince, consecutiveFailures } = one.health
     log.warn(
       { webhook: one.webhookId, failingSince, consecutiveFailures },
-      'a webhook has failed for a day; nobody but its receiver can mend that',
+      'a webhook has failed for 24 hours; only its receiver can fix it',
     )
   }
-  for (const webhook of gone) log.warn({ webhook }, 'a webhook answered 410 Gone and is disabled')
+  for (const webhook of gone) log.warn({ webhook }, 'a webhook returned 410 Gone; disabled')
 }
 
 /** Returns the followers that still exist; a disabled webhook has no follower. */

@@ -110,7 +110,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
 
   const startFirst = (by: StoredWebhook, cursor: LogCursor, entry: CursorEntry) => {
     const { event, payload } = entry.at
-    if (!payload) throw new Error('an event was taken before it was told')
+    if (!payload) throw new Error('an event was acknowledged before it was sent')
     const { emailId } = event
     if (emailId !== null) busyEmails.add(emailId)
     firsts++
@@ -124,7 +124,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
         (error: unknown) => {
           // An internal error, such as an unavailable database: not repeated at once.
           cursor.giveBack(entry)
-          log.error({ err: error, webhook: webhookId }, 'a webhook request could not be made; it is tried again')
+          log.error({ err: error, webhook: webhookId }, 'webhook request failed; retrying')
         },
       )
   }
@@ -180,7 +180,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
           (found) => found && endpoint.pump(),
           (error: unknown) => {
             readAgainMs = clock.monotonicMs() + readAgainAfterMs
-            log.warn({ err: error, webhook: webhookId }, 'the log could not be read; it is tried again')
+            log.warn({ err: error, webhook: webhookId }, 'failed to read the event log; retrying')
           },
         )
       }
@@ -197,7 +197,7 @@ export function openEndpoint(webhookId: number, epoch: number, knownHealth: Heal
         () => endpoint.pump(),
         (error: unknown) => {
           retrying.delete(id)
-          log.error({ err: error, webhook: webhookId }, 'a webhook request could not be made; it is tried again')
+          log.error({ err: error, webhook: webhookId }, 'webhook request failed; retrying')
         },
       )
     },

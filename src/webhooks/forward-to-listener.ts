@@ -34,7 +34,7 @@ export function openForward(url: string, deps: ForwardDeps): Forward {
     secret: shownSecret(secret),
     async send(one) {
       const [key] = await keys()
-      if (!key) throw new Error('there is no signing key')
+      if (!key) throw new Error('no signing key')
       const { uuid, event } = one
       const body = bodyFor(one)(uuid)
       const headers = await signedHeaders(

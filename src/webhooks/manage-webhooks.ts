@@ -154,7 +154,7 @@ export async function addWebhook(
     new Date(nowMs),
     ids.numbers(),
   ])
-  if (!row) throw new Error('a webhook was not saved')
+  if (!row) throw new Error('failed to save a webhook')
   return row
 }
 
@@ -192,7 +192,7 @@ export function subscription(
   if (!allEvents && events.length === 0) {
     throw given
       ? wrongField('events', 'must not be empty, unless allEvents is true')
-      : wrongField('allEvents', 'must be true while there are no events')
+      : wrongField('allEvents', 'must be true if events is empty')
   }
   return { events, allEvents }
 }

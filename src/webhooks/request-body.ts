@@ -111,7 +111,7 @@ function sampleData(event: WebhookEvent, { nowMs, emailId, uuid, tenant, organis
         spf_status: 'OK',
         spf_error: null,
         dkim_status: 'Missing',
-        dkim_error: 'There is no TXT record at pr-4f8k2m._domainkey.mail.example.com',
+        dkim_error: 'No TXT record at pr-4f8k2m._domainkey.mail.example.com',
         return_path_status: 'OK',
         return_path_error: null,
         server: { uuid: tenant.id, name: tenant.name, permalink: tenant.id, organization: organisationSlug },

@@ -56,7 +56,7 @@ export function openSend(deps: RequestDeps): Send {
   return async (webhook, request) => {
     const { uuid, event, tenantId, attempt, body, withinMs } = request
     const [key] = await deps.keys()
-    if (!key) throw new Error('there is no signing key')
+    if (!key) throw new Error('no signing key')
     const nowMs = clock.nowMs()
     const by = { secrets: secretsOf(webhook, nowMs), key, signatureHeader: config.webhookSignatureHeader, version }
     const headers = await signedHeaders({ uuid, event, attempt, body, nowMs }, by)
@@ -103,7 +103,7 @@ function attemptSpan(webhook: StoredWebhook, { uuid, event, emailId, tenantId, a
       'postrider.event.id': uuid,
       'postrider.attempt': attempt,
     },
-    error: isSuccess(statusCode) ? undefined : String(statusCode ?? 'no answer'),
+    error: isSuccess(statusCode) ? undefined : String(statusCode ?? 'no response'),
   }
 }
 

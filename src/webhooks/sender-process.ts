@@ -146,11 +146,11 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     await leases.tick()
     await adopt()
   })
-  const looking = every(refreshMs, 'looking at webhooks', () => refresh([...endpoints.keys()]))
+  const looking = every(refreshMs, 'reading webhooks', () => refresh([...endpoints.keys()]))
   const stopListening = await db.listen(webhookChanged, (id) => (endpoints.has(Number(id)) ? looking : leasing).nudge())
   const loops = [
     looking,
-    every(retryPollMs, 'trying webhook requests again', retryDue),
+    every(retryPollMs, 'retrying webhook requests', retryDue),
     every(moveMs, 'saving positions', async () => savePositions()),
     every(tickMs, 'sending', async () => tick()),
   ]

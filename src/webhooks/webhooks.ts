@@ -137,7 +137,7 @@ export interface Webhooks {
 const secretOctets = 32
 const usualTimeoutSeconds = 5
 const testWithinMs = 5000
-const noSuchWebhook = () => new Refusal('not_found', { message: 'there is no such webhook' })
+const noSuchWebhook = () => new Refusal('not_found', { message: 'no such webhook' })
 
 /** An API call is answered within 30 seconds, even if the webhook's own timeout is longer. */
 const maxReplayMs = 28_000
@@ -223,7 +223,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
       const webhook = await stored(id, scope)
       const organisation = await findOrganisation(db)
       const tenant = webhook.tenantId === organisationWide ? await tenants.default() : await tenants.find(webhook.tenantId)
-      if (!organisation) throw new Error('there is no organisation')
+      if (!organisation) throw new Error('no organisation')
       // The tenant was deleted concurrently, and its webhook with it.
       if (!tenant) throw noSuchWebhook()
       const uuid = ids.uuid()
@@ -254,7 +254,7 @@ export function openWebhooks(deps: WebhooksDeps): Webhooks {
 
   async function delivery(id: string, scope: DeliveryScope): Promise<WebhookDeliveryDetails> {
     const found = await findDelivery(db, id, scope)
-    if (!found) throw new Refusal('not_found', { message: 'there is no such delivery' })
+    if (!found) throw new Refusal('not_found', { message: 'no such delivery' })
     return found
   }
 }

@@ -74,7 +74,7 @@ describe('a raw message that names a domain of others is refused with 400 and 55
     const message = messageOf(...(name === 'From' ? [] : [`From: ${own}`]), `${name}: The CEO <ceo@bank.test>`)
     const refused = await sendRaw(message)
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'invalid_raw_message', field: 'rawMessage' } } })
-    expect((refused.body as { error: { message: string } }).error.message).toContain(`bank.test of its header ${name} is not`)
+    expect((refused.body as { error: { message: string } }).error.message).toContain(`bank.test in its ${name} header is not`)
     expect(await submit(message)).toMatch(/^550 5\.7\.1/)
   })
 })

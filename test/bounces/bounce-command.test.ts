@@ -50,7 +50,7 @@ describe('postrider bounce parse', () => {
     const { code, lines, errors } = await run(folder, join(folder, 'missing.eml'), '--json')
     expect(code).toBe(1)
     expect(lines.map((line) => JSON.parse(line).kind)).toEqual(['other', 'other'])
-    expect(errors).toContain("missing.eml can't be read")
+    expect(errors).toMatch(/cannot read .*missing\.eml/)
   })
 
   test('prints a table for people, with no control character from the report', async () => {

@@ -43,7 +43,7 @@ async function ran(...words: string[]): Promise<{ code: number; text: string; sa
 describe('help', () => {
   test.each([[], ['--help'], ['-h'], ['help']])('of everything lists every command: %s', async (...words) => {
     const { code, text } = await ran(...words)
-    expect([code, text]).toEqual([0, expect.stringMatching(/ {2}serve .*\n[^]* {2}queue flush .*\n[^]*--help tells more/)])
+    expect([code, text]).toEqual([0, expect.stringMatching(/ {2}serve .*\n[^]* {2}queue flush .*\n[^]*--help for the details/)])
   })
 
   test.each([
@@ -71,19 +71,16 @@ describe('help', () => {
 
 describe('a wrong call', () => {
   test.each([
-    ['frobnicate', 'there is no command "frobnicate"; all of them: postrider --help'],
-    [
-      'queue fulsh',
-      'there is no command "queue fulsh"; there are queue pause, queue resume, queue flush, queue release, queue cancel, queue',
-    ],
-    ['limits', 'there is no command "limits"; there are limits set, limits list'],
-    ['key make --key svc_live_secret', 'there is no command "key make"; there are key create, key list'],
+    ['frobnicate', 'unknown command "frobnicate". Run postrider --help for all commands'],
+    ['queue fulsh', 'unknown command "queue fulsh". Available: queue pause, queue resume, queue flush, queue release, queue cancel, queue'],
+    ['limits', 'unknown command "limits". Available: limits set, limits list'],
+    ['key make --key svc_live_secret', 'unknown command "key make". Available: key create, key list'],
     ['tenant pause', 'tenant pause needs ID\n\npostrider tenant pause ID [--reason TEXT] [--json]'],
-    ['tenant pause nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
-    ['queue --tenant nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
-    ['queue flush --tenant nobody', 'there is no tenant nobody\npostrider tenant list shows all'],
-    ['limits set --key 999 --rate 5', 'there is no such credential\nWhat it takes: postrider limits set --help'],
-    ['key create --type live --name a.b', 'name must be 1 to 50 letters, digits, _ or -\nWhat it takes: postrider key create --help'],
+    ['tenant pause nobody', 'no such tenant: nobody\nRun postrider tenant list for all ids'],
+    ['queue --tenant nobody', 'no such tenant: nobody\nRun postrider tenant list for all ids'],
+    ['queue flush --tenant nobody', 'no such tenant: nobody\nRun postrider tenant list for all ids'],
+    ['limits set --key 999 --rate 5', 'no such credential\nRun postrider limits set --help for usage'],
+    ['key create --type live --name a.b', 'name must be 1 to 50 letters, digits, _ or -\nRun postrider key create --help for usage'],
     ['tenant list --frob', "Unknown option '--frob'\n\npostrider tenant list [--json]"],
   ])('says on standard error what is wrong and what there is: %s', async (words, wrong) => {
     const { code, text, said } = await ran(...words.split(' '))
@@ -107,10 +104,12 @@ describe('a list', () => {
     ])
     expect((await ran('tenant', 'list')).text).toContain(`${made.id}  Second shop, paused (they spam)`)
 
-    expect((await ran('domain', 'list', '--tenant', made.id)).text).toMatch(/^there are no sending domains/)
+    expect((await ran('domain', 'list', '--tenant', made.id)).text).toMatch(/^no sending domains/)
     await ran('domain', 'add', 'shop.example.com', '--tenant', made.id)
     await ran('domain', 'add', 'lab.example.com', '--trust')
-    expect((await ran('domain', 'list')).text).toMatch(/\d+ +shop\.example\.com {2}not verified, of \w+\n\d+ +lab\.example\.com {2}trusted/)
+    expect((await ran('domain', 'list')).text).toMatch(
+      /\d+ +shop\.example\.com {2}not verified, tenant \w+\n\d+ +lab\.example\.com {2}trusted/,
+    )
     const { domains } = JSON.parse((await ran('domain', 'list', '--tenant', made.id, '--json')).text)
     expect(domains).toMatchObject([{ name: 'shop.example.com', tenantId: made.id, verified: false }])
 
@@ -119,13 +118,13 @@ describe('a list', () => {
     const { text } = await ran('key', 'list')
     expect(text).toMatch(new RegExp(`^${id} +first {2}live key, emails:send, never used`))
     expect(text).not.toContain(key)
-    expect((await ran('key', 'list', '--tenant', made.id)).text).toMatch(/^this tenant has none/)
+    expect((await ran('key', 'list', '--tenant', made.id)).text).toMatch(/^this tenant has no keys/)
   })
 
   test('of webhooks has their ids, and which are disabled, and no secret', async () => {
     const deps = { db: database.db, clock, ids, random: systemRandom, secrets: sendingSecrets, config: sendingConfig, version: 'test' }
     const webhooks = openWebhooks({ ...deps, tenants: openTenants(deps), post: loopbackPost() })
-    expect((await ran('webhook', 'list')).text).toMatch(/^the organisation has none/)
+    expect((await ran('webhook', 'list')).text).toMatch(/^the organisation has no webhooks/)
     const { webhook, secret } = await webhooks.create(organisationWide, { name: 'orders', url: 'http://127.0.0.1/a', enabled: false })
     const { text } = await ran('webhook', 'list')
     expect(text).toBe(`${String(webhook.id).padEnd(12)}orders  http://127.0.0.1/a, all events, disabled`)
@@ -135,7 +134,7 @@ describe('a list', () => {
   })
 
   test('of limits has what was set', async () => {
-    expect((await ran('limits', 'list')).text).toMatch(/^none were set/)
+    expect((await ran('limits', 'list')).text).toMatch(/^no limits set/)
     const [{ id }] = JSON.parse((await ran('tenant', 'list', '--json')).text).tenants
     await ran('limits', 'set', '--rate', '20', '--send', 'unlimited')
     await ran('limits', 'set', '--send', '500', '--tenant', id)
@@ -151,6 +150,6 @@ describe('a list', () => {
   })
 
   test('of the records to publish says when they rest on a name that the internet does not know', async () => {
-    expect((await ran('dns')).text).toMatch(/\n\nBut they name "vm", which is not a public host name: first set POSTRIDER_HOSTNAME/)
+    expect((await ran('dns')).text).toMatch(/\n\nThe records use "vm", which is not a public host name\. First set POSTRIDER_HOSTNAME/)
   })
 })

@@ -474,7 +474,7 @@ describe('deliveries', () => {
     expect(silent).toMatchObject({ success: false, statusCode: null })
     expect(silent.duration).toBeGreaterThanOrEqual(990)
     expect(silent.duration).toBeLessThan(3000)
-    const error = 'no answer within 1 s; the request may have arrived'
+    const error = 'no response within 1 s; the request may have arrived'
     expect(await dataOf(ask('GET', `/webhooks/${hook.id}/deliveries/${silent.newDeliveryId}`))).toMatchObject({
       response: { error, body: null },
     })

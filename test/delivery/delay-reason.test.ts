@@ -47,19 +47,17 @@ async function explanationsOf(service: Service, ...to: string[]): Promise<() => 
 test('mail that waits for a provider that is left alone says so, until when and by which reply, but not to whom; other mail does not', async () => {
   const { service, toward } = await world()
   const explanations = await explanationsOf(service, 'ann@a.test', 'bob@b.test')
-  expect((await explanations()).map(({ now }) => now)).toEqual(
-    ['a', 'b'].map((one) => `It is due and waits for a connection to ${one}.test.`),
-  )
+  expect((await explanations()).map(({ now }) => now)).toEqual(['a', 'b'].map((one) => `Due, waiting for a connection to ${one}.test.`))
   const gmail = toward('google.com')
   expect(await gmail.connect()).toBeDefined()
   gmail.blocked('421 4.7.28 unusual rate of mail for <somebody@gmail.com>')
   await expect.poll(async () => (await explanations())[0]?.blockedBy, { timeout: 10_000 }).toBe('source_limit')
   const [first, second] = await explanations()
-  expect(first?.now).toBe(`It is due and waits: gmail is left alone until ${first?.nextAt} (it said 421 4.7.28).`)
+  expect(first?.now).toBe(`Due, but delayed: backing off from gmail until ${first?.nextAt} (its reply: 421 4.7.28).`)
   // The provider's reply was to another tenant's mail.
   expect(first?.now).not.toContain('somebody')
-  expect(first?.next).toBe('Attempt 1 when its turn comes then; waiting costs no attempt.')
-  expect(second?.now).toBe('It is due and waits for a connection to b.test.')
+  expect(first?.next).toBe('Attempt 1 after that time; waiting uses no attempt.')
+  expect(second?.now).toBe('Due, waiting for a connection to b.test.')
 })
 
 test('mail that waits for one of few connections says so', async () => {
@@ -69,5 +67,5 @@ test('mail that waits for one of few connections says so', async () => {
   await Promise.all(Array.from({ length: 20 }, () => gmail.connect()))
   await expect
     .poll(async () => (await explanations())[0]?.now, { timeout: 10_000 })
-    .toBe('It is due and waits: all 20 connections that gmail is given are in use.')
+    .toBe('Due, but delayed: all 20 connections allowed to gmail are in use.')
 })

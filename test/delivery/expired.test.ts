@@ -64,7 +64,7 @@ test('mail at its last attempt that is not offered ends a day after its retry sc
   await expect.poll(async () => (await shown(id)).status, { timeout: 15_000 }).toBe('hardfail')
   const { body } = await service.call('GET', `/emails/${id}/deliveries`, { key: service.liveKey })
   expect(JSON.stringify(body.data)).toMatch(
-    /expired more than a day after its last attempt was due at the latest: it was not offered, because mx\.one\.test answered the connection made for another email with 501 5\.5\.2/,
+    /expired more than a day after its last attempt was due: not attempted: mx\.one\.test replied 501 5\.5\.2 on a connection opened for another email/,
   )
   const { body: suppressions } = await service.call('GET', '/suppressions?all=true', { key: service.liveKey })
   expect(suppressions.data).toEqual([])

@@ -38,7 +38,7 @@ test('whoever names ever more hosts leaves a hundred lines an hour', () => {
   const guard = openMailGuard({ clock, log, config: { allowedNetworks: [] } })
   for (let round = 0; round < 2; round++) for (let nth = 0; nth < 2000; nth++) guard.refused?.(`mx${nth}.a.test`, ['10.0.0.1'])
   expect(warned).toHaveLength(100)
-  expect(warned.at(-1)).toMatchObject({ host: 'mx99.a.test', note: '100 in an hour: no more are named for now' })
+  expect(warned.at(-1)).toMatchObject({ host: 'mx99.a.test', note: '100 in one hour: suppressing further warnings' })
   clock.advance(3_600_000)
   guard.refused?.('mx.b.test', ['10.0.0.1'])
   expect(warned.slice(100)).toEqual([{ host: 'mx.b.test', addresses: ['10.0.0.1'] }])

@@ -49,7 +49,7 @@ test('its mail stays queued without an attempt and says why, other mail goes, an
 
   expect(await run(service, 'queue', 'pause', '--provider', 'mail.example', '--reason', 'they asked')).toEqual({
     code: 0,
-    printed: 'provider mail.example is paused',
+    printed: 'paused provider mail.example',
   })
   // Backdates the pause by an hour.
   await service.db.run(sql`update queue_pauses set at = at - interval '1 hour'`)
@@ -62,7 +62,7 @@ test('its mail stays queued without an attempt and says why, other mail goes, an
       .poll(() => details(id), { timeout: 10_000 })
       .toMatchObject({
         status: 'pending',
-        explanation: { now: expect.stringMatching(/^It is due and waits: mail\.example is paused by the operator: they asked/) },
+        explanation: { now: expect.stringMatching(/^Due, but delayed: mail\.example is paused by the operator: they asked/) },
         deliveries: [],
       })
   expect((await run(service, 'queue')).printed).toContain('paused: provider mail.example (they asked)')
@@ -76,14 +76,14 @@ test('its mail stays queued without an attempt and says why, other mail goes, an
   // After this wait no backoff remains. Resuming makes the mail due at once, even for a process that has not yet noticed the resume.
   await service.wait(5500)
 
-  expect((await run(service, 'queue', 'resume', '--provider', 'mail.example')).printed).toBe('provider mail.example goes on')
+  expect((await run(service, 'queue', 'resume', '--provider', 'mail.example')).printed).toBe('resumed provider mail.example')
   expect(await mx.waitFor(4, 10_000)).toHaveLength(4)
 }, 40_000)
 
 test('a rule of providers.json is found by its name and by a domain of its mail servers, and nothing else is', async () => {
   await using service = await startService()
   for (const given of ['gmail', 'Google.com', 'aspmx.l.google.com'])
-    expect((await run(service, 'queue', 'pause', '--provider', given)).printed).toBe('provider gmail is paused')
+    expect((await run(service, 'queue', 'pause', '--provider', given)).printed).toBe('paused provider gmail')
   expect((await run(service, 'queue', 'pause', '--provider', 'googel')).code).toBe(2)
   expect((await run(service, 'queue', 'pause', '--provider', 'gmail', '--domain', 'a.test')).code).toBe(2)
 })

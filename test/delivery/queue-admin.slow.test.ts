@@ -71,7 +71,7 @@ describe('a paused tenant', () => {
     await becomes(late, 'held')
     expect((await details(late)).explanation).toMatchObject({
       blockedBy: 'tenant_paused',
-      now: 'Held: its tenant is paused: too much spam.',
+      now: 'Held: the tenant is paused: too much spam.',
     })
     expect(await resumeTenant(service.db, tenantId, nowMs())).toBe(true)
     await becomes(early, 'sent')
@@ -141,7 +141,7 @@ describe('the queue', () => {
     expect((await details(other)).status).toBe('softfail')
     const listed = await service.call('GET', `/tenants/${tenantId}/suppressions`, { key: service.testKey })
     expect(listed.body.total).toBe(0)
-    expect(() => cancelQueue(service.db, {}, nowMs())).toThrow('say what to cancel')
+    expect(() => cancelQueue(service.db, {}, nowMs())).toThrow('no selection: refusing to cancel all mail')
   })
 
   test('lets held mail go; what is suppressed is held again', async () => {

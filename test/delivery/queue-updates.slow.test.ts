@@ -61,7 +61,7 @@ describe('the queued emails of a tenant', () => {
     const details = await service.call('GET', `/emails/${id}/deliveries`, { key: service.testKey })
     expect((details.body.data as { deliveries: unknown[] }).deliveries.at(-1)).toMatchObject({
       status: 'held',
-      details: 'the email to softfail@simulator.test is kept back: the tenant is suspended',
+      details: 'the email to softfail@simulator.test is held: the tenant is suspended',
     })
     await change(tenantId, 'active', 'resumed')
     await becomes(id, 'sent')

@@ -58,7 +58,7 @@ test.each(stages)(
       .toContainEqual(
         expect.objectContaining({
           blockedBy: 'source_limit',
-          now: 'It is due and waits: relay takes nothing more for now.',
+          now: 'Due, but delayed: relay accepts no more mail at present.',
           nextAt: expect.stringMatching(/^\d{4}-/),
         }),
       )

@@ -242,7 +242,7 @@ test('a refused greeting or EHLO costs no email its life, and is shown only by t
       for (const { results, conversation } of others) {
         expect(results[0]).toMatchObject({
           enhanced: null,
-          message: expect.stringContaining(`answered the connection made for another email with ${code}`),
+          message: expect.stringMatching(new RegExp(`replied ${code}( \\S+)? on a connection opened for another email$`)),
         })
         expect(results[0]?.classification).toBe('connection_error')
         expect(conversation).not.toContain('EHLO')
@@ -283,7 +283,7 @@ test('an email at its last try that was not offered is put off without an attemp
   for (let n = 0; n < 5; n++) site.add({ ...job, contentId: `e${n}` }, nextHopTo(mx.port))
   await vi.waitFor(() => expect(later).toHaveLength(4), 10_000)
   expect(done.map(({ results }) => results[0]?.reply?.code)).toEqual([501])
-  const delayReason = '127.0.0.1 answered the connection made for another email with 501 5.5.2'
+  const delayReason = '127.0.0.1 replied 501 5.5.2 on a connection opened for another email'
   expect(later).toEqual([1000, 2000, 3000, 4000].map((forMs) => ({ forMs, delayReason })))
   site.destroy()
 })
@@ -305,8 +305,8 @@ test.each([
   await vi.waitFor(() => expect(done).toHaveLength(3), 10_000)
   expect(done.map(({ results }) => results[0]?.kind)).toEqual(Array(3).fill('temporary'))
   expect(done.map(({ results }) => results[0]?.message)).toEqual([
-    'the connection ended before anything could be sent over it',
-    ...Array(2).fill(expect.stringMatching(/^not offered, because 127\.0\.0\.1 was not reached for another email: the connection ended/)),
+    'the connection closed before a message could be sent',
+    ...Array(2).fill(expect.stringMatching(/^not attempted: 127\.0\.0\.1 was unreachable for another email: the connection closed/)),
   ])
   expect(mx.connections).toBe(2)
   site.destroy()

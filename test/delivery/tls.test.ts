@@ -336,21 +336,21 @@ describe('MTA-STS', () => {
     expect(await send(domain)).toMatchObject({
       status: 'sent',
       sentWithSsl: false,
-      tls: { policy: 'mta-sts testing', mtaStsTestingFailure: 'there is no TLS' },
+      tls: { policy: 'mta-sts testing', mtaStsTestingFailure: 'the connection is not encrypted' },
     })
     const another = newDomain()
     publishSts(another, 'testing', [`mx.${another}`])
     shows(selfMade(`mx.${another}`))
     expect(await send(another)).toMatchObject({
       status: 'sent',
-      tls: { mtaStsTestingFailure: 'the certificate does not do: of an unknown issuer' },
+      tls: { mtaStsTestingFailure: 'the certificate is not acceptable: of an unknown issuer' },
     })
     const unlisted = newDomain()
     publishSts(unlisted, 'testing', ['other.test'])
     shows(certificateFor(`mx.${unlisted}`))
     expect(await send(unlisted)).toMatchObject({
       status: 'sent',
-      tls: { mtaStsTestingFailure: 'the policy does not name this mail server' },
+      tls: { mtaStsTestingFailure: 'the policy does not list this mail server' },
     })
     const fine = newDomain()
     publishSts(fine, 'testing', [`mx.${fine}`])

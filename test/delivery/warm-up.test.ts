@@ -48,15 +48,15 @@ test('each step of the ceiling is told in the event log once, whoever looks and 
   await expect
     .poll(told, { timeout: 10_000 })
     .toEqual([
-      step(50, 100, 'day 2 of its warm-up'),
-      step(100, 700, 'day 5 of its warm-up'),
-      step(700, 650_000, 'day 30 of its warm-up'),
-      step(650_000, null, 'its warm-up is over'),
+      step(50, 100, 'warm-up day 2'),
+      step(100, 700, 'warm-up day 5'),
+      step(700, 650_000, 'warm-up day 30'),
+      step(650_000, null, 'warm-up completed'),
     ])
 
   // Removed and added again, it emits the event again.
   await addSource(db, { ...source, warmUp: 'none' }, beganMs)
   await addSource(db, source, beganMs + 32 * dayMs)
   await lookAt(33)
-  await expect.poll(async () => (await told()).at(-1), { timeout: 10_000 }).toEqual(step(50, 100, 'day 2 of its warm-up'))
+  await expect.poll(async () => (await told()).at(-1), { timeout: 10_000 }).toEqual(step(50, 100, 'warm-up day 2'))
 })

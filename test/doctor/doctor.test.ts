@@ -151,8 +151,8 @@ describe('the doctor', () => {
     expect((await found({ ownAddresses: [] }))[name]).toBeUndefined()
     expect((await found({ ownAddresses: ['198.51.100.7'] }))[name]).toMatchObject({
       status: 'warning',
-      detail: `${hostname} leads to 203.0.113.9, and this machine has 198.51.100.7`,
-      remedy: expect.stringContaining('POSTRIDER_HOSTNAME of its own'),
+      detail: `${hostname} resolves to 203.0.113.9, but this machine has 198.51.100.7`,
+      remedy: expect.stringContaining('another POSTRIDER_HOSTNAME here'),
     })
     await addSource(
       service.db,
@@ -175,7 +175,7 @@ describe('the doctor', () => {
     expect((await found())[name]).toMatchObject({ status: 'unknown', detail: expect.stringContaining('refuses this resolver') })
     dns.set(`2.0.0.127.${zen}`, 'A', [])
     dns.set(`9.113.0.203.${zen}`, 'A', [])
-    expect((await found())[name]).toMatchObject({ status: 'unknown', detail: expect.stringContaining('does not answer') })
+    expect((await found())[name]).toMatchObject({ status: 'unknown', detail: expect.stringContaining('does not respond') })
   })
 
   test('tells a closed port from servers that do not want the address, and both from a resolver that fails', async () => {
@@ -206,7 +206,7 @@ describe('the doctor', () => {
     spoken = `220 ${hostname} ESMTP\r\n`
     const config = { ...configOf(), smtpPort: 9 }
     const silent = await found({ config })
-    expect(silent['SMTP listener of incoming mail']).toMatchObject({ status: 'problem', detail: '127.0.0.1:9: nothing answers' })
+    expect(silent['SMTP listener of incoming mail']).toMatchObject({ status: 'problem', detail: '127.0.0.1:9: no response' })
     expect(silent['SMTP listener of submission']).toBeUndefined()
     // One port is taken, so neither port opens: reported once.
     const inClear = await found({ config: { ...config, submissionTlsPort: portOf(plain) } })
@@ -215,7 +215,7 @@ describe('the doctor', () => {
     spoken = '220 other.example.com ESMTP\r\n'
     expect((await found())['SMTP listeners']).toMatchObject({
       status: 'problem',
-      detail: `answers as other.example.com, and POSTRIDER_HOSTNAME is ${hostname} here`,
+      detail: `the listener greets as other.example.com, but POSTRIDER_HOSTNAME is ${hostname}`,
       remedy: expect.stringContaining('settings of the service'),
     })
     const stopped = await found({ config: { ...configOf(), smtpPort: 9, submissionPort: 9, submissionTlsPort: 9 } })
@@ -235,7 +235,7 @@ describe('the doctor', () => {
     const restingOf = (all: Record<string, CheckResult>) => Object.keys(all).filter((name) => resting.test(name))
     const wanted = {
       status: 'problem',
-      detail: expect.stringContaining('bounces do not come back'),
+      detail: expect.stringContaining('bounces do not arrive'),
       remedy: expect.stringContaining('POSTRIDER_HOSTNAME'),
     }
 
@@ -254,7 +254,7 @@ describe('the doctor', () => {
     // A typing error: a name on the internet without DNS records. The PTR name of the address is shown as a hint.
     const slip = 'mial.postrider-host.com'
     const wrong = await found({ config: named(slip), records: await recordsOf(slip, ['203.0.113.9']) })
-    expect(wrong['EHLO name']).toMatchObject({ ...wanted, remedy: expect.stringContaining(`(its address is called ${hostname})`) })
+    expect(wrong['EHLO name']).toMatchObject({ ...wanted, remedy: expect.stringContaining(`(the PTR of its address: ${hostname})`) })
     expect(restingOf(wrong)).toEqual([])
     expect(wrong[`blocklist ${zen}: 203.0.113.9`]?.status).toBe('ok')
 
@@ -281,7 +281,7 @@ describe('the doctor', () => {
     const later = { ...systemClock, nowMs: () => systemClock.nowMs() + 200 * 365 * 86_400_000 }
     expect((await found({ clock: later }))['certificate of SMTP']).toMatchObject({
       status: 'problem',
-      detail: expect.stringContaining('ended'),
+      detail: expect.stringContaining('expired'),
     })
     const config = { ...configOf(), tlsCert: join(folder, 'none.pem') }
     expect((await found({ config }))['certificate of SMTP']?.status).toBe('problem')

@@ -28,7 +28,7 @@ test('a write refused for want of room is told as that, to be repeated later, an
   const refused = await post()
   expect(refused).toMatchObject({ status: 500, body: { error: { code: 'internal_error' } } })
   expect(refused.body.error?.message).toContain('disk')
-  expect(refused.body.error?.message).not.toContain('cannot be reached')
+  expect(refused.body.error?.message).not.toContain('unreachable')
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   expect(refused.headers.get('x-should-retry')).toBe('true')
   // The earlier check result is outdated.

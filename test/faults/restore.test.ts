@@ -87,7 +87,7 @@ describe('restoring a backup', () => {
 
     // Another machine: an empty data directory, then with a wrong secret, then with the right one.
     service.environment.POSTRIDER_DATA = join(folder, 'data')
-    expect(await refusal('restore', file)).toMatch(/^2: .*does not hold its installation's POSTRIDER_SECRET/)
+    expect(await refusal('restore', file)).toMatch(/^2: .*does not contain POSTRIDER_SECRET, and it is not set/)
     service.environment.POSTRIDER_SECRET = 'a secret of somebody else, long enough'
     expect(await refusal('restore', file)).toMatch(/^2: .*was made with another POSTRIDER_SECRET/)
     service.environment.POSTRIDER_SECRET = secret

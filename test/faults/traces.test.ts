@@ -254,7 +254,7 @@ describe.each(['never answers', 'answers 500', 'is not there'] as const)('a coll
       service
         .output()
         .split('\n')
-        .filter((line) => line.includes('traces could not be sent'))
+        .filter((line) => line.includes('failed to send traces'))
     await vi.waitUntil(() => complaints().length >= 2, { timeout: 20_000, interval: 100 })
 
     for (let count = 0; count < 20; count++) expect((await send()).status).toBe(200)
@@ -291,7 +291,7 @@ test('a service that is to export traces and cannot says what to install, and st
   })
   expect(service.output()).toContain('asked for @opentelemetry/')
   expect(service.output()).toMatch(
-    /no traces: they need packages that are not installed here; run: npm install --no-save --save-prod( @opentelemetry\/[a-z-]+@\d+\.\d+\.\d+){4}"/,
+    /traces are off: required packages are not installed. Run: npm install --no-save --save-prod( @opentelemetry\/[a-z-]+@\d+\.\d+\.\d+){4}"/,
   )
 }, 60_000)
 
@@ -342,7 +342,7 @@ describe('settings of a platform, made for other programs,', () => {
   test('a collector without a scheme is said, and there are no traces', async () => {
     const { spans, said } = await traceWith({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' })
     expect(spans).toBe(0)
-    expect(said[0]).toContain('no http or https URL')
+    expect(said[0]).toContain('is not an http or https URL')
   })
   test.each([{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'none' }])('%j turns traces off', async (environment) => {
     expect(await traceWith(environment)).toEqual({ spans: 0, said: [] })

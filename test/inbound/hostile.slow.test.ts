@@ -63,7 +63,7 @@ describe('smuggling', () => {
       const octets = `${head}body${end}${smuggled}`
       if (pieces === 'at once') client.write(octets)
       else for (const octet of octets) client.write(octet)
-      expect(await allReplies(client)).toEqual(['550 5.6.0 Message has a bare CR or LF, lines end with CRLF'])
+      expect(await allReplies(client)).toEqual(['550 5.6.0 Message has a bare CR or LF, lines must end with CRLF'])
       expect(await emailsOf(service)).toBe(before)
     }
   })
@@ -84,7 +84,7 @@ describe('smuggling', () => {
       await using client = await smtpClient(service.ports.submissionTls, 'implicit')
       await client.reply()
       client.write(commands)
-      expect(await allReplies(client)).toEqual(['500 5.5.2 Command has a bare CR or LF, lines end with CRLF'])
+      expect(await allReplies(client)).toEqual(['500 5.5.2 Command has a bare CR or LF, lines must end with CRLF'])
     },
   )
 
@@ -92,7 +92,7 @@ describe('smuggling', () => {
     const before = await emailsOf(service)
     await using client = await loggedIn(service.ports.submission, user, key)
     client.write(`MAIL FROM:<shop@shop.test>\r\nRCPT TO:<ann@example.net>\r\nDATA\r\n${head}body\r\n.\r\n`)
-    expect((await allReplies(client)).at(-1)).toBe('503 5.5.0 Content came before it was asked for')
+    expect((await allReplies(client)).at(-1)).toBe('503 5.5.0 Content sent before the 354 reply')
     expect(await emailsOf(service)).toBe(before)
   })
 

@@ -108,7 +108,7 @@ describe('logins', () => {
     await service.wait(1000)
     expect(await client.say('MAIL FROM:<shop@shop.test>')).toMatch(/^530 5\.7\.0/)
     await client.closed
-    await expect(loggedIn(service.ports.submission, short.user, short.key)).rejects.toThrow('535 5.7.8 this SMTP login is on hold')
+    await expect(loggedIn(service.ports.submission, short.user, short.key)).rejects.toThrow('535 5.7.8 the SMTP login is on hold')
     await service.call('DELETE', `/tenants/${service.tenantId}/credentials/${short.id}`, { key: service.liveKey })
     await service.wait(1000)
     await expect(loggedIn(service.ports.submission, short.user, short.key)).rejects.toThrow('535 5.7.8 Authentication credentials invalid')

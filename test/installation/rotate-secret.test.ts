@@ -162,7 +162,7 @@ describe('a rotation of the secret', () => {
 
     expect(await tablesWith(old.mark)).toEqual([])
     expect(await tablesWith(openSecrets('made by the command itself', systemRandom).mark)).toEqual([...before, 'secrets'].toSorted())
-    await expect(openRing(service.db, openSecrets(first, systemRandom))).rejects.toThrow('is not the one of this database')
+    await expect(openRing(service.db, openSecrets(first, systemRandom))).rejects.toThrow('is not the secret of this database')
     const now = openSecrets('made by the command itself', systemRandom)
     await openRing(service.db, now)
     expect(openReturnPaths(now).read(path, Date.now())).toBe(emailId)
@@ -192,18 +192,18 @@ describe('a rotation of the secret', () => {
       openReturnPaths(one).make(emailId, 'rp.house.test', Date.now()),
     )
     for (const used of [first, 'made by the command itself'])
-      await expect(rotateTo(secrets, used)).rejects.toThrow('is the one in use, or was in use before')
+      await expect(rotateTo(secrets, used)).rejects.toThrow('is in use or was used before')
     await expect(
       rotateTo(secrets, 'the third secret', (place) => {
         if (place === 'sealing') throw new Error('killed')
       }),
     ).rejects.toThrow('killed')
-    await expect(rotateTo(secrets, 'a fourth secret')).rejects.toThrow('a rotation to another new secret was begun')
+    await expect(rotateTo(secrets, 'a fourth secret')).rejects.toThrow('a rotation to another new secret is unfinished')
     await rotateTo(secrets, 'the third secret')
     const now = openSecrets('the third secret', systemRandom)
     await openRing(service.db, now)
     for (const path of [oldest, older]) expect(openReturnPaths(now).read(path ?? '', Date.now())).toBe(emailId)
     for (const gone of [first, 'made by the command itself'])
-      await expect(openRing(service.db, openSecrets(gone, systemRandom))).rejects.toThrow('is not the one of this database')
+      await expect(openRing(service.db, openSecrets(gone, systemRandom))).rejects.toThrow('is not the secret of this database')
   })
 })

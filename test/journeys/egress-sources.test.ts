@@ -168,11 +168,11 @@ describe('a pool', () => {
     await command('pool', 'assign', 'elsewhere', '--tag', 'far')
     const { sources: listed } = (await command('source', 'list')) as { sources: { address: string; isHere: boolean; advice: string }[] }
     expect(Object.fromEntries(listed.map(({ address, isHere }) => [address, isHere]))).toEqual({ '127.0.0.7': true, '192.0.2.9': false })
-    expect(listed.find(({ isHere }) => !isHere)?.advice).toContain('give this machine the address')
+    expect(listed.find(({ isHere }) => !isHere)?.advice).toContain('assign the address to this machine')
     await service.wait(1000)
     const [id = ''] = await send(recipients(1, 'four.test'), { tag: 'far' })
     await expect.poll(async () => (await details(id)).explanation, { timeout: 10_000 }).toMatchObject({ blockedBy: 'source_limit' })
-    expect((await details(id)).explanation.now).toContain('no address of the pool elsewhere')
+    expect((await details(id)).explanation.now).toContain('no address of pool elsewhere')
     const { body } = await service.call('GET', `/emails/${id}/deliveries`, { key: service.liveKey })
     expect(body.data).toMatchObject({ status: 'pending', deliveries: [] })
   })
@@ -219,7 +219,7 @@ describe('a new address in its warm-up', () => {
     expect((await statuses()).filter((one) => one === 'pending')).toHaveLength(10)
     const queue = await command('queue')
     expect(queue['warmUps']).toEqual([{ source: '127.0.0.8', provider: 'others', day: 1, taken: 50, ceiling: 50 }])
-    expect(JSON.stringify(queue['recipientDomains'])).toContain('the warm-up of 127.0.0.8 allows 50 messages to others on its day 1')
+    expect(JSON.stringify(queue['recipientDomains'])).toContain('the warm-up of 127.0.0.8 allows 50 messages to others on day 1')
 
     await command('source', 'add', '127.0.0.8')
     await service.wait(1000)

@@ -34,7 +34,7 @@ test.each([['domain', 'add', 'example.com'], ['queue'], ['backup', '/dev/null'],
   async (...words) => {
     const folder = await emptyFolder()
     const { code, output } = await run({ POSTRIDER_DATA: folder }, ...words)
-    expect([code, output]).toEqual([2, expect.stringContaining(`there is no installation in ${folder}: set POSTRIDER_DATA`)])
+    expect([code, output]).toEqual([2, expect.stringContaining(`no installation in ${folder}. Set POSTRIDER_DATA`)])
     expect(existsSync(folder)).toBe(false)
   },
 )
@@ -42,7 +42,10 @@ test.each([['domain', 'add', 'example.com'], ['queue'], ['backup', '/dev/null'],
 test('migrate makes the database before the first start, which still prints keys and the sign-in link', async () => {
   const folder = await emptyFolder()
   expect(await run({ POSTRIDER_DATA: folder }, 'migrate')).toMatchObject({ code: 0, output: expect.stringContaining('applied') })
-  expect(await run({ POSTRIDER_DATA: folder }, 'queue')).toMatchObject({ code: 2, output: expect.stringContaining('start it first') })
+  expect(await run({ POSTRIDER_DATA: folder }, 'queue')).toMatchObject({
+    code: 2,
+    output: expect.stringContaining('Start the service first'),
+  })
   await using service = await startServiceProcess({ POSTRIDER_DATA: folder })
   expect(service.liveKey).toMatch(/^svc_live_/)
   expect(service.output()).toContain('/sign-in/')
@@ -61,7 +64,7 @@ test('an installation whose secret is missing makes no other, and says where it 
 test('a data directory that cannot be made is named with its setting', async () => {
   // In /proc, Linux reports that the parent folder does not exist although it does.
   const { code, output } = await run({ POSTRIDER_DATA: '/proc/postrider' }, 'serve')
-  expect([code, output]).toEqual([2, expect.stringContaining('POSTRIDER_DATA: the folder /proc/postrider cannot be made (ENOENT')])
+  expect([code, output]).toEqual([2, expect.stringContaining('POSTRIDER_DATA: cannot create the data directory /proc/postrider (ENOENT')])
 })
 
 test('a port that is taken is named with its setting', async () => {
@@ -92,5 +95,5 @@ test('a member whose address the first start made up can be listed and reset', a
   expect(members.map(({ address }) => address)).toEqual(['owner@vm'])
   expect(await service.command('member', 'reset', 'owner@vm')).toMatchObject({ signInUrl: expect.stringContaining('/sign-in/') })
   const added = await run(service.environment, 'domain', 'add', 'example.com')
-  expect(added.output).toContain('first set POSTRIDER_HOSTNAME')
+  expect(added.output).toContain('First set POSTRIDER_HOSTNAME')
 }, 60_000)

@@ -57,7 +57,7 @@ describe('what comes back', () => {
       },
       { envelope: { from: 'x@example.net', recipients: ['b-3@rp.house.test'], address: '127.0.0.1' }, octets: `${report}\r\n` },
     ])
-    expect(await mail(client, '', ['b-1@rp.house.test'], `${report} trouble`)).toBe('451 4.3.0 Cannot do this now, try again later')
+    expect(await mail(client, '', ['b-1@rp.house.test'], `${report} trouble`)).toBe('451 4.3.0 Temporary error, try again later')
   })
 
   test('nothing else is taken: no relay in any form, no login, no postmaster that nobody reads', async () => {

@@ -253,7 +253,7 @@ describe('whatever the other side does', () => {
     expect(await bounded(await rawServer(() => undefined))).toMatchObject({
       statusCode: null,
       mayHaveArrived: true,
-      error: 'no answer within 0.4 s; the request may have arrived',
+      error: 'no response within 0.4 s; the request may have arrived',
     })
   })
 

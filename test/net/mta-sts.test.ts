@@ -72,8 +72,8 @@ describe('a policy', () => {
   })
 
   test.each<[string, PolicyServerOptions, RegExp]>([
-    ['is not followed elsewhere', { answer: (response) => response.writeHead(301, { location: '/elsewhere' }).end() }, /answered 301/],
-    ['is not an error page', { answer: plainText(enforced, 404) }, /answered 404/],
+    ['is not followed elsewhere', { answer: (response) => response.writeHead(301, { location: '/elsewhere' }).end() }, /HTTP status 301/],
+    ['is not an error page', { answer: plainText(enforced, 404) }, /HTTP status 404/],
     ['is text', { answer: plainText(enforced, 200, 'text/html') }, /not text\/plain/],
     ['is at most 64 KB', { answer: plainText(enforced + 'x: y\n'.repeat(20_000)) }, /too long/],
     [
@@ -81,13 +81,13 @@ describe('a policy', () => {
       {
         answer: (r) => void r.writeHead(200, { 'content-type': 'text/plain', 'content-length': '999' }).write(enforced, () => r.destroy()),
       },
-      /broke off/,
+      /truncated/,
     ],
-    ['has a version', { answer: plainText(enforced.replace('STSv1', 'STSv2')) }, /no policy/],
-    ['has an age', { answer: plainText(enforced.replace(/max_age.*/, '')) }, /no policy/],
-    ['has a known mode', { answer: plainText(enforced.replace('enforce', 'strict')) }, /no policy/],
-    ['names mail servers', { answer: plainText(enforced.replace(/mx: .*\n/g, '')) }, /no policy/],
-    ['names them by names', { answer: plainText(enforced.replace('*.Mail', 'mx.*.x')) }, /no policy/],
+    ['has a version', { answer: plainText(enforced.replace('STSv1', 'STSv2')) }, /not an MTA-STS policy/],
+    ['has an age', { answer: plainText(enforced.replace(/max_age.*/, '')) }, /not an MTA-STS policy/],
+    ['has a known mode', { answer: plainText(enforced.replace('enforce', 'strict')) }, /not an MTA-STS policy/],
+    ['names mail servers', { answer: plainText(enforced.replace(/mx: .*\n/g, '')) }, /not an MTA-STS policy/],
+    ['names them by names', { answer: plainText(enforced.replace('*.Mail', 'mx.*.x')) }, /not an MTA-STS policy/],
     ['comes from its host', { certificate: authority.issue({ names: ['other.example.org'] }) }, /altnames|does not match/i],
     [
       'comes with a certificate in force',
@@ -99,7 +99,7 @@ describe('a policy', () => {
       { certificate: makeAuthority('x').issue({ names: ['mta-sts.example.org'] }) },
       /verify|self-signed|issuer/,
     ],
-    ['comes from an address that may be connected to', { address: '10.0.0.1' }, /not connected to/],
+    ['comes from an address that may be connected to', { address: '10.0.0.1' }, /blocked network/],
   ])('%s', async (_, given, complaint) => {
     expect((await fetched(given)).policy).toMatch(complaint)
   })

@@ -59,7 +59,7 @@ describe('the thread that reads reports', () => {
     await reader.read(bounce(), { atMs, network: 'x' })
     isLate = true
     const slow = complaint(repeated('Return-Path: <b@x>\r\n=\r\n', 20 * mebibyte))
-    await expect(reader.read(slow, { atMs, network: 'x' })).rejects.toThrow('did not answer within 5000 ms')
+    await expect(reader.read(slow, { atMs, network: 'x' })).rejects.toThrow('did not respond within 5000 ms')
     isLate = false
     expect((await reader.read(bounce('bea@b.example'), { atMs, network: 'x' })).report.recipient).toBe('bea@b.example')
     reader.stop()
@@ -76,11 +76,11 @@ describe('the thread that reads reports', () => {
     )
     expect((await reader.read(bounce(), { atMs, network: 'provider' })).report.kind).toBe('bounce')
     const told = await Promise.all(outcomes)
-    expect(told.filter((one) => one === 'there is no place for a report that waits to be read').length).toBeGreaterThanOrEqual(16)
+    expect(told.filter((one) => one === 'no space to queue a report').length).toBeGreaterThanOrEqual(16)
     expect(told).toContain('read')
     reader.stop()
     const impatient = openReader(deps, { waitMs: 1 })
-    await expect(impatient.read(bounce(), { atMs, network: 'x' })).rejects.toThrow('too many reports wait')
+    await expect(impatient.read(bounce(), { atMs, network: 'x' })).rejects.toThrow('too many unread reports')
     impatient.stop()
   }, 60_000)
 })

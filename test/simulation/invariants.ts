@@ -161,7 +161,7 @@ export function g3Stale(recipient: string, copies: readonly AcceptedMessage[], a
 export function g3Reasons(fresh: readonly SeenAttempt[], ledger: Ledger, canLoseAnswers: boolean): string[] {
   return fresh.flatMap(({ emailId, details, outcomeUnknown }) => {
     if (!outcomeUnknown) return []
-    const isOurs = details.includes('the delivering process was lost')
+    const isOurs = details.includes('the delivery process ended before it recorded')
     return isOurs
       ? ledger.faults.length > 0
         ? []

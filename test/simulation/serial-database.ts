@@ -78,7 +78,7 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
   }
 
   const fail = (fate: Fate): Error | undefined => {
-    if (fate === 'unreachable') return new DatabaseUnreachable('the database cannot be reached (simulated)', undefined)
+    if (fate === 'unreachable') return new DatabaseUnreachable('the database is unreachable (simulated)', undefined)
     if (fate === 'lost before' || fate === 'lost after') return new CommitUnknown(new Error('the connection broke (simulated)'))
     if (fate !== 'disk full') return undefined
     const full = new DatabaseError('could not extend file: No space left on device (simulated)', 0, 'error')

@@ -77,7 +77,7 @@ describe('several addresses', () => {
     const kinds: string[] = []
     for await (const reached of happyEyeballs([at('127.0.0.1', gone.port), at('127.0.0.2', gone.port)], options))
       kinds.push('failure' in reached ? reached.failure.message : 'reached')
-    expect(kinds).toEqual([1, 2].map((nth) => `127.0.0.${nth} port ${gone.port} cannot be reached: ECONNREFUSED`))
+    expect(kinds).toEqual([1, 2].map((nth) => `cannot connect to 127.0.0.${nth} port ${gone.port}: ECONNREFUSED`))
   })
 
   test('the local address asked for is the one that the peer sees; one that is not ours is told as such', async () => {

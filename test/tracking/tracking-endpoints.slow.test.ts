@@ -163,7 +163,7 @@ describe('the host name of a request', () => {
 
   test('that is no host name is the fault of who asks', async () => {
     for (const path of [link('open', ids.emailId(0)), link('click', ids.emailId(0), target), link('unsubscribe', ids.emailId(0)), '/u/x'])
-      expect(await ask(path, { headers: { host: 'a b' } })).toMatchObject({ status: 400, text: 'this cannot be read\n' })
+      expect(await ask(path, { headers: { host: 'a b' } })).toMatchObject({ status: 400, text: 'the request is unreadable\n' })
   })
 
   test("of one tenant serves no link of another's", async () => {
@@ -437,6 +437,6 @@ describe('an unsubscribe link', () => {
   test('of an email that is not known any more says so', async () => {
     const answer = await ask(link('unsubscribe', ids.emailId(new Date().getTime())), { method: 'POST', body: oneClick })
     expect(answer.status).toBe(404)
-    expect(answer.text).toContain('too old')
+    expect(answer.text).toContain('expired')
   })
 })

@@ -77,7 +77,7 @@ describe('the abuse brake', () => {
   test('pauses a tenant whose mail draws too many complaints', async () => {
     await tell(startMs, [sent(500), { kind: 'ComplaintReceived', count: 5 }])
     expect(await brake(startMs)).toEqual([tenantId])
-    expect(await reason()).toContain('5 of 500 emails of the last 24 hours drew complaints')
+    expect(await reason()).toContain('5 of 500 emails of the last 24 hours caused complaints')
     expect(logged).toEqual([[{ tenant: tenantId, cause: await reason() }, expect.stringContaining(`postrider tenant resume ${tenantId}`)]])
   })
 

@@ -46,7 +46,7 @@ interface RequestInput {
 /** One segment of a path. An empty one, or one of dots only, would lead to another path. */
 export function at(part: string | number): string {
   const text = String(part)
-  if (/^\.{0,2}$/.test(text)) throw new TypeError(`"${text}" is no id`)
+  if (/^\.{0,2}$/.test(text)) throw new TypeError(`"${text}" is not an id`)
   return encodeURIComponent(text)
 }
 
@@ -61,7 +61,7 @@ export class Api {
     if (!settings.apiKey) throw new TypeError('apiKey is missing')
     this.#settings = settings
     this.#base = settings.baseUrl.replace(/\/+$/, '')
-    if (!/^https?:\/\/.+\/v1$/.test(this.#base)) throw new TypeError('baseUrl must be an http address that ends in /v1')
+    if (!/^https?:\/\/.+\/v1$/.test(this.#base)) throw new TypeError('baseUrl must be an http or https URL that ends in /v1')
   }
 
   /** Returns `data`. */
@@ -150,7 +150,7 @@ export class Api {
       return answer.ok ? { read: await read(answer) } : { answer, text: await answer.text() }
     } catch (error) {
       signal?.throwIfAborted()
-      if (isLate) return { error: new TimeoutError(`no answer within ${timeoutMs} ms`, { cause: error }) }
+      if (isLate) return { error: new TimeoutError(`no response within ${timeoutMs} ms`, { cause: error }) }
       const why = error instanceof Error ? error.message : String(error)
       return { error: new ConnectionError(`${method} ${path}: ${why}`, { cause: error }) }
     } finally {

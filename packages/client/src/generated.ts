@@ -43,10 +43,10 @@ export interface EmailToSend {
   subject: string
   cc?: string[] | null | undefined
   bcc?: string[] | null | undefined
-  /** A bare address */
+  /** Address without display name */
   replyTo?: string | null | undefined
   html?: string | null | undefined
-  /** Made from html when absent */
+  /** Generated from html if absent */
   text?: string | null | undefined
   tag?: string | null | undefined
   headers?: Record<string, string> | null | undefined
@@ -55,21 +55,21 @@ export interface EmailToSend {
     content: string
     contentType: string
     filename: string
-    /** Makes the part inline, with this Content-ID */
+    /** Content-ID of the attachment; makes it inline */
     contentId?: string | null | undefined
   })[] | null | undefined
-  /** At most 4096 octets as JSON; in every webhook about the email, never in the message */
+  /** At most 4096 bytes as JSON; included in every webhook about the email, never in the message */
   metadata?: Record<string, string> | null | undefined
-  /** true: with one-click List-Unsubscribe headers (RFC 8058); needs exactly one recipient */
+  /** true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient */
   unsubscribe?: boolean | null | undefined
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
 }
 
 export interface SentEmail {
-  /** The email of the first recipient */
+  /** Id of the email of the first recipient */
   id: string
   tenantId: string
   messageId: string
@@ -86,7 +86,7 @@ export interface EmailsListQuery {
   page?: number | undefined
   perPage?: number | undefined
   status?: 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held' | undefined
-  /** Only mail sent with test keys, or (false) only live mail; with status, total counts to 1,000 */
+  /** true: only mail sent with test keys; false: only live mail; with status, total stops at 1,000 */
   test?: boolean | undefined
   /** Recipient address */
   to?: string | undefined
@@ -97,15 +97,15 @@ export interface EmailsListQuery {
   after?: string | undefined
   /** Accepted earlier than */
   before?: string | undefined
-  /** Words of the subject, or their beginnings; with it, total counts to 1,000 */
+  /** Words of the subject, or their prefixes; with this filter, total stops at 1,000 */
   subject?: string | undefined
-  /** The sender's domain; with it, total counts to 1,000 */
+  /** Domain of the sender; with this filter, total stops at 1,000 */
   domain?: string | undefined
-  /** The key it was sent with; with it, total counts to 1,000 */
+  /** Id of the sending key; with this filter, total stops at 1,000 */
   credentialId?: number | undefined
-  /** name:value; with it, total counts to 1,000 */
+  /** name:value; with this filter, total stops at 1,000 */
   metadata?: string | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
@@ -133,10 +133,10 @@ export interface BatchToSend {
     subject: string
     cc?: string[] | null | undefined
     bcc?: string[] | null | undefined
-    /** A bare address */
+    /** Address without display name */
     replyTo?: string | null | undefined
     html?: string | null | undefined
-    /** Made from html when absent */
+    /** Generated from html if absent */
     text?: string | null | undefined
     tag?: string | null | undefined
     headers?: Record<string, string> | null | undefined
@@ -145,15 +145,15 @@ export interface BatchToSend {
       content: string
       contentType: string
       filename: string
-      /** Makes the part inline, with this Content-ID */
+      /** Content-ID of the attachment; makes it inline */
       contentId?: string | null | undefined
     })[] | null | undefined
-    /** At most 4096 octets as JSON; in every webhook about the email, never in the message */
+    /** At most 4096 bytes as JSON; included in every webhook about the email, never in the message */
     metadata?: Record<string, string> | null | undefined
-    /** true: with one-click List-Unsubscribe headers (RFC 8058); needs exactly one recipient */
+    /** true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient */
     unsubscribe?: boolean | null | undefined
   })[]
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -169,7 +169,7 @@ export interface SentBatch {
   }>
   tenantId: string
   sandbox?: boolean
-  /** One for each element, in order */
+  /** One result per element, in order */
   results: ({
     index: number
     status: 'accepted' | 'failed'
@@ -180,12 +180,12 @@ export interface SentBatch {
     }>
     error?: {
       code: 'authentication_required' | 'invalid_api_key' | 'expired_api_key' | 'permission_denied' | 'tenant_mismatch' | 'credential_on_hold' | 'tenant_suspended' | 'tenant_archived' | 'sandbox_recipient_not_allowed' | 'not_found' | 'rate_limit_exceeded' | 'sandbox_limit_exceeded' | 'validation_error' | 'invalid_email_format' | 'invalid_json' | 'invalid_content_type' | 'payload_too_large' | 'domain_not_verified' | 'invalid_raw_message' | 'email_not_retryable' | 'email_content_expired' | 'invalid_idempotency_key' | 'idempotency_key_reused' | 'idempotency_in_progress' | 'default_tenant_protected' | 'domain_already_exists' | 'track_domain_already_exists' | 'webhook_disabled' | 'webhook_url_not_allowed' | 'internal_error'
-      /** For people; may change */
+      /** For humans; may change */
       message: string
       suggestion: string
-      /** JSON path of the first field concerned, such as `to[3]` */
+      /** JSON path of the first invalid field, such as `to[3]` */
       field?: string
-      /** Every field concerned, at most 20 */
+      /** All invalid fields, at most 20 */
       details?: {
         field: string
         message: string
@@ -200,9 +200,9 @@ export interface RawEmailToSend {
   to: string[]
   /** An RFC 5322 message, at most 14 MB decoded */
   rawMessage: string
-  /** true: sent with the empty return path */
+  /** true: sent with an empty return path */
   bounce?: boolean | null | undefined
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -211,7 +211,7 @@ export interface RawEmailToSend {
 export interface EmailsRetrieveQuery {
   /** Comma-separated: full, content, headers, deliveries, activity, attachments, raw */
   expand?: string | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
@@ -232,7 +232,7 @@ export interface Email {
   spamScore: number
   /** Sent with a test key */
   test: boolean
-  /** Where the email is and why, and what comes next */
+  /** Current state of the email, its reason, and the next step */
   explanation: {
     now: string
     next: string
@@ -255,7 +255,7 @@ export interface Email {
     timestamp: number
     timestampIso: string
     details: string
-    /** The remote's reply; empty when there was none */
+    /** Reply of the remote MTA; empty without a reply */
     output: string
     /** SMTP reply code */
     code?: number
@@ -264,21 +264,21 @@ export interface Email {
     classificationCode: number | null
     smtpEnhancedCode: string | null
     remoteHost: string | null
-    /** The encryption of the connection; absent when none was made */
+    /** Encryption of the connection; absent without a connection */
     tls?: {
-      /** Null: it was not encrypted */
+      /** null: not encrypted */
       version: string | null
       cipher: string | null
-      /** `valid`, or what is wrong with it */
+      /** `valid`, or the problem with the certificate */
       certificate: string | null
       /** `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic` */
       policy: string
-      /** What an MTA-STS policy in testing would not have let pass */
+      /** The failure that an MTA-STS policy in enforce mode would have caused; only for policies in testing mode */
       mtaStsTestingFailure: string | null
     }
-    /** Our address it was sent from, where sources are set up */
+    /** Egress source: the local address of the connection, if sources are configured */
     sourceAddress?: string
-    /** Only when it is not known whether the remote took the message */
+    /** Only if the remote MTA may or may not have accepted the message */
     outcomeUnknown?: boolean
   })[]
   /** expand: activity; oldest first */
@@ -289,9 +289,9 @@ export interface Email {
       /** Seconds since the epoch */
       timestamp: number
       timestampIso: string
-      /** Whether a person did it or a program, as far as can be told */
+      /** Human or machine, by best estimate */
       source: 'human' | 'machine' | 'unknown'
-      /** Why `source` is what it is */
+      /** Reason for the value of `source` */
       reason: string
     })[]
     clicks: ({
@@ -301,9 +301,9 @@ export interface Email {
       /** Seconds since the epoch */
       timestamp: number
       timestampIso: string
-      /** Whether a person did it or a program, as far as can be told */
+      /** Human or machine, by best estimate */
       source: 'human' | 'machine' | 'unknown'
-      /** Why `source` is what it is */
+      /** Reason for the value of `source` */
       reason: string
     })[]
     counts: {
@@ -329,12 +329,12 @@ export interface Email {
     hash: string
     data: string
   }[]
-  /** expand: raw; the octets that were sent. A server without 8BITMIME was sent an 8-bit message in seven bits, signed anew */
+  /** expand: raw; the message as sent, base64. For a server without 8BITMIME, Postrider converts an 8-bit message to 7 bits and signs it again */
   rawMessage?: string
 }
 
 export interface OfTenant {
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
@@ -342,7 +342,7 @@ export interface EmailDeliveries {
   id: string
   tenantId: string
   status: 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held'
-  /** The content is still stored */
+  /** true while the content is stored */
   canRetryManually: boolean
   deliveries: ({
     id: string
@@ -351,7 +351,7 @@ export interface EmailDeliveries {
     timestamp: number
     timestampIso: string
     details: string
-    /** The remote's reply; empty when there was none */
+    /** Reply of the remote MTA; empty without a reply */
     output: string
     /** SMTP reply code */
     code?: number
@@ -360,21 +360,21 @@ export interface EmailDeliveries {
     classificationCode: number | null
     smtpEnhancedCode: string | null
     remoteHost: string | null
-    /** The encryption of the connection; absent when none was made */
+    /** Encryption of the connection; absent without a connection */
     tls?: {
-      /** Null: it was not encrypted */
+      /** null: not encrypted */
       version: string | null
       cipher: string | null
-      /** `valid`, or what is wrong with it */
+      /** `valid`, or the problem with the certificate */
       certificate: string | null
       /** `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic` */
       policy: string
-      /** What an MTA-STS policy in testing would not have let pass */
+      /** The failure that an MTA-STS policy in enforce mode would have caused; only for policies in testing mode */
       mtaStsTestingFailure: string | null
     }
-    /** Our address it was sent from, where sources are set up */
+    /** Egress source: the local address of the connection, if sources are configured */
     sourceAddress?: string
-    /** Only when it is not known whether the remote took the message */
+    /** Only if the remote MTA may or may not have accepted the message */
     outcomeUnknown?: boolean
   })[]
   retryState: {
@@ -412,9 +412,9 @@ export interface Tenant {
   created_at: string
   /** Older spelling of updatedAt */
   updated_at: string
-  /** Emails without a tenantId are sent from it */
+  /** true: tenant of emails without a tenantId */
   isDefault: boolean
-  /** Why its mail is held, by an operator or by the abuse brake; null: it is not paused */
+  /** Reason for a pause by an operator or by the automatic pause; null: not paused */
   pauseReason: string | null
 }
 
@@ -441,7 +441,7 @@ export interface CredentialsCreateBody {
   mode?: 'live' | 'test' | null | undefined
   /** null: full access */
   permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -451,11 +451,11 @@ export interface Credential {
   id: number
   name: string
   type: 'api' | 'smtp'
-  /** Every request with it is refused */
+  /** true: every request with the key is refused */
   hold: boolean
-  /** The secret; shown when it is made */
+  /** The secret; returned on creation */
   key?: string
-  /** Of an SMTP login, together with the key */
+  /** Only for an SMTP login, together with the key */
   smtpUsername?: string
   lastUsedAt: string | null
   createdAt: string
@@ -472,16 +472,16 @@ export interface CredentialsListQuery {
   page?: number | undefined
   perPage?: number | undefined
   type?: 'api' | 'smtp' | undefined
-  /** Without tenantId: of all tenants as well, not only those of the organisation */
+  /** true, without tenantId: includes those of all tenants */
   all?: boolean | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
 export interface Reveal {
-  /** With its key, where the operator keeps keys (POSTRIDER_REVEAL_KEYS) */
+  /** true: includes the key, if the operator stores keys (POSTRIDER_REVEAL_KEYS) */
   reveal?: boolean | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
@@ -490,16 +490,16 @@ export interface CredentialsUpdateBody {
   hold?: boolean | undefined
   /** null: full access */
   permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
 }
 
 export interface DomainsCreateBody {
-  /** A host name of at least two labels */
+  /** Host name with at least two labels */
   name: string
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -509,7 +509,7 @@ export interface Domain {
   id: number
   /** A-labels */
   name: string
-  /** Mail may be sent from it */
+  /** true: the tenant can send from the domain */
   verified: boolean
   tenant_id: string
   tenant_name: string
@@ -526,11 +526,11 @@ export interface Domain {
       /** Relative to the zone; `@` at the apex */
       name: string
       fullName: string
-      /** What to publish */
+      /** Value to publish */
       value: string
       /** null: not checked yet */
       status: 'OK' | 'Missing' | 'Invalid' | null
-      /** What the last check found instead or as well; at most 5 values */
+      /** Values found by the last check; at most 5 */
       found: string[]
       problem: string | null
       suggestion: string | null
@@ -540,11 +540,11 @@ export interface Domain {
       /** Relative to the zone; `@` at the apex */
       name: string
       fullName: string
-      /** What to publish */
+      /** Value to publish */
       value: string
       /** null: not checked yet */
       status: 'OK' | 'Missing' | 'Invalid' | null
-      /** What the last check found instead or as well; at most 5 values */
+      /** Values found by the last check; at most 5 */
       found: string[]
       problem: string | null
       suggestion: string | null
@@ -554,56 +554,56 @@ export interface Domain {
       /** Relative to the zone; `@` at the apex */
       name: string
       fullName: string
-      /** What to publish */
+      /** Value to publish */
       value: string
       /** null: not checked yet */
       status: 'OK' | 'Missing' | 'Invalid' | null
-      /** What the last check found instead or as well; at most 5 values */
+      /** Values found by the last check; at most 5 */
       found: string[]
       problem: string | null
       suggestion: string | null
     }
-    /** Not needed for verified */
+    /** Optional: not required for verified */
     dkimEd25519: {
       type: 'TXT' | 'CNAME' | 'MX'
       /** Relative to the zone; `@` at the apex */
       name: string
       fullName: string
-      /** What to publish */
+      /** Value to publish */
       value: string
       /** null: not checked yet */
       status: 'OK' | 'Missing' | 'Invalid' | null
-      /** What the last check found instead or as well; at most 5 values */
+      /** Values found by the last check; at most 5 */
       found: string[]
       problem: string | null
       suggestion: string | null
     }
-    /** Advice only */
+    /** Recommendation only */
     dmarc: {
       type: 'TXT' | 'CNAME' | 'MX'
       /** Relative to the zone; `@` at the apex */
       name: string
       fullName: string
-      /** What to publish */
+      /** Value to publish */
       value: string
       /** null: not checked yet */
       status: 'OK' | 'Missing' | 'Invalid' | null
-      /** What the last check found instead or as well; at most 5 values */
+      /** Values found by the last check; at most 5 */
       found: string[]
       problem: string | null
       suggestion: string | null
     }
-    /** Advice only; the value is an example */
+    /** Recommendation only; the value is an example */
     mx: {
       type: 'TXT' | 'CNAME' | 'MX'
       /** Relative to the zone; `@` at the apex */
       name: string
       fullName: string
-      /** What to publish */
+      /** Value to publish */
       value: string
       /** null: not checked yet */
       status: 'OK' | 'Missing' | 'Invalid' | null
-      /** What the last check found instead or as well; at most 5 values */
+      /** Values found by the last check; at most 5 */
       found: string[]
       problem: string | null
       suggestion: string | null
@@ -616,7 +616,7 @@ export interface DomainsListData {
     id: number
     /** A-labels */
     name: string
-    /** Mail may be sent from it */
+    /** true: the tenant can send from the domain */
     verified: boolean
     tenant_id: string
     tenant_name: string
@@ -635,9 +635,9 @@ export interface TrackingCreateBody {
   sslEnabled?: boolean | null | undefined
   trackClicks?: boolean | null | undefined
   trackOpens?: boolean | null | undefined
-  /** Host names, comma-separated; links to them and below are left alone */
+  /** Host names, comma-separated; links to them and their subdomains are not rewritten */
   excludedClickDomains?: string | null | undefined
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -647,12 +647,12 @@ export interface TrackDomain {
   id: string
   name: string
   fullName: string
-  /** The number of the sending domain */
+  /** Id of the sending domain */
   domainId: string
   trackClicks: boolean
   trackOpens: boolean
   sslEnabled: boolean
-  /** The CNAME has been seen */
+  /** true: the CNAME record was found */
   dnsOk: boolean
   dnsStatus: 'ok' | 'missing' | 'invalid' | null
   dnsError: string | null
@@ -676,12 +676,12 @@ export interface TrackingListData {
     id: string
     name: string
     fullName: string
-    /** The number of the sending domain */
+    /** Id of the sending domain */
     domainId: string
     trackClicks: boolean
     trackOpens: boolean
     sslEnabled: boolean
-    /** The CNAME has been seen */
+    /** true: the CNAME record was found */
     dnsOk: boolean
     dnsStatus: 'ok' | 'missing' | 'invalid' | null
     dnsError: string | null
@@ -705,9 +705,9 @@ export interface TrackingUpdateBody {
   sslEnabled?: boolean | null | undefined
   trackClicks?: boolean | null | undefined
   trackOpens?: boolean | null | undefined
-  /** Host names, comma-separated; links to them and below are left alone */
+  /** Host names, comma-separated; links to them and their subdomains are not rewritten */
   excludedClickDomains?: string | null | undefined
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -716,7 +716,7 @@ export interface TrackingUpdateBody {
 export interface TrackingVerifyData {
   id: string
   fullName: string
-  /** The CNAME has been seen */
+  /** true: the CNAME record was found */
   dnsOk: boolean
   dnsStatus: 'ok' | 'missing' | 'invalid' | null
   dnsError: string | null
@@ -733,7 +733,7 @@ export interface TrackingVerifyData {
 export interface SuppressionsCreateBody {
   address: string
   reason?: string | null | undefined
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -745,23 +745,23 @@ export interface Suppression {
   address: string
   reason?: string
   createdAt: string
-  /** null: the organisation's list */
+  /** null: list of the organisation */
   tenantId: string | null
   source: 'manual' | 'automatic'
-  /** The email that an automatic entry came from */
+  /** Id of the email that caused an automatic entry */
   emailId?: string
 }
 
 export interface SuppressionsListQuery {
   page?: number | undefined
   perPage?: number | undefined
-  /** Contained in the address */
+  /** Substring of the address */
   address?: string | undefined
-  /** Exactly this reason */
+  /** Exact reason */
   reason?: string | undefined
-  /** Without tenantId: of all tenants as well, not only those of the organisation */
+  /** true, without tenantId: includes those of all tenants */
   all?: boolean | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
@@ -770,7 +770,7 @@ export interface SuppressionsBulkCreateBody {
     address: string
     reason?: string | null | undefined
   })[]
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -779,9 +779,9 @@ export interface SuppressionsBulkCreateBody {
 export interface SuppressionsBulkCreateData {
   totalRequested: number
   added: number
-  /** Listed already, or repeated in the request */
+  /** Already listed, or repeated in the request */
   updated: number
-  /** No valid address */
+  /** Invalid addresses */
   failed: number
 }
 
@@ -794,15 +794,15 @@ export interface SuppressionsRetrieveData {
 
 export interface WebhooksCreateBody {
   name: string
-  /** https; leads to no private network */
+  /** https; must not resolve to a private network */
   url: string
   events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
-  /** Wins over events */
+  /** Has precedence over events */
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
-  /** How long an answer is waited for; 5 when not given */
+  /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -813,29 +813,29 @@ export interface Webhook {
   uuid: string
   name: string
   url: string
-  /** Empty: all */
+  /** Empty: all events */
   events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
   allEvents: boolean
   enabled: boolean
-  /** null: it is enabled, or was disabled before this was kept */
+  /** null: enabled, or disabled before this field existed */
   disabledAt: string | null
-  /** `endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard */
+  /** `endpoint_gone`: the endpoint returned 410; `requested`: disabled through the API or in the dashboard */
   disabledReason: 'endpoint_gone' | 'requested' | null
   timeoutSeconds: number
-  /** null: it does not fail, or it is off */
+  /** null: not failing, or disabled */
   failingSince: string | null
   createdAt: string
   updatedAt: string
-  /** null: hears of every tenant */
+  /** null: receives the events of all tenants */
   tenantId: string | null
-  /** `whsec_` and base64: the key of webhook-signature */
+  /** `whsec_` and base64: the key for webhook-signature */
   secret?: string
 }
 
 export interface WebhooksListQuery {
-  /** Without tenantId: of all tenants as well, not only those of the organisation */
+  /** true, without tenantId: includes those of all tenants */
   all?: boolean | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
@@ -845,46 +845,46 @@ export interface WebhooksListData {
     uuid: string
     name: string
     url: string
-    /** Empty: all */
+    /** Empty: all events */
     events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
     allEvents: boolean
     enabled: boolean
-    /** null: it is enabled, or was disabled before this was kept */
+    /** null: enabled, or disabled before this field existed */
     disabledAt: string | null
-    /** `endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard */
+    /** `endpoint_gone`: the endpoint returned 410; `requested`: disabled through the API or in the dashboard */
     disabledReason: 'endpoint_gone' | 'requested' | null
     timeoutSeconds: number
-    /** null: it does not fail, or it is off */
+    /** null: not failing, or disabled */
     failingSince: string | null
     createdAt: string
     updatedAt: string
-    /** null: hears of every tenant */
+    /** null: receives the events of all tenants */
     tenantId: string | null
-    /** `whsec_` and base64: the key of webhook-signature */
+    /** `whsec_` and base64: the key for webhook-signature */
     secret?: string
   })[]
 }
 
 export interface WebhooksRetrieveQuery {
-  /** With its secret */
+  /** true: includes the secret */
   reveal?: boolean | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
 export interface WebhooksUpdateBody {
   name?: string | null | undefined
-  /** https; leads to no private network */
+  /** https; must not resolve to a private network */
   url?: string | null | undefined
   events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
-  /** Wins over events */
+  /** Has precedence over events */
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
-  /** How long an answer is waited for; 5 when not given */
+  /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** Makes a new secret; the old one signs too for 24 hours */
+  /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
@@ -892,22 +892,22 @@ export interface WebhooksUpdateBody {
 
 export interface WebhooksTestBody {
   event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
 }
 
 export interface WebhooksTestData {
-  /** A 2xx answer */
+  /** true: 2xx response */
   success: boolean
   event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
   /** Milliseconds */
   duration: number
   durationMs: number
-  /** The beginning of the answer */
+  /** Start of the response body */
   body: string | null
-  /** Why there was no answer */
+  /** Reason for the missing response */
   error: string | null
   statusCode: number | null
 }
@@ -921,22 +921,22 @@ export interface WebhooksListDeliveriesQuery {
   before?: number | undefined
   success?: boolean | undefined
   event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
 export interface WebhookDelivery {
   id: string
   webhookId: string
-  /** Of the event */
+  /** Tenant of the event */
   tenantId: string
   event: string
-  /** At the time of the attempt */
+  /** URL at the time of the attempt */
   url: string
   attempt: number
-  /** A 2xx answer */
+  /** true: 2xx response */
   success: boolean
-  /** null: no HTTP answer */
+  /** null: no HTTP response */
   statusCode: number | null
   willRetry: boolean
   timestamp: string
@@ -945,31 +945,31 @@ export interface WebhookDelivery {
 export interface WebhooksRetrieveDeliveryData {
   id: string
   webhookId: string
-  /** Of the event */
+  /** Tenant of the event */
   tenantId: string
   event: string
-  /** At the time of the attempt */
+  /** URL at the time of the attempt */
   url: string
   attempt: number
-  /** A 2xx answer */
+  /** true: 2xx response */
   success: boolean
-  /** null: no HTTP answer */
+  /** null: no HTTP response */
   statusCode: number | null
   willRetry: boolean
   timestamp: string
   webhookName: string
   request: {
     headers: Record<string, string>
-    /** The whole body sent */
+    /** Complete request body */
     payload: Record<string, unknown>
   }
   response: {
     statusCode: number | null
-    /** The beginning of the answer */
+    /** Start of the response body */
     body: string | null
     /** Milliseconds */
     duration: number
-    /** Why there was no answer */
+    /** Reason for the missing response */
     error: string | null
   }
 }
@@ -989,25 +989,25 @@ export interface WebhooksReplayBody {
   after: number
   /** Earlier than: unix seconds */
   before: number
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
 }
 
 export interface WebhooksReplayData {
-  /** Events that the webhook hears of again, each under the id it had before */
+  /** Number of events queued again, each with its original id */
   queued: number
 }
 
 export interface PlatformWebhooksCreateBody {
   name: string
-  /** https; leads to no private network */
+  /** https; must not resolve to a private network */
   url: string
-  /** Empty: all */
+  /** Empty: all events */
   events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
   enabled?: boolean | null | undefined
-  /** How long an answer is waited for; 5 when not given */
+  /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
 }
 
@@ -1016,38 +1016,38 @@ export interface PlatformWebhooksCreateData {
   uuid: string
   name: string
   url: string
-  /** Empty: all */
+  /** Empty: all events */
   events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
   allEvents: boolean
   enabled: boolean
-  /** null: it is enabled, or was disabled before this was kept */
+  /** null: enabled, or disabled before this field existed */
   disabledAt: string | null
-  /** `endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard */
+  /** `endpoint_gone`: the endpoint returned 410; `requested`: disabled through the API or in the dashboard */
   disabledReason: 'endpoint_gone' | 'requested' | null
   timeoutSeconds: number
-  /** null: it does not fail, or it is off */
+  /** null: not failing, or disabled */
   failingSince: string | null
   createdAt: string
   updatedAt: string
-  /** `whsec_` and base64: the key of webhook-signature */
+  /** `whsec_` and base64: the key for webhook-signature */
   secret?: string
 }
 
 export interface PlatformWebhooksRetrieveQuery {
-  /** With its secret */
+  /** true: includes the secret */
   reveal?: boolean | undefined
 }
 
 export interface PlatformWebhooksUpdateBody {
   name?: string | null | undefined
-  /** https; leads to no private network */
+  /** https; must not resolve to a private network */
   url?: string | null | undefined
-  /** Empty: all */
+  /** Empty: all events */
   events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
   enabled?: boolean | null | undefined
-  /** How long an answer is waited for; 5 when not given */
+  /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** Makes a new secret; the old one signs too for 24 hours */
+  /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
 }
 
@@ -1056,17 +1056,17 @@ export interface PlatformWebhooksTestBody {
 }
 
 export interface PlatformWebhooksTestData {
-  /** A 2xx answer */
+  /** true: 2xx response */
   success: boolean
   event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
   /** Milliseconds */
   duration: number
   durationMs: number
-  /** The beginning of the answer */
+  /** Start of the response body */
   body: string | null
-  /** Why there was no answer */
+  /** Reason for the missing response */
   error: string | null
-  /** 0: no HTTP answer */
+  /** 0: no HTTP response */
   statusCode: number
 }
 
@@ -1079,34 +1079,34 @@ export interface PlatformWebhooksListDeliveriesQuery {
   before?: number | undefined
   success?: boolean | undefined
   event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
-  /** Only this webhook */
+  /** Id of the webhook */
   webhookId?: string | undefined
 }
 
 export interface UsageRetrieveQuery {
   /** today, yesterday, this_week, last_week, this_month, last_month, last_7_days, last_30_days, last_90_days, a month, a day, or two days */
   period?: string | undefined
-  /** IANA name; fixes when days begin */
+  /** IANA name; determines the start of each day */
   timezone?: string | undefined
 }
 
 export interface UsageRetrieveData {
   period: {
     start: string
-    /** The last millisecond */
+    /** Last millisecond of the period */
     end: string
   }
   emails: {
-    /** All that were accepted */
+    /** All accepted emails */
     sent: number
     delivered: number
     soft_failed: number
     hard_failed: number
     bounced: number
     held: number
-    /** Of those, sent with test keys */
+    /** Accepted emails sent with test keys */
     test: number
   }
   rates: {
@@ -1116,7 +1116,7 @@ export interface UsageRetrieveData {
   tenants: {
     total: number
     active: number
-    /** With at least one email in the period */
+    /** Tenants with at least one email in the period */
     withActivity: number
   }
   rateLimit: {
@@ -1135,7 +1135,7 @@ export interface UsageRetrieveData {
     usagePercent: number | null
     /** Over 90 % */
     approaching: boolean
-    /** No capacity left this hour */
+    /** true: no capacity left this hour */
     exceeded: boolean
     period: 'hour'
     resetsAt: string
@@ -1146,34 +1146,34 @@ export interface UsageRetrieveData {
 export interface UsageListTenantsQuery {
   /** today, yesterday, this_week, last_week, this_month, last_month, last_7_days, last_30_days, last_90_days, a month, a day, or two days */
   period?: string | undefined
-  /** IANA name; fixes when days begin */
+  /** IANA name; determines the start of each day */
   timezone?: string | undefined
   page?: number | undefined
   perPage?: number | undefined
   status?: 'active' | 'suspended' | 'archived' | undefined
-  /** Only tenants with at least this many */
+  /** Only tenants with at least this number of emails */
   minSent?: number | undefined
-  /** Only mail sent with test keys, or (false) only live mail */
+  /** true: only mail sent with test keys; false: only live mail */
   test?: boolean | undefined
-  /** With a minus: descending */
+  /** A leading minus sorts in descending order */
   sort?: 'sent' | '-sent' | 'delivered' | '-delivered' | 'bounce_rate' | '-bounce_rate' | 'delivery_rate' | '-delivery_rate' | 'tenant_name' | '-tenant_name' | undefined
 }
 
 export interface UsageListTenantsItem {
   tenantId: string
   tenantName: string
-  /** externalId or external_id of its metadata */
+  /** externalId or external_id from the metadata of the tenant */
   externalId: string | null
   status: 'active' | 'suspended' | 'archived'
   emails: {
-    /** All that were accepted */
+    /** All accepted emails */
     sent: number
     delivered: number
     soft_failed: number
     hard_failed: number
     bounced: number
     held: number
-    /** Of those, sent with test keys */
+    /** Accepted emails sent with test keys */
     test: number
   }
   rates: {
@@ -1185,34 +1185,34 @@ export interface UsageListTenantsItem {
 export interface UsageExportQuery {
   /** today, yesterday, this_week, last_week, this_month, last_month, last_7_days, last_30_days, last_90_days, a month, a day, or two days */
   period?: string | undefined
-  /** IANA name; fixes when days begin */
+  /** IANA name; determines the start of each day */
   timezone?: string | undefined
   status?: 'active' | 'suspended' | 'archived' | undefined
-  /** Only tenants with at least this many */
+  /** Only tenants with at least this number of emails */
   minSent?: number | undefined
-  /** Else the Accept header decides */
+  /** Default: by the Accept header */
   format?: 'csv' | 'jsonl' | 'json' | undefined
 }
 
 export interface UsageRetrieveTenantData {
   tenant_id: string
   tenant_name: string
-  /** externalId or external_id of its metadata */
+  /** externalId or external_id from the metadata of the tenant */
   external_id: string | null
   period: {
     start: string
-    /** The last millisecond */
+    /** Last millisecond of the period */
     end: string
   }
   emails: {
-    /** All that were accepted */
+    /** All accepted emails */
     sent: number
     delivered: number
     soft_failed: number
     hard_failed: number
     bounced: number
     held: number
-    /** Of those, sent with test keys */
+    /** Accepted emails sent with test keys */
     test: number
   }
   rates: {
@@ -1224,7 +1224,7 @@ export interface UsageRetrieveTenantData {
 export interface UsageRetrieveTenantTimeseriesQuery {
   /** today, yesterday, this_week, last_week, this_month, last_month, last_7_days, last_30_days, last_90_days, a month, a day, or two days */
   period?: string | undefined
-  /** IANA name; fixes when days begin */
+  /** IANA name; determines the start of each day */
   timezone?: string | undefined
   granularity?: 'hour' | 'day' | 'week' | 'month' | undefined
 }
@@ -1234,13 +1234,13 @@ export interface UsageRetrieveTenantTimeseriesData {
   tenant_name: string
   period: {
     start: string
-    /** The last millisecond */
+    /** Last millisecond of the period */
     end: string
   }
   granularity: 'hour' | 'day' | 'week' | 'month'
   data: {
     timestamp: string
-    /** All that were accepted */
+    /** All accepted emails */
     sent: number
     delivered: number
     soft_failed: number
@@ -1267,7 +1267,7 @@ export interface Limits {
     usagePercent: number | null
     /** Over 90 % */
     approaching: boolean
-    /** No capacity left this hour */
+    /** true: no capacity left this hour */
     exceeded: boolean
     period: 'hour'
     resetsAt: string
@@ -1276,24 +1276,24 @@ export interface Limits {
 }
 
 export interface EventsStreamQuery {
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
-  /** Only these, separated by commas: MessageSent, MessageDelayed, MessageDeliveryFailed, MessageBounced, MessageLoaded, MessageLinkClicked, MessageHeld, DomainDNSError, SendLimitApproaching, SendLimitExceeded */
+  /** Only these events, comma-separated: MessageSent, MessageDelayed, MessageDeliveryFailed, MessageBounced, MessageLoaded, MessageLinkClicked, MessageHeld, DomainDNSError, SendLimitApproaching, SendLimitExceeded */
   events?: string | undefined
-  /** The id after which to go on; the header Last-Event-ID wins. Without either: from now on */
+  /** Id of the event to resume after; the header Last-Event-ID has precedence. Default: only new events */
   after?: string | undefined
 }
 
 export interface TestAdvanceBody {
   seconds: number
-  /** The tenant; absent or null: the key's own, or the default tenant */
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
 }
 
 export interface TestAdvanceData {
-  /** What the test clock shows; less than asked for when 25 seconds were not enough */
+  /** New time of the test clock; earlier than requested if 25 seconds were not enough */
   now: string
 }
 
@@ -1302,31 +1302,31 @@ export interface TestInboxListQuery {
   perPage?: number | undefined
   /** Recipient address */
   to?: string | undefined
-  /** Part of the recipient, the sender or the subject */
+  /** Substring of the recipient, the sender or the subject */
   search?: string | undefined
-  /** Seconds to wait for mail that matches and comes after the request, or with since is there already */
+  /** Seconds to wait for matching mail that arrives after the request; with since, earlier mail counts too */
   wait?: number | undefined
-  /** An email id: that email and those accepted after it. Unix seconds or ISO 8601: accepted then or later */
+  /** Email id: that email and later ones. Unix seconds or ISO 8601 time: accepted at that time or later */
   since?: string | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
 export interface ReceivedEmail {
-  /** The same as emailId */
+  /** Same as emailId */
   id: string
   emailId: string
   /** The recipient */
   to: string
   from: string
   subject: string
-  /** As it was sent; null: none */
+  /** As sent; null: absent */
   html: string | null
-  /** As it was sent */
+  /** As sent */
   text: string
-  /** Those of html, then those of text, each once */
+  /** Links of html, then of text, without duplicates */
   links: string[]
-  /** By the tenant's test clock */
+  /** Time of the test clock of the tenant */
   receivedAt: string
 }
 
@@ -1343,13 +1343,13 @@ export interface LogsListQuery {
   /** Exact log name, such as `emails.send` */
   endpoint?: string | undefined
   credentialId?: string | undefined
-  /** A part of it */
+  /** Substring of the request id */
   requestId?: string | undefined
   /** At or after: ISO 8601 */
   startDate?: string | undefined
   /** At or before */
   endDate?: string | undefined
-  /** Only this tenant */
+  /** Tenant id */
   tenantId?: string | undefined
 }
 
@@ -1357,15 +1357,15 @@ export interface LoggedRequest {
   requestId: string
   timestamp: string
   method: string
-  /** Without the query */
+  /** Without the query string */
   path: string
-  /** Its log name, such as `emails.send`; `unknown` for a route that does not exist */
+  /** Log name of the endpoint, such as `emails.send`; `unknown` for an unknown route */
   endpoint: string
   statusCode: number
   durationMs: number
   credential: {
     id: string
-    /** The first 8 characters */
+    /** First 8 characters of the key */
     keyPrefix: string | null
   }
   /** null: the key has no limit */
@@ -1374,7 +1374,7 @@ export interface LoggedRequest {
     remaining: number | null
     /** Unix seconds */
     reset: number | null
-    /** The request was refused for it */
+    /** true: the request exceeded the limit */
     limited: boolean
   }
   context: {
@@ -1387,7 +1387,7 @@ export interface LoggedRequest {
     code: string
     message: string | null
   } | null
-  /** On the endpoints of emails: the email, the first one of several */
+  /** On email endpoints: the email, or the first of several */
   email: {
     id: string
     recipientCount: number | null
@@ -1396,7 +1396,7 @@ export interface LoggedRequest {
     name: string
     version: string | null
   } | null
-  /** The tenant the request was about */
+  /** Tenant of the request */
   tenantId: string | null
 }
 
@@ -1404,15 +1404,15 @@ export interface LogsRetrieveData {
   requestId: string
   timestamp: string
   method: string
-  /** Without the query */
+  /** Without the query string */
   path: string
-  /** Its log name, such as `emails.send`; `unknown` for a route that does not exist */
+  /** Log name of the endpoint, such as `emails.send`; `unknown` for an unknown route */
   endpoint: string
   statusCode: number
   durationMs: number
   credential: {
     id: string
-    /** The first 8 characters */
+    /** First 8 characters of the key */
     keyPrefix: string | null
   }
   /** null: the key has no limit */
@@ -1421,7 +1421,7 @@ export interface LogsRetrieveData {
     remaining: number | null
     /** Unix seconds */
     reset: number | null
-    /** The request was refused for it */
+    /** true: the request exceeded the limit */
     limited: boolean
   }
   context: {
@@ -1434,7 +1434,7 @@ export interface LogsRetrieveData {
     code: string
     message: string | null
   } | null
-  /** On the endpoints of emails: the email, the first one of several */
+  /** On email endpoints: the email, or the first of several */
   email: {
     id: string
     recipientCount: number | null
@@ -1443,18 +1443,18 @@ export interface LogsRetrieveData {
     name: string
     version: string | null
   } | null
-  /** The tenant the request was about */
+  /** Tenant of the request */
   tenantId: string | null
   request: {
-    /** At most 25,600 octets, without secrets and attached content; an object when it is complete JSON */
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON */
     body: Record<string, unknown> | string | null
-    /** Octets of the whole */
+    /** Size of the whole body in bytes */
     bodySize: number | null
   }
   response: {
-    /** At most 25,600 octets, without secrets and attached content; an object when it is complete JSON */
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON */
     body: Record<string, unknown> | string | null
-    /** Octets of the whole */
+    /** Size of the whole body in bytes */
     bodySize: number | null
   }
 }
@@ -1474,29 +1474,29 @@ export const organisationApi = (api: Api) => ({
     sendBatch(body: BatchToSend, options: SendOptions = {}): Promise<SentBatch> {
       return api.send(`/emails/batch`, { body, options })
     },
-    /** Send a message of your own making. Permission `emails:send`. */
+    /** Send a raw message. Permission `emails:send`. */
     sendRaw(body: RawEmailToSend, options: SendOptions = {}): Promise<SentEmail> {
       return api.send(`/emails/raw`, { body, options })
     },
-    /** One email in detail. Permission `emails:read`. */
+    /** Get an email in detail. Permission `emails:read`. */
     retrieve(emailId: string, query: EmailsRetrieveQuery = {}, options: Options = {}): Promise<Email> {
       return api.ask('GET', `/emails/${at(emailId)}`, { query, options })
     },
-    /** Every delivery attempt of an email. Permission `emails:read`. */
+    /** List all delivery attempts of an email. Permission `emails:read`. */
     retrieveDeliveries(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<EmailDeliveries> {
       return api.ask('GET', `/emails/${at(emailId)}/deliveries`, { query, options })
     },
-    /** Try to deliver an email again, now. Permission `emails:send`. */
+    /** Retry an email now. Permission `emails:send`. */
     retry(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<EmailsRetryData> {
       return api.ask('POST', `/emails/${at(emailId)}/retry`, { query, options })
     },
-    /** Send the email of a test key for real, with a live key, to its recipient alone. Permission `emails:send`. */
+    /** Send a test email as live mail, with a live key, to its recipient only. Permission `emails:send`. */
     promote(emailId: string, query: OfTenant = {}, options: SendOptions = {}): Promise<SentEmail> {
       return api.send(`/emails/${at(emailId)}/promote`, { query, options })
     },
   },
   tenants: {
-    /** Make a tenant. A key with full access, at organisation level. */
+    /** Create a tenant. A key with full access, at organisation level. */
     create(body: TenantsCreateBody, options: Options = {}): Promise<Tenant> {
       return api.ask('POST', `/tenants`, { body, options })
     },
@@ -1504,7 +1504,7 @@ export const organisationApi = (api: Api) => ({
     list(query: TenantsListQuery = {}, options: Options = {}): Pages<Tenant> {
       return api.pages(`/tenants`, query, options)
     },
-    /** One tenant. An organisation-level key with full access, or any key of the tenant. */
+    /** Get a tenant. An organisation-level key with full access, or any key of the tenant. */
     retrieve(tenantId: string, options: Options = {}): Promise<Tenant> {
       return api.ask('GET', `/tenants/${at(tenantId)}`, { options })
     },
@@ -1512,49 +1512,49 @@ export const organisationApi = (api: Api) => ({
     update(tenantId: string, body: TenantsUpdateBody, options: Options = {}): Promise<Tenant> {
       return api.ask('PATCH', `/tenants/${at(tenantId)}`, { body, options })
     },
-    /** Delete a tenant with all it has; its emails and logs stay until their retention. A key with full access, at organisation level. */
+    /** Delete a tenant and its configuration; its emails and logs are kept for their retention period. A key with full access, at organisation level. */
     delete(tenantId: string, options: Options = {}): Promise<Deleted> {
       return api.ask('DELETE', `/tenants/${at(tenantId)}`, { options })
     },
   },
   platformWebhooks: {
-    /** Make a webhook that hears of every tenant. Permission `webhooks:manage`, at organisation level. */
+    /** Create a webhook for the events of all tenants. Permission `webhooks:manage`, at organisation level. */
     create(body: PlatformWebhooksCreateBody, options: Options = {}): Promise<PlatformWebhooksCreateData> {
       return api.ask('POST', `/platform/webhooks`, { body, options })
     },
-    /** List the webhooks that hear of every tenant. Permission `webhooks:manage`, at organisation level. */
+    /** List the webhooks for the events of all tenants. Permission `webhooks:manage`, at organisation level. */
     list(options: Options = {}): Promise<({
       id: string
       uuid: string
       name: string
       url: string
-      /** Empty: all */
+      /** Empty: all events */
       events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
       allEvents: boolean
       enabled: boolean
-      /** null: it is enabled, or was disabled before this was kept */
+      /** null: enabled, or disabled before this field existed */
       disabledAt: string | null
-      /** `endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard */
+      /** `endpoint_gone`: the endpoint returned 410; `requested`: disabled through the API or in the dashboard */
       disabledReason: 'endpoint_gone' | 'requested' | null
       timeoutSeconds: number
-      /** null: it does not fail, or it is off */
+      /** null: not failing, or disabled */
       failingSince: string | null
       createdAt: string
       updatedAt: string
-      /** `whsec_` and base64: the key of webhook-signature */
+      /** `whsec_` and base64: the key for webhook-signature */
       secret?: string
     })[]> {
       return api.ask('GET', `/platform/webhooks`, { options })
     },
-    /** One webhook that hears of every tenant. Permission `webhooks:manage`, at organisation level. */
+    /** Get a webhook for the events of all tenants. Permission `webhooks:manage`, at organisation level. */
     retrieve(webhookId: string, query: PlatformWebhooksRetrieveQuery = {}, options: Options = {}): Promise<PlatformWebhooksCreateData> {
       return api.ask('GET', `/platform/webhooks/${at(webhookId)}`, { query, options })
     },
-    /** Change a webhook that hears of every tenant. Permission `webhooks:manage`, at organisation level. */
+    /** Change a webhook for the events of all tenants. Permission `webhooks:manage`, at organisation level. */
     update(webhookId: string, body: PlatformWebhooksUpdateBody, options: Options = {}): Promise<PlatformWebhooksCreateData> {
       return api.ask('PATCH', `/platform/webhooks/${at(webhookId)}`, { body, options })
     },
-    /** Delete a webhook that hears of every tenant. Permission `webhooks:manage`, at organisation level. */
+    /** Delete a webhook for the events of all tenants. Permission `webhooks:manage`, at organisation level. */
     delete(webhookId: string, options: Options = {}): Promise<DoneMessage> {
       return api.ask('DELETE', `/platform/webhooks/${at(webhookId)}`, { options })
     },
@@ -1566,56 +1566,56 @@ export const organisationApi = (api: Api) => ({
     listDeliveries(query: PlatformWebhooksListDeliveriesQuery = {}, options: Options = {}): Pages<WebhookDelivery> {
       return api.pages(`/platform/webhooks/deliveries`, query, options)
     },
-    /** One request to one of the organisation's webhooks. Permission `webhooks:manage`, at organisation level. */
+    /** Get a request to one of the organisation's webhooks. Permission `webhooks:manage`, at organisation level. */
     retrieveDelivery(deliveryId: string, options: Options = {}): Promise<WebhooksRetrieveDeliveryData> {
       return api.ask('GET', `/platform/webhooks/deliveries/${at(deliveryId)}`, { options })
     },
-    /** Send the same payload again, now and once. Permission `webhooks:manage`, at organisation level. */
+    /** Send the same payload again, once, now. Permission `webhooks:manage`, at organisation level. */
     replayDelivery(deliveryId: string, options: Options = {}): Promise<WebhooksReplayDeliveryData> {
       return api.ask('POST', `/platform/webhooks/deliveries/${at(deliveryId)}/replay`, { options })
     },
   },
   usage: {
-    /** The organisation's usage and limits. Permission `emails:read`, at organisation level. */
+    /** Get usage and limits of the organisation. Permission `emails:read`, at organisation level. */
     retrieve(query: UsageRetrieveQuery = {}, options: Options = {}): Promise<UsageRetrieveData> {
       return api.ask('GET', `/usage`, { query, options })
     },
-    /** Usage of each tenant. Permission `emails:read`, at organisation level. */
+    /** List the usage of each tenant. Permission `emails:read`, at organisation level. */
     listTenants(query: UsageListTenantsQuery = {}, options: Options = {}): Pages<UsageListTenantsItem> {
       return api.pages(`/usage/tenants`, query, options)
     },
-    /** Usage of each tenant as a file, one row each, ordered by name. Permission `emails:read`, at organisation level. */
+    /** Export the usage of each tenant as a file, one row each, ordered by name. Permission `emails:read`, at organisation level. */
     export(query: UsageExportQuery = {}, options: Options = {}): Promise<string> {
       return api.text(`/usage/export`, query, options)
     },
-    /** Usage of one tenant. Permission `emails:read`. */
+    /** Get the usage of a tenant. Permission `emails:read`. */
     retrieveTenant(tenantId: string, query: UsageRetrieveQuery = {}, options: Options = {}): Promise<UsageRetrieveTenantData> {
       return api.ask('GET', `/tenants/${at(tenantId)}/usage`, { query, options })
     },
-    /** Usage of one tenant over time. Permission `emails:read`. */
+    /** Get the usage of a tenant over time. Permission `emails:read`. */
     retrieveTenantTimeseries(tenantId: string, query: UsageRetrieveTenantTimeseriesQuery = {}, options: Options = {}): Promise<UsageRetrieveTenantTimeseriesData> {
       return api.ask('GET', `/tenants/${at(tenantId)}/usage/timeseries`, { query, options })
     },
   },
   limits: {
-    /** Rate limit and send limit. Any valid key. */
+    /** Get the rate limit and the send limit. Any valid key. */
     retrieve(options: Options = {}): Promise<Limits> {
       return api.ask('GET', `/limits`, { options })
     },
   },
   events: {
-    /** Events as they happen (server-sent events). Permission `emails:read`. */
+    /** Stream events as they happen (server-sent events). Permission `emails:read`. */
     stream(query: EventsStreamQuery = {}, options: Options = {}): EventStream {
       return api.stream(`/events/stream`, query, options)
     },
   },
   test: {
-    /** Move a tenant's test clock forward; answers once everything has happened that is due by then. Permission `emails:send`. */
+    /** Move a tenant's test clock forward; returns when all events due by then have happened. Permission `emails:send`. */
     advance(body: TestAdvanceBody, options: Options = {}): Promise<TestAdvanceData> {
       return api.ask('POST', `/test/advance`, { body, options })
     },
     inbox: {
-      /** Mail that was sent with test keys and received, newest first; waits for it. Permission `emails:read`. */
+      /** List received test mail, newest first; can wait for new mail. Permission `emails:read`. */
       list(query: TestInboxListQuery = {}, options: Options = {}): Pages<ReceivedEmail> {
         return api.pages(`/test/inbox`, query, options)
       },
@@ -1630,7 +1630,7 @@ export const organisationApi = (api: Api) => ({
     list(query: LogsListQuery = {}, options: Options = {}): Pages<LoggedRequest> {
       return api.pages(`/logs`, query, options)
     },
-    /** One API request, with its bodies. A key with full access. */
+    /** Get an API request, with its bodies. A key with full access. */
     retrieve(requestId: string, options: Options = {}): Promise<LogsRetrieveData> {
       return api.ask('GET', `/logs/${at(requestId)}`, { options })
     },
@@ -1640,7 +1640,7 @@ export const organisationApi = (api: Api) => ({
 /** What exists for the organisation and, below `/tenants/…`, for each tenant. */
 export const sharedApi = (api: Api, under: string) => ({
   credentials: {
-    /** Make an API key or an SMTP login. A key with full access, at organisation level unless the path names its tenant. */
+    /** Create an API key or an SMTP login. A key with full access, at organisation level unless the path names its tenant. */
     create(body: CredentialsCreateBody, options: Options = {}): Promise<Credential> {
       return api.ask('POST', `${under}/credentials`, { body, options })
     },
@@ -1648,7 +1648,7 @@ export const sharedApi = (api: Api, under: string) => ({
     list(query: CredentialsListQuery = {}, options: Options = {}): Pages<Credential> {
       return api.pages(`${under}/credentials`, query, options)
     },
-    /** One credential. A key with full access, at organisation level unless the path names its tenant. */
+    /** Get a credential. A key with full access, at organisation level unless the path names its tenant. */
     retrieve(credentialId: string | number, query: Reveal = {}, options: Options = {}): Promise<Credential> {
       return api.ask('GET', `${under}/credentials/${at(credentialId)}`, { query, options })
     },
@@ -1670,7 +1670,7 @@ export const sharedApi = (api: Api, under: string) => ({
     list(query: OfTenant = {}, options: Options = {}): Promise<DomainsListData> {
       return api.ask('GET', `${under}/domains`, { query, options })
     },
-    /** One sending domain, with the DNS records to publish. Permission `domains:manage`. */
+    /** Get a sending domain, with the DNS records to publish. Permission `domains:manage`. */
     retrieve(domainId: string | number, query: OfTenant = {}, options: Options = {}): Promise<Domain> {
       return api.ask('GET', `${under}/domains/${at(domainId)}`, { query, options })
     },
@@ -1678,13 +1678,13 @@ export const sharedApi = (api: Api, under: string) => ({
     delete(domainId: string | number, query: OfTenant = {}, options: Options = {}): Promise<DoneMessage> {
       return api.ask('DELETE', `${under}/domains/${at(domainId)}`, { query, options })
     },
-    /** Check its DNS records now. Permission `domains:manage`. */
+    /** Check the DNS records of a sending domain now. Permission `domains:manage`. */
     verify(domainId: string | number, query: OfTenant = {}, options: Options = {}): Promise<Domain> {
       return api.ask('POST', `${under}/domains/${at(domainId)}/verify`, { query, options })
     },
   },
   tracking: {
-    /** Make a track domain below a sending domain. Permission `domains:manage`. */
+    /** Create a track domain below a sending domain. Permission `domains:manage`. */
     create(body: TrackingCreateBody, options: Options = {}): Promise<TrackDomain> {
       return api.ask('POST', `${under}/tracking`, { body, options })
     },
@@ -1692,11 +1692,11 @@ export const sharedApi = (api: Api, under: string) => ({
     list(query: OfTenant = {}, options: Options = {}): Promise<TrackingListData> {
       return api.ask('GET', `${under}/tracking`, { query, options })
     },
-    /** One track domain. Permission `domains:manage`. */
+    /** Get a track domain. Permission `domains:manage`. */
     retrieve(trackingId: string, query: OfTenant = {}, options: Options = {}): Promise<TrackDomain> {
       return api.ask('GET', `${under}/tracking/${at(trackingId)}`, { query, options })
     },
-    /** Change what a track domain counts. Permission `domains:manage`. */
+    /** Change the settings of a track domain. Permission `domains:manage`. */
     update(trackingId: string, body: TrackingUpdateBody, options: Options = {}): Promise<TrackDomain> {
       return api.ask('PATCH', `${under}/tracking/${at(trackingId)}`, { body, options })
     },
@@ -1704,13 +1704,13 @@ export const sharedApi = (api: Api, under: string) => ({
     delete(trackingId: string, query: OfTenant = {}, options: Options = {}): Promise<DoneMessage> {
       return api.ask('DELETE', `${under}/tracking/${at(trackingId)}`, { query, options })
     },
-    /** Look for its CNAME now. Permission `domains:manage`. */
+    /** Check the CNAME record of a track domain now. Permission `domains:manage`. */
     verify(trackingId: string, query: OfTenant = {}, options: Options = {}): Promise<TrackingVerifyData> {
       return api.ask('POST', `${under}/tracking/${at(trackingId)}/verify`, { query, options })
     },
   },
   suppressions: {
-    /** Put an address on the list, or change its reason. Permission `suppressions:manage`. */
+    /** Suppress an address, or change its reason. Permission `suppressions:manage`. */
     create(body: SuppressionsCreateBody, options: Options = {}): Promise<Suppression> {
       return api.ask('POST', `${under}/suppressions`, { body, options })
     },
@@ -1718,21 +1718,21 @@ export const sharedApi = (api: Api, under: string) => ({
     list(query: SuppressionsListQuery = {}, options: Options = {}): Pages<Suppression> {
       return api.pages(`${under}/suppressions`, query, options)
     },
-    /** Put up to 1000 addresses on the list. Permission `suppressions:manage`. */
+    /** Suppress up to 1000 addresses. Permission `suppressions:manage`. */
     bulkCreate(body: SuppressionsBulkCreateBody, options: Options = {}): Promise<SuppressionsBulkCreateData> {
       return api.ask('POST', `${under}/suppressions/bulk`, { body, options })
     },
-    /** Whether an address is on the list. Permission `suppressions:manage`. */
+    /** Check whether an address is suppressed. Permission `suppressions:manage`. */
     retrieve(email: string, query: OfTenant = {}, options: Options = {}): Promise<SuppressionsRetrieveData> {
       return api.ask('GET', `${under}/suppressions/${at(email)}`, { query, options })
     },
-    /** Take an address off the list. Permission `suppressions:manage`. */
+    /** Remove an address from the list. Permission `suppressions:manage`. */
     delete(email: string, query: OfTenant = {}, options: Options = {}): Promise<DoneMessage> {
       return api.ask('DELETE', `${under}/suppressions/${at(email)}`, { query, options })
     },
   },
   webhooks: {
-    /** Make a webhook. Permission `webhooks:manage`. */
+    /** Create a webhook. Permission `webhooks:manage`. */
     create(body: WebhooksCreateBody, options: Options = {}): Promise<Webhook> {
       return api.ask('POST', `${under}/webhooks`, { body, options })
     },
@@ -1740,7 +1740,7 @@ export const sharedApi = (api: Api, under: string) => ({
     list(query: WebhooksListQuery = {}, options: Options = {}): Promise<WebhooksListData> {
       return api.ask('GET', `${under}/webhooks`, { query, options })
     },
-    /** One webhook. Permission `webhooks:manage`. */
+    /** Get a webhook. Permission `webhooks:manage`. */
     retrieve(webhookId: string, query: WebhooksRetrieveQuery = {}, options: Options = {}): Promise<Webhook> {
       return api.ask('GET', `${under}/webhooks/${at(webhookId)}`, { query, options })
     },
@@ -1760,15 +1760,15 @@ export const sharedApi = (api: Api, under: string) => ({
     listDeliveries(webhookId: string, query: WebhooksListDeliveriesQuery = {}, options: Options = {}): Pages<WebhookDelivery> {
       return api.pages(`${under}/webhooks/${at(webhookId)}/deliveries`, query, options)
     },
-    /** One request to a webhook, with what was sent and answered. Permission `webhooks:manage`. */
+    /** Get a request to a webhook, with its response. Permission `webhooks:manage`. */
     retrieveDelivery(webhookId: string, deliveryId: string, query: OfTenant = {}, options: Options = {}): Promise<WebhooksRetrieveDeliveryData> {
       return api.ask('GET', `${under}/webhooks/${at(webhookId)}/deliveries/${at(deliveryId)}`, { query, options })
     },
-    /** Send the same payload again, now and once. Permission `webhooks:manage`. */
+    /** Send the same payload again, once, now. Permission `webhooks:manage`. */
     replayDelivery(webhookId: string, deliveryId: string, query: OfTenant = {}, options: Options = {}): Promise<WebhooksReplayDeliveryData> {
       return api.ask('POST', `${under}/webhooks/${at(webhookId)}/deliveries/${at(deliveryId)}/replay`, { query, options })
     },
-    /** Send what happened in a time again. Permission `webhooks:manage`. */
+    /** Send the events of a period again. Permission `webhooks:manage`. */
     replay(webhookId: string, body: WebhooksReplayBody, options: Options = {}): Promise<WebhooksReplayData> {
       return api.ask('POST', `${under}/webhooks/${at(webhookId)}/replay`, { body, options })
     },

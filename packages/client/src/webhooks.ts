@@ -38,7 +38,7 @@ export async function verifyWebhook(
     // Compares in constant time.
     if (await subtle.verify('HMAC', key, fromBase64(one.slice(3)), signed)) return eventOf(octets)
   }
-  throw new WebhookVerificationError('no signature fits: wrong secret, or the body is not as it was sent')
+  throw new WebhookVerificationError('no signature matches: wrong secret, or the body was changed')
 }
 
 /**
@@ -54,14 +54,14 @@ export async function verifyWebhookWithKeys(
   const signature = fromBase64(headerOf(headers, header))
   const kid = headerOf(headers, `${header}-kid`)
   const found = keys.find((key) => key.kid === kid)
-  if (!found) throw new WebhookVerificationError(`there is no key ${kid}: fetch the key set anew`)
+  if (!found) throw new WebhookVerificationError(`no such key: ${kid}. Fetch the key set again`)
   const octets = octetsOf(payload)
   const { subtle } = await webCrypto()
   const algorithm = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
   const { kty, n, e } = found
   const key = await subtle.importKey('jwk', { kty, n, e, alg: 'RS256' }, algorithm, false, ['verify'])
   if (await subtle.verify(algorithm, key, signature, octets)) return eventOf(octets)
-  throw new WebhookVerificationError('the signature does not fit')
+  throw new WebhookVerificationError('the signature does not match')
 }
 
 function headerOf(headers: WebhookHeaders, name: string): string {

@@ -164,7 +164,7 @@ export function openConnectionLeases<Of extends LeaseHolder>(
       }
     } catch (error) {
       // Without the database no outcome could be recorded either.
-      log.warn({ err: error }, 'no slot for a connection could be had')
+      log.warn({ err: error }, 'connection lease denied')
       for (const of of all) unsettled.add(of)
     }
     for (const { of, answer } of asked) {
@@ -188,7 +188,7 @@ export function openConnectionLeases<Of extends LeaseHolder>(
       await db.run(settleLeases, [processId, ...leasedConnections])
       return true
     } catch (error) {
-      log.warn({ err: error }, 'slots for connections could not be given back yet')
+      log.warn({ err: error }, 'failed to release connection leases; retrying')
       // When the process ends, all leases are returned.
       if (!isStopped) for (const of of some) unsettled.add(of)
       return false
@@ -202,7 +202,7 @@ export function openConnectionLeases<Of extends LeaseHolder>(
     const lost = owners.filter((owner) => owner !== processId && !living.some((id) => id === owner || id.startsWith(`${owner}-`)))
     if (lost.length > 0) await db.run(releaseLostLeases, [lost])
   }
-  const reaping = startLoop({ clock, log, name: 'taking back the slots of ended processes', everyMs: reapEveryMs }, reap)
+  const reaping = startLoop({ clock, log, name: 'reclaiming connection leases of ended processes', everyMs: reapEveryMs }, reap)
 
   return {
     async acquire(of) {

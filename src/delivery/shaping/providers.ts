@@ -104,7 +104,7 @@ export function openProviders(file: string | undefined): Providers {
 
 function readRules(file: string | URL): Rule[] {
   const refuse = (why: string): never => {
-    throw new ConfigError(`POSTRIDER_PROVIDER_RULES: ${String(file)} ${why}; see docs/delivery.md for its form`)
+    throw new ConfigError(`POSTRIDER_PROVIDER_RULES: ${String(file)} ${why} (format: docs/delivery.md)`)
   }
   let read: unknown
   try {
@@ -118,10 +118,10 @@ function readRules(file: string | URL): Rule[] {
   for (const rule of providers as Record<string, unknown>[]) {
     if (typeof rule?.name !== 'string' || !isTexts(rule.mx)) return refuse('has an entry without "name" and "mx"')
     if (rule.connections !== undefined && !(Number.isInteger(rule.connections) && (rule.connections as number) >= 1))
-      refuse(`has "connections" of ${rule.name} that are no number of at least 1`)
+      refuse(`has "connections" of ${rule.name} that is not a number of at least 1`)
     if (rule.rate !== undefined && !(typeof rule.rate === 'number' && rule.rate > 0))
-      refuse(`has a "rate" of ${rule.name} that is no number`)
-    if (rule.throttled !== undefined && !isTexts(rule.throttled)) refuse(`has "throttled" of ${rule.name} that is no list of texts`)
+      refuse(`has a "rate" of ${rule.name} that is not a number`)
+    if (rule.throttled !== undefined && !isTexts(rule.throttled)) refuse(`has "throttled" of ${rule.name} that is not a list of strings`)
   }
   return providers as Rule[]
 }

@@ -53,7 +53,7 @@ export async function waitForPermit(state: RateLimited, deps: SendRateDeps): Pro
       state.taking = undefined
     })
     await state.taking.catch(async (error) => {
-      log.warn({ err: error }, 'no turn could be had')
+      log.warn({ err: error }, 'failed to get a send permit')
       await pause(clock, retryMs)
     })
   }

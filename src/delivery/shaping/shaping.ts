@@ -143,7 +143,7 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
       if (refusal !== undefined) after = afterRefusedConnection(after, Math.max(refusal.otherConnections, row.connectionsOpen), nowMs)
       if (accepted > 0 && throttle === undefined && refusal === undefined)
         after = afterSuccess(after, state.provider, Math.max(counted.accepted, counted.previousAccepted), nowMs)
-      const cause = changeBetween(before, after) ? (throttle ?? refusal?.cause ?? 'nothing was refused for a while') : null
+      const cause = changeBetween(before, after) ? (throttle ?? refusal?.cause ?? 'no recent refusals') : null
       const { windowStart, accepted: acceptedNow, previousAccepted } = counted
       const stored = row.learned === null && cause === null ? null : after
       await tx.run(saveRow, [
@@ -186,12 +186,12 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
       await tell(state).catch((error: unknown) => {
         state.throttle ??= throttle
         state.refusal ??= refusal
-        log.warn({ err: error, provider: state.provider.name }, 'what was refused was not learnt from yet')
+        log.warn({ err: error, provider: state.provider.name }, 'failed to save traffic limits; retrying')
       })
     }
     for (const state of states.values()) if (!hasNews(state)) state.accepted = 0
   }
-  const telling = startLoop({ clock, log, name: 'telling what was accepted and refused', everyMs: tellEveryMs }, tellAll)
+  const telling = startLoop({ clock, log, name: 'saving counts of accepted and refused mail', everyMs: tellEveryMs }, tellAll)
 
   const stateFor = (source: string, provider: Provider): State => {
     const key = `${source} ${provider.name}`

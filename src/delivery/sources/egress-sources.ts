@@ -78,16 +78,16 @@ const refused = (message: string, suggestion: string) => new Refusal('validation
 /** Normalises an address; refuses any text that is not the address of a single host. */
 function sourceAddress(text: string): string {
   const family = isIP(text)
-  const suggestion = 'Give an IPv4 or IPv6 address of this machine'
+  const suggestion = 'Use an IPv4 or IPv6 address of this machine'
   if (family === 0 || text.includes('%')) throw refused(`"${text}" is not an IP address`, suggestion)
   const { address } = new SocketAddress({ address: text, family: family === 6 ? 'ipv6' : 'ipv4' })
   const isMany = address === '0.0.0.0' || address === '::' || /^(?:22[4-9]|23\d|255)\./.test(address) || /^(?:ff|::ffff:)/i.test(address)
-  if (isMany) throw refused(`nothing can be sent from ${address}`, suggestion)
+  if (isMany) throw refused(`mail cannot be sent from ${address}`, suggestion)
   return address
 }
 
 function poolName(text: string): string {
-  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(text)) throw refused(`"${text}" is not a pool's name`, 'Use small letters, digits, - and _')
+  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(text)) throw refused(`"${text}" is not a pool name`, 'Use lower-case letters, digits, - and _')
   return text
 }
 
@@ -107,7 +107,7 @@ export function addSource(db: Db, wanted: NewSource, nowMs: number): Promise<Egr
   const address = sourceAddress(wanted.address)
   const pool = poolName(wanted.pool)
   if (wanted.ehloName !== null && !/^(?=.{1,253}$)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+$/i.test(wanted.ehloName))
-    throw refused(`"${wanted.ehloName}" is not a host name`, 'Give the name that the PTR of the address leads to')
+    throw refused(`"${wanted.ehloName}" is not a host name`, 'Use the name in the PTR record of the address')
   return db.transaction(async (tx) => {
     await oneAtATime(tx)
     const known = (await listSources(tx)).find((one) => one.address === address)
@@ -126,7 +126,7 @@ async function refuseIfLast(tx: Tx, source: EgressSource): Promise<void> {
   const others = (await listSources(tx)).some((one) => one.pool === source.pool && one.address !== source.address)
   if (!others && (await listAssignments(tx)).some((one) => one.pool === source.pool))
     throw refused(
-      `${source.address} is the last address of the pool ${source.pool}, which mail is assigned to`,
+      `${source.address} is the last address of pool ${source.pool}, which has assigned mail`,
       'Assign that mail to another pool first (postrider pool list)',
     )
 }
@@ -137,7 +137,11 @@ export function removeSource(db: Db, text: string, nowMs: number): Promise<Egres
   return db.transaction(async (tx) => {
     await oneAtATime(tx)
     const source = (await listSources(tx)).find((one) => one.address === address)
-    if (!source) throw new Refusal('not_found', { message: `${address} is not a source`, suggestion: 'See: postrider source list' })
+    if (!source)
+      throw new Refusal('not_found', {
+        message: `${address} is not an egress source`,
+        suggestion: 'Run postrider source list for all addresses',
+      })
     await refuseIfLast(tx, source)
     await tx.run(dropSource, [address])
     await deleteWarmUp(tx, address)
@@ -152,7 +156,7 @@ export function assignPool(db: Db, wanted: PoolAssignment, nowMs: number): Promi
   return db.transaction(async (tx) => {
     await oneAtATime(tx)
     if (!(await listSources(tx)).some((one) => one.pool === pool))
-      throw refused(`the pool ${pool} has no addresses`, `Add one first: postrider source add ADDRESS --pool ${pool}`)
+      throw refused(`pool ${pool} has no addresses`, `Add an address first: postrider source add ADDRESS --pool ${pool}`)
     await tx.run(putAssignment, [wanted.tenantId, wanted.tag, pool])
     await note(tx, nowMs, { action: 'pool assign', ...wanted })
   })
@@ -222,7 +226,8 @@ export function openSources({ db, clock, log }: { db: Db; clock: Clock; log: Log
     const before = known.get(address)
     if (before && clock.monotonicMs() < before.untilMs) return
     const has = await canBind(address)
-    if (!has && before?.has !== false) log.warn({ address }, 'this machine does not have the source address; others may send from it')
+    if (!has && before?.has !== false)
+      log.warn({ address }, 'this machine does not have the source address; other machines may send from it')
     known.set(address, { has, untilMs: clock.monotonicMs() + believedMs })
   }
   const pools = cached(clock, async () => {

@@ -62,7 +62,7 @@ export function notifyWarmUps(db: Db, nowMs: number): Promise<number> {
       .filter(({ day, notifiedDay }) => day > notifiedDay)
     for (const { address, day } of stepped) await tx.run(recordNotified, [address, day])
     const shown = (day: number) => ({ messagesADay: warmUpCeiling(day) ?? null })
-    const causeOf = (day: number) => (day === schedule.length ? 'its warm-up is over' : `day ${day + 1} of its warm-up`)
+    const causeOf = (day: number) => (day === schedule.length ? 'warm-up completed' : `warm-up day ${day + 1}`)
     await appendEvents(
       tx,
       stepped.map(({ address, notifiedDay, day }) => {
@@ -150,7 +150,7 @@ export function openWarmUp(
         await asking
       } catch (error) {
         // Without the database no outcome could be recorded either.
-        log.warn({ err: error, source }, 'no allowance of a warm-up could be had')
+        log.warn({ err: error, source }, 'failed to get a warm-up allowance')
         return false
       }
     }
@@ -160,7 +160,7 @@ export function openWarmUp(
       return today() !== undefined && isReached && left === 0 ? fromMs + (day + 1) * dayMs - clock.nowMs() : 0
     },
     get reason() {
-      return `the warm-up of ${source} allows ${warmUpCeiling(day) ?? 'any number of'} messages to ${provider} on its day ${day + 1}`
+      return `the warm-up of ${source} allows ${warmUpCeiling(day) ?? 'any number of'} messages to ${provider} on day ${day + 1}`
     },
     ready,
     async take(wanted, after = 0) {

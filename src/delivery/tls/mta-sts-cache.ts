@@ -66,7 +66,7 @@ export function openSts({ db, clock, log, config, resolver, get }: StsDeps): Sts
     if (kept && kept.policyId === id.value && !isOld(kept, nowMs)) return kept
     const policy = await fetchStsPolicy(domain, config.mtaStsPort, get)
     if (typeof policy === 'string') {
-      log.warn({ domain, reason: policy, policyInForce: kept?.mode }, 'an MTA-STS policy could not be fetched')
+      log.warn({ domain, reason: policy, policyInForce: kept?.mode }, 'failed to fetch an MTA-STS policy')
       return kept
     }
     const { mode, mx, maxAgeSeconds } = policy

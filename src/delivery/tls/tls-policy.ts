@@ -41,7 +41,7 @@ export interface TlsPolicyDeps {
 export async function guardHosts(domain: string, hosts: readonly RouteHost[], deps: TlsPolicyDeps): Promise<Guarded> {
   const [named, policy, required] = await Promise.all([deps.dnssec?.mx(domain), deps.sts.find(domain), deps.requirements.of(domain)])
   if (named?.kind === 'trouble') {
-    const message = `the mail servers of ${domain} could not be looked up with DNSSEC (${named.code})`
+    const message = `DNSSEC lookup of the mail servers of ${domain} failed (${named.code})`
     return { kind: 'temporary', classification: 'dns_error', enhanced: '4.4.3', message }
   }
   // RFC 7672 section 2.2.1: a host named by an insecure answer has no DANE.
@@ -70,9 +70,9 @@ async function daneOf(host: string, domain: string, validated: readonly string[]
   const { dnssec } = deps
   if (!dnssec) return none
   // Another resolver may have named the host in an unvalidated answer.
-  if (!validated.includes(host)) return { kind: 'unusable', reason: `${host} is not among the mail servers that DNSSEC vouches for` }
+  if (!validated.includes(host)) return { kind: 'unusable', reason: `${host} is not in the DNSSEC-validated MX records` }
   const addresses = await dnssec.addresses(host)
-  const unknown = (code: string): Dane => ({ kind: 'unusable', reason: `the TLSA records of ${host} could not be looked up (${code})` })
+  const unknown = (code: string): Dane => ({ kind: 'unusable', reason: `TLSA lookup of ${host} failed (${code})` })
   if (addresses.kind === 'trouble') return unknown(addresses.code)
   if (!addresses.secure) return none
   // RFC 7672 section 2.2.2: the name at the end of the alias chain first, then the name in the MX record.
@@ -116,7 +116,7 @@ function choose(host: RouteHost, dane: Dane, policy: Policy, required: 'valid' |
   const isListed = policy !== undefined && isListedMx(policy, host.host)
   if (policy?.mode === 'enforce') {
     if (isListed) return as(validOnly, 'mta-sts', 'valid')
-    return as({ unusable: `${host.host} is not among the mail servers that the MTA-STS policy names` }, 'mta-sts', 'unlisted')
+    return as({ unusable: `${host.host} is not listed in the MTA-STS policy` }, 'mta-sts', 'unlisted')
   }
   if (required === 'valid') return as(validOnly, 'required', 'valid')
   if (dane.kind === 'encrypted') return as(anyCertificate, 'dane', 'encrypted')

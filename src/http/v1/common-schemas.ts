@@ -27,14 +27,12 @@ export const pageFields = {
 
 /** `tenantId` and its older spelling, in a body. Whether the id exists is checked elsewhere. */
 export const tenantFields = {
-  tenantId: optional(Type.String({ description: "The tenant; absent or null: the key's own, or the default tenant" })),
+  tenantId: optional(Type.String({ description: 'Tenant id; absent or null: the tenant of the key, or the default tenant' })),
   tenant_id: optional(Type.String({ description: 'Older spelling of tenantId', deprecated: true })),
 }
 
-export const allParameter = Type.Optional(
-  Type.Boolean({ description: 'Without tenantId: of all tenants as well, not only those of the organisation' }),
-)
-export const tenantParameter = Type.Optional(Type.String({ description: 'Only this tenant' }))
+export const allParameter = Type.Optional(Type.Boolean({ description: 'true, without tenantId: includes those of all tenants' }))
+export const tenantParameter = Type.Optional(Type.String({ description: 'Tenant id' }))
 
 const tenantIdForm = /^[a-z][a-z0-9]{0,63}$/
 
@@ -42,9 +40,9 @@ const tenantIdForm = /^[a-z][a-z0-9]{0,63}$/
 export function namedTenant(id: string | null | undefined, { tenantId: own }: Pick<Credential, 'tenantId'>): string | null {
   if (id == null) return null
   if (own !== null && id !== own) {
-    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the one this key belongs to' })
+    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId: this key belongs to another tenant' })
   }
-  if (!tenantIdForm.test(id)) throw new Refusal('not_found', { field: 'tenantId', message: 'tenantId: there is no such tenant' })
+  if (!tenantIdForm.test(id)) throw new Refusal('not_found', { field: 'tenantId', message: 'tenantId: no such tenant' })
   return id
 }
 
@@ -75,7 +73,7 @@ function isRealDay(day: string): boolean {
 
 /** An email id from a path; refuses `not_found` if it is not a valid id. */
 export function knownEmailId(id: string): string {
-  if (emailIdTimeMs(id) === undefined) throw new Refusal('not_found', { message: 'there is no such email' })
+  if (emailIdTimeMs(id) === undefined) throw new Refusal('not_found', { message: 'no such email' })
   return id
 }
 
@@ -101,7 +99,7 @@ export async function tenantNamedIn(call: ScopedCall, tenants: { find(id: string
   const named = tenantInBody(call.body, call.credential)
   if (named === null || named === call.tenantId) return call.tenantId
   if (call.tenantId !== null)
-    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId names another tenant than the path' })
-  if (!(await tenants.find(named))) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${named}` })
+    throw new Refusal('tenant_mismatch', { field: 'tenantId', message: 'tenantId differs from the tenant in the path' })
+  if (!(await tenants.find(named))) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: no such tenant: ${named}` })
   return named
 }

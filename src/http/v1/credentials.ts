@@ -34,9 +34,9 @@ const CredentialObject = Type.Object({
   id: Type.Integer(),
   name: Type.String(),
   type: CredentialType,
-  hold: Type.Boolean({ description: 'Every request with it is refused' }),
-  key: Type.Optional(Type.String({ description: 'The secret; shown when it is made' })),
-  smtpUsername: Type.Optional(Type.String({ description: 'Of an SMTP login, together with the key' })),
+  hold: Type.Boolean({ description: 'true: every request with the key is refused' }),
+  key: Type.Optional(Type.String({ description: 'The secret; returned on creation' })),
+  smtpUsername: Type.Optional(Type.String({ description: 'Only for an SMTP login, together with the key' })),
   lastUsedAt: nullable(Type.String({ format: 'date-time' })),
   createdAt: Type.String({ format: 'date-time' }),
   updatedAt: Type.String({ format: 'date-time' }),
@@ -46,13 +46,13 @@ const CredentialObject = Type.Object({
   keyPrefix: Type.String(),
 })
 
-const reveal = Type.Optional(Type.Boolean({ description: 'With its key, where the operator keeps keys (POSTRIDER_REVEAL_KEYS)' }))
+const reveal = Type.Optional(Type.Boolean({ description: 'true: includes the key, if the operator stores keys (POSTRIDER_REVEAL_KEYS)' }))
 
 export const createCredential = route({
   method: 'POST',
   path: '/credentials',
   name: 'credentials.create',
-  summary: 'Make an API key or an SMTP login',
+  summary: 'Create an API key or an SMTP login',
   ...manages,
   body: Type.Object({ name: Name, type: CredentialType, mode: optional(Mode), permissions: Type.Optional(Permissions), ...tenantFields }),
   status: 201,
@@ -91,7 +91,7 @@ export const retrieveCredential = route({
   method: 'GET',
   path: '/credentials/{credentialId}',
   name: 'credentials.retrieve',
-  summary: 'One credential',
+  summary: 'Get a credential',
   ...manages,
   query: query({ reveal, tenantId: tenantParameter }),
   data: CredentialObject,
@@ -118,8 +118,8 @@ export const updateCredential = route({
     const { name, hold, permissions: allowed } = call.body
     if (name === undefined && hold === undefined && allowed === undefined)
       throw new Refusal('validation_error', {
-        message: 'the body changes nothing: name, hold or permissions is needed',
-        suggestion: 'Give at least one of name, hold and permissions',
+        message: 'the body changes nothing: name, hold or permissions is required',
+        suggestion: 'Send at least one of name, hold and permissions',
       })
     const tenantId = await tenantNamedIn(call, deps.tenants)
     const { credentialId } = call.params

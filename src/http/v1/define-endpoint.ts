@@ -222,5 +222,5 @@ const hasTenant = (schema: TSchema | undefined) =>
 /** A key's own tenant exists; a tenant named by an organisation-level key may not. */
 async function refuseUnknownTenant({ tenantId, credential }: Call<string, unknown, unknown>, { tenants }: ApiDeps): Promise<void> {
   if (tenantId === null || tenantId === credential.tenantId || (await tenants.find(tenantId))) return
-  throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: there is no tenant ${tenantId}` })
+  throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: no such tenant: ${tenantId}` })
 }

@@ -10,7 +10,7 @@ export const AttemptSchema = Type.Object({
   status: Type.Unsafe<Attempt['status']>({ type: 'string', enum: ['sent', 'softfail', 'hardfail', 'held', 'bounced'] }),
   ...instantFields,
   details: Type.String(),
-  output: Type.String({ description: "The remote's reply; empty when there was none" }),
+  output: Type.String({ description: 'Reply of the remote MTA; empty without a reply' }),
   code: Type.Optional(Type.Integer({ description: 'SMTP reply code' })),
   sentWithSsl: Type.Boolean(),
   classification: nullable(Type.String()),
@@ -20,17 +20,23 @@ export const AttemptSchema = Type.Object({
   tls: Type.Optional(
     Type.Object(
       {
-        version: nullable(Type.String({ description: 'Null: it was not encrypted' })),
+        version: nullable(Type.String({ description: 'null: not encrypted' })),
         cipher: nullable(Type.String()),
-        certificate: nullable(Type.String({ description: '`valid`, or what is wrong with it' })),
+        certificate: nullable(Type.String({ description: '`valid`, or the problem with the certificate' })),
         policy: Type.String({ description: '`dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic`' }),
-        mtaStsTestingFailure: nullable(Type.String({ description: 'What an MTA-STS policy in testing would not have let pass' })),
+        mtaStsTestingFailure: nullable(
+          Type.String({
+            description: 'The failure that an MTA-STS policy in enforce mode would have caused; only for policies in testing mode',
+          }),
+        ),
       },
-      { description: 'The encryption of the connection; absent when none was made' },
+      { description: 'Encryption of the connection; absent without a connection' },
     ),
   ),
-  sourceAddress: Type.Optional(Type.String({ description: 'Our address it was sent from, where sources are set up' })),
-  outcomeUnknown: Type.Optional(Type.Boolean({ description: 'Only when it is not known whether the remote took the message' })),
+  sourceAddress: Type.Optional(
+    Type.String({ description: 'Egress source: the local address of the connection, if sources are configured' }),
+  ),
+  outcomeUnknown: Type.Optional(Type.Boolean({ description: 'Only if the remote MTA may or may not have accepted the message' })),
 })
 
 export function deliveryToWire(attempt: Attempt): Static<typeof AttemptSchema> {

@@ -15,7 +15,7 @@ const Record = Type.Object({
   type: Type.Unsafe<DnsRecord['type']>({ type: 'string', enum: ['TXT', 'CNAME', 'MX'] }),
   name: Type.String({ description: 'Relative to the zone; `@` at the apex' }),
   fullName: Type.String(),
-  value: Type.String({ description: 'What to publish' }),
+  value: Type.String({ description: 'Value to publish' }),
   status: nullable(
     Type.Unsafe<NonNullable<DnsRecord['status']>>({
       type: 'string',
@@ -23,7 +23,7 @@ const Record = Type.Object({
       description: 'null: not checked yet',
     }),
   ),
-  found: Type.Array(Type.String(), { description: 'What the last check found instead or as well; at most 5 values' }),
+  found: Type.Array(Type.String(), { description: 'Values found by the last check; at most 5' }),
   problem: nullable(Type.String()),
   suggestion: nullable(Type.String()),
 })
@@ -31,7 +31,7 @@ const Record = Type.Object({
 const summaryFields = {
   id: Type.Integer(),
   name: Type.String({ description: 'A-labels' }),
-  verified: Type.Boolean({ description: 'Mail may be sent from it' }),
+  verified: Type.Boolean({ description: 'true: the tenant can send from the domain' }),
   tenant_id: Type.String(),
   tenant_name: Type.String(),
   tenantId: Type.String(),
@@ -48,9 +48,9 @@ const DomainObject = Type.Object({
     spf: Record,
     dkim: Record,
     returnPath: Record,
-    dkimEd25519: Type.Object(Record.properties, { description: 'Not needed for verified' }),
-    dmarc: Type.Object(Record.properties, { description: 'Advice only' }),
-    mx: Type.Object(Record.properties, { description: 'Advice only; the value is an example' }),
+    dkimEd25519: Type.Object(Record.properties, { description: 'Optional: not required for verified' }),
+    dmarc: Type.Object(Record.properties, { description: 'Recommendation only' }),
+    mx: Type.Object(Record.properties, { description: 'Recommendation only; the value is an example' }),
   }),
 })
 
@@ -67,7 +67,7 @@ export const createDomain = route({
   summary: 'Add a sending domain',
   ...manages,
   body: Type.Object({
-    name: Type.String({ minLength: 1, maxLength: 253, description: 'A host name of at least two labels' }),
+    name: Type.String({ minLength: 1, maxLength: 253, description: 'Host name with at least two labels' }),
     ...tenantFields,
   }),
   status: 201,
@@ -96,7 +96,7 @@ export const retrieveDomain = route({
   method: 'GET',
   path: '/domains/{domainId}',
   name: 'domains.retrieve',
-  summary: 'One sending domain, with the DNS records to publish',
+  summary: 'Get a sending domain, with the DNS records to publish',
   ...byId,
   data: DomainObject,
   handle: async ({ params, tenantId }, { shownDomains }) => domainToWire(await shownDomains.get(params.domainId, tenantId)),
@@ -106,7 +106,7 @@ export const verifyDomain = route({
   method: 'POST',
   path: '/domains/{domainId}/verify',
   name: 'domains.verify',
-  summary: 'Check its DNS records now',
+  summary: 'Check the DNS records of a sending domain now',
   ...byId,
   data: DomainObject,
   handle: async ({ params, tenantId }, { shownDomains, domains }) => {
@@ -126,7 +126,7 @@ export const deleteDomainRoute = route({
   handle: async ({ params, tenantId }, { db, clock, shownDomains, domains }) => {
     await deleteDomain(db, await shownDomains.get(params.domainId, tenantId), clock.nowMs())
     domains.forget()
-    return { message: 'The domain is deleted' }
+    return { message: 'The domain has been deleted' }
   },
 })
 

@@ -30,9 +30,9 @@ const Open = Type.Object({
   source: Type.Unsafe<'human' | 'machine' | 'unknown'>({
     type: 'string',
     enum: ['human', 'machine', 'unknown'],
-    description: 'Whether a person did it or a program, as far as can be told',
+    description: 'Human or machine, by best estimate',
   }),
-  reason: Type.String({ description: 'Why `source` is what it is' }),
+  reason: Type.String({ description: 'Reason for the value of `source`' }),
 })
 const Click = Type.Object({ url: Type.String(), ...Open.properties })
 const HitCounts = Type.Object({ human: Type.Integer(), machine: Type.Integer(), unknown: Type.Integer() })
@@ -67,7 +67,7 @@ const EmailDetails = Type.Object({
       blockedBy: nullable(Type.String()),
       queuePosition: nullable(Type.Integer()),
     },
-    { description: 'Where the email is and why, and what comes next' },
+    { description: 'Current state of the email, its reason, and the next step' },
   ),
   metadata: Type.Optional(Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } })),
   htmlBody: Type.Optional(Type.String({ description: 'expand: content' })),
@@ -86,7 +86,8 @@ const EmailDetails = Type.Object({
   rawMessage: Type.Optional(
     Type.String({
       contentEncoding: 'base64',
-      description: 'expand: raw; the octets that were sent. A server without 8BITMIME was sent an 8-bit message in seven bits, signed anew',
+      description:
+        'expand: raw; the message as sent, base64. For a server without 8BITMIME, Postrider converts an 8-bit message to 7 bits and signs it again',
     }),
   ),
 })
@@ -98,7 +99,7 @@ export const retrieveEmail = route({
   method: 'GET',
   path: '/emails/{emailId}',
   name: 'emails.retrieve',
-  summary: 'One email in detail',
+  summary: 'Get an email in detail',
   permission: 'emails:read',
   scope: 'organisation or tenant',
   families: 'organisation',
@@ -114,7 +115,7 @@ export const retrieveEmail = route({
     const id = knownEmailId(params.emailId)
     const find = async (on: Queryable) => {
       const email = await findEmail(on, id, tenantId)
-      if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
+      if (!email) throw new Refusal('not_found', { message: 'no such email' })
       return { email, attempts: wanted.has('deliveries') ? await listAttempts(on, email) : undefined }
     }
     const { email, attempts } = wanted.has('deliveries') ? await inSnapshot(db, find) : await find(db)
@@ -174,7 +175,7 @@ function readExpand(text: string | undefined): ReadonlySet<Expansion> {
     .map((word) => word.trim())
     .filter((word) => word !== '')
   const unknown = words.find((word) => word !== 'full' && !expansions.some((one) => one === word))
-  if (unknown !== undefined) throw wrongField('expand', `must be a comma list of full, ${expansions.join(', ')}`)
+  if (unknown !== undefined) throw wrongField('expand', `must be a comma-separated list of full, ${expansions.join(', ')}`)
   return new Set(words.includes('full') ? expansions : (words as Expansion[]))
 }
 

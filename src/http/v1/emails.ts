@@ -26,7 +26,7 @@ const EmailItem = Type.Object({
   messageId: Type.String(),
 })
 
-const countsTo = `with it, total counts to ${maxCounted.toLocaleString('en')}`
+const countsTo = `with this filter, total stops at ${maxCounted.toLocaleString('en')}`
 
 export const listEmailsRoute = listRoute({
   method: 'GET',
@@ -40,16 +40,16 @@ export const listEmailsRoute = listRoute({
     ...pageFields,
     status: Type.Optional(EmailStatus),
     test: Type.Optional(
-      Type.Boolean({ description: 'Only mail sent with test keys, or (false) only live mail; with status, total counts to 1,000' }),
+      Type.Boolean({ description: 'true: only mail sent with test keys; false: only live mail; with status, total stops at 1,000' }),
     ),
     to: Type.Optional(Type.String({ description: 'Recipient address' })),
     from: Type.Optional(Type.String({ description: 'Sender address, without display name' })),
     tag: Type.Optional(Type.String()),
     after: Type.Optional(Type.String({ description: 'Accepted later than: unix seconds or ISO 8601' })),
     before: Type.Optional(Type.String({ description: 'Accepted earlier than' })),
-    subject: Type.Optional(Type.String({ maxLength: 200, description: `Words of the subject, or their beginnings; ${countsTo}` })),
-    domain: Type.Optional(Type.String({ maxLength: 255, description: `The sender's domain; ${countsTo}` })),
-    credentialId: Type.Optional(Type.Integer({ minimum: 1, description: `The key it was sent with; ${countsTo}` })),
+    subject: Type.Optional(Type.String({ maxLength: 200, description: `Words of the subject, or their prefixes; ${countsTo}` })),
+    domain: Type.Optional(Type.String({ maxLength: 255, description: `Domain of the sender; ${countsTo}` })),
+    credentialId: Type.Optional(Type.Integer({ minimum: 1, description: `Id of the sending key; ${countsTo}` })),
     metadata: Type.Optional(Type.String({ maxLength: 600, description: `name:value; ${countsTo}` })),
     tenantId: tenantParameter,
   }),
@@ -89,7 +89,7 @@ const Deliveries = Type.Object({
   id: Type.String(),
   tenantId: Type.String(),
   status: EmailStatus,
-  canRetryManually: Type.Boolean({ description: 'The content is still stored' }),
+  canRetryManually: Type.Boolean({ description: 'true while the content is stored' }),
   deliveries: Type.Array(AttemptSchema),
   retryState: nullable(RetryState),
 })
@@ -98,7 +98,7 @@ export const listDeliveriesEndpoint = route({
   method: 'GET',
   path: '/emails/{emailId}/deliveries',
   name: 'emails.retrieveDeliveries',
-  summary: 'Every delivery attempt of an email',
+  summary: 'List all delivery attempts of an email',
   permission: 'emails:read',
   scope: 'organisation or tenant',
   families: 'organisation',
@@ -109,7 +109,7 @@ export const listDeliveriesEndpoint = route({
     const id = knownEmailId(params.emailId)
     const { email, attempts, canRetryManually, queued } = await inSnapshot(db, async (tx) => {
       const email = await findEmail(tx, id, tenantId)
-      if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
+      if (!email) throw new Refusal('not_found', { message: 'no such email' })
       const isQueued = queuedStatuses.includes(email.status)
       return {
         email,
@@ -133,7 +133,7 @@ export const retryEmail = route({
   method: 'POST',
   path: '/emails/{emailId}/retry',
   name: 'emails.retry',
-  summary: 'Try to deliver an email again, now',
+  summary: 'Retry an email now',
   permission: 'emails:send',
   scope: 'organisation or tenant',
   families: 'organisation',
@@ -142,7 +142,7 @@ export const retryEmail = route({
   refuses: ['not_found', 'email_not_retryable', 'email_content_expired', 'tenant_suspended', 'tenant_archived', 'tenant_mismatch'],
   handle: async ({ params, tenantId }, { accept }) => {
     const retried = await accept.retry(knownEmailId(params.emailId), tenantId)
-    return { ...retried, message: 'The email is pending again and will be attempted now' }
+    return { ...retried, message: 'The email is pending and will be attempted now' }
   },
 })
 
@@ -169,7 +169,7 @@ function domainOf(text: string): string {
 
 function metadataOf(text: string): Record<string, string> {
   const at = text.indexOf(':')
-  if (at < 1) throw wrongField('metadata', 'must be a name, a colon and a value')
+  if (at < 1) throw wrongField('metadata', 'must have the form name:value')
   return { [text.slice(0, at)]: text.slice(at + 1) }
 }
 

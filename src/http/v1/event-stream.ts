@@ -16,24 +16,24 @@ export const streamEvents = streamRoute({
   method: 'GET',
   path: '/events/stream',
   name: 'events.stream',
-  summary: 'Events as they happen (server-sent events)',
+  summary: 'Stream events as they happen (server-sent events)',
   permission: 'emails:read',
   scope: 'organisation or tenant',
   families: 'organisation',
   query: query({
     tenantId: tenantParameter,
     events: Type.Optional(
-      Type.String({ maxLength: 500, description: `Only these, separated by commas: ${webhookEmailEvents.join(', ')}` }),
+      Type.String({ maxLength: 500, description: `Only these events, comma-separated: ${webhookEmailEvents.join(', ')}` }),
     ),
     after: Type.Optional(
       Type.String({
         maxLength: 50,
-        description: 'The id after which to go on; the header Last-Event-ID wins. Without either: from now on',
+        description: 'Id of the event to resume after; the header Last-Event-ID has precedence. Default: only new events',
       }),
     ),
   }),
   data: Type.String({
-    description: '`id` is the place in the log, `event` the name of the event, `data` the body that a webhook would get',
+    description: '`id` is the log position, `event` the event name, `data` the webhook body',
   }),
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async ({ query: { events, after }, tenantId, lastEventId }, { live }) => {
@@ -66,12 +66,12 @@ function namesIn(text: string): ReadonlySet<WebhookEmailEvent> {
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !isTold(name))
   if (unknown === undefined) return new Set(names.filter(isTold))
-  throw wrongField('events', `has "${unknown.slice(0, 50)}", which is none of ${webhookEmailEvents.join(', ')}`)
+  throw wrongField('events', `has "${unknown.slice(0, 50)}", which is not one of ${webhookEmailEvents.join(', ')}`)
 }
 
 function positionIn(field: string, text: string | undefined): LogPosition | undefined {
   if (text === undefined || text === '') return undefined
   const position = parsePosition(text)
   if (position) return position
-  throw wrongField(field, 'must be the id of an event of this stream')
+  throw wrongField(field, 'must be an event id of this stream')
 }

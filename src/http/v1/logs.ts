@@ -13,17 +13,17 @@ const entryFields = {
   requestId: Type.String(),
   timestamp: Type.String({ format: 'date-time' }),
   method: Type.String(),
-  path: Type.String({ description: 'Without the query' }),
-  endpoint: Type.String({ description: 'Its log name, such as `emails.send`; `unknown` for a route that does not exist' }),
+  path: Type.String({ description: 'Without the query string' }),
+  endpoint: Type.String({ description: 'Log name of the endpoint, such as `emails.send`; `unknown` for an unknown route' }),
   statusCode: Type.Integer(),
   durationMs: Type.Integer(),
-  credential: Type.Object({ id: Type.String(), keyPrefix: nullable(Type.String({ description: 'The first 8 characters' })) }),
+  credential: Type.Object({ id: Type.String(), keyPrefix: nullable(Type.String({ description: 'First 8 characters of the key' })) }),
   rateLimit: Type.Object(
     {
       limit: nullable(Type.Integer()),
       remaining: nullable(Type.Integer()),
       reset: nullable(Type.Integer({ description: 'Unix seconds' })),
-      limited: Type.Boolean({ description: 'The request was refused for it' }),
+      limited: Type.Boolean({ description: 'true: the request exceeded the limit' }),
     },
     { description: 'null: the key has no limit' },
   ),
@@ -37,20 +37,20 @@ const entryFields = {
   email: nullable(
     Type.Object(
       { id: Type.String(), recipientCount: nullable(Type.Integer()) },
-      { description: 'On the endpoints of emails: the email, the first one of several' },
+      { description: 'On email endpoints: the email, or the first of several' },
     ),
   ),
   sdk: nullable(Type.Object({ name: Type.String(), version: nullable(Type.String()) })),
-  tenantId: nullable(Type.String({ description: 'The tenant the request was about' })),
+  tenantId: nullable(Type.String({ description: 'Tenant of the request' })),
 }
 const LogItem = Type.Object(entryFields)
 
 const Body = Type.Object({
   body: Type.Unsafe<Record<string, unknown> | string | null>({
     type: ['object', 'string', 'null'],
-    description: 'At most 25,600 octets, without secrets and attached content; an object when it is complete JSON',
+    description: 'At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON',
   }),
-  bodySize: nullable(Type.Integer({ description: 'Octets of the whole' })),
+  bodySize: nullable(Type.Integer({ description: 'Size of the whole body in bytes' })),
 })
 const LogDetails = Type.Object({ ...entryFields, request: Body, response: Body })
 
@@ -68,7 +68,7 @@ export const listLogsRoute = listRoute({
     statusCode: Type.Optional(Type.Integer({ minimum: 100, maximum: 599 })),
     endpoint: Type.Optional(Type.String({ maxLength: 100, description: 'Exact log name, such as `emails.send`' })),
     credentialId: Type.Optional(Type.String({ maxLength: 100 })),
-    requestId: Type.Optional(Type.String({ maxLength: 100, description: 'A part of it' })),
+    requestId: Type.Optional(Type.String({ maxLength: 100, description: 'Substring of the request id' })),
     startDate: Type.Optional(Type.String({ description: 'At or after: ISO 8601' })),
     endDate: Type.Optional(Type.String({ description: 'At or before' })),
     tenantId: tenantParameter,
@@ -91,13 +91,13 @@ export const retrieveLog = route({
   method: 'GET',
   path: '/logs/{requestId}',
   name: 'logs.retrieve',
-  summary: 'One API request, with its bodies',
+  summary: 'Get an API request, with its bodies',
   ...reads,
   data: LogDetails,
   refuses: ['not_found'],
   handle: async ({ params, tenantId }, { db, secrets }) => {
     const found = await findLog(db, params.requestId, tenantId, secrets)
-    if (!found) throw new Refusal('not_found', { message: 'there is no such log entry' })
+    if (!found) throw new Refusal('not_found', { message: 'no such log entry' })
     return { ...entryToWire(found), request: bodyToWire(found.request), response: bodyToWire(found.response) }
   },
 })

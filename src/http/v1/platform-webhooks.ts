@@ -12,7 +12,7 @@ const byId = { ...manages, refuses: ['not_found'] } as const
 
 const PlatformWebhook = Type.Object({ ...webhookFields, secret: Type.Optional(Secret) })
 
-const events = optional(Type.Array(Event, { maxItems: 100, description: 'Empty: all' }))
+const events = optional(Type.Array(Event, { maxItems: 100, description: 'Empty: all events' }))
 
 /** `[]` in this view is `allEvents` in the other. */
 const subscribed = (given: readonly WebhookEvent[] | null | undefined) =>
@@ -22,7 +22,7 @@ export const createPlatformWebhook = route({
   method: 'POST',
   path: '/platform/webhooks',
   name: 'platformWebhooks.create',
-  summary: 'Make a webhook that hears of every tenant',
+  summary: 'Create a webhook for the events of all tenants',
   ...manages,
   body: Type.Object({ name: Name, url: Url, events, ...settableFields }),
   status: 201,
@@ -36,7 +36,7 @@ export const listPlatformWebhooks = route({
   method: 'GET',
   path: '/platform/webhooks',
   name: 'platformWebhooks.list',
-  summary: 'List the webhooks that hear of every tenant',
+  summary: 'List the webhooks for the events of all tenants',
   ...manages,
   data: Type.Array(PlatformWebhook),
   refuses: [],
@@ -47,9 +47,9 @@ export const retrievePlatformWebhook = route({
   method: 'GET',
   path: '/platform/webhooks/{webhookId}',
   name: 'platformWebhooks.retrieve',
-  summary: 'One webhook that hears of every tenant',
+  summary: 'Get a webhook for the events of all tenants',
   ...byId,
-  query: query({ reveal: Type.Optional(Type.Boolean({ description: 'With its secret' })) }),
+  query: query({ reveal: Type.Optional(Type.Boolean({ description: 'true: includes the secret' })) }),
   data: PlatformWebhook,
   handle: async ({ params, query }, { webhooks }) => platformToWire(await webhooks.get(params.webhookId, organisationWide, query)),
 })
@@ -58,7 +58,7 @@ export const updatePlatformWebhook = route({
   method: 'PATCH',
   path: '/platform/webhooks/{webhookId}',
   name: 'platformWebhooks.update',
-  summary: 'Change a webhook that hears of every tenant',
+  summary: 'Change a webhook for the events of all tenants',
   ...manages,
   body: Type.Object({ name: optional(Name), url: optional(Url), events, ...settableFields, rotateSecret }),
   data: PlatformWebhook,
@@ -73,12 +73,12 @@ export const deletePlatformWebhook = route({
   method: 'DELETE',
   path: '/platform/webhooks/{webhookId}',
   name: 'platformWebhooks.delete',
-  summary: 'Delete a webhook that hears of every tenant',
+  summary: 'Delete a webhook for the events of all tenants',
   ...byId,
   data: Type.Object({ message: Type.String() }),
   handle: async ({ params }, { webhooks }) => {
     await webhooks.remove(params.webhookId, organisationWide)
-    return { message: 'The webhook is deleted' }
+    return { message: 'The webhook has been deleted' }
   },
 })
 
@@ -89,7 +89,7 @@ export const testPlatformWebhook = route({
   summary: 'Send one sample request now, marked `_test`',
   ...byId,
   body: Type.Object({ event: Event }),
-  data: Type.Object({ ...testFields, statusCode: Type.Integer({ description: '0: no HTTP answer' }) }),
+  data: Type.Object({ ...testFields, statusCode: Type.Integer({ description: '0: no HTTP response' }) }),
   handle: async ({ params, body: { event } }, { webhooks }) => {
     const result = await webhooks.test(params.webhookId, organisationWide, event, true)
     return { ...testToWire(event, result), statusCode: result.statusCode ?? 0 }

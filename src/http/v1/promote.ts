@@ -11,7 +11,7 @@ export const promoteEmail = sendRoute({
   method: 'POST',
   path: '/emails/{emailId}/promote',
   name: 'emails.promote',
-  summary: 'Send the email of a test key for real, with a live key, to its recipient alone',
+  summary: 'Send a test email as live mail, with a live key, to its recipient only',
   permission: 'emails:send',
   scope: 'organisation or tenant',
   families: 'organisation',
@@ -22,10 +22,13 @@ export const promoteEmail = sendRoute({
     const { credential, tenantId } = call
     const id = knownEmailId(call.params.emailId)
     const email = await findEmail(db, id, tenantId)
-    if (!email) throw new Refusal('not_found', { message: 'there is no such email' })
+    if (!email) throw new Refusal('not_found', { message: 'no such email' })
     if (credential.mode === 'test')
-      throw new Refusal('permission_denied', { message: 'a test key sends nothing for real', suggestion: 'Use a live key' })
-    if (!email.test) throw new Refusal('validation_error', { field: 'emailId', message: 'emailId names an email that is no test' })
+      throw new Refusal('permission_denied', {
+        message: 'a test key cannot promote an email: use a live key',
+        suggestion: 'Use a live key',
+      })
+    if (!email.test) throw new Refusal('validation_error', { field: 'emailId', message: 'emailId: the email was not sent with a test key' })
     const body = await findContentBody(db, email)
     if (!body) throw new Refusal('email_content_expired')
     const { message } = decodeContent(body)

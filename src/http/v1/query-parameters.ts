@@ -36,7 +36,7 @@ export function queryReader<Schema extends TSchema>(schema: Schema): (given: Rea
     for (const [name, { type, default: usual }] of Object.entries(properties)) {
       const text = given[name] ?? given[aliases[name] ?? name]
       if (Array.isArray(text)) problems.push({ field: name, message: 'is given more than once' })
-      else if (typeof text === 'string' && text.includes('\0')) problems.push({ field: name, message: 'has a NUL character' })
+      else if (typeof text === 'string' && text.includes('\0')) problems.push({ field: name, message: 'contains a NUL character' })
       else if (typeof text === 'string' && text !== '') read[name] = coerce(text, type)
       else if (usual !== undefined) read[name] = usual
     }

@@ -8,7 +8,7 @@ import { type Clock, Refusal } from '#base'
 export function within<T>(work: Promise<T>, limitMs: number, clock: Clock): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(limitMs, () =>
-      reject(new Refusal('internal_error', { message: 'the database does not answer', shouldRetry: true, retryAfterSeconds: 1 })),
+      reject(new Refusal('internal_error', { message: 'the database does not respond', shouldRetry: true, retryAfterSeconds: 1 })),
     )
     work.then(
       (value) => {

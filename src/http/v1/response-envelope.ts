@@ -50,11 +50,11 @@ export const pageOf = (item: TSchema) =>
 export const ErrorObject = (codes: readonly string[] = Object.keys(refusals)) =>
   Type.Object({
     code: Type.Unsafe<string>({ type: 'string', enum: codes }),
-    message: Type.String({ description: 'For people; may change' }),
+    message: Type.String({ description: 'For humans; may change' }),
     suggestion: Type.String({ minLength: 1 }),
-    field: Type.Optional(Type.String({ description: 'JSON path of the first field concerned, such as `to[3]`' })),
+    field: Type.Optional(Type.String({ description: 'JSON path of the first invalid field, such as `to[3]`' })),
     details: Type.Optional(
-      Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), { description: 'Every field concerned, at most 20' }),
+      Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), { description: 'All invalid fields, at most 20' }),
     ),
   })
 

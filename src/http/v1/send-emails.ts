@@ -11,14 +11,14 @@ import { ErrorObject, errorOf, success } from './response-envelope.ts'
 import { compileSchema, refusalOf } from './validate.ts'
 
 const largestText = 5_242_880
-const AddressText = Type.String({ maxLength: 254, description: 'A bare address' })
+const AddressText = Type.String({ maxLength: 254, description: 'Address without display name' })
 const From = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
 
 const Attachment = Type.Object({
   content: Type.String({ contentEncoding: 'base64', description: 'Standard base64, padding optional; at most 10 MB decoded' }),
   contentType: Type.String({ minLength: 1, maxLength: 255 }),
   filename: Type.String({ minLength: 1, maxLength: 255 }),
-  contentId: optional(Type.String({ minLength: 1, maxLength: 250, description: 'Makes the part inline, with this Content-ID' })),
+  contentId: optional(Type.String({ minLength: 1, maxLength: 250, description: 'Content-ID of the attachment; makes it inline' })),
 })
 
 const Metadata = Type.Unsafe<Record<string, string>>({
@@ -26,7 +26,7 @@ const Metadata = Type.Unsafe<Record<string, string>>({
   maxProperties: 10,
   propertyNames: { type: 'string', pattern: '^[a-zA-Z][a-zA-Z0-9_]*$', maxLength: 40 },
   additionalProperties: { type: 'string', minLength: 1, maxLength: 500 },
-  description: 'At most 4096 octets as JSON; in every webhook about the email, never in the message',
+  description: 'At most 4096 bytes as JSON; included in every webhook about the email, never in the message',
 })
 
 const Headers = Type.Unsafe<Record<string, string>>({
@@ -44,13 +44,13 @@ const messageFields = {
   bcc: optional(Type.Array(AddressText, { maxItems: 50 })),
   replyTo: optional(AddressText),
   html: optional(Type.String({ maxLength: largestText })),
-  text: optional(Type.String({ maxLength: largestText, description: 'Made from html when absent' })),
+  text: optional(Type.String({ maxLength: largestText, description: 'Generated from html if absent' })),
   tag: optional(Type.String({ maxLength: 1000 })),
   headers: optional(Headers),
   attachments: optional(Type.Array(Attachment, { maxItems: 100 })),
   metadata: optional(Metadata),
   unsubscribe: optional(
-    Type.Boolean({ description: 'true: with one-click List-Unsubscribe headers (RFC 8058); needs exactly one recipient' }),
+    Type.Boolean({ description: 'true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient' }),
   ),
 }
 
@@ -63,7 +63,7 @@ const MessageIds = Type.Unsafe<Record<string, { id: string }>>({
 })
 
 export const SentEmail = Type.Object({
-  id: Type.String({ description: 'The email of the first recipient' }),
+  id: Type.String({ description: 'Id of the email of the first recipient' }),
   tenantId: Type.String(),
   messageId: Type.String(),
   to: Type.Array(Type.String()),
@@ -124,7 +124,7 @@ const BatchSent = Type.Object({
       messages: Type.Optional(MessageIds),
       error: Type.Optional(ErrorObject()),
     }),
-    { description: 'One for each element, in order' },
+    { description: 'One result per element, in order' },
   ),
 })
 
@@ -154,7 +154,7 @@ const SendRaw = Type.Object({
   from: From,
   to: messageFields.to,
   rawMessage: Type.String({ contentEncoding: 'base64', description: 'An RFC 5322 message, at most 14 MB decoded' }),
-  bounce: optional(Type.Boolean({ description: 'true: sent with the empty return path' })),
+  bounce: optional(Type.Boolean({ description: 'true: sent with an empty return path' })),
   ...tenantFields,
 })
 
@@ -162,7 +162,7 @@ export const sendRaw = sendRoute({
   method: 'POST',
   path: '/emails/raw',
   name: 'emails.sendRaw',
-  summary: 'Send a message of your own making',
+  summary: 'Send a raw message',
   ...sends,
   body: SendRaw,
   data: SentEmail,
@@ -190,7 +190,7 @@ export function responseFor<Result>(
   const key = call.idempotencyKey
   if (key === undefined) return { render }
   if (!idempotencyKey.test(key)) {
-    const message = 'Idempotency-Key must have 1 to 255 characters of A-Z a-z 0-9 _ - . ~'
+    const message = 'Idempotency-Key must have 1 to 255 of the characters A-Z a-z 0-9 _ - . ~'
     throw new Refusal('invalid_idempotency_key', { field: 'Idempotency-Key', message })
   }
   const known = call.fingerprint?.path === path ? call.fingerprint.sha256 : undefined

@@ -21,9 +21,9 @@ const Entry = Type.Object({
   address: Type.String({ description: 'Lower case' }),
   reason: Type.Optional(Type.String()),
   createdAt: Type.String({ format: 'date-time' }),
-  tenantId: nullable(Type.String({ description: "null: the organisation's list" })),
+  tenantId: nullable(Type.String({ description: 'null: list of the organisation' })),
   source: Type.Unsafe<'manual' | 'automatic'>({ type: 'string', enum: ['manual', 'automatic'] }),
-  emailId: Type.Optional(Type.String({ description: 'The email that an automatic entry came from' })),
+  emailId: Type.Optional(Type.String({ description: 'Id of the email that caused an automatic entry' })),
 })
 
 const Wanted = {
@@ -38,7 +38,7 @@ export const createSuppression = ensureRoute({
   method: 'POST',
   path: '/suppressions',
   name: 'suppressions.create',
-  summary: 'Put an address on the list, or change its reason',
+  summary: 'Suppress an address, or change its reason',
   ...manages,
   body: Type.Object({ ...Wanted, ...tenantFields }),
   data: Entry,
@@ -58,8 +58,8 @@ export const listSuppressionsRoute = listRoute({
   ...manages,
   query: query({
     ...pageFields,
-    address: Type.Optional(Type.String({ description: 'Contained in the address' })),
-    reason: Type.Optional(Type.String({ description: 'Exactly this reason' })),
+    address: Type.Optional(Type.String({ description: 'Substring of the address' })),
+    reason: Type.Optional(Type.String({ description: 'Exact reason' })),
     all: allParameter,
     tenantId: tenantParameter,
   }),
@@ -76,14 +76,14 @@ export const createSuppressions = route({
   method: 'POST',
   path: '/suppressions/bulk',
   name: 'suppressions.bulkCreate',
-  summary: 'Put up to 1000 addresses on the list',
+  summary: 'Suppress up to 1000 addresses',
   ...manages,
   body: Type.Object({ suppressions: Type.Array(Type.Object(Wanted), { maxItems: 1000 }), ...tenantFields }),
   data: Type.Object({
     totalRequested: Type.Integer(),
     added: Type.Integer(),
-    updated: Type.Integer({ description: 'Listed already, or repeated in the request' }),
-    failed: Type.Integer({ description: 'No valid address' }),
+    updated: Type.Integer({ description: 'Already listed, or repeated in the request' }),
+    failed: Type.Integer({ description: 'Invalid addresses' }),
   }),
   refuses: ['tenant_archived', 'tenant_mismatch', 'not_found'],
   handle: async (call, { db, clock, tenants }) => {
@@ -97,7 +97,7 @@ export const retrieveSuppression = route({
   method: 'GET',
   path: '/suppressions/{email}',
   name: 'suppressions.retrieve',
-  summary: 'Whether an address is on the list',
+  summary: 'Check whether an address is suppressed',
   ...manages,
   query: query({ tenantId: tenantParameter }),
   data: Type.Object({
@@ -122,14 +122,14 @@ export const deleteSuppression = route({
   method: 'DELETE',
   path: '/suppressions/{email}',
   name: 'suppressions.delete',
-  summary: 'Take an address off the list',
+  summary: 'Remove an address from the list',
   ...manages,
   query: query({ tenantId: tenantParameter }),
   data: Type.Object({ message: Type.String() }),
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async ({ params, tenantId }, { db }) => {
     await removeSuppression(db, listOf(tenantId), params.email)
-    return { message: 'The address is off the list' }
+    return { message: 'The address has been removed from the list' }
   },
 })
 

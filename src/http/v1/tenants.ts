@@ -31,8 +31,8 @@ const TenantObject = Type.Object({
   updatedAt: instant,
   created_at: Type.String({ format: 'date-time', description: 'Older spelling of createdAt' }),
   updated_at: Type.String({ format: 'date-time', description: 'Older spelling of updatedAt' }),
-  isDefault: Type.Boolean({ description: 'Emails without a tenantId are sent from it' }),
-  pauseReason: nullable(Type.String({ description: 'Why its mail is held, by an operator or by the abuse brake; null: it is not paused' })),
+  isDefault: Type.Boolean({ description: 'true: tenant of emails without a tenantId' }),
+  pauseReason: nullable(Type.String({ description: 'Reason for a pause by an operator or by the automatic pause; null: not paused' })),
 })
 
 const Name = Type.String({ minLength: 1, maxLength: 100 })
@@ -41,7 +41,7 @@ export const createTenant = route({
   method: 'POST',
   path: '/tenants',
   name: 'tenants.create',
-  summary: 'Make a tenant',
+  summary: 'Create a tenant',
   ...manages,
   body: Type.Object({ name: Name, metadata: optional(Metadata) }),
   status: 201,
@@ -69,7 +69,7 @@ export const retrieveTenant = route({
   method: 'GET',
   path: '/tenants/{tenantId}',
   name: 'tenants.retrieve',
-  summary: 'One tenant',
+  summary: 'Get a tenant',
   ...manages,
   permission: 'full access, or any key of the tenant',
   scope: 'organisation or tenant',
@@ -94,8 +94,8 @@ export const updateTenantEndpoint = route({
   handle: async ({ params, body }, { db, clock, tenants }) => {
     if (body.name === undefined && body.metadata === undefined && body.status === undefined)
       throw new Refusal('validation_error', {
-        message: 'the body changes nothing: name, metadata or status is needed',
-        suggestion: 'Give at least one of name, metadata and status',
+        message: 'the body changes nothing: name, metadata or status is required',
+        suggestion: 'Send at least one of name, metadata and status',
       })
     const changed = await changeTenant(db, params.tenantId, body, clock.nowMs())
     tenants.forget()
@@ -107,7 +107,7 @@ export const deleteTenantEndpoint = route({
   method: 'DELETE',
   path: '/tenants/{tenantId}',
   name: 'tenants.delete',
-  summary: 'Delete a tenant with all it has; its emails and logs stay until their retention',
+  summary: 'Delete a tenant and its configuration; its emails and logs are kept for their retention period',
   ...manages,
   data: Type.Object({ deleted: Type.Unsafe<true>({ type: 'boolean', enum: [true] }) }),
   refuses: ['not_found', 'default_tenant_protected'],

@@ -22,41 +22,44 @@ const advanceWithinMs = 25_000
 function refuseLive(credential: Credential): void {
   // A person is neither test nor live, and sees mail of both kinds of keys.
   if (credential.mode === 'test' || 'role' in credential) return
-  throw new Refusal('permission_denied', { message: 'only test keys may do this', suggestion: 'Use a key that begins with svc_test_' })
+  throw new Refusal('permission_denied', {
+    message: 'this endpoint requires a test key',
+    suggestion: 'Use a key that starts with svc_test_',
+  })
 }
 
 const InboxItem = Type.Object({
-  id: Type.String({ description: 'The same as emailId' }),
+  id: Type.String({ description: 'Same as emailId' }),
   emailId: Type.String(),
   to: Type.String({ description: 'The recipient' }),
   from: Type.String(),
   subject: Type.String(),
-  html: nullable(Type.String({ description: 'As it was sent; null: none' })),
-  text: Type.String({ description: 'As it was sent' }),
-  links: Type.Array(Type.String(), { description: 'Those of html, then those of text, each once' }),
-  receivedAt: Type.String({ format: 'date-time', description: "By the tenant's test clock" }),
+  html: nullable(Type.String({ description: 'As sent; null: absent' })),
+  text: Type.String({ description: 'As sent' }),
+  links: Type.Array(Type.String(), { description: 'Links of html, then of text, without duplicates' }),
+  receivedAt: Type.String({ format: 'date-time', description: 'Time of the test clock of the tenant' }),
 })
 
 export const listTestInbox = listRoute({
   method: 'GET',
   path: '/test/inbox',
   name: 'test.inbox.list',
-  summary: 'Mail that was sent with test keys and received, newest first; waits for it',
+  summary: 'List received test mail, newest first; can wait for new mail',
   permission: 'emails:read',
   scope: 'organisation or tenant',
   families: 'organisation',
   query: query({
     ...pageFields,
     to: Type.Optional(Type.String({ description: 'Recipient address' })),
-    search: Type.Optional(Type.String({ maxLength: 200, description: 'Part of the recipient, the sender or the subject' })),
+    search: Type.Optional(Type.String({ maxLength: 200, description: 'Substring of the recipient, the sender or the subject' })),
     wait: Type.Integer({
       minimum: 0,
       maximum: maxWaitSeconds,
       default: 0,
-      description: 'Seconds to wait for mail that matches and comes after the request, or with since is there already',
+      description: 'Seconds to wait for matching mail that arrives after the request; with since, earlier mail counts too',
     }),
     since: Type.Optional(
-      Type.String({ description: 'An email id: that email and those accepted after it. Unix seconds or ISO 8601: accepted then or later' }),
+      Type.String({ description: 'Email id: that email and later ones. Unix seconds or ISO 8601 time: accepted at that time or later' }),
     ),
     tenantId: tenantParameter,
   }),
@@ -112,7 +115,7 @@ export const advanceTest = route({
   method: 'POST',
   path: '/test/advance',
   name: 'test.advance',
-  summary: "Move a tenant's test clock forward; answers once everything has happened that is due by then",
+  summary: "Move a tenant's test clock forward; returns when all events due by then have happened",
   permission: 'emails:send',
   scope: 'organisation or tenant',
   families: 'organisation',
@@ -120,7 +123,7 @@ export const advanceTest = route({
   data: Type.Object({
     now: Type.String({
       format: 'date-time',
-      description: 'What the test clock shows; less than asked for when 25 seconds were not enough',
+      description: 'New time of the test clock; earlier than requested if 25 seconds were not enough',
     }),
   }),
   refuses: ['tenant_mismatch', 'not_found'],

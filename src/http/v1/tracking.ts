@@ -28,7 +28,7 @@ const CnameRecord = nullable(
 const DnsStatus = nullable(Type.Unsafe<'ok' | 'missing' | 'invalid'>({ type: 'string', enum: ['ok', 'missing', 'invalid'] }))
 
 const dnsFields = {
-  dnsOk: Type.Boolean({ description: 'The CNAME has been seen' }),
+  dnsOk: Type.Boolean({ description: 'true: the CNAME record was found' }),
   dnsStatus: DnsStatus,
   dnsError: nullable(Type.String()),
   dnsCheckedAt: nullable(Type.String({ format: 'date-time' })),
@@ -39,7 +39,7 @@ const TrackDomainObject = Type.Object({
   id: Type.String(),
   name: Type.String(),
   fullName: Type.String(),
-  domainId: Type.String({ description: 'The number of the sending domain' }),
+  domainId: Type.String({ description: 'Id of the sending domain' }),
   trackClicks: Type.Boolean(),
   trackOpens: Type.Boolean(),
   sslEnabled: Type.Boolean(),
@@ -55,7 +55,7 @@ const settings = {
   trackClicks: optional(Type.Boolean()),
   trackOpens: optional(Type.Boolean()),
   excludedClickDomains: optional(
-    Type.String({ maxLength: 10_000, description: 'Host names, comma-separated; links to them and below are left alone' }),
+    Type.String({ maxLength: 10_000, description: 'Host names, comma-separated; links to them and their subdomains are not rewritten' }),
   ),
 }
 
@@ -65,7 +65,7 @@ export const createTrackDomain = route({
   method: 'POST',
   path: '/tracking',
   name: 'tracking.create',
-  summary: 'Make a track domain below a sending domain',
+  summary: 'Create a track domain below a sending domain',
   ...manages,
   body: Type.Object({ domainId: DomainId, name: Type.String({ minLength: 1, maxLength: 253 }), ...settings, ...tenantFields }),
   status: 201,
@@ -96,7 +96,7 @@ export const retrieveTrackDomain = route({
   method: 'GET',
   path: '/tracking/{trackingId}',
   name: 'tracking.retrieve',
-  summary: 'One track domain',
+  summary: 'Get a track domain',
   ...manages,
   query: query({ tenantId: tenantParameter }),
   data: TrackDomainObject,
@@ -109,7 +109,7 @@ export const updateTrackDomain = route({
   method: 'PATCH',
   path: '/tracking/{trackingId}',
   name: 'tracking.update',
-  summary: 'Change what a track domain counts',
+  summary: 'Change the settings of a track domain',
   ...manages,
   body: Type.Object({ ...settings, ...tenantFields }),
   data: TrackDomainObject,
@@ -126,7 +126,7 @@ export const verifyTrackDomainRoute = route({
   method: 'POST',
   path: '/tracking/{trackingId}/verify',
   name: 'tracking.verify',
-  summary: 'Look for its CNAME now',
+  summary: 'Check the CNAME record of a track domain now',
   ...manages,
   query: query({ tenantId: tenantParameter }),
   data: Type.Object({ id: Type.String(), fullName: Type.String(), ...dnsFields }),
@@ -151,7 +151,7 @@ export const deleteTrackDomain = route({
   handle: async ({ params, tenantId }, { db, tracks }) => {
     await removeTrackDomain(db, params.trackingId, tenantId)
     tracks.forget()
-    return { message: 'The track domain is deleted' }
+    return { message: 'The track domain has been deleted' }
   },
 })
 

@@ -25,33 +25,33 @@ const periodFields = {
     description:
       'today, yesterday, this_week, last_week, this_month, last_month, last_7_days, last_30_days, last_90_days, a month, a day, or two days',
   }),
-  timezone: Type.String({ default: 'UTC', description: 'IANA name; fixes when days begin' }),
+  timezone: Type.String({ default: 'UTC', description: 'IANA name; determines the start of each day' }),
 }
 
 const PeriodObject = Type.Object({
   start: Type.String({ format: 'date-time' }),
-  end: Type.String({ format: 'date-time', description: 'The last millisecond' }),
+  end: Type.String({ format: 'date-time', description: 'Last millisecond of the period' }),
 })
 
 const countFields = {
-  sent: Type.Integer({ description: 'All that were accepted' }),
+  sent: Type.Integer({ description: 'All accepted emails' }),
   delivered: Type.Integer(),
   soft_failed: Type.Integer(),
   hard_failed: Type.Integer(),
   bounced: Type.Integer(),
   held: Type.Integer(),
 }
-const CountsObject = Type.Object({ ...countFields, test: Type.Integer({ description: 'Of those, sent with test keys' }) })
+const CountsObject = Type.Object({ ...countFields, test: Type.Integer({ description: 'Accepted emails sent with test keys' }) })
 
 const rateFields = { delivery_rate: Type.Number({ minimum: 0, maximum: 1 }), bounce_rate: Type.Number({ minimum: 0, maximum: 1 }) }
 const Rates = Type.Object(rateFields)
 
 const TenantStatus = Type.Unsafe<Tenant['status']>({ type: 'string', enum: tenantStatuses })
-const ExternalId = nullable(Type.String({ description: 'externalId or external_id of its metadata' }))
+const ExternalId = nullable(Type.String({ description: 'externalId or external_id from the metadata of the tenant' }))
 
 const filterFields = {
   status: Type.Optional(TenantStatus),
-  minSent: Type.Integer({ minimum: 0, default: 0, description: 'Only tenants with at least this many' }),
+  minSent: Type.Integer({ minimum: 0, default: 0, description: 'Only tenants with at least this number of emails' }),
 }
 
 const organisationOnly = { permission: 'emails:read', scope: 'organisation', families: 'organisation' } as const
@@ -60,7 +60,7 @@ export const retrieveUsage = route({
   method: 'GET',
   path: '/usage',
   name: 'usage.retrieve',
-  summary: "The organisation's usage and limits",
+  summary: 'Get usage and limits of the organisation',
   ...organisationOnly,
   query: query(periodFields),
   data: Type.Object({
@@ -70,7 +70,7 @@ export const retrieveUsage = route({
     tenants: Type.Object({
       total: Type.Integer(),
       active: Type.Integer(),
-      withActivity: Type.Integer({ description: 'With at least one email in the period' }),
+      withActivity: Type.Integer({ description: 'Tenants with at least one email in the period' }),
     }),
     ...limitsFields,
   }),
@@ -88,14 +88,14 @@ export const listTenantUsage = listRoute({
   method: 'GET',
   path: '/usage/tenants',
   name: 'usage.listTenants',
-  summary: 'Usage of each tenant',
+  summary: 'List the usage of each tenant',
   ...organisationOnly,
   query: query({
     ...periodFields,
     ...pageFields,
     ...filterFields,
-    test: Type.Optional(Type.Boolean({ description: 'Only mail sent with test keys, or (false) only live mail' })),
-    sort: Type.Unsafe<string>({ type: 'string', enum: orders, default: '-sent', description: 'With a minus: descending' }),
+    test: Type.Optional(Type.Boolean({ description: 'true: only mail sent with test keys; false: only live mail' })),
+    sort: Type.Unsafe<string>({ type: 'string', enum: orders, default: '-sent', description: 'A leading minus sorts in descending order' }),
   }),
   data: Type.Object({
     tenantId: Type.String(),
@@ -118,13 +118,13 @@ export const exportUsage = fileRoute({
   method: 'GET',
   path: '/usage/export',
   name: 'usage.export',
-  summary: 'Usage of each tenant as a file, one row each, ordered by name',
+  summary: 'Export the usage of each tenant as a file, one row each, ordered by name',
   ...organisationOnly,
   query: query({
     ...periodFields,
     ...filterFields,
     format: Type.Optional(
-      Type.Unsafe<(typeof exportFormats)[number]>({ type: 'string', enum: exportFormats, description: 'Else the Accept header decides' }),
+      Type.Unsafe<(typeof exportFormats)[number]>({ type: 'string', enum: exportFormats, description: 'Default: by the Accept header' }),
     ),
   }),
   otherTypes: ['text/csv', 'application/x-ndjson'],
@@ -173,7 +173,7 @@ export const retrieveTenantUsage = route({
   method: 'GET',
   path: '/tenants/{tenantId}/usage',
   name: 'usage.retrieveTenant',
-  summary: 'Usage of one tenant',
+  summary: 'Get the usage of a tenant',
   ...ofTenant,
   query: query(periodFields),
   data: Type.Object({ ...tenantFields, external_id: ExternalId, period: PeriodObject, emails: CountsObject, rates: Rates }),
@@ -196,7 +196,7 @@ export const retrieveTenantSeries = route({
   method: 'GET',
   path: '/tenants/{tenantId}/usage/timeseries',
   name: 'usage.retrieveTenantTimeseries',
-  summary: 'Usage of one tenant over time',
+  summary: 'Get the usage of a tenant over time',
   ...ofTenant,
   query: query({
     ...periodFields,

@@ -13,12 +13,12 @@ const platform = { permission: 'webhooks:manage', scope: 'organisation', familie
 const deliveryFields = {
   id: Type.String({ format: 'uuid' }),
   webhookId: Type.String(),
-  tenantId: Type.String({ description: 'Of the event' }),
+  tenantId: Type.String({ description: 'Tenant of the event' }),
   event: Type.String(),
-  url: Type.String({ description: 'At the time of the attempt' }),
+  url: Type.String({ description: 'URL at the time of the attempt' }),
   attempt: Type.Integer({ minimum: 1 }),
-  success: Type.Boolean({ description: 'A 2xx answer' }),
-  statusCode: nullable(Type.Integer({ description: 'null: no HTTP answer' })),
+  success: Type.Boolean({ description: 'true: 2xx response' }),
+  statusCode: nullable(Type.Integer({ description: 'null: no HTTP response' })),
   willRetry: Type.Boolean(),
   timestamp: Type.String({ format: 'date-time' }),
 }
@@ -29,13 +29,13 @@ const Details = Type.Object({
   webhookName: Type.String(),
   request: Type.Object({
     headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
-    payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'The whole body sent' }),
+    payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'Complete request body' }),
   }),
   response: Type.Object({
     statusCode: nullable(Type.Integer()),
-    body: nullable(Type.String({ description: 'The beginning of the answer' })),
+    body: nullable(Type.String({ description: 'Start of the response body' })),
     duration: Type.Integer({ description: 'Milliseconds' }),
-    error: nullable(Type.String({ description: 'Why there was no answer' })),
+    error: nullable(Type.String({ description: 'Reason for the missing response' })),
   }),
 })
 
@@ -85,7 +85,7 @@ export const retrieveWebhookDelivery = route({
   method: 'GET',
   path: '/webhooks/{webhookId}/deliveries/{deliveryId}',
   name: 'webhooks.retrieveDelivery',
-  summary: 'One request to a webhook, with what was sent and answered',
+  summary: 'Get a request to a webhook, with its response',
   ...manages,
   query: query({ tenantId: tenantParameter }),
   data: Details,
@@ -100,7 +100,7 @@ export const replayWebhookDelivery = route({
   method: 'POST',
   path: '/webhooks/{webhookId}/deliveries/{deliveryId}/replay',
   name: 'webhooks.replayDelivery',
-  summary: 'Send the same payload again, now and once',
+  summary: 'Send the same payload again, once, now',
   ...manages,
   query: query({ tenantId: tenantParameter }),
   data: Replay,
@@ -115,7 +115,7 @@ export const replayWebhookRange = route({
   method: 'POST',
   path: '/webhooks/{webhookId}/replay',
   name: 'webhooks.replay',
-  summary: 'Send what happened in a time again',
+  summary: 'Send the events of a period again',
   ...manages,
   body: Type.Object({
     after: RequiredSecond('Later than: unix seconds'),
@@ -123,7 +123,7 @@ export const replayWebhookRange = route({
     ...tenantFields,
   }),
   data: Type.Object({
-    queued: Type.Integer({ minimum: 0, description: 'Events that the webhook hears of again, each under the id it had before' }),
+    queued: Type.Integer({ minimum: 0, description: 'Number of events queued again, each with its original id' }),
   }),
   refuses: ['not_found', 'tenant_mismatch', 'webhook_disabled'],
   handle: async (call, { webhooks, tenants }) => {
@@ -138,7 +138,7 @@ export const listPlatformDeliveries = listRoute({
   name: 'platformWebhooks.listDeliveries',
   summary: "List the requests to the organisation's webhooks, newest first",
   ...platform,
-  query: query({ ...filterFields, webhookId: Type.Optional(Type.String({ description: 'Only this webhook' })) }),
+  query: query({ ...filterFields, webhookId: Type.Optional(Type.String({ description: 'Id of the webhook' })) }),
   data: DeliveryItem,
   refuses: ['not_found'],
   handle: async ({ query: { page, perPage, webhookId, ...filter }, tenantId }, { webhooks }) => {
@@ -160,7 +160,7 @@ export const retrievePlatformDelivery = route({
   method: 'GET',
   path: '/platform/webhooks/deliveries/{deliveryId}',
   name: 'platformWebhooks.retrieveDelivery',
-  summary: "One request to one of the organisation's webhooks",
+  summary: "Get a request to one of the organisation's webhooks",
   ...platform,
   data: Details,
   refuses: ['not_found'],
@@ -171,7 +171,7 @@ export const replayPlatformDelivery = route({
   method: 'POST',
   path: '/platform/webhooks/deliveries/{deliveryId}/replay',
   name: 'platformWebhooks.replayDelivery',
-  summary: 'Send the same payload again, now and once',
+  summary: 'Send the same payload again, once, now',
   ...platform,
   data: Replay,
   refuses: ['not_found', 'webhook_disabled'],

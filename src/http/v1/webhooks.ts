@@ -10,7 +10,7 @@ const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant'
 
 export const Event = Type.Unsafe<WebhookEvent>({ type: 'string', enum: webhookEvents })
 export const Name = Type.String({ minLength: 1, maxLength: 100 })
-export const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'https; leads to no private network' })
+export const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'https; must not resolve to a private network' })
 
 /** Fields shown in both views. */
 export const webhookFields = {
@@ -18,38 +18,38 @@ export const webhookFields = {
   uuid: Type.String({ format: 'uuid' }),
   name: Type.String(),
   url: Type.String(),
-  events: Type.Array(Event, { description: 'Empty: all' }),
+  events: Type.Array(Event, { description: 'Empty: all events' }),
   allEvents: Type.Boolean(),
   enabled: Type.Boolean(),
-  disabledAt: nullable(Type.String({ format: 'date-time', description: 'null: it is enabled, or was disabled before this was kept' })),
+  disabledAt: nullable(Type.String({ format: 'date-time', description: 'null: enabled, or disabled before this field existed' })),
   disabledReason: Type.Unsafe<(typeof disabledReasons)[number] | null>({
     type: ['string', 'null'],
     enum: [...disabledReasons, null],
-    description: '`endpoint_gone`: its receiver answered 410; `requested`: over the API or in the dashboard',
+    description: '`endpoint_gone`: the endpoint returned 410; `requested`: disabled through the API or in the dashboard',
   }),
   timeoutSeconds: Type.Integer({ minimum: 1, maximum: 30 }),
-  failingSince: nullable(Type.String({ format: 'date-time', description: 'null: it does not fail, or it is off' })),
+  failingSince: nullable(Type.String({ format: 'date-time', description: 'null: not failing, or disabled' })),
   createdAt: Type.String({ format: 'date-time' }),
   updatedAt: Type.String({ format: 'date-time' }),
 }
-export const Secret = Type.String({ description: '`whsec_` and base64: the key of webhook-signature' })
+export const Secret = Type.String({ description: '`whsec_` and base64: the key for webhook-signature' })
 
 const Webhook = Type.Object({
   ...webhookFields,
-  tenantId: nullable(Type.String({ description: 'null: hears of every tenant' })),
+  tenantId: nullable(Type.String({ description: 'null: receives the events of all tenants' })),
   secret: Type.Optional(Secret),
 })
 
 /** Fields that may be set in both views. */
 export const settableFields = {
   enabled: optional(Type.Boolean()),
-  timeoutSeconds: optional(Type.Integer({ minimum: 1, maximum: 30, description: 'How long an answer is waited for; 5 when not given' })),
+  timeoutSeconds: optional(Type.Integer({ minimum: 1, maximum: 30, description: 'Response timeout in seconds; default 5' })),
 }
-export const rotateSecret = optional(Type.Boolean({ description: 'Makes a new secret; the old one signs too for 24 hours' }))
+export const rotateSecret = optional(Type.Boolean({ description: 'true: creates a new secret; the old one also signs for 24 hours' }))
 
 const subscriptionFields = {
   events: optional(Type.Array(Event, { maxItems: 100 })),
-  allEvents: optional(Type.Boolean({ description: 'Wins over events' })),
+  allEvents: optional(Type.Boolean({ description: 'Has precedence over events' })),
 }
 
 const byId = {
@@ -61,7 +61,7 @@ export const createWebhook = route({
   method: 'POST',
   path: '/webhooks',
   name: 'webhooks.create',
-  summary: 'Make a webhook',
+  summary: 'Create a webhook',
   ...manages,
   body: Type.Object({ name: Name, url: Url, ...subscriptionFields, ...settableFields, ...tenantFields }),
   status: 201,
@@ -91,9 +91,9 @@ export const retrieveWebhook = route({
   method: 'GET',
   path: '/webhooks/{webhookId}',
   name: 'webhooks.retrieve',
-  summary: 'One webhook',
+  summary: 'Get a webhook',
   ...byId,
-  query: query({ reveal: Type.Optional(Type.Boolean({ description: 'With its secret' })), tenantId: tenantParameter }),
+  query: query({ reveal: Type.Optional(Type.Boolean({ description: 'true: includes the secret' })), tenantId: tenantParameter }),
   data: Webhook,
   handle: async ({ params, query, tenantId }, { webhooks }) => webhookToWire(await webhooks.get(params.webhookId, tenantId, query)),
 })
@@ -121,18 +121,18 @@ export const deleteWebhook = route({
   data: Type.Object({ message: Type.String() }),
   handle: async ({ params, tenantId }, { webhooks }) => {
     await webhooks.remove(params.webhookId, tenantId)
-    return { message: 'The webhook is deleted' }
+    return { message: 'The webhook has been deleted' }
   },
 })
 
 /** Fields of a test's result in both views; each view has its own status code. */
 export const testFields = {
-  success: Type.Boolean({ description: 'A 2xx answer' }),
+  success: Type.Boolean({ description: 'true: 2xx response' }),
   event: Event,
   duration: Type.Integer({ description: 'Milliseconds' }),
   durationMs: Type.Integer(),
-  body: nullable(Type.String({ description: 'The beginning of the answer' })),
-  error: nullable(Type.String({ description: 'Why there was no answer' })),
+  body: nullable(Type.String({ description: 'Start of the response body' })),
+  error: nullable(Type.String({ description: 'Reason for the missing response' })),
 }
 
 export const testWebhook = route({
