@@ -62,6 +62,7 @@ export interface PrepareFacts {
   encoder: ContentEncoder
 }
 
+/** The rows of a submission whose content is given in parts; `given`: its addresses as the caller wrote them. */
 export function prepareSubmission(
   checked: CheckedSubmission,
   given: { from: string; to: readonly string[] },
@@ -70,25 +71,8 @@ export function prepareSubmission(
   const emails = newEmails(checked.recipients, facts)
   const id = (emails[0] as NewEmail).id
   const messageId = `<${id}@${facts.sender.messageIdDomain}>`
-  const message: PartsContent = {
-    kind: 'parts',
-    from: given.from,
-    to: checked.recipients.to.map((address) => address.text),
-    cc: checked.recipients.cc.map((address) => address.text),
-    ...(checked.replyTo ? { replyTo: checked.replyTo.text } : {}),
-    subject: checked.subject,
-    ...(checked.html === undefined ? {} : { html: checked.html }),
-    ...(checked.text === undefined ? {} : { text: checked.text }),
-    headers: checked.headers,
-    attachments: checked.attachments.map(({ content, contentType, filename, contentId }) => ({
-      filename,
-      contentType,
-      content,
-      ...(contentId == null ? {} : { contentId }),
-    })),
-  }
   const content: Content = {
-    message,
+    message: partsContent(checked, given.from),
     messageId,
     acceptedAtMs: facts.nowMs + facts.clockOffsetMs,
     returnPathDomain: facts.sender.returnPathDomain,
@@ -109,6 +93,27 @@ export function prepareSubmission(
     sizeOctets: checked.sizeOctets,
   })
 }
+
+const partsContent = (
+  { recipients, replyTo, subject, html, text, headers, attachments }: CheckedSubmission,
+  from: string,
+): PartsContent => ({
+  kind: 'parts',
+  from,
+  to: recipients.to.map((address) => address.text),
+  cc: recipients.cc.map((address) => address.text),
+  ...(replyTo ? { replyTo: replyTo.text } : {}),
+  subject,
+  ...(html === undefined ? {} : { html }),
+  ...(text === undefined ? {} : { text }),
+  headers,
+  attachments: attachments.map(({ content, contentType, filename, contentId }) => ({
+    filename,
+    contentType,
+    content,
+    ...(contentId == null ? {} : { contentId }),
+  })),
+})
 
 /** Part of the content only if opens or clicks are counted. */
 function trackingFor({ tracking }: Sender): { tracking?: Tracking } {
@@ -150,38 +155,43 @@ function withoutLineEnds(text: string): string | undefined {
   return octets.toString('latin1', 0, length)
 }
 
-/** The facts in a raw message; refuses `invalid_raw_message` and `payload_too_large`. */
-export function checkRaw(submission: RawSubmission): CheckedRaw {
-  const refuse = (message: string, suggestion?: string): never => {
-    throw new Refusal('invalid_raw_message', {
-      field: 'rawMessage',
-      message: `rawMessage ${message}`,
-      ...(suggestion === undefined ? {} : { suggestion }),
-    })
-  }
-  checkSender(submission.from)
-  const compact = withoutLineEnds(submission.rawMessage)
+const rawProblems: Record<Extract<ReturnType<typeof readRaw>, string>, string> = {
+  'no-header-block': 'has no header block',
+  'no-from': 'has no From header',
+  'several-from': 'has more than one From header',
+  'bad-from': 'has a From header that is ambiguous or not exactly one address',
+  'header-line-malformed': 'has a malformed line in its header block',
+}
+
+const refuseRaw = (message: string, suggestion?: string): never => {
+  throw new Refusal('invalid_raw_message', {
+    field: 'rawMessage',
+    message: `rawMessage ${message}`,
+    ...(suggestion === undefined ? {} : { suggestion }),
+  })
+}
+
+function rawOctets(rawMessage: string): Buffer {
+  const compact = withoutLineEnds(rawMessage)
   const tooLarge = () => new Refusal('payload_too_large', { field: 'rawMessage', message: 'rawMessage is larger than 14 MB' })
-  if (compact === undefined) return refuse('is not standard base64')
+  if (compact === undefined) return refuseRaw('is not standard base64')
   // Longer base64 is refused without decoding.
   if (compact.length > largestMessageOctets * 1.5) throw tooLarge()
-  const octets = base64Octets(compact) ?? refuse('is not standard base64')
+  const octets = base64Octets(compact) ?? refuseRaw('is not standard base64')
   if (octets > largestMessageOctets) throw tooLarge()
-  const facts = readRaw(Buffer.from(compact, 'base64'))
-  if (typeof facts === 'string') {
-    const problems: Record<typeof facts, string> = {
-      'no-header-block': 'has no header block',
-      'no-from': 'has no From header',
-      'several-from': 'has more than one From header',
-      'bad-from': 'has a From header that is ambiguous or not exactly one address',
-      'header-line-malformed': 'has a malformed line in its header block',
-    }
-    return refuse(problems[facts], facts === 'bad-from' ? originatorForms : undefined)
-  }
+  return Buffer.from(compact, 'base64')
+}
+
+/** The facts in a raw message; refuses `invalid_raw_message` and `payload_too_large`. */
+export function checkRaw(submission: RawSubmission): CheckedRaw {
+  checkSender(submission.from)
+  const octets = rawOctets(submission.rawMessage)
+  const facts = readRaw(octets)
+  if (typeof facts === 'string') return refuseRaw(rawProblems[facts], facts === 'bad-from' ? originatorForms : undefined)
   if ('unreadable' in facts.originators)
-    return refuse(`has an ambiguous ${facts.originators.unreadable} header: programs read it differently`, originatorForms)
+    return refuseRaw(`has an ambiguous ${facts.originators.unreadable} header: programs read it differently`, originatorForms)
   return {
-    octets,
+    octets: octets.length,
     originators: [{ field: 'From', address: facts.from.address }, ...facts.originators],
     subject: facts.subject,
     messageId: facts.messageId,
@@ -190,6 +200,7 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
   }
 }
 
+/** The rows of a submission that is a complete message. */
 export function prepareRawSubmission(
   submission: RawSubmission,
   checked: CheckedRaw,

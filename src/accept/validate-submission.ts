@@ -56,6 +56,7 @@ function checkLine(field: string, text: string): void {
 const senderForms =
   'Write name@example.com, Name <name@example.com> or "Name" <name@example.com>; put a second address in the name in quotes'
 
+/** The sender, exactly one address with an optional name. */
 export function checkSender(from: string): Mailbox {
   checkLine('from', from)
   return parseSender(from) ?? refuse('from', 'is not exactly one email address', 'invalid_email_format', senderForms)
@@ -84,6 +85,7 @@ export interface Recipients {
   envelope: CheckedRecipient[]
 }
 
+/** Parses the addresses of To, cc and bcc. */
 export function checkRecipients(submission: Pick<Submission, 'to' | 'cc' | 'bcc'>): Recipients {
   const parse = (field: string, list: readonly string[] | null | undefined) => {
     if ((list?.length ?? 0) > maxRecipientsPerField) refuse(field, `has more than ${maxRecipientsPerField} addresses`)
@@ -92,12 +94,12 @@ export function checkRecipients(submission: Pick<Submission, 'to' | 'cc' | 'bcc'
   const to = parse('to', submission.to)
   if (to.length === 0) refuse('to', 'must have at least one address')
   const cc = parse('cc', submission.cc)
-  const idempotency = new Map<string, CheckedRecipient>()
+  const byAddress = new Map<string, CheckedRecipient>()
   for (const address of [...to, ...cc, ...parse('bcc', submission.bcc)]) {
     const key = address.text.toLowerCase()
-    if (!idempotency.has(key)) idempotency.set(key, address)
+    if (!byAddress.has(key)) byAddress.set(key, address)
   }
-  return { to, cc, envelope: [...idempotency.values()] }
+  return { to, cc, envelope: [...byAddress.values()] }
 }
 
 /** A header field name (RFC 5322 section 3.6.8): printable US-ASCII without colon. */
@@ -141,6 +143,7 @@ export function checkTag(tag: string | null | undefined): string | null {
 
 const metadataKey = /^[a-zA-Z][a-zA-Z0-9_]{0,39}$/
 
+/** Up to 10 names with values, 4096 octets as JSON; null if there are none. */
 export function checkMetadata(metadata: Readonly<Record<string, string>> | null | undefined): Record<string, string> | null {
   if (!metadata) return null
   const entries = Object.entries(metadata)
@@ -175,23 +178,24 @@ const mediaType = /^[A-Za-z0-9!#$&^_.+-]+\/[A-Za-z0-9!#$&^_.+-]+(\s*;[\x20-\x7e]
 function checkAttachments(attachments: readonly SubmittedAttachment[] | null | undefined): { list: SubmittedAttachment[]; octets: number } {
   const list = [...(attachments ?? [])]
   if (list.length > maxAttachments) refuse('attachments', `has more than ${maxAttachments} elements`)
-  let octets = 0
-  for (const [index, one] of list.entries()) {
-    const field = `attachments[${index}]`
-    const size = one.content.length > maxAttachmentLength ? one.content.length : base64Octets(one.content)
-    if (size === undefined) return refuse(`${field}.content`, 'is not standard base64')
-    if (size > largestAttachmentOctets) refuse(`${field}.content`, 'is larger than 10 MB', 'payload_too_large')
-    octets += size
-    rejectUnstorableText(`${field}.filename`, one.filename)
-    if (one.filename.length < 1 || [...one.filename].length > 255) refuse(`${field}.filename`, 'must have 1 to 255 characters')
-    if (/[/\\\t]/.test(one.filename) || unfitForHeader.test(one.filename))
-      refuse(`${field}.filename`, 'must not contain path separators or control characters')
-    if (one.contentType.length > 255 || !mediaType.test(one.contentType))
-      refuse(`${field}.contentType`, 'is not a media type such as application/pdf')
-    if (one.contentId != null && !/^[!-;=?-~]{1,250}$/.test(one.contentId))
-      refuse(`${field}.contentId`, 'must be 1 to 250 printable characters without spaces or angle brackets')
-  }
+  const octets = list.reduce((sum, one, index) => sum + checkAttachment(`attachments[${index}]`, one), 0)
   return { list, octets }
+}
+
+/** Returns the size of the decoded content in octets. */
+function checkAttachment(field: string, { content, filename, contentType, contentId }: SubmittedAttachment): number {
+  const octets = content.length > maxAttachmentLength ? content.length : base64Octets(content)
+  if (octets === undefined) return refuse(`${field}.content`, 'is not standard base64')
+  if (octets > largestAttachmentOctets) refuse(`${field}.content`, 'is larger than 10 MB', 'payload_too_large')
+  rejectUnstorableText(`${field}.filename`, filename)
+  if (filename.length < 1 || [...filename].length > 255) refuse(`${field}.filename`, 'must have 1 to 255 characters')
+  if (/[/\\\t]/.test(filename) || unfitForHeader.test(filename))
+    refuse(`${field}.filename`, 'must not contain path separators or control characters')
+  if (contentType.length > 255 || !mediaType.test(contentType))
+    refuse(`${field}.contentType`, 'is not a media type such as application/pdf')
+  if (contentId != null && !/^[!-;=?-~]{1,250}$/.test(contentId))
+    refuse(`${field}.contentId`, 'must be 1 to 250 printable characters without spaces or angle brackets')
+  return octets
 }
 
 export interface CheckedSubmission {
@@ -210,45 +214,30 @@ export interface CheckedSubmission {
   sizeOctets: number
 }
 
+/** Checks every field, and refuses the first problem. */
 export function checkSubmission(submission: Submission): CheckedSubmission {
+  const { subject } = submission
   const from = checkSender(submission.from)
   const recipients = checkRecipients(submission)
   const replyTo = submission.replyTo == null ? undefined : checkReplyTo(submission.replyTo)
-  checkLine('subject', submission.subject)
-  if (submission.subject.length < 1 || [...submission.subject].length > 998) refuse('subject', 'must have 1 to 998 characters')
+  checkLine('subject', subject)
+  if (subject.length < 1 || [...subject].length > 998) refuse('subject', 'must have 1 to 998 characters')
   const tag = checkTag(submission.tag)
   const headers = checkHeaders(submission.headers)
   const unsubscribe = submission.unsubscribe === true
   if (unsubscribe) checkUnsubscribe(recipients, headers)
   const metadata = checkMetadata(submission.metadata)
-  const attachments = checkAttachments(submission.attachments)
+  const { list: attachments, octets: attachmentOctets } = checkAttachments(submission.attachments)
   const html = submission.html ?? undefined
   const text = submission.text ?? undefined
   if (html !== undefined) rejectUnstorableText('html', html)
   if (text !== undefined) rejectUnstorableText('text', text)
   const headerOctets = headers.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(value) + 4, 0)
-  const sizeOctets =
-    Buffer.byteLength(html ?? '') +
-    Buffer.byteLength(text ?? '') +
-    attachments.octets +
-    headerOctets +
-    Buffer.byteLength(submission.subject)
+  const textOctets = Buffer.byteLength(html ?? '') + Buffer.byteLength(text ?? '') + Buffer.byteLength(subject)
+  const sizeOctets = textOctets + attachmentOctets + headerOctets
   if (sizeOctets > largestMessageOctets) {
-    const largest = attachments.list.length > 0 ? 'attachments' : html === undefined ? 'text' : 'html'
+    const largest = attachments.length > 0 ? 'attachments' : html === undefined ? 'text' : 'html'
     refuse(largest, 'the message is larger than 14 MB in total', 'payload_too_large')
   }
-  return {
-    from,
-    recipients,
-    replyTo,
-    subject: submission.subject,
-    tag,
-    metadata,
-    headers,
-    attachments: attachments.list,
-    html,
-    text,
-    unsubscribe,
-    sizeOctets,
-  }
+  return { from, recipients, replyTo, subject, tag, metadata, headers, attachments, html, text, unsubscribe, sizeOctets }
 }

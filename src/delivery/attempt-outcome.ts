@@ -64,6 +64,7 @@ const maxOutputLength = 4000
 /** Maximum length in characters: a message may quote a reply of any length from a remote server. */
 const maxMessageLength = 500
 
+/** The result for one recipient of an SMTP transaction. */
 export function resultOf(result: RecipientResult): AttemptResult {
   switch (result.state) {
     case 'accepted':
@@ -85,6 +86,7 @@ const namesNobody: readonly Failure['stage'][] = ['connect', 'greeting', 'ehlo',
 /** The stages before MAIL name no message either. A refusal there concerns the connection, and the message waits for a better one. */
 const beforeMail: readonly Failure['stage'][] = namesNobody.filter((stage) => stage !== 'mail')
 
+/** A refusal, classified by the reply and by the stage at which it came. */
 export function resultOfReply(reply: Reply, stage: Failure['stage'] = 'rcpt'): AttemptResult {
   const { classification: said, permanent } = classify(reply)
   const name = namesNobody.includes(stage) && suppresses(said) ? 'policy_violation' : said
@@ -114,20 +116,15 @@ export const notOffered = (said: AttemptResult, remote: RemoteMta): AttemptResul
 export function resultOfFailure(failure: Failure): AttemptResult {
   // A relay that rejects the password does not judge the message: the mail waits until the operator corrects the password.
   if (failure.reply && failure.stage !== 'auth') return resultOfReply(failure.reply, failure.stage)
-  const temporary = (name: ClassificationName): AttemptResult => ({
-    kind: 'temporary',
-    reply: null,
-    classification: name,
-    enhanced: null,
-    message: failure.message,
-  })
+  const { message } = failure
+  const temporary = (name: ClassificationName): AttemptResult => ({ ...noReply, kind: 'temporary', classification: name, message })
   /** Codes of RFC 3463 and RFC 6531. */
   const permanent = (name: ClassificationName, enhanced: string): AttemptResult => ({
+    ...noReply,
     kind: 'permanent',
-    reply: null,
     classification: name,
     enhanced,
-    message: failure.message,
+    message,
   })
   switch (failure.kind) {
     case 'size':
@@ -202,31 +199,11 @@ export const withoutAttempt = (
   unknownRetry,
 })
 
+/** Decides the status, the next attempt and the suppression for one recipient. */
 export function decideOutcome(claimed: Claimed, attemptResult: AttemptResult, facts: AttemptContext): Outcome {
   const attempts = claimed.attempts + 1
   const exhausted = attempts >= facts.schedule.maxAttempts
-  const base = {
-    claimed,
-    atMs: facts.atMs,
-    durationMs: Math.max(0, Math.round(facts.durationMs)),
-    repliedMs: facts.repliedMs,
-    output: (attemptResult.reply?.text ?? '').slice(0, maxOutputLength),
-    code: attemptResult.reply?.code ?? null,
-    enhanced: attemptResult.enhanced,
-    secure: facts.remote.secure,
-    tls: facts.remote.tls,
-    classification: attemptResult.classification,
-    classificationCode: attemptResult.classification === null ? null : classification(attemptResult.classification),
-    remoteHost: facts.remote.host,
-    source: facts.remote.source ?? null,
-    outcomeUnknown: false,
-    conversation: facts.conversation,
-    details: detailsOf(claimed.recipient, attemptResult, facts.remote),
-    dueAtMs: null,
-    holdReason: null,
-    suppress: null,
-    unsuppress: false,
-  }
+  const base = undecided(claimed, attemptResult, facts)
   const laterMs = () => facts.atMs + retryDelayMs(attempts, facts.schedule, facts.random())
   switch (attemptResult.kind) {
     case 'accepted':
@@ -256,6 +233,30 @@ export function decideOutcome(claimed: Claimed, attemptResult: AttemptResult, fa
       return assertNever(attemptResult.kind)
   }
 }
+
+/** The facts of the attempt, with the values of an outcome that changes nothing. */
+const undecided = (claimed: Claimed, attemptResult: AttemptResult, facts: AttemptContext): Omit<Outcome, 'status'> => ({
+  claimed,
+  atMs: facts.atMs,
+  durationMs: Math.max(0, Math.round(facts.durationMs)),
+  repliedMs: facts.repliedMs,
+  output: (attemptResult.reply?.text ?? '').slice(0, maxOutputLength),
+  code: attemptResult.reply?.code ?? null,
+  enhanced: attemptResult.enhanced,
+  secure: facts.remote.secure,
+  tls: facts.remote.tls,
+  classification: attemptResult.classification,
+  classificationCode: attemptResult.classification === null ? null : classification(attemptResult.classification),
+  remoteHost: facts.remote.host,
+  source: facts.remote.source ?? null,
+  outcomeUnknown: false,
+  conversation: facts.conversation,
+  details: detailsOf(claimed.recipient, attemptResult, facts.remote),
+  dueAtMs: null,
+  holdReason: null,
+  suppress: null,
+  unsuppress: false,
+})
 
 /** The sentences of contract section 7.8. */
 function detailsOf(recipient: string, attemptResult: AttemptResult, remote: RemoteMta): string {

@@ -4,12 +4,12 @@
  */
 import type { Clock } from '#base'
 import type { SmtpConnection, Transaction, TransactionResult } from '#smtp'
-import type { Claimed } from '#spool'
-import { type AttemptResult, type RemoteMta, resultOf } from './attempt-outcome.ts'
+import { type RemoteMta, resultOf } from './attempt-outcome.ts'
 import { type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
 import type { FairQueue } from './fair-queue.ts'
-import { type Job, type PreparedMessage, type SignedMessage, transactionsOf } from './job.ts'
+import { type Job, type JobResult, type PreparedMessage, type SignedMessage, separateJob, transactionsOf, withRecipients } from './job.ts'
 import type { PipeliningFallback } from './pipelining-fallback.ts'
+import { finishUnprepared, type PrepareResult } from './prepare-messages.ts'
 import { applyReplies } from './shaping/reputation-block.ts'
 import type { WarmUp } from './sources/warm-up.ts'
 import type { Waiters } from './waiters.ts'
@@ -23,23 +23,10 @@ const fewConnectionsLifeMs = 5000
 /** How often an idle connection, when only few are allowed, checks whether another process wants it. */
 const askContendedMs = 100
 
-/** The result of an attempt, for each recipient of the job. */
-export interface JobResult {
-  job: Job
-  results: AttemptResult[]
-  remote: RemoteMta
-  durationMs: number
-  repliedMs?: TransactionResult['repliedMs']
-  conversation: string
-}
-
 export interface ConnectionWorkerDeps {
   clock: Clock
-  /**
-   * Loads, builds and signs the message; undefined when there is no longer a message to send. When each recipient's message differs, the
-   * job keeps its first recipient, and `others` receives jobs for the rest.
-   */
-  prepare(job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined>
+  /** Loads, builds and signs the message. */
+  prepare(job: Job): Promise<PrepareResult>
   /** Frees the message prepared for the job. */
   release(job: Job): void
   /** Whether this process still owns the lease of the job's shard. */
@@ -107,20 +94,19 @@ export async function runConnectionWorker(
     return false
   }
 
-  /** Keeps as many recipients in the job as the warm-up allows; returns false when that is zero. */
-  const keepAllowed = async (job: Job, allowance: WarmUp): Promise<boolean> => {
+  /** The job for as many recipients as the warm-up allows; undefined when that is zero. Postpones the others. */
+  const keepAllowed = async (job: Job, allowance: WarmUp): Promise<Job | undefined> => {
     // The job was already counted against this warm-up day before its connection failed.
-    if (job.warmUpGrant === allowance) return true
+    if (job.state.warmUpGrant === allowance) return job
     const granted = await allowance.take(job.recipients.length, queue.size)
     if (granted === 0) {
       deps.postponeJobs([job], Math.max(pathRetryMs, paths.backoffMs))
-      return false
+      return undefined
     }
-    const postponed = job.recipients.slice(granted)
-    if (postponed.length > 0) deps.postponeJobs([{ ...job, recipients: postponed }], Math.max(pathRetryMs, paths.backoffMs))
-    job.recipients = job.recipients.slice(0, granted)
-    job.warmUpGrant = allowance
-    return true
+    const postponed = separateJob(job, job.recipients.slice(granted))
+    if (postponed) deps.postponeJobs([postponed], Math.max(pathRetryMs, paths.backoffMs))
+    job.state.warmUpGrant = allowance
+    return withRecipients(job, job.recipients.slice(0, granted))
   }
 
   /** Pipelines the job's transactions behind those in `running`; returns how many the connection took. */
@@ -129,7 +115,8 @@ export async function runConnectionWorker(
     const transactions: Promise<void>[] = []
     for (const [index, part] of parts.entries()) {
       if (index > 0 && !connection.usable) {
-        siteQueue.add([{ ...job, recipients: job.recipients.slice(index) }])
+        const unsent = separateJob(job, job.recipients.slice(index))
+        if (unsent) siteQueue.add([unsent])
         break
       }
       const transaction = transact(part, message).finally(() => running.delete(transaction))
@@ -155,8 +142,8 @@ export async function runConnectionWorker(
     // A connection that breaks before any command of the message does not concern the message, so another connection takes it. The same
     // applies if pipelining confused the peer; the peer then receives one command at a time.
     const untouched = failure?.kind === 'dropped' && failure.stage === 'mail'
-    if ((untouched || fellBack) && (!job.retriedOnce || hasCarried)) {
-      job.retriedOnce ||= !hasCarried
+    if ((untouched || fellBack) && (!job.state.retriedOnce || hasCarried)) {
+      job.state.retriedOnce ||= !hasCarried
       return siteQueue.add([job])
     }
     if (!failure) hasCarried = true
@@ -172,7 +159,7 @@ export async function runConnectionWorker(
   }
 
   const transactionOf = (job: Job, message: PreparedMessage, signed: SignedMessage): Transaction => {
-    const first = job.recipients[0] as Claimed
+    const [first] = job.recipients
     return {
       returnPath: message.returnPathOf?.(first) ?? '',
       recipients: job.recipients.map((one) => one.recipient),
@@ -193,23 +180,28 @@ export async function runConnectionWorker(
       await limiter.acquireSendPermit()
       if (!connection.usable || siteQueue.isClosing) break
     }
-    const job = queue.take()
-    if (!job) {
+    const taken = queue.take()
+    if (!taken) {
       if (running.size > 0) await siteQueue.busyWorkers.wait(running)
       else if (!(await waitForWork())) break
       continue
     }
-    if (!job.body || running.size + 1 >= siteQueue.maxPipelined()) siteQueue.wakeWorker()
-    const prepared = await deps.prepare(job, siteQueue.add)
-    if (!prepared) continue
-    // Not earlier: the recipients split off wait in the queue, which is emptied when the allowance is used up.
-    if (warmUp && !(await keepAllowed(job, warmUp))) continue
+    if (!taken.state.body || running.size + 1 >= siteQueue.maxPipelined()) siteQueue.wakeWorker()
+    const prepared = await deps.prepare(taken)
+    if (prepared.kind !== 'ready') {
+      finishUnprepared(taken, prepared, deps)
+      continue
+    }
+    if (prepared.others.length > 0) siteQueue.add(prepared.others)
+    // Not earlier: the other recipients' jobs wait in the queue, which is emptied when the allowance is used up.
+    const job = warmUp ? await keepAllowed(prepared.job, warmUp) : prepared.job
+    if (!job) continue
     if (!connection.usable) {
       deps.release(job)
       siteQueue.add([job])
       break
     }
-    sent += await sendParts(job, prepared)
+    sent += await sendParts(job, prepared.message)
   }
   await Promise.all(running)
   return sent

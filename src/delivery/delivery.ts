@@ -45,7 +45,7 @@ import { type Dispatch, type DispatchDeps, openDispatch } from './dispatch.ts'
 import { maxPostponeMs } from './egress-pool.ts'
 import { openInFlight } from './in-flight.ts'
 import { jobsOf } from './job.ts'
-import { givePools, loadSmall } from './load-jobs.ts'
+import { loadSmall, withPools } from './load-jobs.ts'
 import { recordOrphanedClaims } from './orphaned-claims.ts'
 import { preSendChecks } from './pre-send-checks.ts'
 import { openRecorder } from './record-outcomes.ts'
@@ -261,8 +261,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     if (outcomes.length > 0) finished(outcomes)
     const jobs = jobsOf(due)
     await loadSmall(db, jobs)
-    if (pools && !pools.isEmpty) await givePools(db, jobs, pools)
-    dispatch.send(jobs)
+    dispatch.send(pools && !pools.isEmpty ? await withPools(db, jobs, pools) : jobs)
   }
 
   const promoteTick = async (): Promise<undefined> => {

@@ -10,14 +10,13 @@ import { type Scenario, simulatorDomain } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
 import { type Claimed, type Lane, type Leases, type QueuePause, type RetrySchedule, wholeScheduleMs } from '#spool'
 import { type AttemptResult, decideOutcome, expired, noRemote, type Outcome, type RemoteMta, withoutAttempt } from './attempt-outcome.ts'
-import type { JobResult } from './connection-worker.ts'
 import { pausedWords } from './delay-reason.ts'
 import { egressPathsName, egressPathsOf } from './egress-path.ts'
 import { maxPostponeMs, minPostponeMs, openEgressPool } from './egress-pool.ts'
-import type { Job } from './job.ts'
+import { type Job, type JobResult, withRecipients } from './job.ts'
 import { openMailGuard } from './mail-ssrf-guard.ts'
 import type { NextHop } from './open-connection.ts'
-import { openMessages } from './prepare-messages.ts'
+import { MessagePreparer } from './prepare-messages.ts'
 import type { Requeue } from './requeue.ts'
 import { type LookedUpRoute, openRouteLookup } from './route-lookup.ts'
 import type { Provider, Providers } from './shaping/providers.ts'
@@ -122,11 +121,13 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
   const notOfferedAgain = (job: Job, forMs: number, delayReason: string) => {
     const over = job.recipients.filter(isOver)
     if (over.length > 0) deps.finished(over.map((one) => decideOutcome(one, expired(delayReason), withoutAttempt(deps, 'by schedule'))))
-    job.recipients = job.recipients.filter((one) => !over.includes(one))
-    postponeJob(job, Math.min(forMs, maxPostponeMs), delayReason)
+    const inTime = job.recipients.filter((one) => !over.includes(one))
+    const rest = withRecipients(job, inTime)
+    if (rest) postponeJob(rest, Math.min(forMs, maxPostponeMs), delayReason)
+    else messages.release(job)
   }
 
-  const messages = openMessages({ ...deps, report: reportAll, requeue: requeueJob })
+  const messages = new MessagePreparer(deps)
 
   /** By recipient domain, oldest first: the monotonic time in ms until which its mail is not claimed. */
   const suspendedDomains = new Map<string, number>()
@@ -180,7 +181,8 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       site = openSite(name, {
         ...deps,
         resolver,
-        ...messages,
+        prepare: (job) => messages.prepare(job),
+        release: (job) => messages.release(job),
         leaseStillHeld(job) {
           const { shard, epoch } = job.recipients[0] as Claimed
           return deps.leases.owns(shard, epoch)
@@ -265,7 +267,8 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
       for (const job of jobs) {
         const [first] = job.recipients
         if (!first) continue
-        if (first.test || first.recipientDomain === simulatorDomain) void sendToSimulator(job, { ...deps, messages, done: report })
+        if (first.test || first.recipientDomain === simulatorDomain)
+          void sendToSimulator(job, { ...deps, messages, done: report, requeue: requeueJob })
         else if (relayHop) siteFor('relay', relayProvider).add(job, relayHop)
         else lookUp(first.recipientDomain, job)
       }

@@ -89,7 +89,7 @@ export function openEgressPool(deps: EgressPoolDeps): EgressPool {
     tryNextSource(name, provider, jobs, forMs) {
       for (const job of jobs) {
         const nextHop = positions.get(`${job.pool?.name} ${name}`)?.nextHop
-        if (nextHop && job.poolHops++ < (job.pool?.pathSets.length ?? 0) && give(name, provider, job, nextHop)) continue
+        if (nextHop && job.state.poolHops++ < (job.pool?.pathSets.length ?? 0) && give(name, provider, job, nextHop)) continue
         wait(provider, job, forMs)
       }
     },

@@ -41,6 +41,7 @@ type Facts = {
   nowMs: number
 }
 
+/** Reads the email's queue position, its last attempt and the pauses and limits that may delay it. */
 export async function explain({ db, clock, tenants, limitSettings, delayReasons }: ExplainDeps, email: Email): Promise<Explanation> {
   const key = { tenantId: email.tenantId, emailId: email.id }
   const isFinal = email.status === 'sent' || email.status === 'hardfail' || email.status === 'bounced'
@@ -98,36 +99,11 @@ const nth = (last: LastAttempt | undefined) => (last && last.number > 1 ? ` at a
 const many = (queuePosition: number | null, what: string) =>
   queuePosition === null || queuePosition === 0 ? '' : `; ${queuePosition >= maxAhead ? `more than ${maxAhead}` : queuePosition} ${what}`
 
-function explainedQueued(
-  queued: Queued,
-  { last, queuePosition, pauses, delayReason, tenant, organisationLimit, nowMs }: Facts,
-): Explanation {
-  const paused = pauses.find((one) => one.kind === 'destination' && one.name === queued.recipientDomain)
+function explainedQueued(queued: Queued, facts: Facts): Explanation {
+  const paused = facts.pauses.find((one) => one.kind === 'destination' && one.name === queued.recipientDomain)
   switch (queued.state) {
     case 'ready':
-      if (paused)
-        return {
-          now: `Mail for ${queued.recipientDomain} is paused by the operator: ${paused.reason}${many(queuePosition, 'ahead in the queue')}.`,
-          next: 'Postrider sends it when the recipient domain is resumed.',
-          nextAt: null,
-          blockedBy: 'destination_paused',
-          queuePosition,
-        }
-      if (delayReason)
-        return {
-          now: `Due, but delayed: ${delayReason.reason}${many(queuePosition, 'of the tenant ahead in the queue')}.`,
-          next: `Attempt ${queued.attempts + 1} ${delayReason.until ? 'after that time' : 'in turn'}; waiting uses no attempt.`,
-          nextAt: delayReason.until ?? new Date(nowMs),
-          blockedBy: 'source_limit',
-          queuePosition,
-        }
-      return {
-        now: `Due, waiting for a connection to ${queued.recipientDomain}${many(queuePosition, 'of the tenant ahead in the queue')}.`,
-        next: `Attempt ${queued.attempts + 1} in turn.`,
-        nextAt: new Date(nowMs),
-        blockedBy: null,
-        queuePosition,
-      }
+      return { ...explainedReady(queued, paused, facts), queuePosition: facts.queuePosition }
     case 'sending':
       return {
         now: `Attempt ${queued.attempts + 1} is in flight.`,
@@ -137,34 +113,69 @@ function explainedQueued(
         queuePosition: null,
       }
     case 'deferred':
-      if (queued.delayReason !== null)
-        return {
-          now: `Due, but delayed: ${queued.delayReason}${paused ? ', and its recipient domain is paused' : ''}.`,
-          next: `Postrider checks it again ${queued.dueAt ? `at ${queued.dueAt.toISOString()}` : 'in turn'}; waiting uses no attempt.`,
-          nextAt: queued.dueAt,
-          blockedBy: 'source_limit',
-          queuePosition: null,
-        }
-      return {
-        now: `Attempt ${queued.attempts} failed temporarily${last ? `: ${last.details}` : ''}.`,
-        next: `Attempt ${queued.attempts + 1} ${queued.dueAt ? `at ${queued.dueAt.toISOString()}` : 'in turn'}${paused ? ', after the recipient domain is resumed' : ''}.`,
-        nextAt: queued.dueAt,
-        blockedBy: paused ? 'destination_paused' : (last?.classification ?? 'retry'),
-        queuePosition: null,
-      }
-    case 'over_limit': {
-      const nextAt = new Date((Math.floor(nowMs / hourMs) + 1) * hourMs)
-      const limit = organisationLimit === null ? 'of its tenant' : `of ${organisationLimit} emails or that of its tenant`
-      return {
-        now: `The hourly send limit ${limit} is reached${many(queuePosition, 'ahead in the queue')}.`,
-        next: `Released in the order of acceptance when the hour ends at ${nextAt.toISOString()}, or when the limit is raised.`,
-        nextAt,
-        blockedBy: 'send_limit',
-        queuePosition,
-      }
-    }
+      return { ...explainedDeferred(queued, paused, facts.last), nextAt: queued.dueAt, queuePosition: null }
+    case 'over_limit':
+      return explainedOverLimit(facts)
     case 'held':
-      return explainedHold(queued, tenant, last)
+      return explainedHold(queued, facts.tenant, facts.last)
+  }
+}
+
+function explainedReady(
+  { recipientDomain, attempts }: Queued,
+  paused: QueuePause | undefined,
+  { queuePosition, delayReason, nowMs }: Facts,
+): Omit<Explanation, 'queuePosition'> {
+  if (paused)
+    return {
+      now: `Mail for ${recipientDomain} is paused by the operator: ${paused.reason}${many(queuePosition, 'ahead in the queue')}.`,
+      next: 'Postrider sends it when the recipient domain is resumed.',
+      nextAt: null,
+      blockedBy: 'destination_paused',
+    }
+  if (delayReason)
+    return {
+      now: `Due, but delayed: ${delayReason.reason}${many(queuePosition, 'of the tenant ahead in the queue')}.`,
+      next: `Attempt ${attempts + 1} ${delayReason.until ? 'after that time' : 'in turn'}; waiting uses no attempt.`,
+      nextAt: delayReason.until ?? new Date(nowMs),
+      blockedBy: 'source_limit',
+    }
+  return {
+    now: `Due, waiting for a connection to ${recipientDomain}${many(queuePosition, 'of the tenant ahead in the queue')}.`,
+    next: `Attempt ${attempts + 1} in turn.`,
+    nextAt: new Date(nowMs),
+    blockedBy: null,
+  }
+}
+
+function explainedDeferred(
+  { delayReason, dueAt, attempts }: Queued,
+  paused: QueuePause | undefined,
+  last: LastAttempt | undefined,
+): Pick<Explanation, 'now' | 'next' | 'blockedBy'> {
+  const due = dueAt ? `at ${dueAt.toISOString()}` : 'in turn'
+  if (delayReason !== null)
+    return {
+      now: `Due, but delayed: ${delayReason}${paused ? ', and its recipient domain is paused' : ''}.`,
+      next: `Postrider checks it again ${due}; waiting uses no attempt.`,
+      blockedBy: 'source_limit',
+    }
+  return {
+    now: `Attempt ${attempts} failed temporarily${last ? `: ${last.details}` : ''}.`,
+    next: `Attempt ${attempts + 1} ${due}${paused ? ', after the recipient domain is resumed' : ''}.`,
+    blockedBy: paused ? 'destination_paused' : (last?.classification ?? 'retry'),
+  }
+}
+
+function explainedOverLimit({ queuePosition, organisationLimit, nowMs }: Facts): Explanation {
+  const nextAt = new Date((Math.floor(nowMs / hourMs) + 1) * hourMs)
+  const limit = organisationLimit === null ? 'of its tenant' : `of ${organisationLimit} emails or that of its tenant`
+  return {
+    now: `The hourly send limit ${limit} is reached${many(queuePosition, 'ahead in the queue')}.`,
+    next: `Released in the order of acceptance when the hour ends at ${nextAt.toISOString()}, or when the limit is raised.`,
+    nextAt,
+    blockedBy: 'send_limit',
+    queuePosition,
   }
 }
 

@@ -3,29 +3,47 @@
  * recipient with its own envelope sender gets its own transaction; without envelope senders the recipients share one. Building the message
  * shows whether it is the same for all.
  */
+import type { TransactionResult } from '#smtp'
 import type { Claimed } from '#spool'
+import type { AttemptResult, RemoteMta } from './attempt-outcome.ts'
 import type { EgressPoolMembers } from './sources/egress-sources.ts'
 import type { WarmUp } from './sources/warm-up.ts'
 
 /** RFC 5321 section 4.5.3.1.8: a server must accept at least 100 recipients. */
 const maxRecipientsPerJob = 100
 
+/** Immutable: a job for other recipients is another object. */
 export interface Job {
-  tenantId: string
-  contentId: string
-  recipients: Claimed[]
-  sizeOctets: number
-  needsSmtpUtf8: boolean
+  readonly tenantId: string
+  readonly contentId: string
+  readonly recipients: readonly [Claimed, ...Claimed[]]
+  readonly sizeOctets: number
+  readonly needsSmtpUtf8: boolean
+  /** The pool whose addresses the job must be sent from; undefined: the operating system chooses. */
+  readonly pool: EgressPoolMembers | undefined
+  readonly state: DeliveryState
+}
+
+/** The changes of a job on its way to a connection. Its identity stands for the job's message in memory. */
+export interface DeliveryState {
   /** A connection that had closed has returned the job once. */
   retriedOnce: boolean
-  /** The pool whose addresses the job must be sent from; undefined: the operating system chooses. */
-  pool: EgressPoolMembers | undefined
   /** How often the job was passed on to another egress path of the pool. */
   poolHops: number
   /** The warm-up day that its recipients were counted against, however often the job returns to the queue. */
   warmUpGrant: WarmUp | undefined
-  /** Compressed content, if it was small enough to be loaded with the claim. */
+  /** Compressed content, if it was small enough to be loaded with the claim and the message has not been built yet. */
   body: Buffer | undefined
+}
+
+/** The result of an attempt, for each recipient of the job. */
+export interface JobResult {
+  job: Job
+  results: AttemptResult[]
+  remote: RemoteMta
+  durationMs: number
+  repliedMs?: TransactionResult['repliedMs']
+  conversation: string
 }
 
 export interface PreparedMessage {
@@ -52,46 +70,59 @@ export interface SignedMessage {
   data: Buffer
 }
 
-/** The parts of a job, one for each transaction. */
-export const transactionsOf = (job: Job, { returnPathOf }: PreparedMessage): Job[] =>
-  returnPathOf && job.recipients.length > 1 ? job.recipients.map((one) => ({ ...job, recipients: [one] })) : [job]
-
 const notAscii = /[^\u0000-\u007f]/
 
 /** Groups claimed recipients by submission and recipient domain, in the order of the claim. */
 export function jobsOf(claimed: readonly Claimed[]): Job[] {
-  const jobs: Job[] = []
-  const open = new Map<string, Job>()
+  type Open = Job & { recipients: [Claimed, ...Claimed[]]; needsSmtpUtf8: boolean }
+  const jobs: Open[] = []
+  const open = new Map<string, Open>()
   for (const one of claimed) {
     const key = `${one.contentId} ${one.recipientDomain} ${one.epoch}`
-    let job = open.get(key)
-    if (!job || job.recipients.length >= maxRecipientsPerJob) {
-      job = {
-        tenantId: one.tenantId,
-        contentId: one.contentId,
-        recipients: [],
-        sizeOctets: one.sizeOctets,
-        needsSmtpUtf8: false,
-        retriedOnce: false,
-        pool: undefined,
-        poolHops: 0,
-        warmUpGrant: undefined,
-        body: undefined,
-      }
-      open.set(key, job)
-      jobs.push(job)
+    const needsSmtpUtf8 = notAscii.test(one.recipient)
+    const job = open.get(key)
+    if (job && job.recipients.length < maxRecipientsPerJob) {
+      job.recipients.push(one)
+      job.needsSmtpUtf8 ||= needsSmtpUtf8
+      continue
     }
-    job.recipients.push(one)
-    if (notAscii.test(one.recipient)) job.needsSmtpUtf8 = true
+    const begun: Open = {
+      tenantId: one.tenantId,
+      contentId: one.contentId,
+      recipients: [one],
+      sizeOctets: one.sizeOctets,
+      needsSmtpUtf8,
+      pool: undefined,
+      state: { retriedOnce: false, poolHops: 0, warmUpGrant: undefined, body: undefined },
+    }
+    open.set(key, begun)
+    jobs.push(begun)
   }
   return jobs
 }
 
-/** Leaves the job its first recipient; returns a job for each of the others. */
-export function splitOff(job: Job): Job[] {
-  const others = job.recipients.slice(1)
-  job.recipients = job.recipients.slice(0, 1)
-  const needsSmtpUtf8 = (one: Claimed) => notAscii.test(one.recipient)
-  job.needsSmtpUtf8 = job.recipients.some(needsSmtpUtf8)
-  return others.map((one) => ({ ...job, recipients: [one], needsSmtpUtf8: needsSmtpUtf8(one), retriedOnce: false }))
+/** The same job, with its state and its message in memory, for some of its recipients; undefined if the list is empty. */
+export function withRecipients(job: Job, [first, ...others]: readonly Claimed[]): Job | undefined {
+  return first && { ...job, recipients: [first, ...others] }
+}
+
+/** A job of its own for some of the recipients, with a copy of the state and no message in memory; undefined if the list is empty. */
+export function separateJob(job: Job, recipients: readonly Claimed[]): Job | undefined {
+  return withRecipients({ ...job, state: { ...job.state } }, recipients)
+}
+
+/** The parts of a job, one for each transaction. */
+export const transactionsOf = (job: Job, { returnPathOf }: PreparedMessage): Job[] =>
+  returnPathOf && job.recipients.length > 1 ? job.recipients.map((one) => ({ ...job, recipients: [one], state: { ...job.state } })) : [job]
+
+/** For a message that differs for each recipient: the same job for its first recipient, and a job of its own for each of the others. */
+export function jobPerRecipient(job: Job): [Job, ...Job[]] {
+  const [first, ...others] = job.recipients
+  const jobFor = (one: Claimed, state: DeliveryState): Job => ({
+    ...job,
+    recipients: [one],
+    needsSmtpUtf8: notAscii.test(one.recipient),
+    state,
+  })
+  return [jobFor(first, job.state), ...others.map((one) => jobFor(one, { ...job.state, retriedOnce: false }))]
 }

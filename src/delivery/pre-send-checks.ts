@@ -27,6 +27,7 @@ export interface CheckedRecipients {
   outcomes: Outcome[]
 }
 
+/** Checks each recipient's tenant, sending domain and suppression. Rejects if the database does not answer. */
 export async function preSendChecks(claimed: readonly Claimed[], deps: PreSendCheckDeps): Promise<CheckedRecipients> {
   const isSuppressed = await suppressed(
     deps.db,

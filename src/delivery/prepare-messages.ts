@@ -6,130 +6,166 @@ import { type Clock, type Log, openCollector, type Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
 import { type SigningKey, signatureFields } from '#dkim'
 import type { Domains } from '#domains'
-import { type Content, decodeContent, findContentBody, openReturnPaths } from '#emails'
+import { type Content, decodeContent, findContentBody, openReturnPaths, type ReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
 import type { Claimed } from '#spool'
-import { openTokens } from '#tracking'
-import { type AttemptResult, cancelled } from './attempt-outcome.ts'
-import { type Job, type PreparedMessage, type SignedMessage, splitOff } from './job.ts'
+import { openTokens, type Tokens } from '#tracking'
+import { type AttemptResult, cancelled, noRemote } from './attempt-outcome.ts'
+import { type DeliveryState, type Job, type JobResult, jobPerRecipient, type PreparedMessage, type SignedMessage } from './job.ts'
 import { keysFor, needsOnly8bit, rebuildMessage, traceHeaderOf } from './render-message.ts'
 
 /** Counted by submitted size, not stored size: the built message and the work of building it take several times as much memory. */
 const largeOctetsAtOnce = 64 * 1_048_576
 
-export interface MessagesDeps {
+export interface MessagePreparerDeps {
   db: Db
   clock: Clock
   log: Log
   secrets: Secrets
   domains: Domains
-  /** There is no message to send: every recipient ends, or is retried, with this result. */
-  report(job: Job, attemptResult: AttemptResult): void
-  /** The message is fine, but the job returns to the spool. */
-  requeue(job: Job): void
 }
 
-export interface Messages {
-  /**
-   * Undefined when there is no longer a message to send, which has been reported. When each recipient's message differs, the job keeps its
-   * first recipient, and `others` receives jobs for the rest.
-   */
-  prepare(job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined>
+export interface ReadyMessage {
+  kind: 'ready'
+  /** The given job, or the same for its first recipient if each recipient's message differs. */
+  job: Job
+  /** If each recipient's message differs: jobs for the recipients after the first, to be prepared for themselves. */
+  others: readonly Job[]
+  message: PreparedMessage
+}
+
+/** `cancelled`: there is no longer a message to send. `retry`: preparing it failed, which counts as an attempt. Both for every recipient. */
+interface UnpreparedMessage {
+  kind: 'cancelled' | 'retry'
+  attemptResult: AttemptResult
+}
+
+/** `requeue`: the database did not answer; the job returns to the spool without an attempt. */
+export type PrepareResult = ReadyMessage | UnpreparedMessage | { kind: 'requeue' }
+
+/** Finishes a job that has no message to send. */
+export function finishUnprepared(
+  job: Job,
+  prepared: Exclude<PrepareResult, ReadyMessage>,
+  { done, requeue }: { done(result: JobResult): void; requeue(job: Job): void },
+): void {
+  if (prepared.kind === 'requeue') return requeue(job)
+  const results = job.recipients.map(() => prepared.attemptResult)
+  done({ job, results, remote: noRemote, durationMs: 0, conversation: '' })
+}
+
+/** Prepares the messages of one process. Each job that was given to `prepare` must come back to `release`. */
+export class MessagePreparer {
+  readonly #deps: MessagePreparerDeps
+  readonly #tokens: Tokens
+  readonly #returnPaths: ReturnPaths
+  readonly #largeMessages: LargeMessages
+
+  constructor(deps: MessagePreparerDeps) {
+    this.#deps = deps
+    this.#tokens = openTokens(deps.secrets)
+    this.#returnPaths = openReturnPaths(deps.secrets)
+    this.#largeMessages = new LargeMessages(deps.clock)
+  }
+
+  /** Never rejects. May wait until enough large messages have been released. */
+  async prepare(job: Job): Promise<PrepareResult> {
+    try {
+      if (!job.state.body) await this.#largeMessages.acquire(job)
+      return await this.#build(job)
+    } catch (error) {
+      if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) return { kind: 'requeue' }
+      this.#deps.log.error({ err: error, email: job.contentId }, 'failed to prepare a message; retrying')
+      return { kind: 'retry', attemptResult: failedToPrepare }
+    }
+  }
+
   /** Frees the job's message. */
-  release(job: Job): void
-}
+  release(job: Job): void {
+    this.#largeMessages.release(job)
+  }
 
-export function openMessages(deps: MessagesDeps): Messages {
-  const { clock } = deps
-  const tokens = openTokens(deps.secrets)
-  const returnPaths = openReturnPaths(deps.secrets)
-  /** Jobs whose message was loaded separately and is still in memory. */
-  const large = new Set<Job>()
-  let largeOctets = 0
-  let largeWaiters: (() => void)[] = []
-  const collector = openCollector(clock)
-
-  const build = async (job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined> => {
-    const body = job.body ?? (await findContentBody(deps.db, job))
-    if (!body) {
-      deps.report(job, cancelled('the content has passed its retention period'))
-      return undefined
-    }
+  async #build(job: Job): Promise<ReadyMessage | UnpreparedMessage> {
+    const { db, domains } = this.#deps
+    const body = job.state.body ?? (await findContentBody(db, job))
+    if (!body) return { kind: 'cancelled', attemptResult: cancelled('the content has passed its retention period') }
     const content = decodeContent(body)
-    const keys = await keysFor(content, job.tenantId, deps.domains)
-    if (!keys) {
-      deps.report(job, cancelled('the sending domain was deleted'))
-      return undefined
-    }
-    const recipient = job.recipients[0] as Claimed
-    const { octets, needs8bit, needsSmtpUtf8, personal } = rebuildMessage(content, recipient, tokens)
-    if (personal && job.recipients.length > 1) others(splitOff(job))
-    job.body = undefined
+    const keys = await keysFor(content, job.tenantId, domains)
+    if (!keys) return { kind: 'cancelled', attemptResult: cancelled('the sending domain was deleted') }
+    const [recipient] = job.recipients
+    const { octets, needs8bit, needsSmtpUtf8, personal } = rebuildMessage(content, recipient, this.#tokens)
+    const [first, ...others] = personal && job.recipients.length > 1 ? jobPerRecipient(job) : [job]
+    job.state.body = undefined
     const { returnPathDomain: domain, messageId, acceptedAtMs, marked } = content
-    return {
+    const message: PreparedMessage = {
       messageId,
       acceptedAtMs,
-      traceHeaderOf: traceHeaderOfEach(marked ? { marked, acceptedAtMs } : { acceptedAtMs }),
-      returnPathOf: domain === null ? null : returnPathOfEach(domain),
+      traceHeaderOf: this.#traceHeaderOfEach(marked ? { marked, acceptedAtMs } : { acceptedAtMs }),
+      returnPathOf: domain === null ? null : this.#returnPathOfEach(domain),
       signed: await signed(octets, keys, acceptedAtMs),
       needs8bit,
       needsSmtpUtf8,
-      ...(needsOnly8bit({ needs8bit, needsSmtpUtf8 }) ? { sevenBit: sevenBitOf(content, recipient, keys) } : {}),
+      ...(needsOnly8bit({ needs8bit, needsSmtpUtf8 }) ? { sevenBit: this.#sevenBitOf(content, recipient, keys) } : {}),
     }
+    return { kind: 'ready', job: first, others, message }
   }
 
   // A separate function: a closure created beside `content` would keep it in memory as long as the message.
-  const traceHeaderOfEach = (given: Pick<Content, 'marked' | 'acceptedAtMs'>) => (claimed: Claimed) =>
-    traceHeaderOf(given, claimed.emailId, returnPaths)
-  const returnPathOfEach = (domain: string) => (claimed: Claimed) => returnPaths.make(claimed.emailId, domain, clock.nowMs())
-  const sevenBitOf = (content: Content, recipient: Claimed, keys: SigningKey[]) => {
+  #traceHeaderOfEach(given: Pick<Content, 'marked' | 'acceptedAtMs'>): PreparedMessage['traceHeaderOf'] {
+    return (claimed) => traceHeaderOf(given, claimed.emailId, this.#returnPaths)
+  }
+
+  #returnPathOfEach(domain: string): (claimed: Claimed) => string {
+    return (claimed) => this.#returnPaths.make(claimed.emailId, domain, this.#deps.clock.nowMs())
+  }
+
+  #sevenBitOf(content: Content, recipient: Claimed, keys: SigningKey[]): () => Promise<SignedMessage> {
     let written: Promise<SignedMessage> | undefined
     return () => {
-      written ??= signed(rebuildMessage(content, recipient, tokens, 'sevenBit').octets, keys, content.acceptedAtMs)
+      written ??= signed(rebuildMessage(content, recipient, this.#tokens, 'sevenBit').octets, keys, content.acceptedAtMs)
       return written
     }
   }
+}
 
-  const prepare = async (job: Job, others: (jobs: readonly Job[]) => void): Promise<PreparedMessage | undefined> => {
-    try {
-      if (!job.body && !large.has(job)) await takeLarge(job)
-      return await build(job, others)
-    } catch (error) {
-      if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) {
-        deps.requeue(job)
-        return undefined
-      }
-      deps.log.error({ err: error, email: job.contentId }, 'failed to prepare a message; retrying')
-      deps.report(job, {
-        kind: 'temporary',
-        reply: null,
-        classification: 'temporarily_unavailable',
-        enhanced: null,
-        message: 'failed to prepare the message',
-      })
-      return undefined
-    }
+const failedToPrepare: AttemptResult = {
+  kind: 'temporary',
+  reply: null,
+  classification: 'temporarily_unavailable',
+  enhanced: null,
+  message: 'failed to prepare the message',
+}
+
+/** The messages that were not loaded with the claim and are in memory: a semaphore over their octets. */
+class LargeMessages {
+  readonly #collector: ReturnType<typeof openCollector>
+  readonly #held = new Set<DeliveryState>()
+  #octets = 0
+  #waiters: (() => void)[] = []
+
+  constructor(clock: Clock) {
+    this.#collector = openCollector(clock)
   }
 
-  const takeLarge = async (job: Job) => {
-    while (largeOctets > 0 && largeOctets + job.sizeOctets > largeOctetsAtOnce) {
-      await new Promise<void>((resolve) => largeWaiters.push(resolve))
+  /** Returns at once if the job holds its message already. A message alone may exceed the limit. */
+  async acquire({ state, sizeOctets }: Job): Promise<void> {
+    if (this.#held.has(state)) return
+    while (this.#octets > 0 && this.#octets + sizeOctets > largeOctetsAtOnce) {
+      await new Promise<void>((resolve) => this.#waiters.push(resolve))
     }
-    large.add(job)
-    collector.busy()
-    largeOctets += job.sizeOctets
+    this.#held.add(state)
+    this.#collector.busy()
+    this.#octets += sizeOctets
   }
 
-  const release = (job: Job) => {
-    if (!large.delete(job)) return
-    largeOctets -= job.sizeOctets
-    if (large.size === 0) collector.rest()
-    const woken = largeWaiters
-    largeWaiters = []
+  release({ state, sizeOctets }: Job): void {
+    if (!this.#held.delete(state)) return
+    this.#octets -= sizeOctets
+    if (this.#held.size === 0) this.#collector.rest()
+    const woken = this.#waiters
+    this.#waiters = []
     for (const wake of woken) wake()
   }
-
-  return { prepare, release }
 }
 
 async function signed(message: Buffer, keys: SigningKey[], acceptedAtMs: number): Promise<SignedMessage> {

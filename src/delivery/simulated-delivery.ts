@@ -7,20 +7,21 @@ import type { Db } from '#db'
 import { type Scenario, simulate, simulatedHost, waitFraction } from '#simulator'
 import type { Claimed } from '#spool'
 import { type AttemptResult, resultOfReply } from './attempt-outcome.ts'
-import type { JobResult } from './connection-worker.ts'
-import type { Job } from './job.ts'
-import type { Messages } from './prepare-messages.ts'
+import type { Job, JobResult } from './job.ts'
+import { finishUnprepared, type MessagePreparer } from './prepare-messages.ts'
 import { type SimulatedEvent, scheduleSimulatedEvents } from './simulated-events.ts'
 
 export interface SimulatedDeps {
   db: Db
   clock: Clock
   log: Log
-  messages: Messages
+  messages: MessagePreparer
   /** Behaviour of hosts in the simulated network, in addition to the simulator's own addresses. */
   scenario?: Scenario | undefined
   /** `fractionOf`: the random part of a recipient's retry delay, where the scenario decides it. */
   done(result: JobResult, fractionOf?: (claimed: Claimed) => number): void
+  /** The database did not answer: the job returns to the spool. */
+  requeue(job: Job): void
 }
 
 const timedOut: AttemptResult = {
@@ -31,14 +32,14 @@ const timedOut: AttemptResult = {
   message: 'the connection timed out (simulated)',
 }
 
-export async function sendToSimulator(job: Job, deps: SimulatedDeps): Promise<void> {
+/** Records an outcome for each recipient after the time that the simulated server takes. */
+export async function sendToSimulator(given: Job, deps: SimulatedDeps): Promise<void> {
   const { clock, scenario } = deps
-  const others = (jobs: readonly Job[]) => {
-    for (const one of jobs) void sendToSimulator(one, deps)
-  }
-  const prepared = await deps.messages.prepare(job, others)
-  if (!prepared) return
-  const { returnPathOf, messageId, acceptedAtMs } = prepared
+  const prepared = await deps.messages.prepare(given)
+  if (prepared.kind !== 'ready') return finishUnprepared(given, prepared, deps)
+  for (const other of prepared.others) void sendToSimulator(other, deps)
+  const { job, message } = prepared
+  const { returnPathOf, messageId, acceptedAtMs } = message
   const results: AttemptResult[] = []
   const followUps: SimulatedEvent[] = []
   let conversation = ''

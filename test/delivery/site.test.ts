@@ -4,9 +4,8 @@ import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { type Clock, silentLog, systemClock } from '#base'
 import { openResolver } from '#net'
-import type { JobResult } from '../../src/delivery/connection-worker.ts'
 import { type EgressPath, egressPathsOf } from '../../src/delivery/egress-path.ts'
-import { type Job, jobsOf } from '../../src/delivery/job.ts'
+import { type Job, type JobResult, jobsOf, type PreparedMessage } from '../../src/delivery/job.ts'
 import { openSite, type Site, type SiteDeps } from '../../src/delivery/site.ts'
 import { type MxEvent, startFakeMx } from '../support/fake-mx.ts'
 import { startMisbehavingPeer } from '../support/misbehaving-peer.ts'
@@ -29,16 +28,16 @@ const openLimiter: EgressPath['limiter'] = {
   isThrottle: () => false,
 }
 
-const prepared: SiteDeps['prepare'] = () =>
-  Promise.resolve({
-    returnPathOf: null,
-    messageId: '<a@house.test>',
-    acceptedAtMs: 0,
-    signed: { signatures: '', data },
-    traceHeaderOf: () => '',
-    needs8bit: false,
-    needsSmtpUtf8: false,
-  })
+const message: PreparedMessage = {
+  returnPathOf: null,
+  messageId: '<a@house.test>',
+  acceptedAtMs: 0,
+  signed: { signatures: '', data },
+  traceHeaderOf: () => '',
+  needs8bit: false,
+  needsSmtpUtf8: false,
+}
+const prepared: SiteDeps['prepare'] = (one) => Promise.resolve({ kind: 'ready', job: one, others: [], message })
 
 function siteWith(more: Partial<SiteDeps>, limiter = openLimiter): Site {
   const path: EgressPath = { source: undefined, ehloName: 'mail.house.test', limiter, warmUp: undefined }
@@ -76,6 +75,7 @@ const [job] = jobsOf([
     clockOffsetMs: 0,
   },
 ]) as [Job]
+const newJob = (contentId = 'e'): Job => ({ ...job, contentId, state: { ...job.state } })
 
 const nextHopTo = (port: number): Parameters<Site['add']>[1] => ({
   hosts: [{ host: '127.0.0.1', preference: 0, tls: 'opportunistic', policy: 'opportunistic' }],
@@ -89,7 +89,7 @@ test('mail that found no slot for a connection is sent when there is one, though
   let denials = 3
   const connect = () => Promise.resolve(denials-- > 0 ? undefined : { release: () => undefined })
   const site = siteWith({}, { ...openLimiter, connect })
-  site.add({ ...job }, nextHopTo(mx.port))
+  site.add(newJob(), nextHopTo(mx.port))
   expect(await mx.waitFor(1, 10_000)).toHaveLength(1)
   site.destroy()
 })
@@ -107,7 +107,7 @@ test('mail whose connection breaks before anything was said of it, while the pro
     },
   })
   const site = siteWith({ requeue: (one) => requeue.push(one) })
-  site.add({ ...job }, nextHopTo(mx.port))
+  site.add(newJob(), nextHopTo(mx.port))
   await vi.waitFor(() => expect(requeue.map(({ contentId }) => contentId)).toEqual(['e']), 10_000)
   expect(hasStopped).toBe(true)
   site.destroy()
@@ -138,7 +138,7 @@ function blockedSite(more: Partial<EgressPath['limiter']> = {}) {
       postponeJobs: (jobs) => back.push(...jobs),
     })
   const site = another()
-  const jobs = Array.from({ length: 60 }, (_, n): Job => ({ ...job, contentId: `e${n}` }))
+  const jobs = Array.from({ length: 60 }, (_, n) => newJob(`e${n}`))
   const hasBackedOff = () => {
     backoffMs = 0
   }
@@ -232,7 +232,7 @@ test('a refused greeting or EHLO costs no email its life, and is shown only by t
       const done: JobResult[] = []
       const back: Job[] = []
       const site = siteWith({ done: (result) => done.push(result), postponeJobs: (jobs) => back.push(...jobs) })
-      for (let n = 0; n < 20; n++) site.add({ ...job, contentId: `e${n}` }, nextHopTo(mx.port))
+      for (let n = 0; n < 20; n++) site.add(newJob(`e${n}`), nextHopTo(mx.port))
       await vi.waitFor(() => expect(done.length + back.length).toBe(20), 10_000)
       expect(done.filter(({ results }) => results[0]?.kind === 'permanent')).toEqual([])
       expect(done.filter(({ results }) => results[0]?.reply?.code === code)).toHaveLength(1)
@@ -258,7 +258,7 @@ test('EHLO that is not known to a server is followed by HELO, and the mail goes'
     await using mx = await startMisbehavingPeer({ EHLO: `${code} what?\r\n` })
     const done: JobResult[] = []
     const site = siteWith({ done: (result) => done.push(result) })
-    site.add({ ...job }, nextHopTo(mx.port))
+    site.add(newJob(), nextHopTo(mx.port))
     await vi.waitFor(() => expect(done.map(({ results }) => results[0]?.kind)).toEqual(['accepted']), 10_000)
     site.destroy()
   }
@@ -268,7 +268,7 @@ test('a server that greets with our own name ends one email, and the others are 
   await using mx = await startMisbehavingPeer({ connect: '220 mail.house.test ESMTP\r\n' })
   const done: JobResult[] = []
   const site = siteWith({ done: (result) => done.push(result) })
-  for (let n = 0; n < 5; n++) site.add({ ...job, contentId: `e${n}` }, { ...nextHopTo(mx.port), ownName: 'mail.house.test' })
+  for (let n = 0; n < 5; n++) site.add(newJob(`e${n}`), { ...nextHopTo(mx.port), ownName: 'mail.house.test' })
   await vi.waitFor(() => expect(done).toHaveLength(5), 10_000)
   expect(done.map(({ results }) => results[0]?.kind)).toEqual(['permanent', ...Array(4).fill('temporary')])
   site.destroy()
@@ -280,7 +280,7 @@ test('an email at its last try that was not offered is put off without an attemp
   const later: { forMs: number; delayReason: string }[] = []
   const postpone = (_: Job, forMs: number, delayReason: string) => void later.push({ forMs, delayReason })
   const site = siteWith({ done: (result) => done.push(result), isLastTry: () => true, postpone, downForMs: 1000 })
-  for (let n = 0; n < 5; n++) site.add({ ...job, contentId: `e${n}` }, nextHopTo(mx.port))
+  for (let n = 0; n < 5; n++) site.add(newJob(`e${n}`), nextHopTo(mx.port))
   await vi.waitFor(() => expect(later).toHaveLength(4), 10_000)
   expect(done.map(({ results }) => results[0]?.reply?.code)).toEqual([501])
   const delayReason = '127.0.0.1 replied 501 5.5.2 on a connection opened for another email'
@@ -301,7 +301,7 @@ test.each([
     return await prepared(...given)
   }
   const site = siteWith({ prepare, done: (result) => done.push(result) })
-  for (let n = 0; n < 3; n++) site.add({ ...job, contentId: `e${n}` }, nextHopTo(mx.port))
+  for (let n = 0; n < 3; n++) site.add(newJob(`e${n}`), nextHopTo(mx.port))
   await vi.waitFor(() => expect(done).toHaveLength(3), 10_000)
   expect(done.map(({ results }) => results[0]?.kind)).toEqual(Array(3).fill('temporary'))
   expect(done.map(({ results }) => results[0]?.message)).toEqual([

@@ -56,18 +56,18 @@ function play(limits: readonly number[], eraMs: number, settleMs: number, seed: 
     const before = isSame ? counted.before : second === counted.second + 1 ? counted.accepted : 0
     counted = { second, accepted: (isSame ? counted.accepted : 0) + sender.accepted, before }
     const seen = Math.max(counted.accepted, counted.before)
-    const was = learned.rate
+    const was = learned.rate.perSecond
     if (sender.isThrottled) learned = afterThrottle(learned, seen, nowMs)
     else if (sender.accepted > 0 && was !== null) learned = afterSuccess(learned, open, seen, nowMs)
-    if (learned.rate !== was) sender.times = []
-    sender.rate = learned.rate
+    if (learned.rate.perSecond !== was) sender.times = []
+    sender.rate = learned.rate.perSecond
     sender.accepted = 0
     sender.isThrottled = false
   }
 
   const send = (sender: Sender, nowMs: number) => {
     if (sender.rate !== null && !sender.isDue) {
-      const rate = (sender.rate = learned.rate ?? sender.rate)
+      const rate = (sender.rate = learned.rate.perSecond ?? sender.rate)
       if (sender.times.length === 0) {
         const wanted = Math.max(1, Math.floor(rate * aheadPart))
         slotAtMs = Math.max(slotAtMs, nowMs) + (wanted * 1000) / rate
@@ -128,7 +128,7 @@ describe('the rate a provider allows', () => {
   it('is forgotten when nothing is refused any more', () => {
     let learned = afterThrottle(initialLimits(open), 10, 0)
     for (let second = 0; second < 3600; second++) learned = afterSuccess(learned, open, 5000, second * 1000)
-    expect(learned.rate).toBeNull()
+    expect(learned.rate.perSecond).toBeNull()
   })
 
   it.each([
@@ -140,60 +140,63 @@ describe('the rate a provider allows', () => {
     const probed: (number | null)[] = []
     do {
       learned = afterThrottle(learned, 0, nowMs)
-      probed.push(learned.rate)
-      nowMs = learned.backoffUntilMs ?? 0
+      probed.push(learned.rate.perSecond)
+      nowMs = learned.backoff.untilMs ?? 0
     } while (nowMs < blockMs)
     // A receiver that blocks Postrider is probed with ever fewer messages.
     expect(probed).toEqual([...probed].sort((a, b) => Number(b) - Number(a)))
     const endMs = nowMs
-    while (learned.rate !== null && learned.rate < 10) {
-      nowMs += Math.max(2000, 1000 / learned.rate)
-      learned = afterSuccess(learned, open, learned.rate, nowMs)
+    for (let rate = learned.rate.perSecond; rate !== null && rate < 10; rate = learned.rate.perSecond) {
+      nowMs += Math.max(2000, 1000 / rate)
+      learned = afterSuccess(learned, open, rate, nowMs)
     }
     expect(nowMs - endMs).toBeLessThan(600_000)
   })
 
   it('after a block is half of that before it, and less when it blocks again after some', () => {
-    let learned: AdaptiveLimits = { ...initialLimits(open), rate: 10 }
+    let learned = initialLimits({ connections: 20, rate: 10 })
     for (const nowMs of [0, 40_000, 120_000]) learned = afterThrottle(learned, 0, nowMs)
-    expect(learned.rate).toBe(1.25)
+    expect(learned.rate.perSecond).toBe(1.25)
     learned = afterSuccess(learned, open, 1, 300_000)
-    expect(learned).toMatchObject({ rate: 5, backoffUntilMs: null })
-    expect(afterThrottle(learned, 0, 310_000)).toMatchObject({ rate: 2.5, rateAfterBackoff: 2.5, backoffMs: 30_000 })
+    expect(learned).toMatchObject({ rate: { perSecond: 5 }, backoff: { untilMs: null } })
+    expect(afterThrottle(learned, 0, 310_000)).toMatchObject({
+      rate: { perSecond: 2.5, afterBackoff: 2.5 },
+      backoff: { durationMs: 30_000 },
+    })
   })
 
   it('is not raised past what the operator allows', () => {
     const bounds = { connections: 3, rate: 5 }
     let learned = afterRefusedConnection(afterThrottle(initialLimits(bounds), 2, 0), 1, 0)
     for (let second = 0; second < 36_000; second++) learned = afterSuccess(learned, bounds, 5000, second * 1000)
-    expect([learned.rate, learned.connections]).toEqual([5, 3])
+    expect([learned.rate.perSecond, learned.connections.max]).toEqual([5, 3])
   })
 })
 
 describe('the connections a provider allows', () => {
-  it('are those that stood when another was refused, and one more is dared ever more rarely', () => {
+  it('are those that stood when another was refused, and one more is probed ever more rarely', () => {
     let learned = initialLimits(open)
     for (const otherConnections of [9, 8, 7, 6, 5, 4, 3]) learned = afterRefusedConnection(learned, otherConnections, 0)
-    expect(learned.connections).toBe(3)
-    const dared: number[] = []
+    expect(learned.connections.max).toBe(3)
+    const probed: number[] = []
     for (let second = 0; second < 7200; second++) {
       learned = afterSuccess(learned, open, 5000, second * 1000)
-      if (learned.connections > 3) {
-        dared.push(second)
+      if (learned.connections.max > 3) {
+        probed.push(second)
         learned = afterRefusedConnection(learned, 3, second * 1000)
       }
     }
-    expect(dared.length).toBeLessThanOrEqual(9)
-    expect(dared.length).toBeGreaterThanOrEqual(3)
-    expect(learned.connections).toBe(3)
+    expect(probed.length).toBeLessThanOrEqual(9)
+    expect(probed.length).toBeGreaterThanOrEqual(3)
+    expect(learned.connections.max).toBe(3)
   })
 
   it('are none for a while when the only one is refused, longer each time, and one success ends that', () => {
     const first = afterRefusedConnection(initialLimits(open), 0, 0)
-    expect(first.backoffUntilMs).toBe(30_000)
+    expect(first.backoff.untilMs).toBe(30_000)
     const second = afterRefusedConnection(first, 0, 30_000)
-    expect(second.backoffUntilMs).toBe(90_000)
-    expect(afterSuccess(second, open, 1, 90_000)).toMatchObject({ backoffUntilMs: null, backoffMs: 0 })
+    expect(second.backoff.untilMs).toBe(90_000)
+    expect(afterSuccess(second, open, 1, 90_000)).toMatchObject({ backoff: { untilMs: null, durationMs: 0 } })
   })
 })
 
@@ -210,14 +213,15 @@ it('whatever happens, limits stay within their bounds', () => {
       let nowMs = 0
       for (const [{ kind, number }, laterMs] of history) {
         nowMs += laterMs
-        if (kind === 'refused connection') learned = afterRefusedConnection(learned, Math.min(number, learned.connections - 1), nowMs)
-        else if (kind === 'throttle') learned = afterThrottle(learned, Math.min(number, learned.rate ?? number), nowMs)
+        if (kind === 'refused connection') learned = afterRefusedConnection(learned, Math.min(number, learned.connections.max - 1), nowMs)
+        else if (kind === 'throttle') learned = afterThrottle(learned, Math.min(number, learned.rate.perSecond ?? number), nowMs)
         else learned = afterSuccess(learned, limits, number, nowMs)
-        expect(learned.connections).toBeGreaterThanOrEqual(1)
-        expect(learned.connections).toBeLessThanOrEqual(limits.connections)
-        expect(learned.rate === null ? limits.rate : learned.rate > 0).not.toBe(false)
-        if (limits.rate !== null) expect(learned.rate as number).toBeLessThanOrEqual(limits.rate)
-        expect((learned.backoffUntilMs ?? 0) - nowMs).toBeLessThanOrEqual(1_800_000)
+        const { perSecond } = learned.rate
+        expect(learned.connections.max).toBeGreaterThanOrEqual(1)
+        expect(learned.connections.max).toBeLessThanOrEqual(limits.connections)
+        expect(perSecond === null ? limits.rate : perSecond > 0).not.toBe(false)
+        if (limits.rate !== null) expect(perSecond as number).toBeLessThanOrEqual(limits.rate)
+        expect((learned.backoff.untilMs ?? 0) - nowMs).toBeLessThanOrEqual(1_800_000)
       }
     }),
   )

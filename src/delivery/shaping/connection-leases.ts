@@ -5,10 +5,9 @@
 import { type Clock, type Log, pause, startLoop } from '#base'
 import { type Db, sql } from '#db'
 import { livingProcesses } from '#spool'
-import type { AdaptiveLimits } from './adaptive-limits.ts'
 import type { Provider } from './providers.ts'
 
-const acquireLeases = sql<{ source: string; provider: string; granted: number; learned: AdaptiveLimits | null }>`
+const acquireLeases = sql<{ source: string; provider: string; granted: number; learned: unknown }>`
   with taken as (
     insert into shaping (source, provider, connections_open, granted, connections, rate)
     select source, provider, least(wanted, connections), least(wanted, connections), connections, rate
@@ -117,10 +116,10 @@ const wantedMs = 500
 const retryMs = 500
 const reapEveryMs = 2000
 
-/** `learn` receives the limits in the provider's row whenever leases were acquired. */
+/** `learn` receives the limits in the provider's row, as stored, whenever leases were acquired. */
 export function openConnectionLeases<Of extends LeaseHolder>(
   { db, clock, log, processId }: ConnectionLeasesDeps,
-  learn: (of: Of, learned: AdaptiveLimits | null) => void,
+  learn: (of: Of, stored: unknown) => void,
 ): ConnectionLeases<Of> {
   let asking: { of: Of; answer: (granted: boolean) => void }[] = []
   /** Those whose leases in the row may exceed the number in use here. */

@@ -41,7 +41,7 @@ export interface SendRateDeps {
 /** Resolves when the next message may be sent; at once if no rate applies. */
 export async function waitForPermit(state: RateLimited, deps: SendRateDeps): Promise<void> {
   const { clock, log, isStopped } = deps
-  while (state.learned.rate !== null && !isStopped()) {
+  while (state.learned.rate.perSecond !== null && !isStopped()) {
     if (clock.nowMs() > state.staleAtMs) state.times = []
     const atMs = state.times.shift()
     if (atMs !== undefined) {
@@ -60,16 +60,13 @@ export async function waitForPermit(state: RateLimited, deps: SendRateDeps): Pro
 }
 
 async function reserveMore(state: RateLimited, { db, clock }: SendRateDeps): Promise<void> {
-  const rate = state.learned.rate ?? 1
-  const wanted = Math.max(1, Math.floor((rate * permitWindowMs) / 1000))
+  const wanted = Math.max(1, Math.floor(((state.learned.rate.perSecond ?? 1) * permitWindowMs) / 1000))
   const nowMs = clock.nowMs()
   const [row] = await db.rows(reservePermits, [state.source, state.provider.name, new Date(nowMs), wanted])
-  if (row?.rate == null) {
-    state.learned = { ...state.learned, rate: null }
-    return
-  }
-  state.learned = { ...state.learned, rate: row.rate }
-  const stepMs = 1000 / row.rate
+  const perSecond = row?.rate ?? null
+  state.learned = { ...state.learned, rate: { ...state.learned.rate, perSecond } }
+  if (!row || perSecond === null) return
+  const stepMs = 1000 / perSecond
   for (let nth = wanted; nth > 0; nth--) state.times.push(row.endAt.getTime() - nth * stepMs)
   state.staleAtMs = Math.max(row.endAt.getTime(), clock.nowMs()) + staleMs
 }

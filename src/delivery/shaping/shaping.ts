@@ -7,14 +7,15 @@ import { type Clock, type Log, startLoop } from '#base'
 import type { GivenReply } from '#bounces'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
-import { type AdaptiveLimits, afterRefusedConnection, afterSuccess, afterThrottle, initialLimits } from './adaptive-limits.ts'
+import { type AdaptiveLimits, afterRefusedConnection, afterSuccess, afterThrottle, initialLimits, storedLimits } from './adaptive-limits.ts'
 import { type ConnectionLease, type LeaseHolder, openConnectionLeases } from './connection-leases.ts'
 import type { Provider, Providers } from './providers.ts'
 import { type RateLimited, waitForPermit } from './send-rate.ts'
 
 interface Row {
   connectionsOpen: number
-  learned: AdaptiveLimits | null
+  /** `AdaptiveLimits`; null: no refusal yet. */
+  learned: unknown
   nextSendAt: Date | null
   windowStart: number
   accepted: number
@@ -34,7 +35,7 @@ const saveRow = sql`
   where source = $1 and provider = $2`
 
 const inForce = sql<InForce>`
-  select source, provider, connections_open as "connectionsOpen", connections, rate, (learned ->> 'backoffUntilMs')::double precision as "backoffUntilMs", cause,
+  select source, provider, connections_open as "connectionsOpen", connections, rate, (learned #>> '{backoff,untilMs}')::double precision as "backoffUntilMs", cause,
     changed_at as "changedAt"
   from shaping
   where connections_open > 0 or learned is not null
@@ -119,9 +120,9 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
   const states = new Map<string, State>()
   let isStopped = false
 
-  const learn = (state: State, learned: AdaptiveLimits | null) => {
-    state.isLearned = learned !== null
-    state.learned = learned ?? initialLimits(state.provider)
+  const learn = (state: State, stored: unknown) => {
+    state.isLearned = stored !== null
+    state.learned = storedLimits(stored) ?? initialLimits(state.provider)
   }
   const leases = openConnectionLeases({ db, clock, log, processId }, learn)
   const sendRate = { db, clock, log, isStopped: () => isStopped }
@@ -137,7 +138,7 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
       if (!row) return
       const nowMs = clock.nowMs()
       const counted = count(row, accepted, nowMs)
-      const before = { ...initialLimits(state.provider), ...row.learned }
+      const before = storedLimits(row.learned) ?? initialLimits(state.provider)
       let after = before
       if (throttle !== undefined) after = afterThrottle(after, Math.max(counted.accepted, counted.previousAccepted), nowMs)
       if (refusal !== undefined) after = afterRefusedConnection(after, Math.max(refusal.otherConnections, row.connectionsOpen), nowMs)
@@ -149,8 +150,8 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
       await tx.run(saveRow, [
         ...key,
         stored && JSON.stringify(stored),
-        after.connections,
-        after.rate,
+        after.connections.max,
+        after.rate.perSecond,
         windowStart,
         acceptedNow,
         previousAccepted,
@@ -159,7 +160,7 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
       ])
       if (cause !== null) await announce(tx, state, { before, after, cause: cause.slice(0, causeLength) }, nowMs)
       learn(state, stored)
-      if (after.rate !== before.rate) state.times = []
+      if (after.rate.perSecond !== before.rate.perSecond) state.times = []
     })
   }
 
@@ -169,10 +170,10 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
     { before, after, cause }: { before: AdaptiveLimits; after: AdaptiveLimits; cause: string },
     nowMs: number,
   ) => {
-    const shown = ({ connections, rate, backoffUntilMs }: AdaptiveLimits) => ({
-      connections,
-      rate,
-      backoffUntil: backoffUntilMs === null ? null : new Date(backoffUntilMs).toISOString(),
+    const shown = ({ connections, rate, backoff }: AdaptiveLimits) => ({
+      connections: connections.max,
+      rate: rate.perSecond,
+      backoffUntil: backoff.untilMs === null ? null : new Date(backoff.untilMs).toISOString(),
     })
     const data = { provider: state.provider.name, source: state.source, from: shown(before), to: shown(after), cause }
     return appendEvents(tx, [{ tenantId: '', kind: 'TrafficLimitChanged', emailId: null, at: new Date(nowMs), data }])
@@ -224,15 +225,15 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
         acquireSendPermit: () => waitForPermit(state, sendRate),
         isContended: () => leases.isContended(state),
         get isRateLimited() {
-          return state.learned.rate !== null
+          return state.learned.rate.perSecond !== null
         },
         get backoffMs() {
-          return Math.max(0, Math.max(state.learned.backoffUntilMs ?? 0, state.haltUntilMs) - clock.nowMs())
+          return Math.max(0, Math.max(state.learned.backoff.untilMs ?? 0, state.haltUntilMs) - clock.nowMs())
         },
         get maxWaiting() {
-          const { rate } = state.learned
-          if (!state.isLearned && rate === null) return maxWaitingUnpaced
-          return Math.max(minWaiting, Math.ceil((rate ?? 100) * waitingSeconds))
+          const { perSecond } = state.learned.rate
+          if (!state.isLearned && perSecond === null) return maxWaitingUnpaced
+          return Math.max(minWaiting, Math.ceil((perSecond ?? 100) * waitingSeconds))
         },
         accepted(messages) {
           state.accepted += messages
@@ -248,7 +249,7 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
           state.refusal = { cause, otherConnections: Math.max(0, state.leasedConnections - 1) }
         },
         get hasFewConnections() {
-          return state.learned.connections <= fewConnections
+          return state.learned.connections.max <= fewConnections
         },
         isThrottle: (reply) => providers.isThrottle(reply, provider.name),
       }
@@ -269,4 +270,6 @@ function count(row: Row, accepted: number, nowMs: number): Pick<Row, 'windowStar
 }
 
 const changeBetween = (before: AdaptiveLimits, after: AdaptiveLimits) =>
-  before.connections !== after.connections || before.rate !== after.rate || before.backoffUntilMs !== after.backoffUntilMs
+  before.connections.max !== after.connections.max ||
+  before.rate.perSecond !== after.rate.perSecond ||
+  before.backoff.untilMs !== after.backoff.untilMs

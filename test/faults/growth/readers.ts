@@ -17,7 +17,6 @@ export const noReaders: Readonly<Record<string, string>> = {
   'src/bounces/delivery-status.ts readDeliveryStatus': partOfReport,
   'src/returns/report-reader.ts readHere': 'calls readingOf',
   'src/emails/content.ts decodeContent': 'reads what encodeContent has written into our own table',
-  'src/delivery/job.ts splitOff': 'divides our own jobs',
   'src/base/config.ts readConfig': operators,
   'src/cli/input-lines.ts readLines': operators,
   'src/base/child-processes.ts readFromParent': operators,
