@@ -41,6 +41,12 @@ export const metrics = {
     help: 'Recipients handed to a connection whose outcome is not yet recorded',
     registers,
   }),
+  deliveryConnections: new Gauge({
+    name: 'postrider_delivery_connections',
+    help: 'Connections to the servers of recipients, by phase: connecting, idle, waiting_for_permit, sending or draining',
+    labelNames: ['phase'],
+    registers,
+  }),
   ownedShards: new Gauge({ name: 'postrider_shards_owned', help: 'Spool shards owned by this process', registers }),
   acceptBatch: new Histogram({
     name: 'postrider_accept_batch_submissions',

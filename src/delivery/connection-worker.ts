@@ -2,17 +2,16 @@
  * Sends one connection's share of a site's mail: takes messages from the queue while there are any, pipelines them, idles for more, and
  * ends when no mail arrives or another process wants the connection.
  */
-import type { Clock } from '#base'
-import type { SmtpConnection, Transaction, TransactionResult } from '#smtp'
+import { type Clock, metrics } from '#base'
+import type { SmtpConnection, Transaction } from '#smtp'
 import { type RemoteMta, resultOf } from './attempt-outcome.ts'
 import { type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
-import type { FairQueue } from './fair-queue.ts'
 import { type Job, type JobResult, type PreparedMessage, type SignedMessage, separateJob, transactionsOf, withRecipients } from './job.ts'
-import type { PipeliningFallback } from './pipelining-fallback.ts'
+import type { OpenedConnection } from './open-connection.ts'
 import { finishUnprepared, type PrepareResult } from './prepare-messages.ts'
 import { applyReplies } from './shaping/reputation-block.ts'
+import type { Site } from './site.ts'
 import type { WarmUp } from './sources/warm-up.ts'
-import type { Waiters } from './waiters.ts'
 
 /** An idle connection stays open this long for the next message. */
 const idleMs = 3000
@@ -40,125 +39,181 @@ export interface ConnectionWorkerDeps {
   postponeJobs(jobs: Job[], forMs: number): void
 }
 
-/** State shared by the connections of one site. */
-export interface SiteQueue {
-  queue: FairQueue<Job>
-  pipeliningFallback: PipeliningFallback
-  /** Connections that can pipeline another transaction, and idle connections. */
-  busyWorkers: Waiters
-  idleWorkers: Waiters
-  readonly isClosing: boolean
-  /** Adds jobs to the queue and wakes a connection for them. */
-  add: (jobs: readonly Job[]) => void
-  /** Makes sure that a connection takes the queued jobs. */
-  wakeWorker(): void
-  /** The woken connection has looked at the queue. */
-  workerAwake(): void
-  answered(result: TransactionResult): void
-  /** Transactions given to one connection at a time. */
-  maxPipelined(): number
-}
+/**
+ * `idle`: waits for mail. `waiting_for_permit`: there is mail, and the message rate does not allow it yet. `sending`: prepares messages or
+ * waits for their replies. `draining`: takes no more mail and waits for the last replies.
+ */
+type WorkerPhase = 'idle' | 'waiting_for_permit' | 'sending' | 'draining'
 
-export interface ConnectionWorker {
-  connection: SmtpConnection
-  path: EgressPath
-  remote: RemoteMta
-}
-
-/** Resolves with the number of transactions when all that the connection took have been answered. */
-export async function runConnectionWorker(
-  { connection, path, remote }: ConnectionWorker,
-  siteQueue: SiteQueue,
-  deps: ConnectionWorkerDeps,
-): Promise<number> {
-  const { clock, paths } = deps
-  const { limiter, warmUp } = path
-  const { queue, pipeliningFallback } = siteQueue
-  const running = new Set<Promise<void>>()
+export class ConnectionWorker {
+  readonly #connection: SmtpConnection
+  readonly #path: EgressPath
+  readonly #remote: RemoteMta
+  readonly #site: Site
+  readonly #deps: ConnectionWorkerDeps
+  readonly #running = new Set<Promise<void>>()
+  #phase: WorkerPhase | undefined
+  /** Transactions that the connection took. */
+  #sent = 0
   /**
    * The connection has answered at least one message. A later break is therefore the connection's, and each such break follows progress.
    */
-  let hasCarried = false
+  #hasAnswered = false
+
+  constructor({ connection, path, remote }: OpenedConnection, site: Site, deps: ConnectionWorkerDeps) {
+    this.#connection = connection
+    this.#path = path
+    this.#remote = remote
+    this.#site = site
+    this.#deps = deps
+  }
+
+  /** Resolves with the number of transactions when all that the connection took have been answered. Runs once. */
+  async run(): Promise<number> {
+    const { limiter } = this.#path
+    const { queue, busyWorkers } = this.#site
+    const { clock } = this.#deps
+    const renewAtMs = clock.monotonicMs() + fewConnectionsLifeMs
+    try {
+      while (this.#mayTakeMail()) {
+        this.#site.workerAwake()
+        if (limiter.hasFewConnections && clock.monotonicMs() > renewAtMs) break
+        if (limiter.isRateLimited && queue.size > 0) {
+          this.#enter('waiting_for_permit')
+          await limiter.acquireSendPermit()
+          if (!this.#connection.usable || this.#site.isClosing) break
+        }
+        const job = queue.take()
+        if (job) {
+          this.#enter('sending')
+          await this.#send(job)
+        } else if (this.#running.size > 0) {
+          this.#enter('sending')
+          await busyWorkers.wait(this.#running)
+        } else {
+          this.#enter('idle')
+          if (!(await this.#waitForMail())) break
+        }
+      }
+      this.#enter('draining')
+      await Promise.all(this.#running)
+    } finally {
+      this.#enter(undefined)
+    }
+    return this.#sent
+  }
+
+  #mayTakeMail(): boolean {
+    return this.#connection.usable && !this.#site.isClosing && this.#sent < maxPerConnection && pathBackoffMs(this.#path) === 0
+  }
+
+  /** Counts the connection under its phase; undefined: the connection ends. */
+  #enter(phase: WorkerPhase | undefined): void {
+    if (phase === this.#phase) return
+    if (this.#phase) metrics.deliveryConnections.dec({ phase: this.#phase })
+    if (phase) metrics.deliveryConnections.inc({ phase })
+    this.#phase = phase
+  }
 
   /**
    * Waits until there is mail. Returns false when the connection should close: no mail arrived within `idleMs`, or another process wants
    * it.
    */
-  const waitForWork = async (): Promise<boolean> => {
+  async #waitForMail(): Promise<boolean> {
+    const { limiter } = this.#path
+    const { queue, idleWorkers } = this.#site
+    const { clock } = this.#deps
     const untilMs = clock.monotonicMs() + idleMs
     for (let leftMs = idleMs; leftMs > 0; leftMs = untilMs - clock.monotonicMs()) {
-      await siteQueue.idleWorkers.wait([], limiter.hasFewConnections ? Math.min(askContendedMs, leftMs) : leftMs)
-      if (queue.size > 0 || siteQueue.isClosing || !connection.usable) return true
+      await idleWorkers.wait([], limiter.hasFewConnections ? Math.min(askContendedMs, leftMs) : leftMs)
+      if (queue.size > 0 || this.#site.isClosing || !this.#connection.usable) return true
       if (limiter.hasFewConnections && (await limiter.isContended().catch(() => false))) return false
     }
     return false
   }
 
+  /** Prepares the job's message and sends it, unless the job is not to be sent now. */
+  async #send(taken: Job): Promise<void> {
+    const { warmUp } = this.#path
+    if (!taken.state.body || this.#running.size + 1 >= this.#site.pipelineDepth) this.#site.maintain()
+    const prepared = await this.#deps.prepare(taken)
+    if (prepared.kind !== 'ready') return finishUnprepared(taken, prepared, this.#deps)
+    if (prepared.others.length > 0) this.#site.enqueue(prepared.others)
+    // Not earlier: the other recipients' jobs wait in the queue, which is emptied when the allowance is used up.
+    const job = warmUp ? await this.#keepAllowed(prepared.job, warmUp) : prepared.job
+    if (!job) return
+    if (this.#connection.usable) return this.#pipeline(job, prepared.message)
+    this.#deps.release(job)
+    this.#site.enqueue([job])
+  }
+
+  /** Pipelines the job's transactions behind those in `#running`. */
+  async #pipeline(job: Job, message: PreparedMessage): Promise<void> {
+    const parts = transactionsOf(job, message)
+    const transactions: Promise<void>[] = []
+    for (const [index, part] of parts.entries()) {
+      if (index > 0 && !this.#connection.usable) {
+        const unsent = separateJob(job, job.recipients.slice(index))
+        if (unsent) this.#site.enqueue([unsent])
+        break
+      }
+      const transaction = this.#transact(part, message).finally(() => this.#running.delete(transaction))
+      transactions.push(transaction)
+      this.#running.add(transaction)
+      if (this.#running.size < this.#site.pipelineDepth) continue
+      if (parts.length > 1) this.#site.maintain()
+      await Promise.race(this.#running)
+    }
+    void Promise.allSettled(transactions).then(() => this.#deps.release(job))
+    this.#sent += transactions.length
+  }
+
   /** The job for as many recipients as the warm-up allows; undefined when that is zero. Postpones the others. */
-  const keepAllowed = async (job: Job, allowance: WarmUp): Promise<Job | undefined> => {
+  async #keepAllowed(job: Job, allowance: WarmUp): Promise<Job | undefined> {
     // The job was already counted against this warm-up day before its connection failed.
     if (job.state.warmUpGrant === allowance) return job
-    const granted = await allowance.take(job.recipients.length, queue.size)
+    const granted = await allowance.take(job.recipients.length, this.#site.queue.size)
+    const forMs = Math.max(pathRetryMs, this.#deps.paths.backoffMs)
     if (granted === 0) {
-      deps.postponeJobs([job], Math.max(pathRetryMs, paths.backoffMs))
+      this.#deps.postponeJobs([job], forMs)
       return undefined
     }
     const postponed = separateJob(job, job.recipients.slice(granted))
-    if (postponed) deps.postponeJobs([postponed], Math.max(pathRetryMs, paths.backoffMs))
+    if (postponed) this.#deps.postponeJobs([postponed], forMs)
     job.state.warmUpGrant = allowance
     return withRecipients(job, job.recipients.slice(0, granted))
   }
 
-  /** Pipelines the job's transactions behind those in `running`; returns how many the connection took. */
-  const sendParts = async (job: Job, message: PreparedMessage): Promise<number> => {
-    const parts = transactionsOf(job, message)
-    const transactions: Promise<void>[] = []
-    for (const [index, part] of parts.entries()) {
-      if (index > 0 && !connection.usable) {
-        const unsent = separateJob(job, job.recipients.slice(index))
-        if (unsent) siteQueue.add([unsent])
-        break
-      }
-      const transaction = transact(part, message).finally(() => running.delete(transaction))
-      transactions.push(transaction)
-      running.add(transaction)
-      if (running.size < siteQueue.maxPipelined()) continue
-      if (parts.length > 1) siteQueue.wakeWorker()
-      await Promise.race(running)
-    }
-    void Promise.allSettled(transactions).then(() => deps.release(job))
-    return transactions.length
-  }
-
-  const transact = async (job: Job, message: PreparedMessage) => {
+  async #transact(job: Job, message: PreparedMessage): Promise<void> {
+    const connection = this.#connection
     const sevenBit = connection.extensions.eightBitMime ? undefined : message.sevenBit
     const signed = sevenBit ? await sevenBit() : message.signed
-    const result = await connection.transact(transactionOf(job, message, signed))
-    siteQueue.answered(result)
+    const result = await connection.transact(this.#transactionOf(job, message, signed))
+    this.#site.answered(result)
     const [outcome] = result.recipients
     const failure = outcome?.state === 'failed' ? outcome.failure : undefined
-    if (failure?.kind === 'aborted') return deps.requeue(job)
-    const fellBack = failure && pipeliningFallback.record(connection, failure, !hasCarried)
+    if (failure?.kind === 'aborted') return this.#deps.requeue(job)
+    const fellBack = failure && this.#site.pipeliningFallback.record(connection, failure, !this.#hasAnswered)
     // A connection that breaks before any command of the message does not concern the message, so another connection takes it. The same
     // applies if pipelining confused the peer; the peer then receives one command at a time.
     const untouched = failure?.kind === 'dropped' && failure.stage === 'mail'
-    if ((untouched || fellBack) && (!job.state.retriedOnce || hasCarried)) {
-      job.state.retriedOnce ||= !hasCarried
-      return siteQueue.add([job])
+    if ((untouched || fellBack) && (!job.state.retriedOnce || this.#hasAnswered)) {
+      job.state.retriedOnce ||= !this.#hasAnswered
+      return this.#site.enqueue([job])
     }
-    if (!failure) hasCarried = true
-    applyReplies(limiter, result.recipients)
-    deps.done({
+    if (!failure) this.#hasAnswered = true
+    applyReplies(this.#path.limiter, result.recipients)
+    this.#deps.done({
       job,
       results: result.recipients.map(resultOf),
-      remote,
+      remote: this.#remote,
       durationMs: result.durationMs,
       repliedMs: result.repliedMs,
       conversation: result.transcript,
     })
   }
 
-  const transactionOf = (job: Job, message: PreparedMessage, signed: SignedMessage): Transaction => {
+  #transactionOf(job: Job, message: PreparedMessage, signed: SignedMessage): Transaction {
     const [first] = job.recipients
     return {
       returnPath: message.returnPathOf?.(first) ?? '',
@@ -167,42 +222,7 @@ export async function runConnectionWorker(
       data: signed.data,
       needs8bit: message.needs8bit && signed === message.signed,
       needsSmtpUtf8: message.needsSmtpUtf8 || job.needsSmtpUtf8,
-      mayCommitTransaction: () => deps.leaseStillHeld(job),
+      mayCommitTransaction: () => this.#deps.leaseStillHeld(job),
     }
   }
-
-  const renewAtMs = clock.monotonicMs() + fewConnectionsLifeMs
-  let sent = 0
-  while (connection.usable && !siteQueue.isClosing && sent < maxPerConnection && pathBackoffMs(path) === 0) {
-    siteQueue.workerAwake()
-    if (limiter.hasFewConnections && clock.monotonicMs() > renewAtMs) break
-    if (limiter.isRateLimited && queue.size > 0) {
-      await limiter.acquireSendPermit()
-      if (!connection.usable || siteQueue.isClosing) break
-    }
-    const taken = queue.take()
-    if (!taken) {
-      if (running.size > 0) await siteQueue.busyWorkers.wait(running)
-      else if (!(await waitForWork())) break
-      continue
-    }
-    if (!taken.state.body || running.size + 1 >= siteQueue.maxPipelined()) siteQueue.wakeWorker()
-    const prepared = await deps.prepare(taken)
-    if (prepared.kind !== 'ready') {
-      finishUnprepared(taken, prepared, deps)
-      continue
-    }
-    if (prepared.others.length > 0) siteQueue.add(prepared.others)
-    // Not earlier: the other recipients' jobs wait in the queue, which is emptied when the allowance is used up.
-    const job = warmUp ? await keepAllowed(prepared.job, warmUp) : prepared.job
-    if (!job) continue
-    if (!connection.usable) {
-      deps.release(job)
-      siteQueue.add([job])
-      break
-    }
-    sent += await sendParts(job, prepared.message)
-  }
-  await Promise.all(running)
-  return sent
 }

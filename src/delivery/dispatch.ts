@@ -22,7 +22,7 @@ import { type LookedUpRoute, openRouteLookup } from './route-lookup.ts'
 import type { Provider, Providers } from './shaping/providers.ts'
 import type { TrafficShaper } from './shaping/shaping.ts'
 import { sendToSimulator } from './simulated-delivery.ts'
-import { openSite, type Site } from './site.ts'
+import { Site } from './site.ts'
 import type { EgressSource } from './sources/egress-sources.ts'
 import type { PathAddresses } from './sources/next-source.ts'
 import { openWarmUp, type WarmUp } from './sources/warm-up.ts'
@@ -178,8 +178,9 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
     let site = sites.get(key)
     if (!site) {
       if (sites.size > maxSites) closeIdle()
-      site = openSite(name, {
-        ...deps,
+      site = new Site(name, {
+        clock,
+        log: deps.log,
         resolver,
         prepare: (job) => messages.prepare(job),
         release: (job) => messages.release(job),

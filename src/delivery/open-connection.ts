@@ -2,6 +2,7 @@
  * Opens a connection to a site: tries the hosts in order of preference, uses the first address that answers, from a source that has a
  * connection lease, with the TLS that the host's policy requires. Promises: never rejects because of a remote failure.
  */
+import type { Socket } from 'node:net'
 import { assertNever, type Clock } from '#base'
 import { type AddressesResult, type AddressGuard, findAddresses, type Resolver } from '#net'
 import {
@@ -9,8 +10,8 @@ import {
   type ConnectResult,
   connect,
   type Dial,
-  type Failure,
   happyEyeballs,
+  type Peer,
   type Reply,
   type SmtpConnection,
   type SmtpLimits,
@@ -43,7 +44,12 @@ export interface ConnectFailure {
   reputationBlock: 'none' | 'new' | 'known'
 }
 
-type Connected = { ok: true; connection: SmtpConnection; path: EgressPath; remote: RemoteMta } | ConnectFailure
+export interface OpenedConnection {
+  ok: true
+  connection: SmtpConnection
+  path: EgressPath
+  remote: RemoteMta
+}
 
 export interface OpeningDeps {
   clock: Clock
@@ -55,15 +61,15 @@ export interface OpeningDeps {
 }
 
 /**
- * A host that answers 5xx to the connection is skipped in favour of the next. Returns `left out` if the only addresses are of a family
+ * A host that answers 5xx to the connection is skipped in favour of the next. Returns `no lease` if the only addresses are of a family
  * without a connection lease. If every host refuses, the sources refused for their reputation back off.
  */
 export async function openConnection(
   nextHop: NextHop,
   leases: ReadonlyMap<EgressPath, ConnectionLease>,
   deps: OpeningDeps,
-): Promise<Connected | 'no lease'> {
-  const { paths, clock, pipeliningFallback, dial, smtpLimits: limits = {} } = deps
+): Promise<OpenedConnection | ConnectFailure | 'no lease'> {
+  const { paths } = deps
   let last: ConnectFailure | undefined
   let wasWithoutLease = false
   const blocked = new Map<EgressPath, Reply>()
@@ -82,38 +88,18 @@ export async function openConnection(
     const targets = targetsOf(paths, leases, peers)
     if (targets.length === 0 && isWithoutLease(paths, peers)) wasWithoutLease = true
     else if (targets.length === 0) last = leastSevere(last, connectFailure(ofOtherFamily(host), { ...noRemote, host }))
-    for await (const reached of happyEyeballs(targets, { clock, connectMs: limits.connectMs, dial })) {
+    for await (const reached of happyEyeballs(targets, { clock: deps.clock, connectMs: deps.smtpLimits?.connectMs, dial: deps.dial })) {
       const { peer, path } = reached.target
-      const told = (failure: Failure) => {
-        const remote = remoteOf(peer, { secure: false, tls: failure.tls ?? null }, guarded)
-        const attemptResult = resultOfFailure(failure)
-        const { reply } = attemptResult
-        if (reply && isBlockedAtGreeting(reply) && !path.limiter.isThrottle(reply)) blocked.set(path, reply)
-        return connectFailure(attemptResult, { ...remote, source: path.source }, failure.transcript, path)
-      }
-      if ('failure' in reached) {
-        last = leastSevere(last, told(reached.failure))
-        continue
-      }
-      const options: ConnectOptions = {
-        peer,
-        ehloName: path.ehloName,
-        ownName: nextHop.ownName,
-        localAddress: path.source,
-        socket: reached.socket,
-        tls,
-        auth: nextHop.auth,
-        pipelining: pipeliningFallback.applies(peer.address) ? 'never' : 'when offered',
-        clock,
-        limits,
-        dial,
-      }
-      let result = await connect(options)
-      if (tls === 'opportunistic') result = await withWeakerTls(options, result)
+      const result = 'failure' in reached ? { ok: false as const, failure: reached.failure } : await greet(reached, tls, nextHop, deps)
       if (result.ok) return { ...result, path, remote: { ...remoteOf(peer, result.connection, guarded), source: path.source } }
-      last = leastSevere(last, told(result.failure))
+      const { failure } = result
+      const attemptResult = resultOfFailure(failure)
+      const { reply } = attemptResult
+      if (reply && isBlockedAtGreeting(reply) && !path.limiter.isThrottle(reply)) blocked.set(path, reply)
+      const remote = { ...remoteOf(peer, { secure: false, tls: failure.tls ?? null }, guarded), source: path.source }
+      last = leastSevere(last, connectFailure(attemptResult, remote, failure.transcript, path))
       // RFC 5321 section 5.1: hosts after this server in the list would send the message in a circle.
-      if (result.failure.kind === 'loop') break hosts
+      if (failure.kind === 'loop') break hosts
     }
   }
   const reputationBlock = blocked.size === 0 ? 'none' : [...blocked.keys()].some((path) => pathBackoffMs(path) === 0) ? 'new' : 'known'
@@ -121,6 +107,30 @@ export async function openConnection(
   // A host that was not contacted has not refused.
   if (wasWithoutLease && last?.attemptResult.kind !== 'temporary') return 'no lease'
   return { ...(last ?? connectFailure(unreachable('the domain', { kind: 'none' }), noRemote)), reputationBlock }
+}
+
+/** Reads the greeting over the connected socket, and starts TLS as the host's policy requires. */
+async function greet(
+  { target: { peer, path }, socket }: { target: { peer: Peer; path: EgressPath }; socket: Socket },
+  tls: ConnectOptions['tls'],
+  { ownName, auth }: NextHop,
+  { clock, pipeliningFallback, smtpLimits: limits = {}, dial }: OpeningDeps,
+): Promise<ConnectResult> {
+  const options: ConnectOptions = {
+    peer,
+    ehloName: path.ehloName,
+    ownName,
+    localAddress: path.source,
+    socket,
+    tls,
+    auth,
+    pipelining: pipeliningFallback.applies(peer.address) ? 'never' : 'when offered',
+    clock,
+    limits,
+    dial,
+  }
+  const result = await connect(options)
+  return tls === 'opportunistic' ? await withWeakerTls(options, result) : result
 }
 
 /**

@@ -2,18 +2,19 @@
  * One site: the MX hosts that several recipient domains share, a small pool of reused connections, and the jobs queued for them. A site
  * never blocks another site. An unreachable host fails the queued jobs at once and is tried again after `downForMs`.
  */
-import type { Log } from '#base'
+import { type Clock, type Log, metrics } from '#base'
 import type { Resolver } from '#net'
-import type { Dial, SmtpConnection, SmtpLimits } from '#smtp'
-import { type AttemptResult, notOffered, otherConnection, type RemoteMta } from './attempt-outcome.ts'
-import { type ConnectionWorkerDeps, runConnectionWorker, type SiteQueue } from './connection-worker.ts'
+import type { Dial, SmtpConnection, SmtpLimits, TransactionResult } from '#smtp'
+import { type ConnectFailureDeps, cutOffUnused, failJob, failWaiting } from './connect-failure.ts'
+import { ConnectionWorker, type ConnectionWorkerDeps } from './connection-worker.ts'
+import { connectionsWanted } from './connections-wanted.ts'
 import { acquireLeases, type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
-import { fairQueue } from './fair-queue.ts'
+import { type FairQueue, fairQueue } from './fair-queue.ts'
 import type { Job } from './job.ts'
-import { type ConnectFailure, type NextHop, openConnection } from './open-connection.ts'
-import { openPipeliningFallback } from './pipelining-fallback.ts'
+import { type ConnectFailure, type NextHop, type OpenedConnection, openConnection } from './open-connection.ts'
+import { openPipeliningFallback, type PipeliningFallback } from './pipelining-fallback.ts'
 import type { ConnectionLease } from './shaping/connection-leases.ts'
-import { openWaiters } from './waiters.ts'
+import { openWaiters, type Waiters } from './waiters.ts'
 
 const maxConnections = 10
 /** How long a failed connection counts for the whole site. */
@@ -32,237 +33,266 @@ const refusedMs = 700
 
 /** Consecutive connections that may end unused before the site counts as down. A single one may be chance. */
 const maxFruitless = 2
-const cutOff: AttemptResult = {
-  kind: 'temporary',
-  reply: null,
-  classification: 'connection_error',
-  enhanced: null,
-  message: 'the connection closed before a message could be sent',
-}
 
-export interface SiteDeps extends ConnectionWorkerDeps {
+export interface SiteDeps extends ConnectionWorkerDeps, ConnectFailureDeps {
   log: Log
   resolver: Resolver
   smtpLimits?: Partial<SmtpLimits> | undefined
   dial?: Dial | undefined
   /** How long a failed connection counts for the whole site. */
   downForMs?: number | undefined
-  /** The next failure is permanent. */
-  isLastTry(job: Job): boolean
-  /** Not offered to the server and not to be claimed again for `forMs`; counts as no attempt. */
-  postpone(job: Job, forMs: number, delayReason: string): void
 }
 
-export interface Site {
-  add(job: Job, nextHop: NextHop): void
-  /** More jobs may be added: the egress path is not backing off, and the queue is not full. */
-  readonly hasRoom: boolean
-  /** The queue is empty and no connection is open. */
-  readonly idle: boolean
-  /** Removes and returns the jobs that no connection has started. */
-  takeUnstarted(): Job[]
-  /** Closes idle connections at once and the others when their transactions end. */
-  close(): void
-  destroy(): void
-}
+/**
+ * `backoff`: the egress path may not send. `down`: the last connection failed. `denied`: no connection lease may be requested for a moment.
+ * `closing`: the process stops. Only in `open` may the site open another connection.
+ */
+type SiteState = 'open' | 'backoff' | 'down' | 'denied' | 'closing'
 
-export function openSite(name: string, deps: SiteDeps): Site {
-  const { clock, paths, downForMs = usualDownForMs } = deps
-  const queue = fairQueue<Job>()
-  const open = new Set<SmtpConnection>()
-  const pipeliningFallback = openPipeliningFallback(clock)
-  let nextHop: NextHop | undefined
-  let working = 0
+export class Site {
+  /** Jobs that no connection has started. */
+  readonly queue: FairQueue<Job> = fairQueue<Job>()
+  readonly pipeliningFallback: PipeliningFallback
+  /** Connections that can pipeline another transaction. */
+  readonly busyWorkers: Waiters
+  readonly idleWorkers: Waiters
+
+  readonly #name: string
+  readonly #deps: SiteDeps
+  readonly #clock: Clock
+  readonly #paths: Outlet
+  readonly #downForMs: number
+  readonly #open = new Set<SmtpConnection>()
+  #nextHop: NextHop | undefined
+  /** Connections that are open, being opened or being closed. */
+  #workers = 0
   /** Maximum number of connections. It grows with every success, so that an unresponsive site costs one connection. */
-  let allowed = 1
-  let down: { untilMs: number; why: ConnectFailure } | undefined
+  #allowed = 1
+  #down: { untilMs: number; why: ConnectFailure } | undefined
   /** No connection lease is requested before this time. */
-  let deniedUntilMs = 0
-  let closing = false
+  #deniedUntilMs = 0
+  #isClosing = false
   /** Duration of the last transaction. */
-  let lastMs = Infinity
-  const busyWorkers = openWaiters(clock)
-  const idleWorkers = openWaiters(clock)
+  #lastMs = Infinity
   /** Consecutive connections that the peer ended before any message was sent, although mail was queued. */
-  let fruitless = 0
+  #fruitless = 0
   /** A connection has been woken and has not looked at the queue yet. */
-  let waking = false
+  #isWaking = false
 
-  const fail = (job: Job, attemptResult: AttemptResult, remote: RemoteMta, conversation: string, durationMs: number) =>
-    deps.done({ job, results: job.recipients.map(() => attemptResult), remote, durationMs, conversation })
+  /** `name`: for the log. */
+  constructor(name: string, deps: SiteDeps) {
+    this.#name = name
+    this.#deps = deps
+    this.#clock = deps.clock
+    this.#paths = deps.paths
+    this.#downForMs = deps.downForMs ?? usualDownForMs
+    this.pipeliningFallback = openPipeliningFallback(deps.clock)
+    this.busyWorkers = openWaiters(deps.clock)
+    this.idleWorkers = openWaiters(deps.clock)
+  }
 
-  /**
-   * A failure from DNS or a TLS policy applies to every queued job. A connection failure belongs to the one email the connection was
-   * opened for: the others were not offered, get no reply, and do not lose their last attempt by it.
-   */
-  const failWaiting = ({ attemptResult, remote, conversation }: ConnectFailure) => {
-    const waiting = queue.takeAll()
-    if (remote.address === null) {
-      for (const job of waiting) fail(job, attemptResult, remote, conversation, 0)
-      return
+  /** Queues the job, or postpones it if the queue is full. `nextHop` applies to all later connections. */
+  add(job: Job, nextHop: NextHop): void {
+    this.#nextHop = nextHop
+    if (this.queue.size >= this.#paths.maxWaiting) return this.#deps.postponeJobs([job], pathRetryMs)
+    this.queue.push(job.tenantId, job)
+    this.maintain()
+  }
+
+  /** More jobs may be added: the egress path is not backing off, and the queue is not full. */
+  get hasRoom(): boolean {
+    return this.queue.size < this.#paths.maxWaiting && this.#paths.backoffMs === 0
+  }
+
+  /** The queue is empty and no connection is open. */
+  get idle(): boolean {
+    return this.queue.size === 0 && this.#workers === 0
+  }
+
+  /** Removes and returns the jobs that no connection has started. */
+  takeUnstarted(): Job[] {
+    return this.queue.takeAll()
+  }
+
+  /** Closes idle connections at once and the others when their transactions end. */
+  close(): void {
+    this.#isClosing = true
+    this.busyWorkers.wakeAll()
+    this.idleWorkers.wakeAll()
+  }
+
+  destroy(): void {
+    for (const connection of this.#open) connection.destroy()
+  }
+
+  // The members from here to `maintain` are for the site's own connections.
+
+  get isClosing(): boolean {
+    return this.#isClosing
+  }
+
+  /** Transactions given to one connection at a time. */
+  get pipelineDepth(): number {
+    return this.#lastMs < fastMs ? fastPipelineDepth : pipelineDepth
+  }
+
+  /** Queues jobs that a connection returns, or that it split off another job. */
+  enqueue(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      // No connection reads the queue any more.
+      if (this.#isClosing) this.#deps.requeue(job)
+      else this.queue.push(job.tenantId, job)
     }
-    const others = notOffered(attemptResult, remote)
-    let nth = 0
-    for (const job of waiting) {
-      // One email is offered per `downForMs`, so each further email is postponed by that much more.
-      if (deps.isLastTry(job)) deps.postpone(job, ++nth * downForMs, otherConnection(attemptResult, remote))
-      else fail(job, others, remote, others.message, 0)
-    }
+    this.maintain()
+  }
+
+  /** The woken connection has looked at the queue. */
+  workerAwake(): void {
+    this.#isWaking = false
+  }
+
+  answered({ durationMs, recipients }: TransactionResult): void {
+    this.#lastMs = durationMs
+    if (recipients.some((one) => one.state === 'accepted')) this.#allowed = Math.min(maxConnections, this.#allowed + 1)
   }
 
   /**
    * Makes sure that a connection takes the queued jobs: one that can pipeline them, else an idle one, else a new one. A connection whose
    * pipeline is full calls this again, so that a few connections stay busy instead of many being woken.
    */
-  const wakeWorker = () => {
-    if (queue.size === 0 || waking) return
-    if (paths.backoffMs > 0) return deps.postponeJobs(queue.takeAll(), paths.backoffMs)
-    waking = busyWorkers.wakeOne() || idleWorkers.wakeOne()
-    if (waking) return
-    if (down && clock.monotonicMs() < down.untilMs) {
-      failWaiting(down.why)
-      return
-    }
-    down = undefined
-    if (clock.monotonicMs() < deniedUntilMs) return
-    if (closing || working >= Math.min(allowed, maxConnections) || queue.size <= (working - open.size) * siteQueue.maxPipelined()) return
-    working++
-    void work().finally(() => {
-      working--
-      waking = false
-      wakeWorker()
+  maintain(): void {
+    if (this.queue.size === 0 || this.#isWaking) return
+    const state = this.#state()
+    if (state === 'backoff') return this.#deps.postponeJobs(this.queue.takeAll(), this.#paths.backoffMs)
+    if (state === 'open' && this.#wantsConnection()) return this.#startWorker()
+    this.#isWaking = this.busyWorkers.wakeOne() || this.idleWorkers.wakeOne()
+    if (state === 'down' && !this.#isWaking && this.#down) failWaiting(this.queue.takeAll(), this.#down.why, this.#downForMs, this.#deps)
+  }
+
+  #state(): SiteState {
+    if (this.#paths.backoffMs > 0) return 'backoff'
+    if (this.#down && this.#clock.monotonicMs() < this.#down.untilMs) return 'down'
+    if (this.#isClosing) return 'closing'
+    return this.#deniedUntilMs > 0 && this.#clock.monotonicMs() < this.#deniedUntilMs ? 'denied' : 'open'
+  }
+
+  #wantsConnection(): boolean {
+    const wanted = connectionsWanted({
+      queued: this.queue.size,
+      connecting: this.#workers - this.#open.size,
+      open: this.#open.size,
+      idle: this.idleWorkers.size,
+      busyNotPipelined: this.busyWorkers.size,
+      pipelineDepth: this.pipelineDepth,
+      limit: Math.min(this.#allowed, maxConnections),
+    })
+    return wanted > this.#workers
+  }
+
+  #startWorker(): void {
+    this.#workers++
+    this.#down = undefined
+    void this.#work().finally(() => {
+      this.#workers--
+      this.#isWaking = false
+      this.maintain()
     })
   }
 
-  /** Lifetime of one connection: open, send the queued jobs, idle for more, quit. */
-  const work = async () => {
-    const leases = await acquireLeases(paths, queue.size)
-    if (leases.size === 0) return denied()
+  /** Lifetime of one connection: acquire leases, open, send the queued jobs, idle for more, quit. */
+  async #work(): Promise<void> {
+    const leases = await acquireLeases(this.#paths, this.queue.size)
+    if (leases.size === 0) return this.#denyFor(deniedMs)
     try {
-      await workOn(leases)
+      await this.#workWith(leases)
     } finally {
       for (const lease of leases.values()) lease.release()
-      if (paths.hasFewConnections && clock.monotonicMs() >= deniedUntilMs) denied()
+      if (this.#paths.hasFewConnections && this.#clock.monotonicMs() >= this.#deniedUntilMs) this.#denyFor(deniedMs)
     }
   }
 
-  const denied = (forMs = deniedMs) => {
-    const untilMs = clock.monotonicMs() + forMs
-    deniedUntilMs = Math.max(deniedUntilMs, untilMs)
-    clock.after(forMs, () => {
-      // A timer may fire a fraction of a millisecond early, and without new mail no other code calls `wakeWorker`.
-      if (deniedUntilMs <= untilMs) deniedUntilMs = 0
-      wakeWorker()
+  /** No connection lease is requested for `forMs`. */
+  #denyFor(forMs: number): void {
+    const untilMs = this.#clock.monotonicMs() + forMs
+    this.#deniedUntilMs = Math.max(this.#deniedUntilMs, untilMs)
+    this.#clock.after(forMs, () => {
+      // A timer may fire a fraction of a millisecond early, and without new mail no other code calls `maintain`.
+      if (this.#deniedUntilMs <= untilMs) this.#deniedUntilMs = 0
+      this.maintain()
     })
   }
 
-  const workOn = async (leases: ReadonlyMap<EgressPath, ConnectionLease>) => {
-    const beganMs = clock.monotonicMs()
-    const opened = await openConnection(nextHop as NextHop, leases, { ...deps, pipeliningFallback })
+  async #workWith(leases: ReadonlyMap<EgressPath, ConnectionLease>): Promise<void> {
+    const beganMs = this.#clock.monotonicMs()
+    const opened = await this.#connect(leases)
     if (opened === 'no lease') {
-      if (open.size === 0) deps.postponeJobs(queue.takeAll(), Math.max(pathRetryMs, ...backoffsOf(paths)))
+      if (this.#open.size === 0) this.#deps.postponeJobs(this.queue.takeAll(), Math.max(pathRetryMs, ...backoffsOf(this.#paths)))
       return
     }
-    if (!opened.ok) return onConnectFailure(opened, clock.monotonicMs() - beganMs)
-    const { connection, path, remote } = opened
+    if (!opened.ok) return this.#onConnectFailure(opened, this.#clock.monotonicMs() - beganMs)
+    const { path, remote } = opened
     for (const [other, lease] of leases) if (other !== path) lease.release()
-    open.add(connection)
-    let sent = 0
-    let wasCutOff = false
-    try {
-      sent = await runConnectionWorker({ connection, path, remote }, siteQueue, deps)
-      wasCutOff = !connection.usable && !closing
-    } catch (error) {
-      deps.log.error({ err: error, destination: name }, 'delivery loop failed')
-      connection.destroy()
-    } finally {
-      open.delete(connection)
-      connection.quit()
+    const wasFruitful = await this.#sendOver(opened)
+    if (wasFruitful) this.#fruitless = 0
+    else if (this.queue.size > 0 && ++this.#fruitless >= maxFruitless) {
+      this.#fruitless = 0
+      this.#onConnectFailure(cutOffUnused(path, remote), this.#clock.monotonicMs() - beganMs)
     }
-    if (sent > 0 || !wasCutOff) fruitless = 0
-    else if (queue.size > 0 && ++fruitless >= maxFruitless) {
-      fruitless = 0
-      onConnectFailure(
-        { ok: false, attemptResult: cutOff, remote, conversation: cutOff.message, path, reputationBlock: 'none' },
-        clock.monotonicMs() - beganMs,
-      )
+  }
+
+  #connect(leases: ReadonlyMap<EgressPath, ConnectionLease>): Promise<OpenedConnection | ConnectFailure | 'no lease'> {
+    const { resolver, smtpLimits, dial } = this.#deps
+    metrics.deliveryConnections.inc({ phase: 'connecting' })
+    // The queued jobs came with a next hop.
+    return openConnection(this.#nextHop as NextHop, leases, {
+      clock: this.#clock,
+      resolver,
+      paths: this.#paths,
+      pipeliningFallback: this.pipeliningFallback,
+      smtpLimits,
+      dial,
+    }).finally(() => metrics.deliveryConnections.dec({ phase: 'connecting' }))
+  }
+
+  /** Sends the site's mail over the connection. Returns false if the peer ended it before any message was sent. */
+  async #sendOver(opened: OpenedConnection): Promise<boolean> {
+    const { connection } = opened
+    this.#open.add(connection)
+    try {
+      const sent = await new ConnectionWorker(opened, this, this.#deps).run()
+      return sent > 0 || connection.usable || this.#isClosing
+    } catch (error) {
+      this.#deps.log.error({ err: error, destination: this.#name }, 'delivery loop failed')
+      connection.destroy()
+      return true
+    } finally {
+      this.#open.delete(connection)
+      connection.quit()
     }
   }
 
   /** A refusal of Postrider's address or of a connection is the outcome of one email only; the others stay queued. */
-  const onConnectFailure = (opened: ConnectFailure, durationMs: number) => {
-    const { attemptResult, remote, conversation, path, reputationBlock } = opened
-    allowed = Math.max(1, open.size)
-    const spendOne = () => {
-      // While another connection is open, no email needs to record the refusal.
-      const job = open.size === 0 ? queue.take() : undefined
-      if (job) fail(job, attemptResult, remote, conversation, durationMs)
-    }
+  #onConnectFailure(failure: ConnectFailure, durationMs: number): void {
+    const { attemptResult, path, reputationBlock } = failure
+    this.#allowed = Math.max(1, this.#open.size)
     if (attemptResult.reply && path?.limiter.isThrottle(attemptResult.reply)) {
       path.limiter.connectionRefused(attemptResult.reply.text)
-      spendOne()
-      return denied(refusedMs)
+      this.#failOne(failure, durationMs)
+      return this.#denyFor(refusedMs)
     }
-    if (reputationBlock === 'new') spendOne()
+    if (reputationBlock === 'new') this.#failOne(failure, durationMs)
     if (reputationBlock !== 'none') return
     // While another connection is open, this is a connection limit and not a failure of the site.
-    if (open.size > 0) return
-    down = { untilMs: clock.monotonicMs() + downForMs, why: opened }
-    spendOne()
-    failWaiting(opened)
+    if (this.#open.size > 0) return
+    this.#down = { untilMs: this.#clock.monotonicMs() + this.#downForMs, why: failure }
+    this.#failOne(failure, durationMs)
+    failWaiting(this.queue.takeAll(), failure, this.#downForMs, this.#deps)
   }
 
-  const addAll = (jobs: readonly Job[]) => {
-    for (const job of jobs) {
-      // No connection reads the queue any more.
-      if (closing) deps.requeue(job)
-      else queue.push(job.tenantId, job)
-    }
-    wakeWorker()
-  }
-
-  const siteQueue: SiteQueue = {
-    queue,
-    pipeliningFallback,
-    busyWorkers,
-    idleWorkers,
-    get isClosing() {
-      return closing
-    },
-    add: addAll,
-    wakeWorker,
-    workerAwake() {
-      waking = false
-    },
-    answered({ durationMs, recipients }) {
-      lastMs = durationMs
-      if (recipients.some((one) => one.state === 'accepted')) allowed = Math.min(maxConnections, allowed + 1)
-    },
-    maxPipelined: () => (lastMs < fastMs ? fastPipelineDepth : pipelineDepth),
-  }
-
-  return {
-    add(job, newNextHop) {
-      nextHop = newNextHop
-      if (queue.size >= paths.maxWaiting) return deps.postponeJobs([job], pathRetryMs)
-      queue.push(job.tenantId, job)
-      wakeWorker()
-    },
-    get hasRoom() {
-      return queue.size < paths.maxWaiting && paths.backoffMs === 0
-    },
-    get idle() {
-      return queue.size === 0 && working === 0
-    },
-    takeUnstarted: () => queue.takeAll(),
-    close() {
-      closing = true
-      busyWorkers.wakeAll()
-      idleWorkers.wakeAll()
-    },
-    destroy() {
-      for (const connection of open) connection.destroy()
-    },
+  /** One queued email records the failed connection. While another connection is open, the failure needs no record. */
+  #failOne(failure: ConnectFailure, durationMs: number): void {
+    const job = this.#open.size === 0 ? this.queue.take() : undefined
+    if (job) failJob(job, failure, durationMs, this.#deps)
   }
 }
 

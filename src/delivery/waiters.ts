@@ -9,6 +9,8 @@ export interface Waiters {
   /** Wakes the loop that has waited longest; false if no loop waits. */
   wakeOne(): boolean
   wakeAll(): void
+  /** The number of loops that wait. */
+  readonly size: number
 }
 
 export function openWaiters(clock: Clock): Waiters {
@@ -38,6 +40,9 @@ export function openWaiters(clock: Clock): Waiters {
     },
     wakeAll() {
       for (const wake of waiting) wake()
+    },
+    get size() {
+      return waiting.size
     },
   }
 }

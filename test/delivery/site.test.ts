@@ -2,11 +2,11 @@
 import type { Socket } from 'node:net'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
-import { type Clock, silentLog, systemClock } from '#base'
+import { type Clock, metrics, silentLog, systemClock } from '#base'
 import { openResolver } from '#net'
 import { type EgressPath, egressPathsOf } from '../../src/delivery/egress-path.ts'
 import { type Job, type JobResult, jobsOf, type PreparedMessage } from '../../src/delivery/job.ts'
-import { openSite, type Site, type SiteDeps } from '../../src/delivery/site.ts'
+import { Site, type SiteDeps } from '../../src/delivery/site.ts'
 import { type MxEvent, startFakeMx } from '../support/fake-mx.ts'
 import { startMisbehavingPeer } from '../support/misbehaving-peer.ts'
 
@@ -41,7 +41,7 @@ const prepared: SiteDeps['prepare'] = (one) => Promise.resolve({ kind: 'ready', 
 
 function siteWith(more: Partial<SiteDeps>, limiter = openLimiter): Site {
   const path: EgressPath = { source: undefined, ehloName: 'mail.house.test', limiter, warmUp: undefined }
-  return openSite('one.example', {
+  return new Site('one.example', {
     clock: early,
     log: silentLog,
     resolver: openResolver({ servers: ['127.0.0.1:9'], clock: systemClock, ids: { random: Math.random } }),
@@ -310,4 +310,30 @@ test.each([
   ])
   expect(mx.connections).toBe(2)
   site.destroy()
+})
+
+test('a connection is counted under its phase until it ends', async () => {
+  const phases = async () => {
+    const { values } = await metrics.deliveryConnections.get()
+    return Object.fromEntries(values.filter(({ value }) => value !== 0).map(({ labels, value }) => [labels.phase, value]))
+  }
+  const reaches = (expected: object) => vi.waitFor(async () => expect(await phases()).toEqual(expected), 10_000)
+  let isSilent = false
+  await using mx = await startFakeMx({ script: ({ stage }) => (isSilent && stage === 'content' ? { silent: true } : undefined) })
+  const permit = Promise.withResolvers<void>()
+  const limiter = { ...openLimiter, hasFewConnections: false, isRateLimited: true, acquireSendPermit: () => permit.promise }
+  const site = siteWith({}, limiter)
+  // The connections of other tests have ended.
+  await reaches({})
+  site.add({ ...job }, nextHopTo(mx.port))
+  await reaches({ waiting_for_permit: 1 })
+  permit.resolve()
+  await reaches({ idle: 1 })
+  isSilent = true
+  site.add({ ...job, contentId: 'f' }, nextHopTo(mx.port))
+  await reaches({ sending: 1 })
+  site.close()
+  await reaches({ draining: 1 })
+  site.destroy()
+  await reaches({})
 })
