@@ -56,7 +56,8 @@ function rulesFor(moduleList: ModuleList): IRegularForbiddenRuleType[] {
     rule('main-is-nobodys', { path: '^(src|test|bench|tools)/' }, { path: '^src/main\\.ts$' }),
     rule('src-stands-alone', { path: '^src/', pathNot: testFile }, { path: '^(test|bench|tools|dashboard)/' }),
     rule('src-runs-without-dev-dependencies', { path: '^src/', pathNot: [testFile, ...optional] }, { dependencyTypes: ['npm-dev'] }),
-    rule('dashboard-knows-no-src', { path: '^dashboard/' }, { path: '^src/' }),
+    rule('dashboard-knows-no-src', { path: '^dashboard/' }, { path: '^src/', pathNot: '^src/http/dashboard-responses\\.ts$' }),
+    rule('dashboard-shares-types-only', { path: '^dashboard/' }, { path: '^(src|packages)/', dependencyTypesNot: ['type-only'] }),
   ]
 }
 

@@ -169,6 +169,14 @@ describe('a planted fault is found:', () => {
       /^dashboard-knows-no-src: dashboard\/app\.ts/,
     ],
     [
+      'the dashboard runs code of a package',
+      {
+        'dashboard/app.ts': "import { x } from '../packages/client/x.ts'\nexport const y = x\n",
+        'packages/client/x.ts': 'export const x = 1\n',
+      },
+      /^dashboard-shares-types-only: dashboard\/app\.ts/,
+    ],
+    [
       'the program needs a development dependency',
       {
         'package.json': '{ "type": "module", "imports": { "#*": "./src/*/*.ts" }, "devDependencies": { "x": "1" } }',
@@ -328,6 +336,16 @@ test('a test may measure a duration, but not ask for the time of day', async () 
   const path = 'src/spool/due.test.ts'
   expect(await faultsOf({ [path]: 'export const x = () => performance.now()\n' })).toEqual([])
   expect(await faultsOf({ [path]: 'export const x = () => Date.now()\n' })).toEqual([expect.stringMatching(/^time-is-a-parameter/)])
+})
+
+test('the dashboard shares types with the program and the packages', async () => {
+  const changes = {
+    'dashboard/app.ts':
+      "export type { X } from '../packages/client/x.ts'\nexport type * from '../src/http/dashboard-responses.ts'\nimport type { X as Y } from '../packages/client/x.ts'\nexport type Z = Y\n",
+    'packages/client/x.ts': 'export type X = 1\n',
+    'src/http/dashboard-responses.ts': '/** Types. */\nexport type Shown = 1\n',
+  }
+  expect(await faultsOf(changes)).toEqual([])
 })
 
 test('a module named by a public interface before it is written is no fault', async () => {
