@@ -124,7 +124,31 @@ describe('a planted fault is found:', () => {
     [
       'two files import each other',
       with_('src/spool/due.ts', "import { next } from './spool.ts'\nexport const x = next\n"),
-      /^no-circular/,
+      /^no-circular: src\/spool\/due\.ts a circle of imports: src\/spool\/spool\.ts → src\/spool\/due\.ts → src\/spool\/spool\.ts$/,
+    ],
+    [
+      'a circle goes over types only',
+      {
+        'src/spool/a.ts': "/** A. */\nimport type { B } from './b.ts'\nexport type A = B\n",
+        'src/spool/b.ts': "/** B. */\nexport type { A as B } from './a.ts'\n",
+      },
+      /^no-circular: src\/spool\/b\.ts/,
+    ],
+    [
+      'a test helper takes part in a circle',
+      {
+        'test/a.ts': "/** A. */\nimport { b } from './b.ts'\nawait using x = b\n",
+        'test/b.ts': "/** B. */\nexport const b = () => import('./a.ts')\n",
+      },
+      /^no-circular: test\/b\.ts/,
+    ],
+    [
+      'pages of the dashboard take part in a circle',
+      {
+        'dashboard/a.tsx': "/** A. */\nimport { b } from './b.tsx'\nexport const A = () => <p>{b}</p>\n",
+        'dashboard/b.tsx': "/** B. */\nimport { A } from './a.tsx'\nexport const b = <A />\n",
+      },
+      /^no-circular: dashboard\/b\.tsx/,
     ],
     [
       'a module imports its own public interface by name',

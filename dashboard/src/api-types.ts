@@ -3,7 +3,7 @@
  * endpoints from the program, which the compiler checks against them (docs/decisions/025-dashboard-types.md). This file only names their
  * parts, and lists the members of two unions for menus.
  */
-import type { Credential, Domain, Email, Webhook } from '../../packages/client/src/generated.ts'
+import type { Credential, Domain, Email, Webhook } from '../../packages/client/src/generated-types.ts'
 
 export type {
   Credential,
@@ -26,7 +26,7 @@ export type {
   WebhooksListData,
   WebhooksRetrieveDeliveryData,
   WebhooksTestData,
-} from '../../packages/client/src/generated.ts'
+} from '../../packages/client/src/generated-types.ts'
 export type * from '../../src/http/dashboard-responses.ts'
 
 export type Status = Email['status']
