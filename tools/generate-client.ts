@@ -1,5 +1,5 @@
 /**
- * Generates a part of packages/client from the OpenAPI document: the types of requests and responses, and a method for each endpoint.
+ * Generates two files of packages/client from the OpenAPI document: the types of requests and responses, and a method for each endpoint.
  * Endpoints that are also served below a tenant's path are written once, with the path's beginning as a parameter.
  */
 
@@ -63,7 +63,8 @@ const isObject = ({ type, properties }: Schema) => properties !== undefined && (
 
 class Types {
   readonly #byText = new Map<string, string>()
-  readonly declared: string[] = []
+  /** Declarations by name. */
+  readonly declared = new Map<string, string>()
 
   /** The name of an object's type, declared now unless an equal one exists; any other schema is inlined. */
   nameOf(schema: Schema, what: string, goesIn: boolean): string {
@@ -73,7 +74,7 @@ class Types {
     if (known) return known
     const name = names[what] ?? pascal(what)
     this.#byText.set(text, name)
-    this.declared.push(`export interface ${name} ${text}`)
+    this.declared.set(name, `export interface ${name} ${text}`)
     return name
   }
 
@@ -113,7 +114,8 @@ class Types {
   }
 }
 
-export function clientApi(document: ApiDocument): string {
+/** Text of two files: the types, which import nothing, and the methods, which import them. */
+export function clientApi(document: ApiDocument): { types: string; methods: string } {
   const types = new Types()
   const all = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path: path.slice('/v1'.length), method: method.toUpperCase(), operation })),
@@ -126,23 +128,32 @@ export function clientApi(document: ApiDocument): string {
     text: methodText(document, types, { path, method, operation, under: hasTwin(operation.operationId) ? '${under}' : '' }),
   }))
   const codes = (document.components.schemas as Record<string, Schema>).Failure?.properties?.error?.properties?.code?.enum ?? []
-  return `/** Made from the OpenAPI document by \`npm run golden\`. Do not edit. */
-import { type Api, at, type Options, type SendOptions } from './api.ts'
-import type { Pages } from './pages.ts'
-import type { EventStream } from './stream.ts'
-
+  const head = '/** Made from the OpenAPI document by `npm run golden`. Do not edit. */\n'
+  return {
+    types: `${head}
 /** What a request may be refused with. */
 export type ErrorCode =
 ${codes.map((code) => `  | '${code}'`).join('\n')}
 
-${types.declared.join('\n\n')}
+${[...types.declared.values()].join('\n\n')}
+`,
+    methods: `${head}import { type Api, at, type Options, type SendOptions } from './api.ts'
+import type {
+${[...types.declared.keys()]
+  .sort()
+  .map((name) => `  ${name},`)
+  .join('\n')}
+} from './generated-types.ts'
+import type { Pages } from './pages.ts'
+import type { EventStream } from './stream.ts'
 
 /** What is the organisation's own; a tenant is named in the body or query, or not at all. */
 export const organisationApi = (api: Api) => (${tree(made.filter(({ id }) => !hasTwin(id)))})
 
 /** What exists for the organisation and, below \`/tenants/…\`, for each tenant. */
 export const sharedApi = (api: Api, under: string) => (${tree(made.filter(({ id }) => hasTwin(id)))})
-`
+`,
+  }
 }
 
 interface Method {

@@ -57,6 +57,8 @@ async function schemaOf(root: string): Promise<string> {
   }
 }
 
+const clientOf = async (root: string) => clientApi((await callModule(root, 'http', 'openApiDocument')) as ApiDocument)
+
 function goldens(root: string): Golden[] {
   return [
     { file: 'errors.md', make: async () => errorsDocument(refusals) },
@@ -71,10 +73,8 @@ function goldens(root: string): Golden[] {
     { file: '../remote-misbehaviour.md', make: async () => (await import('../test/faults/remote/misbehaviours-document.ts')).document() },
     { file: 'schema.sql', make: () => schemaOf(root) },
     { file: 'openapi.json', make: async () => `${JSON.stringify(await callModule(root, 'http', 'openApiDocument'), null, 2)}\n` },
-    {
-      file: '../../packages/client/src/generated.ts',
-      make: async () => clientApi((await callModule(root, 'http', 'openApiDocument')) as ApiDocument),
-    },
+    { file: '../../packages/client/src/generated-types.ts', make: async () => (await clientOf(root)).types },
+    { file: '../../packages/client/src/generated.ts', make: async () => (await clientOf(root)).methods },
     {
       file: '../api-coverage.md',
       make: async () => coverageDocument(readContractEndpoints(), (await callModule(root, 'http', 'openApiDocument')) as ServedDocument),

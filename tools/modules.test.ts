@@ -124,7 +124,31 @@ describe('a planted fault is found:', () => {
     [
       'two files import each other',
       with_('src/spool/due.ts', "import { next } from './spool.ts'\nexport const x = next\n"),
-      /^no-circular/,
+      /^no-circular: src\/spool\/due\.ts a circle of imports: src\/spool\/spool\.ts → src\/spool\/due\.ts → src\/spool\/spool\.ts$/,
+    ],
+    [
+      'a circle goes over types only',
+      {
+        'src/spool/a.ts': "/** A. */\nimport type { B } from './b.ts'\nexport type A = B\n",
+        'src/spool/b.ts': "/** B. */\nexport type { A as B } from './a.ts'\n",
+      },
+      /^no-circular: src\/spool\/b\.ts/,
+    ],
+    [
+      'a test helper takes part in a circle',
+      {
+        'test/a.ts': "/** A. */\nimport { b } from './b.ts'\nawait using x = b\n",
+        'test/b.ts': "/** B. */\nexport const b = () => import('./a.ts')\n",
+      },
+      /^no-circular: test\/b\.ts/,
+    ],
+    [
+      'pages of the dashboard take part in a circle',
+      {
+        'dashboard/a.tsx': "/** A. */\nimport { b } from './b.tsx'\nexport const A = () => <p>{b}</p>\n",
+        'dashboard/b.tsx': "/** B. */\nimport { A } from './a.tsx'\nexport const b = <A />\n",
+      },
+      /^no-circular: dashboard\/b\.tsx/,
     ],
     [
       'a module imports its own public interface by name',
@@ -167,6 +191,14 @@ describe('a planted fault is found:', () => {
       'the dashboard imports the program',
       { 'dashboard/app.ts': "import { serve } from '../src/http/http.ts'\nserve(1)\n" },
       /^dashboard-knows-no-src: dashboard\/app\.ts/,
+    ],
+    [
+      'the dashboard runs code of a package',
+      {
+        'dashboard/app.ts': "import { x } from '../packages/client/x.ts'\nexport const y = x\n",
+        'packages/client/x.ts': 'export const x = 1\n',
+      },
+      /^dashboard-shares-types-only: dashboard\/app\.ts/,
     ],
     [
       'the program needs a development dependency',
@@ -328,6 +360,16 @@ test('a test may measure a duration, but not ask for the time of day', async () 
   const path = 'src/spool/due.test.ts'
   expect(await faultsOf({ [path]: 'export const x = () => performance.now()\n' })).toEqual([])
   expect(await faultsOf({ [path]: 'export const x = () => Date.now()\n' })).toEqual([expect.stringMatching(/^time-is-a-parameter/)])
+})
+
+test('the dashboard shares types with the program and the packages', async () => {
+  const changes = {
+    'dashboard/app.ts':
+      "export type { X } from '../packages/client/x.ts'\nexport type * from '../src/http/dashboard-responses.ts'\nimport type { X as Y } from '../packages/client/x.ts'\nexport type Z = Y\n",
+    'packages/client/x.ts': 'export type X = 1\n',
+    'src/http/dashboard-responses.ts': '/** Types. */\nexport type Shown = 1\n',
+  }
+  expect(await faultsOf(changes)).toEqual([])
 })
 
 test('a module named by a public interface before it is written is no fault', async () => {

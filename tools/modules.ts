@@ -1,11 +1,12 @@
 /**
- * Project rules without a ready-made tool, in one run: import direction, module interfaces, the machine's time, randomness and environment,
- * and table owners. `node tools/modules.ts` prints violations and fails.
+ * Project rules without a ready-made tool, in one run: import direction and circles, module interfaces, the machine's time, randomness and
+ * environment, and table owners. `node tools/modules.ts` prints violations and fails.
  */
 import { checkDirection } from './dependencies.ts'
+import { checkCircles } from './import-circles.ts'
 import { checkModuleHeaders } from './module-headers.ts'
 import { checkWorld } from './purity.ts'
-import { filesBelow, type ModuleList, type Problem, readSource } from './source-files.ts'
+import { codeFolders, filesBelow, type ModuleList, type Problem, readSource } from './source-files.ts'
 import { checkTables } from './table-ownership.ts'
 import { checkUniqueExports } from './unique-exports.ts'
 
@@ -17,10 +18,12 @@ export interface ModuleReport {
 
 export async function checkModules(root: string, moduleList: ModuleList): Promise<ModuleReport> {
   const files = readSource(root)
+  const otherCode = codeFolders.filter((folder) => folder !== 'src').flatMap((folder) => readSource(root, folder))
   const direction = await checkDirection(root, moduleList, files)
   const tables = checkTables(root, moduleList, files)
   const problems = [
     ...direction.problems,
+    ...checkCircles([...files, ...otherCode]),
     ...checkModuleHeaders(moduleList, files, direction),
     ...checkWorld(files),
     ...checkUniqueExports(files),

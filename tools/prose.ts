@@ -127,7 +127,7 @@ export function paragraphsOf(path: string, text: string): Passage[] {
 
 const codeFolders = ['src', 'dashboard/src', 'packages/client', 'tools', 'bench', 'test', 'examples']
 const textFiles = ['dashboard/src/texts.ts', 'src/base/refusals.ts']
-const isGenerated = (path: string) => /(^|\/)(generated|dist|corpus)[./]/.test(path)
+const isGenerated = (path: string) => /(^|\/)(generated|dist|corpus)[./-]/.test(path)
 
 export function readPassages(root: string): Passage[] {
   const read = (path: string) => readFileSync(join(root, path), 'utf8')

@@ -49,8 +49,13 @@ export function filesBelow(root: string, folder: string, ending: string): string
     .sort()
 }
 
+/** Folders with code; each may be absent. */
+export const codeFolders = ['src', 'dashboard', 'packages', 'tools', 'bench', 'test']
+
+/** The parsed files of a folder, without those that a build writes. */
 export function readSource(root: string, folder = 'src'): SourceFile[] {
-  return filesBelow(root, folder, '.ts').map((path) => {
+  const paths = [...filesBelow(root, folder, '.ts'), ...filesBelow(root, folder, '.tsx')].filter((path) => !path.includes('/dist/'))
+  return paths.map((path) => {
     const text = readFileSync(join(root, path), 'utf8')
     return { path, text, tree: parse(path, text), isTest: path.endsWith('.test.ts'), module: /^src\/([^/]+)\//.exec(path)?.[1] }
   })
@@ -58,7 +63,7 @@ export function readSource(root: string, folder = 'src'): SourceFile[] {
 
 function parse(path: string, text: string): SyntaxNode {
   try {
-    return parseSync(text, { syntax: 'typescript', target: 'esnext' }) as unknown as SyntaxNode
+    return parseSync(text, { syntax: 'typescript', tsx: path.endsWith('.tsx'), target: 'esnext' }) as unknown as SyntaxNode
   } catch (error) {
     throw new Error(`${path} cannot be parsed`, { cause: error })
   }

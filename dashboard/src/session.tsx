@@ -2,11 +2,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { createContext, type ReactNode, useContext, useState } from 'react'
 import { get, getPage, withQuery } from './api-client.ts'
-import type { Member, Tenant } from './api-types.ts'
+import type { SessionResponse, ShownMember, Tenant } from './api-types.ts'
 import { texts } from './texts.ts'
 
 interface Here {
-  member: Member
+  member: ShownMember
   mayChange: boolean
   tenants: Tenant[]
   /** The selected tenant, or the member's own; undefined: all. */
@@ -24,9 +24,9 @@ interface Here {
 
 const Context = createContext<Here | undefined>(undefined)
 
-export const useMember = () => useQuery({ queryKey: ['session'], queryFn: () => get<{ member: Member | null }>('/dashboard/api/session') })
+export const useMember = () => useQuery({ queryKey: ['session'], queryFn: () => get<SessionResponse>('/dashboard/api/session') })
 
-export function HereProvider({ member, children }: { member: Member; children: ReactNode }) {
+export function HereProvider({ member, children }: { member: ShownMember; children: ReactNode }) {
   const [chosen, setChosen] = useState(sessionStorage.getItem('tenant') ?? '')
   const isOfOrganisation = member.tenantId === null
   const tenants = useQuery({

@@ -1,6 +1,6 @@
 /** All texts of the pages in one place. Longer than other files, so that a term can be changed everywhere at once. */
 
-import type { Member, Status } from './api-types.ts'
+import type { ShownMember, Status } from './api-types.ts'
 import type { Theme } from './theme.ts'
 
 export const texts = {
@@ -536,7 +536,7 @@ export const texts = {
       viewer: 'Viewer: reads everything except secrets',
       admin: 'Admin: everything except members',
       owner: 'Owner: everything',
-    } satisfies Record<Member['role'], string>,
+    } satisfies Record<ShownMember['role'], string>,
     sees: 'Access',
     organisation: 'Whole organisation',
     onlyTenant: (name: string) => `Only ${name}`,

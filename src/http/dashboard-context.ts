@@ -10,6 +10,7 @@ import type { CheckResult } from '#doctor'
 import type { RateLimiter } from '#limits'
 import { type From, recordAction } from '#members'
 import type { Tenants } from '#tenants'
+import type { BeforeJson } from './dashboard-responses.ts'
 import { deviceCookie, memberOf, type SessionDeps, type SignedInMember, sessionRate } from './dashboard-session.ts'
 import { jsonType, success } from './v1/response-envelope.ts'
 import { compileSchema, refusalOf } from './v1/validate.ts'
@@ -27,7 +28,8 @@ export interface DashboardDeps extends SessionDeps {
 }
 
 export interface DashboardContext {
-  answer: (request: FastifyRequest, reply: FastifyReply, data: unknown) => FastifyReply
+  /** Responds with `data`. The caller names the type of the response, which the pages use too. */
+  answer: <Data = never>(request: FastifyRequest, reply: FastifyReply, data: BeforeJson<NoInfer<Data>>) => FastifyReply
   /** The signed-in person. `frame`: as in `memberOf`. */
   requireMember: (request: FastifyRequest, as?: 'frame') => Promise<SignedInMember>
   requireOwner: (request: FastifyRequest) => Promise<SignedInMember>

@@ -9,6 +9,7 @@ import { type Email, findEmail, listAttempts } from '#emails'
 import { findSendingLog } from '#request-logs'
 import type { Webhooks } from '#webhooks'
 import { type DashboardContext, maxBodyOctets } from './dashboard-context.ts'
+import type { EmailMoreResponse } from './dashboard-responses.ts'
 import { refuseBeyondRole, type SignedInMember } from './dashboard-session.ts'
 import type { OperationDeps } from './queue-admin.ts'
 import { knownEmailId } from './v1/common-schemas.ts'
@@ -37,7 +38,7 @@ export function serveEmailPage(
       webhooks.deliveriesOfEmail(email.id, member.tenantId, maxWebhookRequests),
     ])
     const maySeeRequest = sent && (member.tenantId === null || sent.tenantId === member.tenantId)
-    return answer(request, reply, {
+    return answer<EmailMoreResponse>(request, reply, {
       attempts: attempts.map(({ id, durationMs, conversation }) => ({ id: String(id), durationMs, conversation })),
       request: maySeeRequest
         ? { ...sent, timestamp: sent.at, credential: { id: String(sent.credentialId), keyPrefix: sent.keyPrefix } }
@@ -53,7 +54,7 @@ export function serveEmailPage(
       const email = await emailOf(request, member)
       const emails = await act(db, { emailId: email.id, tenantId: email.tenantId }, clock.nowMs(), member.name)
       await context.recordAction(db, request, member, `emails.${path}`, { emailId: email.id, emails }, email.tenantId)
-      return answer(request, reply, { emails })
+      return answer<object>(request, reply, { emails })
     })
   change('release', releaseQueue)
   change('cancel', cancelQueue)

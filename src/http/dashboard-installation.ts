@@ -4,6 +4,7 @@ import Type from 'typebox'
 import type { CheckResult } from '#doctor'
 import { listAudit } from '#members'
 import type { DashboardContext, DashboardDeps } from './dashboard-context.ts'
+import type { BeforeJson, DoctorResponse, InstallationResponse, ShownAuditEntry } from './dashboard-responses.ts'
 import { pageFields } from './v1/common-schemas.ts'
 import { query, queryReader } from './v1/query-parameters.ts'
 import { within } from './v1/response-deadline.ts'
@@ -33,12 +34,12 @@ export function serveInstallation(api: FastifyInstance, context: DashboardContex
     return reply
       .header('cache-control', 'no-store')
       .type(jsonType)
-      .send(page({ items: entries, page: number, perPage, total }, request.id))
+      .send(page({ items: entries satisfies readonly BeforeJson<ShownAuditEntry>[], page: number, perPage, total }, request.id))
   })
 
   api.get('/installation', async (request, reply) => {
     await context.requireOperator(request)
-    return context.answer(request, reply, { version, settings })
+    return context.answer<InstallationResponse>(request, reply, { version, settings })
   })
 
   // One examination at a time for all callers, because it queries other organisations' servers.
@@ -47,6 +48,6 @@ export function serveInstallation(api: FastifyInstance, context: DashboardContex
     examining ??= within(installation.runChecks(), examineWithinMs, clock).finally(() => {
       examining = undefined
     })
-    return context.answer(request, reply, { findings: await examining })
+    return context.answer<DoctorResponse>(request, reply, { findings: await examining })
   })
 }

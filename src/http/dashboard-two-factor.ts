@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { beginSecondFactor, confirmSecondFactor, getSecondFactor, removeSecondFactor, renewRecoveryCodes, type SignInProof } from '#members'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets, reader, Text } from './dashboard-context.ts'
+import type { EnrolmentResponse, RecoveryCodesResponse, SecondFactorResponse } from './dashboard-responses.ts'
 import type { SignedInMember } from './dashboard-session.ts'
 
 const readPassword = reader(Type.Object({ password: Text }))
@@ -29,13 +30,14 @@ export function serveSecondFactor(
 
   api.get('/second-factor', async (request, reply) => {
     const { memberId } = await context.requireMember(request)
-    return context.answer(request, reply, await getSecondFactor(db, memberId))
+    return context.answer<SecondFactorResponse>(request, reply, await getSecondFactor(db, memberId))
   })
 
   api.post('/second-factor/begin', { bodyLimit: maxBodyOctets }, async (request, reply) => {
     const { memberId } = await proven(request, readPassword)
     const issuer = `Postrider ${new URL(config.publicUrl).hostname}`
-    return context.answer(request, reply, await db.transaction((tx) => beginSecondFactor(tx, memberId, { ...facts(), issuer })))
+    const begun = await db.transaction((tx) => beginSecondFactor(tx, memberId, { ...facts(), issuer }))
+    return context.answer<EnrolmentResponse>(request, reply, begun)
   })
 
   api.post('/second-factor/confirm', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -47,7 +49,7 @@ export function serveSecondFactor(
       return confirmSecondFactor(tx, member.memberId, code, facts())
     })
     await sessions.endOthers(member)
-    return context.answer(request, reply, { recoveryCodes })
+    return context.answer<RecoveryCodesResponse>(request, reply, { recoveryCodes })
   })
 
   api.post('/second-factor/recovery-codes', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -56,7 +58,7 @@ export function serveSecondFactor(
       await context.recordAction(tx, request, member, 'second-factor.recovery-codes', {})
       return renewRecoveryCodes(tx, member.memberId, { ids })
     })
-    return context.answer(request, reply, { recoveryCodes })
+    return context.answer<RecoveryCodesResponse>(request, reply, { recoveryCodes })
   })
 
   api.post('/second-factor/remove', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -65,6 +67,6 @@ export function serveSecondFactor(
       await context.recordAction(tx, request, member, 'second-factor.off', {})
       await removeSecondFactor(tx, member.memberId)
     })
-    return context.answer(request, reply, { message: 'Two-factor authentication is off' })
+    return context.answer<object>(request, reply, { message: 'Two-factor authentication is off' })
   })
 }

@@ -22,6 +22,7 @@ import {
 import { type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
+import type { InvitationResponse, MembersResponse, SessionResponse, SignInLinkResponse } from './dashboard-responses.ts'
 import { isFromOurPages, type SignedInMember, sessionCookie, setDeviceCookie, setSessionCookie } from './dashboard-session.ts'
 import { serveSecondFactor } from './dashboard-two-factor.ts'
 import { previewDocument, previewHeaders } from './email-preview.ts'
@@ -63,7 +64,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
   const begun = (request: FastifyRequest, reply: FastifyReply, { token, session, device }: SignedIn) => {
     setSessionCookie(request, reply, token, config.publicUrl)
     setDeviceCookie(request, reply, device, config.publicUrl)
-    return answer(request, reply, { member: shown(session) })
+    return answer<SessionResponse>(request, reply, { member: shown(session) })
   }
 
   const signInNoted =
@@ -84,7 +85,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
 
       api.get('/session', async (request, reply) => {
         const session = await sessions.find(sessionCookie(request, config.publicUrl) ?? '')
-        return answer(request, reply, { member: session ? shown(session) : null })
+        return answer<SessionResponse>(request, reply, { member: session ? shown(session) : null })
       })
 
       api.post('/sign-in', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -95,12 +96,12 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
           return await begun(request, reply, signedIn)
         } catch (error) {
           if (!(error instanceof SeveralMembers)) throw error
-          return answer(request, reply, { member: null, choices: error.choices })
+          return answer<SessionResponse>(request, reply, { member: null, choices: error.choices })
         }
       })
 
       api.post('/sign-in-link', { bodyLimit: maxBodyOctets }, async (request, reply) => {
-        return answer(request, reply, await sessions.ownerOfLink(readLink(request.body).token, tryingFrom(request)))
+        return answer<SignInLinkResponse>(request, reply, await sessions.ownerOfLink(readLink(request.body).token, tryingFrom(request)))
       })
 
       api.post('/sign-in-link/password', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -112,12 +113,12 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
       api.post('/sign-out', { bodyLimit: maxBodyOctets }, async (request, reply) => {
         await sessions.end(sessionCookie(request, config.publicUrl) ?? '')
         setSessionCookie(request, reply, '', config.publicUrl)
-        return answer(request, reply, { member: null })
+        return answer<SessionResponse>(request, reply, { member: null })
       })
 
       api.get('/members', async (request, reply) => {
         const { tenantId } = await requireOwner(request)
-        return answer(request, reply, { members: await listMembers(db, tenantId) })
+        return answer<MembersResponse>(request, reply, { members: await listMembers(db, tenantId) })
       })
 
       api.post('/members', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -132,7 +133,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
           await context.recordAction(tx, request, owner, 'members.add', { ...member }, tenantId)
           return addMember(tx, member, { nowMs: clock.nowMs(), ids })
         })
-        return answer(request, reply, withLink(made))
+        return answer<InvitationResponse>(request, reply, withLink(made))
       })
 
       api.post('/members/reset', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -144,7 +145,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
           return reset
         })
         sessions.forget()
-        return answer(request, reply, withLink(made))
+        return answer<InvitationResponse>(request, reply, withLink(made))
       })
 
       api.post('/members/remove', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -155,7 +156,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
           await context.recordAction(tx, request, owner, 'members.remove', { address }, removed.tenantId)
         })
         sessions.forget()
-        return answer(request, reply, { message: 'The member was removed' })
+        return answer<object>(request, reply, { message: 'The member was removed' })
       })
 
       api.post('/members/reset-second-factor', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -167,7 +168,7 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
           return reset
         })
         sessions.forget()
-        return answer(request, reply, { member })
+        return answer<SessionResponse>(request, reply, { member })
       })
 
       serveSecondFactor(api, context, deps)

@@ -13,6 +13,14 @@ import { measureQueue } from '#spool'
 import { getTenant, listPauses, type Tenants } from '#tenants'
 import { type EmailCounts, type Granularity, granularities, openRecent, type Usage } from '#usage'
 import { type DashboardContext, maxBodyOctets, reader } from './dashboard-context.ts'
+import type {
+  FlushResponse,
+  HealthResponse,
+  OverTimeResponse,
+  QueueResponse,
+  RecentResponse,
+  TenantLimitsResponse,
+} from './dashboard-responses.ts'
 import type { SignedInMember } from './dashboard-session.ts'
 import { namedTenant, nullable } from './v1/common-schemas.ts'
 import { query, queryReader } from './v1/query-parameters.ts'
@@ -76,21 +84,21 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
     const { tenantId, granularity, ...asked } = readOverTime(given(request))
     const { period, buckets } = await usage.overTime(await scopeOf(member, tenantId), asked, granularity)
     const points = buckets.map(({ startMs, counts }) => ({ timestamp: new Date(startMs).toISOString(), ...countsToWire(counts) }))
-    return answer(request, reply, { firstDay: period.firstDay, lastDay: period.lastDay, granularity, points })
+    return answer<OverTimeResponse>(request, reply, { firstDay: period.firstDay, lastDay: period.lastDay, granularity, points })
   })
 
   api.get('/recent', async (request, reply) => {
     const member = await requireMember(request)
     const { tenantId, test } = readRecent(given(request))
     const { perMinute: _, ...shown } = await recent.get((await scopeOf(member, tenantId)) ?? '', test)
-    return answer(request, reply, shown)
+    return answer<RecentResponse>(request, reply, shown)
   })
 
   api.get('/health', async (request, reply) => {
     const member = await requireMember(request)
     if (member.tenantId !== null) throw new Refusal('permission_denied', { message: 'tenant members cannot see organisation-wide data' })
     const [{ states, overdueMs, unowned }, restored] = await health.get('')
-    return answer(request, reply, {
+    return answer<HealthResponse>(request, reply, {
       queue: Object.fromEntries(states),
       overdueMs,
       shardsUnowned: unowned,
@@ -102,7 +110,7 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
     await requireOperator(request)
     const tenantId = readOfTenant(given(request)).tenantId ?? null
     const [queue, { perMinute }] = await Promise.all([queues.get(tenantId ?? ''), recent.get(tenantId ?? '', false)])
-    return answer(request, reply, {
+    return answer<QueueResponse>(request, reply, {
       ...queue,
       recipientDomains: queue.recipientDomains.map(({ oldestEmailId, ...one }) => ({
         ...one,
@@ -123,7 +131,7 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
       const done = await act(owner, wanted)
       queues.clear()
       await context.recordAction(db, request, owner, `queue.${path}`, { ...wanted, ...done })
-      return answer(request, reply, done)
+      return answer<object>(request, reply, done)
     })
 
   const placeOf = async ({ destination, provider, domain, tenantId }: Static<typeof Place>) => {
@@ -147,14 +155,18 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
   change('resume', readPlace, async ({ name: by }, wanted) => ({
     resumed: await resumePaused(db, await placeOf(wanted), clock.nowMs(), by),
   }))
-  change('flush', readAnyPlace, async ({ name: by }, { destination }) => ({
-    emails: await flushQueue(db, { recipientDomain: destination && domainName('destination', destination) }, clock.nowMs(), by),
-  }))
+  change(
+    'flush',
+    readAnyPlace,
+    async ({ name: by }, { destination }): Promise<FlushResponse> => ({
+      emails: await flushQueue(db, { recipientDomain: destination && domainName('destination', destination) }, clock.nowMs(), by),
+    }),
+  )
 
   api.get('/tenants', async (request, reply) => {
     await requireOperator(request)
     const { organisation, ceilings } = await limitSettings.send()
-    return answer(request, reply, {
+    return answer<TenantLimitsResponse>(request, reply, {
       sendPerHour: organisation,
       ceilings: Object.fromEntries(ceilings),
       paused: Object.fromEntries(await listPauses(db)),
@@ -174,7 +186,7 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
       tenants.forget()
       queues.clear()
       await context.recordAction(db, request, owner, `tenants.${path}`, { ...wanted, ...done }, id)
-      return answer(request, reply, done)
+      return answer<object>(request, reply, done)
     })
 
   changeTenant('pause', readPause, async ({ name: by }, id, { reason }) => {

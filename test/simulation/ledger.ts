@@ -3,8 +3,13 @@
  * faults of its processes. The invariants compare them with the engine's own records.
  */
 import { createHash } from 'node:crypto'
-import type { Host } from './mail-servers.ts'
 import type { Life, Time } from './virtual-time.ts'
+
+/** The mail server of a connection or message. */
+interface CountedHost {
+  name: string
+  provider: string
+}
 
 export interface SubmittedRequest {
   tenantId: string
@@ -69,11 +74,11 @@ export interface Ledger {
   readonly begun: Map<string, number[]>
   tell(what: string): void
   strike(kind: string, life: Life): void
-  connected(host: Host, session: number, life: Life): void
-  disconnected(host: Host, session: number): void
-  openAt(host: Host): number
-  began(host: Host, life: Life): void
-  taken(message: { host: Host; recipients: string[]; text: string; session: number; life: Life; isAnswerLost: boolean }): string
+  connected(host: CountedHost, session: number, life: Life): void
+  disconnected(host: CountedHost, session: number): void
+  openAt(host: CountedHost): number
+  began(host: CountedHost, life: Life): void
+  taken(message: { host: CountedHost; recipients: string[]; text: string; session: number; life: Life; isAnswerLost: boolean }): string
   answered(id: string): void
   answerLost(id: string): void
   refused(recipient: string): void

@@ -1,6 +1,7 @@
 /** The audit log, for owners. */
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
+import type { ShownAuditEntry } from '../api-types.ts'
 import { Badge, Button, Field, Heading, Time } from '../parts/basic-components.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { useFilters } from '../parts/url-params.ts'
@@ -9,24 +10,13 @@ import { texts } from '../texts.ts'
 
 const words = texts.audit
 
-interface Entry {
-  id: number
-  at: string
-  actor: { kind: 'member' | 'key' | 'command'; name: string }
-  action: string
-  tenantId: string | null
-  requestId: string | null
-  ipAddress: string | null
-  data: Record<string, unknown>
-}
-
 export function AuditPage() {
   const { scoped, tenants } = useHere()
   const [filters, change] = useFilters()
   const [actor, setActor] = useState(filters.actor ?? '')
   const [action, setAction] = useState(filters.action ?? '')
   const path = scoped('/dashboard/api/audit', { actor: filters.actor, action: filters.action, page: filters.page })
-  const list = useList<Entry>('audit', path)
+  const list = useList<ShownAuditEntry>('audit', path)
   const submit = (event: FormEvent) => {
     event.preventDefault()
     change({ actor: actor.trim(), action: action.trim() })

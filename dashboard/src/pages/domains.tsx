@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post, remove } from '../api-client.ts'
-import type { DnsRecord, Domain, DomainItem } from '../api-types.ts'
+import type { DnsRecord, Domain, DomainsListData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Code, Copy, Empty, Field, Heading, Problem, Time } from '../parts/basic-components.tsx'
 import { BackTo, RowLink, Waiting } from '../parts/paged-lists.tsx'
@@ -17,7 +17,7 @@ export function DomainsPage() {
   const { scoped, mayChange } = useHere()
   const path = scoped('/v1/domains')
   const [adding, setAdding] = useState(false)
-  const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<{ domains: DomainItem[] }>(path) })
+  const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<DomainsListData>(path) })
   return (
     <>
       <Heading title={texts.pages.domains}>

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
-import type { EmailDetails, EmailMore } from '../api-types.ts'
+import type { Email, EmailMoreResponse } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Copy, Heading, Problem, Sentence, StatusBadge, Time } from '../parts/basic-components.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
@@ -26,12 +26,12 @@ export function EmailPage() {
   const key = ['email', id]
   const { data: email, error } = useQuery({
     queryKey: key,
-    queryFn: () => get<EmailDetails>(`/v1/emails/${id}?expand=deliveries,activity`),
+    queryFn: () => get<Email>(`/v1/emails/${id}?expand=deliveries,activity`),
     refetchInterval: everyMs,
   })
   const more = useQuery({
     queryKey: [...key, 'more'],
-    queryFn: () => get<EmailMore>(`/dashboard/api/emails/${id}/more`),
+    queryFn: () => get<EmailMoreResponse>(`/dashboard/api/emails/${id}/more`),
     // A final email is loaded once, because finding the request that sent it searches the log by time across all callers.
     refetchInterval: email && ['pending', 'softfail', 'held'].includes(email.status) ? everyMs : false,
   })
@@ -40,8 +40,7 @@ export function EmailPage() {
   const release = useMutation({ mutationFn: () => post(`/dashboard/api/emails/${id}/release`), onSuccess: refresh })
   const retry = useMutation({ mutationFn: () => post(`/v1/emails/${id}/retry`), onSuccess: refresh })
   const suppress = useMutation({
-    mutationFn: (one: EmailDetails) =>
-      post('/v1/suppressions', { address: one.to, reason: words.reason(member.address), tenantId: one.tenantId }),
+    mutationFn: (one: Email) => post('/v1/suppressions', { address: one.to, reason: words.reason(member.address), tenantId: one.tenantId }),
   })
   if (!email) return <Waiting error={error} />
   const { explanation } = email
@@ -137,4 +136,4 @@ export function EmailPage() {
 }
 
 /** Requests this email; the key is a placeholder. */
-const curlFor = ({ id }: EmailDetails) => `curl '${location.origin}/v1/emails/${id}?expand=full' -H "Authorization: Bearer $POSTRIDER_KEY"`
+const curlFor = ({ id }: Email) => `curl '${location.origin}/v1/emails/${id}?expand=full' -H "Authorization: Bearer $POSTRIDER_KEY"`

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { getPage } from '../api-client.ts'
-import { type Email, type Key, statuses } from '../api-types.ts'
+import type { Credential, ListedEmail } from '../api-types.ts'
 import { Badge, Button, Empty, Field, Heading, Pager, Problem, Select, StatusBadge, Time } from '../parts/basic-components.tsx'
 import { ChooseMail } from '../parts/chart.tsx'
 import { useNews } from '../parts/event-stream.ts'
@@ -33,7 +33,7 @@ export function EmailsPage() {
   const wanted = Object.fromEntries(filterNames.map((name) => [name, filters[name]]))
   const pathOf = (page: { page: string | number | undefined; perPage: number; before?: string }) =>
     scoped('/v1/emails', { ...instants(wanted), ...page, test: testOf(mail) })
-  const { data, error, isPending } = useList<Email>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
+  const { data, error, isPending } = useList<ListedEmail>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
   const isFiltered = filterNames.some((name) => filters[name])
   const isSearch = searchNames.some((name) => filters[name]) || (Boolean(filters.status) && mail !== 'all')
   // A search may take longer than the time to the next event, so a running one is not restarted.
@@ -42,7 +42,7 @@ export function EmailsPage() {
     <>
       <Heading title={texts.pages.emails}>
         <ChooseMail mail={mail} onChange={(next) => change({ mail: next })} />
-        <SaveList<Email>
+        <SaveList<ListedEmail>
           name="emails.csv"
           moves={(one) => one}
           columns={['id', 'accepted', 'status', 'to', 'from', 'subject', 'tag', 'tenant_id', 'test']}
@@ -86,7 +86,7 @@ export function EmailsPage() {
 function NoneListed({ mail, isFiltered, onShow }: { mail: string; isFiltered: boolean; onShow: () => void }) {
   const { scoped } = useHere()
   const path = scoped('/v1/emails', { test: 'true', perPage: 1 })
-  const test = useQuery({ queryKey: ['emails', path], queryFn: () => getPage<Email>(path), enabled: mail === 'live' })
+  const test = useQuery({ queryKey: ['emails', path], queryFn: () => getPage<ListedEmail>(path), enabled: mail === 'live' })
   const count = mail === 'live' ? (test.data?.total ?? 0) : 0
   return (
     <Empty>
@@ -109,7 +109,7 @@ function instants(filters: Filters): Filters {
   return { ...filters, after: utc(filters.after), before: utc(filters.before) }
 }
 
-const Row = ({ email }: { email: Email }) => (
+const Row = ({ email }: { email: ListedEmail }) => (
   <li>
     <Link
       to="/emails/$emailId"
@@ -137,7 +137,7 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
   const [given, setGiven] = useState<Filters>(Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])))
   const [open, setOpen] = useState(rare.some((name) => filters[name]))
   const keysPath = scoped('/v1/credentials', { perPage: 100 })
-  const keys = useQuery({ queryKey: ['keys', keysPath], queryFn: () => getPage<Key>(keysPath), enabled: open, staleTime: 60_000 })
+  const keys = useQuery({ queryKey: ['keys', keysPath], queryFn: () => getPage<Credential>(keysPath), enabled: open, staleTime: 60_000 })
   const submit = (event: FormEvent) => {
     event.preventDefault()
     change(Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])))
@@ -161,7 +161,7 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
             label={words.filters.status}
             value={filters.status ?? ''}
             onChange={(status) => change({ status })}
-            choices={[{ value: '', label: words.any }, ...statuses.map((value) => ({ value, label: texts.status[value] }))]}
+            choices={[{ value: '', label: words.any }, ...Object.entries(texts.status).map(([value, label]) => ({ value, label }))]}
           />
           <div className="col-span-2 flex flex-wrap gap-2 md:col-span-1">
             <Button kind="main" type="submit">

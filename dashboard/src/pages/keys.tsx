@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { patch, post, remove } from '../api-client.ts'
-import { type Key, permissions } from '../api-types.ts'
+import { type Credential, permissions } from '../api-types.ts'
 import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Field, Heading, Select, Time } from '../parts/basic-components.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
@@ -15,13 +15,13 @@ const words = texts.keys
 export function KeysPage() {
   const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [adding, setAdding] = useState(false)
-  const [revoking, setRevoking] = useState<Key>()
+  const [revoking, setRevoking] = useState<Credential>()
   const client = useQueryClient()
   const [filters] = useFilters()
-  const list = useList<Key>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, ...ofAll }))
+  const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, ...ofAll }))
   const refresh = () => client.invalidateQueries({ queryKey: ['keys'] })
   const hold = useMutation({
-    mutationFn: (one: Key) => patch(scoped(`/v1/credentials/${one.id}`), { hold: !one.hold }),
+    mutationFn: (one: Credential) => patch(scoped(`/v1/credentials/${one.id}`), { hold: !one.hold }),
     onSuccess: refresh,
   })
   return (
@@ -94,7 +94,7 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Pro
   const [name, setName] = useState('')
   const [kind, setKind] = useState<string>('test')
   const [allowed, setAllowed] = useState<string[]>([])
-  const [made, setMade] = useState<Key>()
+  const [made, setMade] = useState<Credential>()
   if (made) {
     return (
       <Once title={words.made(made.name)} text={words.once} secret={made.key ?? ''} copy={words.copy} onClose={onClose}>
@@ -107,7 +107,7 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Pro
       title={words.addTitle}
       action={words.addAction}
       run={() =>
-        post<Key>('/v1/credentials', {
+        post<Credential>('/v1/credentials', {
           name,
           ...(kind === 'smtp' ? { type: 'smtp' } : { type: 'api', mode: kind }),
           ...(allowed.length === 0 ? {} : { permissions: allowed }),

@@ -2,28 +2,23 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
-import type { Member } from '../api-types.ts'
+import type { InvitationResponse, MembersResponse, ShownListedMember } from '../api-types.ts'
 import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Field, Heading, Problem, Select, Table } from '../parts/basic-components.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
-type Listed = Member & { hasPassword: boolean; hasSecondFactor: boolean }
 type What = 'reset' | 'reset-second-factor' | 'remove'
-interface Invited {
-  member: Member
-  signInUrl: string
-}
 
 const { members: words } = texts
 
 export function MembersPage() {
   const { member: self, tenants } = useHere()
   const [adding, setAdding] = useState(false)
-  const [invited, setInvited] = useState<Invited>()
-  const [asked, setAsked] = useState<{ what: What; member: Listed }>()
+  const [invited, setInvited] = useState<InvitationResponse>()
+  const [asked, setAsked] = useState<{ what: What; member: ShownListedMember }>()
   const client = useQueryClient()
-  const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<{ members: Listed[] }>('/dashboard/api/members') })
+  const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<MembersResponse>('/dashboard/api/members') })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
   const tenantName = (id: string | null) => (id === null ? words.allTenants : (tenants.find((one) => one.id === id)?.name ?? id))
   return (
@@ -90,7 +85,7 @@ export function MembersPage() {
           text={words.asks[asked.what].text}
           action={words.asks[asked.what].action}
           run={() =>
-            post<Partial<Invited>>(`/dashboard/api/members/${asked.what}`, {
+            post<Partial<InvitationResponse>>(`/dashboard/api/members/${asked.what}`, {
               address: asked.member.address,
               tenantId: asked.member.tenantId,
             })
@@ -113,7 +108,7 @@ const roles = [
   { value: 'owner', label: words.roles.owner },
 ] as const
 
-function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: Invited) => Promise<void> }) {
+function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: InvitationResponse) => Promise<void> }) {
   const { member: self, tenants } = useHere()
   const [address, setAddress] = useState('')
   const [role, setRole] = useState<string>('viewer')
@@ -122,7 +117,9 @@ function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: 
     <FormDialog
       title={words.addTitle}
       action={texts.actions.add}
-      run={() => post<Invited>('/dashboard/api/members', { address: address.trim(), role, ...(tenant ? { tenantId: tenant } : {}) })}
+      run={() =>
+        post<InvitationResponse>('/dashboard/api/members', { address: address.trim(), role, ...(tenant ? { tenantId: tenant } : {}) })
+      }
       onDone={onAdded}
       onClose={onClose}
     >

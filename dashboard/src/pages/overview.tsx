@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get, withQuery } from '../api-client.ts'
-import type { Health, Recent, SendLimit, Tenant } from '../api-types.ts'
+import type { HealthResponse, Limits, RecentResponse, Tenant } from '../api-types.ts'
 import { Badge, Empty, Heading, Problem, Section, Table, Time } from '../parts/basic-components.tsx'
 import {
   Chart,
@@ -53,10 +53,10 @@ export function OverviewPage() {
   const mail = mailOf(filters.mail)
   const series = useOverTime(period, tenantId, everyMs, mail)
   const recentPath = withQuery('/dashboard/api/recent', { tenantId, test: testOf(mail) })
-  const recent = useQuery({ queryKey: ['recent', recentPath], queryFn: () => get<Recent>(recentPath), refetchInterval: everyMs })
+  const recent = useQuery({ queryKey: ['recent', recentPath], queryFn: () => get<RecentResponse>(recentPath), refetchInterval: everyMs })
   const limits = useQuery({
     queryKey: ['limits'],
-    queryFn: () => get<{ sendLimit: SendLimit | null }>('/v1/limits'),
+    queryFn: () => get<Limits>('/v1/limits'),
     refetchInterval: everyMs,
   })
   const points = series.data?.points ?? []
@@ -119,7 +119,7 @@ export function OverviewPage() {
   )
 }
 
-const FailingTable = ({ recent }: { recent: Recent }) => (
+const FailingTable = ({ recent }: { recent: RecentResponse }) => (
   <Section title={words.failing}>
     {recent.failing.length === 0 ? (
       <Empty>{words.noneFails}</Empty>
@@ -151,7 +151,7 @@ function HealthTable() {
   const { member } = useHere()
   const { data, error } = useQuery({
     queryKey: ['health'],
-    queryFn: () => get<Health>('/dashboard/api/health'),
+    queryFn: () => get<HealthResponse>('/dashboard/api/health'),
     refetchInterval: everyMs,
   })
   if (!data) return <Problem error={error} />

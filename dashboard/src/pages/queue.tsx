@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post, withQuery } from '../api-client.ts'
-import type { Queue, QueuePause } from '../api-types.ts'
+import type { FlushResponse, QueueResponse, ShownQueuePause } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Field, Heading, Problem, Section, Table, Time } from '../parts/basic-components.tsx'
 import { useHere } from '../session.tsx'
@@ -18,11 +18,11 @@ export function QueuePage() {
   const [pausing, setPausing] = useState<string>()
   const [flushing, setFlushing] = useState(false)
   const path = withQuery('/dashboard/api/queue', { tenantId })
-  const { data, error } = useQuery({ queryKey: ['queue', path], queryFn: () => get<Queue>(path), refetchInterval: everyMs })
+  const { data, error } = useQuery({ queryKey: ['queue', path], queryFn: () => get<QueueResponse>(path), refetchInterval: everyMs })
   const refresh = () => client.invalidateQueries({ queryKey: ['queue'] })
   const resume = useMutation({ mutationFn: (place: Place) => post('/dashboard/api/queue/resume', place), onSettled: refresh })
   const flush = useMutation({
-    mutationFn: (destination: string) => post<{ emails: number }>('/dashboard/api/queue/flush', { destination }),
+    mutationFn: (destination: string) => post<FlushResponse>('/dashboard/api/queue/flush', { destination }),
     onSettled: refresh,
   })
   return (
@@ -110,7 +110,7 @@ export function QueuePage() {
   )
 }
 
-function Stops({ pauses, onResume }: { pauses: readonly QueuePause[]; onResume: (place: Place) => void }) {
+function Stops({ pauses, onResume }: { pauses: readonly ShownQueuePause[]; onResume: (place: Place) => void }) {
   const { tenants } = useHere()
   return (
     <Section title={words.pauses}>
@@ -140,7 +140,7 @@ function Stops({ pauses, onResume }: { pauses: readonly QueuePause[]; onResume: 
   )
 }
 
-const InForce = ({ queue: { providers, warmUps } }: { queue: Queue }) => (
+const InForce = ({ queue: { providers, warmUps } }: { queue: QueueResponse }) => (
   <Section title={words.limits}>
     {providers.length + warmUps.length === 0 && <Empty>{words.noLimits}</Empty>}
     {providers.length > 0 && (

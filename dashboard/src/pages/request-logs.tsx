@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get } from '../api-client.ts'
-import type { LogEntry } from '../api-types.ts'
+import type { LoggedRequest, LogsRetrieveData } from '../api-types.ts'
 import { Badge, Heading, Pre, Section, Select, Time } from '../parts/basic-components.tsx'
 import { BackTo, Listing, useList, Waiting } from '../parts/paged-lists.tsx'
 import { useFilters, useParam } from '../parts/url-params.ts'
@@ -21,7 +21,7 @@ const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good
 export function LogsPage() {
   const { scoped } = useHere()
   const [filters, change] = useFilters()
-  const list = useList<LogEntry>('logs', scoped('/v1/logs', { status: filters.status, page: filters.page }), 5000)
+  const list = useList<LoggedRequest>('logs', scoped('/v1/logs', { status: filters.status, page: filters.page }), 5000)
   return (
     <>
       <Heading title={texts.pages.logs}>
@@ -59,7 +59,10 @@ const written = (body: object | string | null | undefined) => (typeof body === '
 
 export function LogPage() {
   const id = useParam('requestId')
-  const { data: entry, error } = useQuery({ queryKey: ['log', id], queryFn: () => get<LogEntry>(`/v1/logs/${encodeURIComponent(id)}`) })
+  const { data: entry, error } = useQuery({
+    queryKey: ['log', id],
+    queryFn: () => get<LogsRetrieveData>(`/v1/logs/${encodeURIComponent(id)}`),
+  })
   if (!entry) return <Waiting error={error} />
   return (
     <>

@@ -1,6 +1,7 @@
 /** The person's two-factor authentication; for owners of the organisation also the doctor's check results and the settings in force. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { get, post } from '../api-client.ts'
+import type { DoctorResponse, InstallationResponse } from '../api-types.ts'
 import { Badge, Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
 import { useHere } from '../session.tsx'
@@ -26,20 +27,13 @@ export function SettingsPage() {
   )
 }
 
-interface CheckResult {
-  check: string
-  status: 'ok' | 'warning' | 'problem' | 'unknown'
-  detail: string
-  remedy: string | null
-}
-
 const tones = { ok: 'good', warning: 'wait', problem: 'bad', unknown: 'none' } as const
 /** Results that need action first. */
 const order = ['problem', 'warning', 'unknown', 'ok'] as const
 
 function Doctor() {
   const { doctor: words } = texts
-  const examine = useMutation({ mutationFn: () => post<{ findings: CheckResult[] }>('/dashboard/api/doctor') })
+  const examine = useMutation({ mutationFn: () => post<DoctorResponse>('/dashboard/api/doctor') })
   const findings = examine.data?.findings ?? []
   return (
     <Section title={words.title}>
@@ -80,14 +74,9 @@ function Doctor() {
   )
 }
 
-interface Installed {
-  version: string
-  settings: { name: string; means: string; default: string; value: string | null }[]
-}
-
 function Installation() {
   const { installation: words } = texts
-  const { data, error } = useQuery({ queryKey: ['installation'], queryFn: () => get<Installed>('/dashboard/api/installation') })
+  const { data, error } = useQuery({ queryKey: ['installation'], queryFn: () => get<InstallationResponse>('/dashboard/api/installation') })
   return (
     <Section title={words.title}>
       {!data && <Waiting error={error} />}
@@ -110,7 +99,7 @@ function Installation() {
 /** The same texts appear in the documentation, which uses backticks for names. */
 const plain = (text: string) => text.replaceAll('`', '')
 
-const Settings = ({ of }: { of: Installed['settings'] }) => (
+const Settings = ({ of }: { of: InstallationResponse['settings'] }) => (
   <dl className="divide-y divide-line text-sm">
     {of.map(({ name, value, default: usual, means }) => (
       <div key={name} className="grid gap-x-6 gap-y-1 py-2 [overflow-wrap:anywhere] md:grid-cols-[18rem_1fr]">

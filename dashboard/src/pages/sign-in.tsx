@@ -3,16 +3,11 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { ApiError, post } from '../api-client.ts'
+import type { SessionResponse, SignInLinkResponse } from '../api-types.ts'
 import { Button, Field, PasswordField, Problem, Select, useTitle } from '../parts/basic-components.tsx'
 import { texts } from '../texts.ts'
 
 const { signIn: words } = texts
-
-/** Several members have this address and password. */
-interface Choice {
-  tenantId: string | null
-  name: string | null
-}
 
 /** The organisation; no tenant has this id. */
 const organisation = 'organisation'
@@ -21,13 +16,13 @@ export function SignInPage({ token }: { token?: string }) {
   const [address, setAddress] = useState('')
   const [password, setPassword] = useState('')
   const [code, setCode] = useState('')
-  const [choices, setChoices] = useState<readonly Choice[]>([])
+  const [choices, setChoices] = useState<NonNullable<SessionResponse['choices']>>([])
   const [tenant, setTenant] = useState('')
   const navigate = useNavigate()
   const client = useQueryClient()
   const link = useQuery({
     queryKey: ['link', token],
-    queryFn: () => post<{ address: string; needsCode: boolean }>('/dashboard/api/sign-in-link', { token }),
+    queryFn: () => post<SignInLinkResponse>('/dashboard/api/sign-in-link', { token }),
     enabled: token !== undefined,
     retry: false,
     staleTime: Number.POSITIVE_INFINITY,
@@ -35,8 +30,8 @@ export function SignInPage({ token }: { token?: string }) {
   const signIn = useMutation({
     mutationFn: (proof: { password: string; code?: string; tenantId?: string | null }) =>
       token === undefined
-        ? post<{ choices?: Choice[] }>('/dashboard/api/sign-in', { address, ...proof })
-        : post<{ choices?: Choice[] }>('/dashboard/api/sign-in-link/password', { token, ...proof }),
+        ? post<SessionResponse>('/dashboard/api/sign-in', { address, ...proof })
+        : post<SessionResponse>('/dashboard/api/sign-in-link/password', { token, ...proof }),
     onSuccess: async ({ choices: several = [] }) => {
       if (several.length > 0) {
         setChoices(several)

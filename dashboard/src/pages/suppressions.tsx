@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { post, remove, withQuery } from '../api-client.ts'
-import type { Suppression } from '../api-types.ts'
+import type { Suppression, SuppressionsBulkCreateData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Dialog, Field, Heading, Problem, Time } from '../parts/basic-components.tsx'
 import { readCsv } from '../parts/csv.ts'
@@ -131,19 +131,17 @@ function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise
 /** The API's limit for one request. */
 const atOnce = 1000
 
-type Counted = Record<'added' | 'updated' | 'failed', number>
-
 function Import({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<void> }) {
   const { inBody } = useHere()
   const [progress, setProgress] = useState({ done: 0, total: 0 })
   const sending = useMutation({
     mutationFn: async (file: File) => {
       const entries = entriesOf(await file.text())
-      const sum: Counted = { added: 0, updated: 0, failed: 0 }
+      const sum = { added: 0, updated: 0, failed: 0 }
       for (let done = 0; done < entries.length; done += atOnce) {
         setProgress({ done, total: entries.length })
         const suppressions = entries.slice(done, done + atOnce)
-        const counted = await post<Counted>('/v1/suppressions/bulk', { suppressions, ...inBody })
+        const counted = await post<SuppressionsBulkCreateData>('/v1/suppressions/bulk', { suppressions, ...inBody })
         for (const name of ['added', 'updated', 'failed'] as const) sum[name] += counted[name]
       }
       setProgress({ done: entries.length, total: entries.length })

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, patch, post, remove, withQuery } from '../api-client.ts'
-import type { Tenant } from '../api-types.ts'
+import type { Tenant, TenantLimitsResponse } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Field, Heading, Select, Time } from '../parts/basic-components.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
@@ -14,10 +14,6 @@ import { texts } from '../texts.ts'
 const words = texts.tenants
 const statuses = Object.entries(words.status).map(([value, label]) => ({ value, label }))
 
-interface Standing {
-  ceilings: Record<string, number>
-  paused: Record<string, string>
-}
 type TenantDialog = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
 
 /** A changed limit is in force, and reported, after a second. */
@@ -32,7 +28,7 @@ export function TenantsPage() {
   const list = useList<Tenant>('tenants', withQuery('/v1/tenants', { status: filters.status, page: filters.page, perPage: 50 }))
   const standing = useQuery({
     queryKey: ['tenants', 'standing'],
-    queryFn: () => get<Standing>('/dashboard/api/tenants'),
+    queryFn: () => get<TenantLimitsResponse>('/dashboard/api/tenants'),
     refetchInterval: lookEveryMs,
   })
   const done = async () => {

@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-quer
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { getPage, post, remove } from '../api-client.ts'
+import type { ReceivedEmail } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
 import { Button, Copy, Empty, Field, Heading, Pager, Problem, Section, Time } from '../parts/basic-components.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
@@ -16,15 +17,6 @@ const lookEveryMs = 3000
 /** Each comes with its content. */
 const perPage = 15
 
-interface Received {
-  emailId: string
-  to: string
-  from: string
-  subject: string
-  links: string[]
-  receivedAt: string
-}
-
 export function InboxPage() {
   const { scoped, mayChange } = useHere()
   const [filters, change] = useFilters()
@@ -34,7 +26,7 @@ export function InboxPage() {
   const path = scoped('/v1/test/inbox', { search: filters.search, page: filters.page, perPage })
   const { data, error } = useQuery({
     queryKey: ['inbox', path],
-    queryFn: () => getPage<Received>(path),
+    queryFn: () => getPage<ReceivedEmail>(path),
     placeholderData: keepPreviousData,
     refetchInterval: lookEveryMs,
   })
@@ -112,7 +104,7 @@ export function InboxPage() {
   )
 }
 
-function Reader({ mail, onBack }: { mail: Received; onBack: () => void }) {
+function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
   const { mayChange } = useHere()
   const [promoting, setPromoting] = useState(false)
   const [promoted, setPromoted] = useState<string>()

@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { get, patch, post, remove } from '../api-client.ts'
-import type { DomainItem } from '../api-types.ts'
+import type { DomainsListData, TrackDomain, TrackingListData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Code, Copy, Empty, Field, Heading, Problem, Select, Time } from '../parts/basic-components.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
@@ -11,26 +11,12 @@ import { texts } from '../texts.ts'
 
 const { tracking: words } = texts
 
-interface TrackDomain {
-  id: string
-  fullName: string
-  trackClicks: boolean
-  trackOpens: boolean
-  sslEnabled: boolean
-  excludedClickDomains: string | null
-  dnsStatus: 'ok' | 'missing' | 'invalid' | null
-  dnsError: string | null
-  dnsCheckedAt: string | null
-  dnsRecord: { type: string; fullName: string; value: string } | null
-  tenantId: string
-}
-
 export function TrackingPage() {
   const { scoped, mayChange } = useHere()
   const [adding, setAdding] = useState(false)
   const client = useQueryClient()
   const path = scoped('/v1/tracking')
-  const { data, error } = useQuery({ queryKey: ['tracking', path], queryFn: () => get<{ trackDomains: TrackDomain[] }>(path) })
+  const { data, error } = useQuery({ queryKey: ['tracking', path], queryFn: () => get<TrackingListData>(path) })
   const refresh = () => client.invalidateQueries({ queryKey: ['tracking'] })
   return (
     <>
@@ -197,7 +183,7 @@ function Excluded({ track, busy, onSave }: { track: TrackDomain; busy: boolean; 
 function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise<void> }) {
   const { scoped, inBody } = useHere()
   const path = scoped('/v1/domains')
-  const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<{ domains: DomainItem[] }>(path) })
+  const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<DomainsListData>(path) })
   const [name, setName] = useState('click')
   const [chosen, setChosen] = useState('')
   const domains = data?.domains ?? []

@@ -6,6 +6,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { encode } from 'uqr'
 import { get, post, save } from '../api-client.ts'
+import type { EnrolmentResponse, RecoveryCodesResponse, SecondFactorResponse } from '../api-types.ts'
 import { FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Code, Copy, Dialog, Field, PasswordField, Pre, Section, Time } from '../parts/basic-components.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
@@ -14,30 +15,17 @@ import { texts } from '../texts.ts'
 const { secondFactor: words } = texts
 const api = '/dashboard/api/second-factor'
 
-interface Standing {
-  isOn: boolean
-  since: string | null
-  recoveryCodesLeft: number
-}
-interface Begun {
-  secret: string
-  uri: string
-}
-interface Codes {
-  recoveryCodes: string[]
-}
-
 type Doing = 'begin' | 'renew' | 'remove' | undefined
 
 export function SecondFactor() {
   const client = useQueryClient()
   const [doing, setDoing] = useState<Doing>()
-  const [begun, setBegun] = useState<Begun>()
+  const [begun, setBegun] = useState<EnrolmentResponse>()
   const [codes, setCodes] = useState<string[]>()
-  const { data, error } = useQuery({ queryKey: ['second-factor'], queryFn: () => get<Standing>(api) })
+  const { data, error } = useQuery({ queryKey: ['second-factor'], queryFn: () => get<SecondFactorResponse>(api) })
   const refresh = () => client.invalidateQueries({ queryKey: ['second-factor'] })
   const close = () => setDoing(undefined)
-  const showCodes = async ({ recoveryCodes }: Codes) => {
+  const showCodes = async ({ recoveryCodes }: RecoveryCodesResponse) => {
     setBegun(undefined)
     close()
     setCodes(recoveryCodes)
@@ -75,7 +63,7 @@ export function SecondFactor() {
         </div>
       )}
       {doing === 'begin' && (
-        <Prove<Begun>
+        <Prove<EnrolmentResponse>
           title={words.turnOn}
           path="/begin"
           onClose={close}
@@ -86,7 +74,9 @@ export function SecondFactor() {
         />
       )}
       {begun && <Enrol begun={begun} onClose={() => setBegun(undefined)} onDone={showCodes} />}
-      {doing === 'renew' && <Prove<Codes> title={words.renew} path="/recovery-codes" withCode onClose={close} onDone={showCodes} />}
+      {doing === 'renew' && (
+        <Prove<RecoveryCodesResponse> title={words.renew} path="/recovery-codes" withCode onClose={close} onDone={showCodes} />
+      )}
       {doing === 'remove' && (
         <Prove
           title={words.turnOff}
@@ -139,13 +129,21 @@ const CodeField = (props: { code: string; onCode: (code: string) => void; help?:
   />
 )
 
-function Enrol({ begun: { secret, uri }, onDone, onClose }: { begun: Begun; onDone: (made: Codes) => unknown; onClose: () => void }) {
+function Enrol({
+  begun: { secret, uri },
+  onDone,
+  onClose,
+}: {
+  begun: EnrolmentResponse
+  onDone: (made: RecoveryCodesResponse) => unknown
+  onClose: () => void
+}) {
   const [code, setCode] = useState('')
   return (
     <FormDialog
       title={words.scanTitle}
       action={words.turnOn}
-      run={() => post<Codes>(`${api}/confirm`, { code })}
+      run={() => post<RecoveryCodesResponse>(`${api}/confirm`, { code })}
       onDone={onDone}
       onClose={onClose}
     >

@@ -1,7 +1,7 @@
 /** Usage: volume and outcomes as numbers, over time, by tenant, and as files. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { download, get, withQuery } from '../api-client.ts'
-import type { Counts, Point, SendLimit } from '../api-types.ts'
+import type { Limits, ShownPoint, UsageListTenantsItem } from '../api-types.ts'
 import { Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import {
   Chart,
@@ -28,13 +28,6 @@ const words = texts.usage
 const everyMs = 15_000
 const shown = ['sent', 'delivered', 'soft_failed', 'hard_failed', 'bounced', 'held'] as const
 
-interface OfTenant {
-  tenantId: string
-  tenantName: string
-  emails: Counts
-  rates: { delivery_rate: number; bounce_rate: number }
-}
-
 export function UsagePage() {
   const { tenantId, member } = useHere()
   const [filters, change] = useFilters()
@@ -43,7 +36,7 @@ export function UsagePage() {
   const { data, error } = useOverTime(period, tenantId, everyMs, mail)
   const limits = useQuery({
     queryKey: ['limits'],
-    queryFn: () => get<{ sendLimit: SendLimit | null }>('/v1/limits'),
+    queryFn: () => get<Limits>('/v1/limits'),
     refetchInterval: everyMs,
   })
   const exportPath = withQuery('/v1/usage/export', { period, timezone, format: 'csv' })
@@ -87,14 +80,17 @@ export function UsagePage() {
   )
 }
 
-const saveSeries = (points: readonly Point[], period: string) =>
+const saveSeries = (points: readonly ShownPoint[], period: string) =>
   saveCsv(`usage-over-time-${period}.csv`, [
     ['from', ...counted.map(([key]) => key)],
     ...points.map((point) => [point.timestamp, ...counted.map(([key]) => point[key])]),
   ])
 
 function Tenants({ period, page, test }: { period: string; page: string | undefined; test: string | undefined }) {
-  const list = useList<OfTenant>('usage of tenants', withQuery('/v1/usage/tenants', { period, timezone, page, minSent: 1, test }))
+  const list = useList<UsageListTenantsItem>(
+    'usage of tenants',
+    withQuery('/v1/usage/tenants', { period, timezone, page, minSent: 1, test }),
+  )
   return (
     <Section title={words.byTenant}>
       <Listing

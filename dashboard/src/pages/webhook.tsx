@@ -3,7 +3,13 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, patch, post, remove } from '../api-client.ts'
-import { type Webhook, type WebhookDelivery, type WebhookDeliveryDetails, webhookEvents } from '../api-types.ts'
+import {
+  type Webhook,
+  type WebhookDelivery,
+  type WebhooksRetrieveDeliveryData,
+  type WebhooksTestData,
+  webhookEvents,
+} from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Code, Copy, Dialog, Heading, Pre, Problem, Section, Select, Time } from '../parts/basic-components.tsx'
 import { BackTo, Listing, useList, Waiting } from '../parts/paged-lists.tsx'
@@ -14,13 +20,6 @@ import { texts } from '../texts.ts'
 
 const words = texts.webhook
 const lookEveryMs = 10_000
-
-interface Tested {
-  success: boolean
-  statusCode: number | null
-  durationMs: number
-  error: string | null
-}
 
 export function WebhookPage() {
   const id = useParam('webhookId')
@@ -44,7 +43,7 @@ export function WebhookPage() {
     mutationFn: (enabled: boolean) => patch<Webhook>(`/v1/webhooks/${id}`, { enabled }),
     onSuccess: () => client.invalidateQueries({ queryKey: key }),
   })
-  const test = useMutation({ mutationFn: () => post<Tested>(`/v1/webhooks/${id}/test`, { event }) })
+  const test = useMutation({ mutationFn: () => post<WebhooksTestData>(`/v1/webhooks/${id}/test`, { event }) })
   if (!webhook) return <Waiting error={error} />
   return (
     <>
@@ -156,7 +155,7 @@ function Deliveries({ id, mayChange }: { id: string; mayChange: boolean }) {
 function OneDelivery({ webhook, id, onClose }: { webhook: string; id: string; onClose: () => void }) {
   const { data, error } = useQuery({
     queryKey: ['delivery', id],
-    queryFn: () => get<WebhookDeliveryDetails>(`/v1/webhooks/${webhook}/deliveries/${id}`),
+    queryFn: () => get<WebhooksRetrieveDeliveryData>(`/v1/webhooks/${webhook}/deliveries/${id}`),
   })
   return (
     <Dialog title={words.delivery} onClose={onClose}>

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
-import { type Webhook, webhookEvents } from '../api-types.ts'
+import { type Webhook, type WebhooksListData, webhookEvents } from '../api-types.ts'
 import { FormDialog, Several } from '../parts/action-dialogs.tsx'
 import { Button, Empty, Field, Heading, Problem } from '../parts/basic-components.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
@@ -17,7 +17,7 @@ export function WebhooksPage() {
   const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [adding, setAdding] = useState(false)
   const path = scoped('/v1/webhooks', ofAll)
-  const { data, error } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<{ webhooks: Webhook[] }>(path) })
+  const { data, error } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<WebhooksListData>(path) })
   return (
     <>
       <Heading title={texts.pages.webhooks}>

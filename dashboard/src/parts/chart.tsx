@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useMemo } from 'react'
 import { get, withQuery } from '../api-client.ts'
-import type { OverTime, Point } from '../api-types.ts'
+import type { OverTimeResponse, ShownPoint } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Button, Empty, Select, Table } from './basic-components.tsx'
 import type { Drawing } from './line-plot.tsx'
@@ -22,7 +22,7 @@ export const counted = [
 type Counted = (typeof counted)[number][0]
 
 /** `share`: each as a percentage of accepted emails. */
-export function Chart({ points, of, share = false }: { points: readonly Point[]; of: readonly Counted[]; share?: boolean }) {
+export function Chart({ points, of, share = false }: { points: readonly ShownPoint[]; of: readonly Counted[]; share?: boolean }) {
   const drawing = useMemo((): Drawing => {
     const chosen = counted.filter(([key]) => of.includes(key))
     return {
@@ -43,7 +43,7 @@ export function Chart({ points, of, share = false }: { points: readonly Point[];
   )
 }
 
-export const PointsTable = ({ points }: { points: readonly Point[] }) => (
+export const PointsTable = ({ points }: { points: readonly ShownPoint[] }) => (
   <details className="mt-3">
     <summary className="text-sm text-accent">{texts.chart.asTable}</summary>
     <Table label={texts.chart.table} columns={[texts.chart.from, ...counted.map(([, name]) => name)]}>
@@ -105,10 +105,10 @@ const noMailEveryMs = 15_000
 export function useOverTime(period: string, tenantId: string | undefined, everyMs: number, mail: Mail) {
   const granularity = period === 'today' ? 'hour' : 'day'
   const path = withQuery('/dashboard/api/over-time', { period, timezone, granularity, tenantId, test: testOf(mail) })
-  return useQuery({ queryKey: ['over-time', path], queryFn: () => get<OverTime>(path), refetchInterval: everyMs })
+  return useQuery({ queryKey: ['over-time', path], queryFn: () => get<OverTimeResponse>(path), refetchInterval: everyMs })
 }
 
-export const sumOf = (points: readonly Point[], key: Counted) => points.reduce((sum, point) => sum + point[key], 0)
+export const sumOf = (points: readonly ShownPoint[], key: Counted) => points.reduce((sum, point) => sum + point[key], 0)
 
 export const percent = (part: number, whole: number) =>
   `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { maximumFractionDigits: 2 })} %`

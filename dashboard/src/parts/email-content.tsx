@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, save } from '../api-client.ts'
-import type { EmailDetails } from '../api-types.ts'
+import type { Email } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Button, Empty, Pre, Problem, Section } from './basic-components.tsx'
 import { type MimePart, mimeTree } from './mime.ts'
@@ -71,7 +71,7 @@ function Preview({ id }: { id: string }) {
 function Source({ id, form }: { id: string; form: Form }) {
   const { data, error } = useQuery({
     queryKey: ['email', id, expansions[form]],
-    queryFn: () => get<EmailDetails>(`/v1/emails/${id}?expand=${expansions[form]}`),
+    queryFn: () => get<Email>(`/v1/emails/${id}?expand=${expansions[form]}`),
     staleTime: Number.POSITIVE_INFINITY,
   })
   if (!data) return error ? <Problem error={error} /> : <p className="text-soft">{texts.loading}</p>
@@ -114,7 +114,7 @@ const Tree = ({ part }: { part: MimePart }) => (
   </ul>
 )
 
-function Attachments({ of: { attachments = [] } }: { of: EmailDetails }) {
+function Attachments({ of: { attachments = [] } }: { of: Email }) {
   if (attachments.length === 0) return <Empty>{words.noAttachments}</Empty>
   return (
     <ul className="flex flex-col gap-2 text-sm">

@@ -2,16 +2,16 @@
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { post } from '../api-client.ts'
-import type { EmailDetails, EmailMore } from '../api-types.ts'
+import type { Email, EmailMoreResponse, TrackingEvent } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { Badge, Button, Empty, Problem, Section, Table, Time } from './basic-components.tsx'
 
 const words = texts.email
 
-export function Activity({ of }: { of: EmailDetails['activity'] }) {
+export function Activity({ of }: { of: Email['activity'] }) {
   const { opens, clicks, counts } = of ?? { opens: [], clicks: [], counts: undefined }
-  const trackingEvents = [
+  const trackingEvents: (TrackingEvent & { url?: string; what: string })[] = [
     ...opens.map((trackingEvent) => ({ ...trackingEvent, what: words.opened })),
     ...clicks.map((trackingEvent) => ({ ...trackingEvent, what: words.clicked })),
   ]
@@ -42,7 +42,7 @@ export function Activity({ of }: { of: EmailDetails['activity'] }) {
   )
 }
 
-export function WebhooksTold({ told, onReplayed }: { told: EmailMore['webhooks']; onReplayed: () => void }) {
+export function WebhooksTold({ told, onReplayed }: { told: EmailMoreResponse['webhooks']; onReplayed: () => void }) {
   const { mayChange } = useHere()
   const replay = useMutation({
     mutationFn: ({ webhookId, id }: { webhookId: string; id: string }) => post(`/v1/webhooks/${webhookId}/deliveries/${id}/replay`),
@@ -84,7 +84,7 @@ export function WebhooksTold({ told, onReplayed }: { told: EmailMore['webhooks']
   )
 }
 
-export const MadeBy = ({ request }: { request: EmailMore['request'] }) => (
+export const MadeBy = ({ request }: { request: EmailMoreResponse['request'] }) => (
   <Section title={words.request}>
     {!request && <Empty>{words.noRequest}</Empty>}
     {request && (

@@ -1,12 +1,12 @@
 /** The timeline of one email: acceptance, every attempt with its details, and the next step. */
 
-import type { Attempt, EmailDetails, EmailMore } from '../api-types.ts'
+import type { Attempt, Email, EmailMoreResponse } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Badge, Pre, Section, StatusBadge, Time } from './basic-components.tsx'
 
 const words = texts.email
 
-export function Timeline({ email, more }: { email: EmailDetails; more: EmailMore | undefined }) {
+export function Timeline({ email, more }: { email: Email; more: EmailMoreResponse | undefined }) {
   const attempts = [...(email.deliveries ?? [])].sort((a, b) => a.timestampIso.localeCompare(b.timestampIso))
   const { nextAt } = email.explanation
   return (
@@ -69,7 +69,15 @@ function LateBounce({ attempt }: { attempt: Attempt }) {
   )
 }
 
-function OneAttempt({ attempt, number, more }: { attempt: Attempt; number: number; more: EmailMore['attempts'][number] | undefined }) {
+function OneAttempt({
+  attempt,
+  number,
+  more,
+}: {
+  attempt: Attempt
+  number: number
+  more: EmailMoreResponse['attempts'][number] | undefined
+}) {
   const { remoteHost, sentWithSsl, classification, smtpEnhancedCode, outcomeUnknown, tls, sourceAddress, code } = attempt
   return (
     <li className="mb-4 text-sm">

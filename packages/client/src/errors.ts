@@ -1,5 +1,5 @@
 /** Error classes: refused, not reached, timed out, not genuine. */
-import type { ErrorCode } from './generated.ts'
+import type { ErrorCode } from './generated-types.ts'
 
 export class PostriderError extends Error {
   override name = 'PostriderError'

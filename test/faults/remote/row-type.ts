@@ -2,7 +2,9 @@
 import type { FakeMxOptions } from '../../support/fake-mx.ts'
 import type { Misbehaviour } from '../../support/misbehaving-peer.ts'
 import type { TestDns, Zones } from '../../support/test-dns.ts'
-import type { Limit } from './time-limits.ts'
+
+/** A timeout of an attempt; time-limits.ts has the durations. */
+export type Limit = 'connectMs' | 'greetingMs' | 'commandMs' | 'dataMs' | 'blockMs' | 'finalReplyMs' | 'tlsMs' | 'dnsQueryMs'
 
 /** `sent`, or the status with its classification. An enhanced code follows if DNS or SMTP gives one: `softfail dns_error 4.4.3`. */
 export type Attempts = readonly string[]

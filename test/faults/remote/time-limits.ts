@@ -1,13 +1,13 @@
 /** The timeouts with which the table is run: shorter than in production, in the same order. Also derives the limits for a row alone. */
 
-import type { Row } from './row-type.ts'
+import type { Limit, Row } from './row-type.ts'
 import { expectedOf } from './verdict.ts'
 
 export const bounds = {
   smtp: { connectMs: 1500, greetingMs: 4000, commandMs: 4000, dataMs: 4000, blockMs: 4000, finalReplyMs: 6000, tlsMs: 4000 },
   dnsQueryMs: 500,
   downForMs: 500,
-}
+} satisfies { smtp: Record<Exclude<Limit, 'dnsQueryMs'>, number>; dnsQueryMs: number; downForMs: number }
 
 /** Under much load, no timeout may fire only because the machine is busy. */
 export const boundsAmongMany = {
@@ -15,8 +15,6 @@ export const boundsAmongMany = {
   dnsQueryMs: 4000,
   downForMs: 1000,
 }
-
-export type Limit = keyof typeof bounds.smtp | 'dnsQueryMs'
 
 export const maxAttempts = 2
 export const retryBaseMs = 1000

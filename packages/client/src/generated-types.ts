@@ -1,0 +1,1457 @@
+/** Made from the OpenAPI document by `npm run golden`. Do not edit. */
+
+/** What a request may be refused with. */
+export type ErrorCode =
+  | 'authentication_required'
+  | 'invalid_api_key'
+  | 'expired_api_key'
+  | 'permission_denied'
+  | 'tenant_mismatch'
+  | 'credential_on_hold'
+  | 'tenant_suspended'
+  | 'tenant_archived'
+  | 'sandbox_recipient_not_allowed'
+  | 'not_found'
+  | 'rate_limit_exceeded'
+  | 'sandbox_limit_exceeded'
+  | 'validation_error'
+  | 'invalid_email_format'
+  | 'invalid_json'
+  | 'invalid_content_type'
+  | 'payload_too_large'
+  | 'domain_not_verified'
+  | 'invalid_raw_message'
+  | 'email_not_retryable'
+  | 'email_content_expired'
+  | 'invalid_idempotency_key'
+  | 'idempotency_key_reused'
+  | 'idempotency_in_progress'
+  | 'default_tenant_protected'
+  | 'domain_already_exists'
+  | 'track_domain_already_exists'
+  | 'webhook_disabled'
+  | 'webhook_url_not_allowed'
+  | 'internal_error'
+
+export interface EmailToSend {
+  /** `addr`, `Name <addr>` or `"Name" <addr>` */
+  from: string
+  to: string[]
+  subject: string
+  cc?: string[] | null | undefined
+  bcc?: string[] | null | undefined
+  /** Address without display name */
+  replyTo?: string | null | undefined
+  html?: string | null | undefined
+  /** Generated from html if absent */
+  text?: string | null | undefined
+  tag?: string | null | undefined
+  headers?: Record<string, string> | null | undefined
+  attachments?: ({
+    /** Standard base64, padding optional; at most 10 MB decoded */
+    content: string
+    contentType: string
+    filename: string
+    /** Content-ID of the attachment; makes it inline */
+    contentId?: string | null | undefined
+  })[] | null | undefined
+  /** At most 4096 bytes as JSON; included in every webhook about the email, never in the message */
+  metadata?: Record<string, string> | null | undefined
+  /** true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient */
+  unsubscribe?: boolean | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface SentEmail {
+  /** Id of the email of the first recipient */
+  id: string
+  tenantId: string
+  messageId: string
+  to: string[]
+  status: 'pending' | 'sent'
+  sandbox?: boolean
+  /** Email of each recipient, cc and bcc included */
+  messages: Record<string, {
+    id: string
+  }>
+}
+
+export interface EmailsListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  status?: 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held' | undefined
+  /** true: only mail sent with test keys; false: only live mail; with status, total stops at 1,000 */
+  test?: boolean | undefined
+  /** Recipient address */
+  to?: string | undefined
+  /** Sender address, without display name */
+  from?: string | undefined
+  tag?: string | undefined
+  /** Accepted later than: unix seconds or ISO 8601 */
+  after?: string | undefined
+  /** Accepted earlier than */
+  before?: string | undefined
+  /** Words of the subject, or their prefixes; with this filter, total stops at 1,000 */
+  subject?: string | undefined
+  /** Domain of the sender; with this filter, total stops at 1,000 */
+  domain?: string | undefined
+  /** Id of the sending key; with this filter, total stops at 1,000 */
+  credentialId?: number | undefined
+  /** name:value; with this filter, total stops at 1,000 */
+  metadata?: string | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface ListedEmail {
+  id: string
+  tenantId: string
+  to: string
+  from: string
+  subject: string
+  status: 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held'
+  /** Sent with a test key */
+  test: boolean
+  /** Seconds since the epoch */
+  timestamp: number
+  timestampIso: string
+  tag?: string
+  messageId: string
+}
+
+export interface BatchToSend {
+  /** `addr`, `Name <addr>` or `"Name" <addr>` */
+  from: string
+  emails: ({
+    to: string[]
+    subject: string
+    cc?: string[] | null | undefined
+    bcc?: string[] | null | undefined
+    /** Address without display name */
+    replyTo?: string | null | undefined
+    html?: string | null | undefined
+    /** Generated from html if absent */
+    text?: string | null | undefined
+    tag?: string | null | undefined
+    headers?: Record<string, string> | null | undefined
+    attachments?: ({
+      /** Standard base64, padding optional; at most 10 MB decoded */
+      content: string
+      contentType: string
+      filename: string
+      /** Content-ID of the attachment; makes it inline */
+      contentId?: string | null | undefined
+    })[] | null | undefined
+    /** At most 4096 bytes as JSON; included in every webhook about the email, never in the message */
+    metadata?: Record<string, string> | null | undefined
+    /** true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient */
+    unsubscribe?: boolean | null | undefined
+  })[]
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface SentBatch {
+  total: number
+  accepted: number
+  failed: number
+  /** Email of each recipient, cc and bcc included */
+  messages: Record<string, {
+    id: string
+  }>
+  tenantId: string
+  sandbox?: boolean
+  /** One result per element, in order */
+  results: ({
+    index: number
+    status: 'accepted' | 'failed'
+    id?: string
+    /** Email of each recipient, cc and bcc included */
+    messages?: Record<string, {
+      id: string
+    }>
+    error?: {
+      code: 'authentication_required' | 'invalid_api_key' | 'expired_api_key' | 'permission_denied' | 'tenant_mismatch' | 'credential_on_hold' | 'tenant_suspended' | 'tenant_archived' | 'sandbox_recipient_not_allowed' | 'not_found' | 'rate_limit_exceeded' | 'sandbox_limit_exceeded' | 'validation_error' | 'invalid_email_format' | 'invalid_json' | 'invalid_content_type' | 'payload_too_large' | 'domain_not_verified' | 'invalid_raw_message' | 'email_not_retryable' | 'email_content_expired' | 'invalid_idempotency_key' | 'idempotency_key_reused' | 'idempotency_in_progress' | 'default_tenant_protected' | 'domain_already_exists' | 'track_domain_already_exists' | 'webhook_disabled' | 'webhook_url_not_allowed' | 'internal_error'
+      /** For humans; may change */
+      message: string
+      suggestion: string
+      /** JSON path of the first invalid field, such as `to[3]` */
+      field?: string
+      /** All invalid fields, at most 20 */
+      details?: {
+        field: string
+        message: string
+      }[]
+    }
+  })[]
+}
+
+export interface RawEmailToSend {
+  /** `addr`, `Name <addr>` or `"Name" <addr>` */
+  from: string
+  to: string[]
+  /** An RFC 5322 message, at most 14 MB decoded */
+  rawMessage: string
+  /** true: sent with an empty return path */
+  bounce?: boolean | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface EmailsRetrieveQuery {
+  /** Comma-separated: full, content, headers, deliveries, activity, attachments, raw */
+  expand?: string | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface Email {
+  id: string
+  tenantId: string
+  to: string
+  from: string
+  subject: string
+  status: 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held'
+  scope: 'outgoing' | 'incoming'
+  /** Seconds since the epoch */
+  timestamp: number
+  timestampIso: string
+  messageId: string
+  tag?: string
+  spam: boolean
+  spamScore: number
+  /** Sent with a test key */
+  test: boolean
+  /** Current state of the email, its reason, and the next step */
+  explanation: {
+    now: string
+    next: string
+    nextAt: string | null
+    blockedBy: string | null
+    queuePosition: number | null
+  }
+  metadata?: Record<string, string>
+  /** expand: content */
+  htmlBody?: string
+  /** expand: content */
+  plainBody?: string
+  /** expand: headers */
+  headers?: Record<string, string>
+  /** expand: deliveries */
+  deliveries?: ({
+    id: string
+    status: 'sent' | 'softfail' | 'hardfail' | 'held' | 'bounced'
+    /** Seconds since the epoch */
+    timestamp: number
+    timestampIso: string
+    details: string
+    /** Reply of the remote MTA; empty without a reply */
+    output: string
+    /** SMTP reply code */
+    code?: number
+    sentWithSsl: boolean
+    classification: string | null
+    classificationCode: number | null
+    smtpEnhancedCode: string | null
+    remoteHost: string | null
+    /** Encryption of the connection; absent without a connection */
+    tls?: {
+      /** null: not encrypted */
+      version: string | null
+      cipher: string | null
+      /** `valid`, or the problem with the certificate */
+      certificate: string | null
+      /** `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic` */
+      policy: string
+      /** The failure that an MTA-STS policy in enforce mode would have caused; only for policies in testing mode */
+      mtaStsTestingFailure: string | null
+    }
+    /** Egress source: the local address of the connection, if sources are configured */
+    sourceAddress?: string
+    /** Only if the remote MTA may or may not have accepted the message */
+    outcomeUnknown?: boolean
+  })[]
+  /** expand: activity; oldest first */
+  activity?: {
+    opens: ({
+      ipAddress: string
+      userAgent: string
+      /** Seconds since the epoch */
+      timestamp: number
+      timestampIso: string
+      /** Human or machine, by best estimate */
+      source: 'human' | 'machine' | 'unknown'
+      /** Reason for the value of `source` */
+      reason: string
+    })[]
+    clicks: ({
+      url: string
+      ipAddress: string
+      userAgent: string
+      /** Seconds since the epoch */
+      timestamp: number
+      timestampIso: string
+      /** Human or machine, by best estimate */
+      source: 'human' | 'machine' | 'unknown'
+      /** Reason for the value of `source` */
+      reason: string
+    })[]
+    counts: {
+      opens: {
+        human: number
+        machine: number
+        unknown: number
+      }
+      clicks: {
+        human: number
+        machine: number
+        unknown: number
+      }
+    }
+  }
+  /** expand: attachments */
+  attachments?: {
+    filename: string
+    contentType: string
+    /** Octets */
+    size: number
+    /** SHA-256 */
+    hash: string
+    data: string
+  }[]
+  /** expand: raw; the message as sent, base64. For a server without 8BITMIME, Postrider converts an 8-bit message to 7 bits and signs it again */
+  rawMessage?: string
+}
+
+export interface OfTenant {
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface EmailDeliveries {
+  id: string
+  tenantId: string
+  status: 'pending' | 'sent' | 'softfail' | 'hardfail' | 'bounced' | 'held'
+  /** true while the content is stored */
+  canRetryManually: boolean
+  deliveries: ({
+    id: string
+    status: 'sent' | 'softfail' | 'hardfail' | 'held' | 'bounced'
+    /** Seconds since the epoch */
+    timestamp: number
+    timestampIso: string
+    details: string
+    /** Reply of the remote MTA; empty without a reply */
+    output: string
+    /** SMTP reply code */
+    code?: number
+    sentWithSsl: boolean
+    classification: string | null
+    classificationCode: number | null
+    smtpEnhancedCode: string | null
+    remoteHost: string | null
+    /** Encryption of the connection; absent without a connection */
+    tls?: {
+      /** null: not encrypted */
+      version: string | null
+      cipher: string | null
+      /** `valid`, or the problem with the certificate */
+      certificate: string | null
+      /** `dane`, `mta-sts`, `mta-sts testing`, `required` or `opportunistic` */
+      policy: string
+      /** The failure that an MTA-STS policy in enforce mode would have caused; only for policies in testing mode */
+      mtaStsTestingFailure: string | null
+    }
+    /** Egress source: the local address of the connection, if sources are configured */
+    sourceAddress?: string
+    /** Only if the remote MTA may or may not have accepted the message */
+    outcomeUnknown?: boolean
+  })[]
+  retryState: {
+    attempt: number
+    maxAttempts: number
+    attemptsRemaining: number
+    manual: boolean
+    processing: boolean
+    nextRetryAt: number | null
+    nextRetryAtIso: string | null
+  } | null
+}
+
+export interface EmailsRetryData {
+  id: string
+  message: string
+  tenantId: string
+}
+
+export interface TenantsCreateBody {
+  name: string
+  /** At most 8192 bytes as JSON */
+  metadata?: Record<string, string | number | boolean | null> | null | undefined
+}
+
+export interface Tenant {
+  id: string
+  name: string
+  status: 'active' | 'suspended' | 'archived'
+  /** At most 8192 bytes as JSON */
+  metadata: Record<string, string | number | boolean | null>
+  createdAt: string
+  updatedAt: string
+  /** Older spelling of createdAt */
+  created_at: string
+  /** Older spelling of updatedAt */
+  updated_at: string
+  /** true: tenant of emails without a tenantId */
+  isDefault: boolean
+  /** Reason for a pause by an operator or by the automatic pause; null: not paused */
+  pauseReason: string | null
+}
+
+export interface TenantsListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  status?: 'active' | 'suspended' | 'archived' | undefined
+}
+
+export interface TenantsUpdateBody {
+  name?: string | undefined
+  /** At most 8192 bytes as JSON */
+  metadata?: Record<string, string | number | boolean | null> | null | undefined
+  status?: 'active' | 'suspended' | 'archived' | undefined
+}
+
+export interface Deleted {
+  deleted: true
+}
+
+export interface CredentialsCreateBody {
+  name: string
+  type: 'api' | 'smtp'
+  mode?: 'live' | 'test' | null | undefined
+  /** null: full access */
+  permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface Credential {
+  id: number
+  name: string
+  type: 'api' | 'smtp'
+  /** true: every request with the key is refused */
+  hold: boolean
+  /** The secret; returned on creation */
+  key?: string
+  /** Only for an SMTP login, together with the key */
+  smtpUsername?: string
+  lastUsedAt: string | null
+  createdAt: string
+  updatedAt: string
+  /** null: organisation-level */
+  tenantId: string | null
+  mode: 'live' | 'test'
+  /** null: full access */
+  permissions: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null
+  keyPrefix: string
+}
+
+export interface CredentialsListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  type?: 'api' | 'smtp' | undefined
+  /** true, without tenantId: includes those of all tenants */
+  all?: boolean | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface Reveal {
+  /** true: includes the key, if the operator stores keys (POSTRIDER_REVEAL_KEYS) */
+  reveal?: boolean | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface CredentialsUpdateBody {
+  name?: string | undefined
+  hold?: boolean | undefined
+  /** null: full access */
+  permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface DomainsCreateBody {
+  /** Host name with at least two labels */
+  name: string
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface Domain {
+  id: number
+  /** A-labels */
+  name: string
+  /** true: the tenant can send from the domain */
+  verified: boolean
+  tenant_id: string
+  tenant_name: string
+  tenantId: string
+  createdAt: string
+  uuid: string
+  verifiedAt: string | null
+  dnsCheckedAt: string | null
+  dnsRecords: {
+    /** The registrable domain by the Public Suffix List */
+    zone: string
+    spf: {
+      type: 'TXT' | 'CNAME' | 'MX'
+      /** Relative to the zone; `@` at the apex */
+      name: string
+      fullName: string
+      /** Value to publish */
+      value: string
+      /** null: not checked yet */
+      status: 'OK' | 'Missing' | 'Invalid' | null
+      /** Values found by the last check; at most 5 */
+      found: string[]
+      problem: string | null
+      suggestion: string | null
+    }
+    dkim: {
+      type: 'TXT' | 'CNAME' | 'MX'
+      /** Relative to the zone; `@` at the apex */
+      name: string
+      fullName: string
+      /** Value to publish */
+      value: string
+      /** null: not checked yet */
+      status: 'OK' | 'Missing' | 'Invalid' | null
+      /** Values found by the last check; at most 5 */
+      found: string[]
+      problem: string | null
+      suggestion: string | null
+    }
+    returnPath: {
+      type: 'TXT' | 'CNAME' | 'MX'
+      /** Relative to the zone; `@` at the apex */
+      name: string
+      fullName: string
+      /** Value to publish */
+      value: string
+      /** null: not checked yet */
+      status: 'OK' | 'Missing' | 'Invalid' | null
+      /** Values found by the last check; at most 5 */
+      found: string[]
+      problem: string | null
+      suggestion: string | null
+    }
+    /** Optional: not required for verified */
+    dkimEd25519: {
+      type: 'TXT' | 'CNAME' | 'MX'
+      /** Relative to the zone; `@` at the apex */
+      name: string
+      fullName: string
+      /** Value to publish */
+      value: string
+      /** null: not checked yet */
+      status: 'OK' | 'Missing' | 'Invalid' | null
+      /** Values found by the last check; at most 5 */
+      found: string[]
+      problem: string | null
+      suggestion: string | null
+    }
+    /** Recommendation only */
+    dmarc: {
+      type: 'TXT' | 'CNAME' | 'MX'
+      /** Relative to the zone; `@` at the apex */
+      name: string
+      fullName: string
+      /** Value to publish */
+      value: string
+      /** null: not checked yet */
+      status: 'OK' | 'Missing' | 'Invalid' | null
+      /** Values found by the last check; at most 5 */
+      found: string[]
+      problem: string | null
+      suggestion: string | null
+    }
+    /** Recommendation only; the value is an example */
+    mx: {
+      type: 'TXT' | 'CNAME' | 'MX'
+      /** Relative to the zone; `@` at the apex */
+      name: string
+      fullName: string
+      /** Value to publish */
+      value: string
+      /** null: not checked yet */
+      status: 'OK' | 'Missing' | 'Invalid' | null
+      /** Values found by the last check; at most 5 */
+      found: string[]
+      problem: string | null
+      suggestion: string | null
+    }
+  }
+}
+
+export interface DomainsListData {
+  domains: {
+    id: number
+    /** A-labels */
+    name: string
+    /** true: the tenant can send from the domain */
+    verified: boolean
+    tenant_id: string
+    tenant_name: string
+    tenantId: string
+    createdAt: string
+  }[]
+}
+
+export interface DoneMessage {
+  message: string
+}
+
+export interface TrackingCreateBody {
+  domainId: number | string
+  name: string
+  sslEnabled?: boolean | null | undefined
+  trackClicks?: boolean | null | undefined
+  trackOpens?: boolean | null | undefined
+  /** Host names, comma-separated; links to them and their subdomains are not rewritten */
+  excludedClickDomains?: string | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TrackDomain {
+  id: string
+  name: string
+  fullName: string
+  /** Id of the sending domain */
+  domainId: string
+  trackClicks: boolean
+  trackOpens: boolean
+  sslEnabled: boolean
+  /** true: the CNAME record was found */
+  dnsOk: boolean
+  dnsStatus: 'ok' | 'missing' | 'invalid' | null
+  dnsError: string | null
+  dnsCheckedAt: string | null
+  dnsRecord: {
+    type: 'CNAME'
+    /** Relative to the zone */
+    name: string
+    fullName: string
+    value: string
+  } | null
+  /** Comma-separated */
+  excludedClickDomains: string | null
+  createdAt: string
+  updatedAt: string | null
+  tenantId: string
+}
+
+export interface TrackingListData {
+  trackDomains: ({
+    id: string
+    name: string
+    fullName: string
+    /** Id of the sending domain */
+    domainId: string
+    trackClicks: boolean
+    trackOpens: boolean
+    sslEnabled: boolean
+    /** true: the CNAME record was found */
+    dnsOk: boolean
+    dnsStatus: 'ok' | 'missing' | 'invalid' | null
+    dnsError: string | null
+    dnsCheckedAt: string | null
+    dnsRecord: {
+      type: 'CNAME'
+      /** Relative to the zone */
+      name: string
+      fullName: string
+      value: string
+    } | null
+    /** Comma-separated */
+    excludedClickDomains: string | null
+    createdAt: string
+    updatedAt: string | null
+    tenantId: string
+  })[]
+}
+
+export interface TrackingUpdateBody {
+  sslEnabled?: boolean | null | undefined
+  trackClicks?: boolean | null | undefined
+  trackOpens?: boolean | null | undefined
+  /** Host names, comma-separated; links to them and their subdomains are not rewritten */
+  excludedClickDomains?: string | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TrackingVerifyData {
+  id: string
+  fullName: string
+  /** true: the CNAME record was found */
+  dnsOk: boolean
+  dnsStatus: 'ok' | 'missing' | 'invalid' | null
+  dnsError: string | null
+  dnsCheckedAt: string | null
+  dnsRecord: {
+    type: 'CNAME'
+    /** Relative to the zone */
+    name: string
+    fullName: string
+    value: string
+  } | null
+}
+
+export interface SuppressionsCreateBody {
+  address: string
+  reason?: string | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface Suppression {
+  id: string
+  /** Lower case */
+  address: string
+  reason?: string
+  createdAt: string
+  /** null: list of the organisation */
+  tenantId: string | null
+  source: 'manual' | 'automatic'
+  /** Id of the email that caused an automatic entry */
+  emailId?: string
+}
+
+export interface SuppressionsListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  /** Substring of the address */
+  address?: string | undefined
+  /** Exact reason */
+  reason?: string | undefined
+  /** true, without tenantId: includes those of all tenants */
+  all?: boolean | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface SuppressionsBulkCreateBody {
+  suppressions: ({
+    address: string
+    reason?: string | null | undefined
+  })[]
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface SuppressionsBulkCreateData {
+  totalRequested: number
+  added: number
+  /** Already listed, or repeated in the request */
+  updated: number
+  /** Invalid addresses */
+  failed: number
+}
+
+export interface SuppressionsRetrieveData {
+  address: string
+  suppressed: boolean
+  reason: string | null
+  createdAt: string | null
+}
+
+export interface WebhooksCreateBody {
+  name: string
+  /** https; must not resolve to a private network */
+  url: string
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
+  /** Has precedence over events */
+  allEvents?: boolean | null | undefined
+  enabled?: boolean | null | undefined
+  /** Response timeout in seconds; default 5 */
+  timeoutSeconds?: number | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface Webhook {
+  id: string
+  uuid: string
+  name: string
+  url: string
+  /** Empty: all events */
+  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
+  allEvents: boolean
+  enabled: boolean
+  /** null: enabled, or disabled before this field existed */
+  disabledAt: string | null
+  /** `endpoint_gone`: the endpoint returned 410; `requested`: disabled through the API or in the dashboard */
+  disabledReason: 'endpoint_gone' | 'requested' | null
+  timeoutSeconds: number
+  /** null: not failing, or disabled */
+  failingSince: string | null
+  createdAt: string
+  updatedAt: string
+  /** null: receives the events of all tenants */
+  tenantId: string | null
+  /** `whsec_` and base64: the key for webhook-signature */
+  secret?: string
+}
+
+export interface WebhooksListQuery {
+  /** true, without tenantId: includes those of all tenants */
+  all?: boolean | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface WebhooksListData {
+  webhooks: ({
+    id: string
+    uuid: string
+    name: string
+    url: string
+    /** Empty: all events */
+    events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
+    allEvents: boolean
+    enabled: boolean
+    /** null: enabled, or disabled before this field existed */
+    disabledAt: string | null
+    /** `endpoint_gone`: the endpoint returned 410; `requested`: disabled through the API or in the dashboard */
+    disabledReason: 'endpoint_gone' | 'requested' | null
+    timeoutSeconds: number
+    /** null: not failing, or disabled */
+    failingSince: string | null
+    createdAt: string
+    updatedAt: string
+    /** null: receives the events of all tenants */
+    tenantId: string | null
+    /** `whsec_` and base64: the key for webhook-signature */
+    secret?: string
+  })[]
+}
+
+export interface WebhooksRetrieveQuery {
+  /** true: includes the secret */
+  reveal?: boolean | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface WebhooksUpdateBody {
+  name?: string | null | undefined
+  /** https; must not resolve to a private network */
+  url?: string | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
+  /** Has precedence over events */
+  allEvents?: boolean | null | undefined
+  enabled?: boolean | null | undefined
+  /** Response timeout in seconds; default 5 */
+  timeoutSeconds?: number | null | undefined
+  /** true: creates a new secret; the old one also signs for 24 hours */
+  rotateSecret?: boolean | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface WebhooksTestBody {
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface WebhooksTestData {
+  /** true: 2xx response */
+  success: boolean
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
+  /** Milliseconds */
+  duration: number
+  durationMs: number
+  /** Start of the response body */
+  body: string | null
+  /** Reason for the missing response */
+  error: string | null
+  statusCode: number | null
+}
+
+export interface WebhooksListDeliveriesQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  /** Later than: unix seconds */
+  after?: number | undefined
+  /** Earlier than: unix seconds */
+  before?: number | undefined
+  success?: boolean | undefined
+  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface WebhookDelivery {
+  id: string
+  webhookId: string
+  /** Tenant of the event */
+  tenantId: string
+  event: string
+  /** URL at the time of the attempt */
+  url: string
+  attempt: number
+  /** true: 2xx response */
+  success: boolean
+  /** null: no HTTP response */
+  statusCode: number | null
+  willRetry: boolean
+  timestamp: string
+}
+
+export interface WebhooksRetrieveDeliveryData {
+  id: string
+  webhookId: string
+  /** Tenant of the event */
+  tenantId: string
+  event: string
+  /** URL at the time of the attempt */
+  url: string
+  attempt: number
+  /** true: 2xx response */
+  success: boolean
+  /** null: no HTTP response */
+  statusCode: number | null
+  willRetry: boolean
+  timestamp: string
+  webhookName: string
+  request: {
+    headers: Record<string, string>
+    /** Complete request body */
+    payload: Record<string, unknown>
+  }
+  response: {
+    statusCode: number | null
+    /** Start of the response body */
+    body: string | null
+    /** Milliseconds */
+    duration: number
+    /** Reason for the missing response */
+    error: string | null
+  }
+}
+
+export interface WebhooksReplayDeliveryData {
+  success: boolean
+  statusCode: number | null
+  /** Milliseconds */
+  duration: number
+  originalDeliveryId: string
+  newDeliveryId: string
+  timestamp: string
+}
+
+export interface WebhooksReplayBody {
+  /** Later than: unix seconds */
+  after: number
+  /** Earlier than: unix seconds */
+  before: number
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface WebhooksReplayData {
+  /** Number of events queued again, each with its original id */
+  queued: number
+}
+
+export interface PlatformWebhooksCreateBody {
+  name: string
+  /** https; must not resolve to a private network */
+  url: string
+  /** Empty: all events */
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
+  enabled?: boolean | null | undefined
+  /** Response timeout in seconds; default 5 */
+  timeoutSeconds?: number | null | undefined
+}
+
+export interface PlatformWebhooksCreateData {
+  id: string
+  uuid: string
+  name: string
+  url: string
+  /** Empty: all events */
+  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
+  allEvents: boolean
+  enabled: boolean
+  /** null: enabled, or disabled before this field existed */
+  disabledAt: string | null
+  /** `endpoint_gone`: the endpoint returned 410; `requested`: disabled through the API or in the dashboard */
+  disabledReason: 'endpoint_gone' | 'requested' | null
+  timeoutSeconds: number
+  /** null: not failing, or disabled */
+  failingSince: string | null
+  createdAt: string
+  updatedAt: string
+  /** `whsec_` and base64: the key for webhook-signature */
+  secret?: string
+}
+
+export interface PlatformWebhooksRetrieveQuery {
+  /** true: includes the secret */
+  reveal?: boolean | undefined
+}
+
+export interface PlatformWebhooksUpdateBody {
+  name?: string | null | undefined
+  /** https; must not resolve to a private network */
+  url?: string | null | undefined
+  /** Empty: all events */
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
+  enabled?: boolean | null | undefined
+  /** Response timeout in seconds; default 5 */
+  timeoutSeconds?: number | null | undefined
+  /** true: creates a new secret; the old one also signs for 24 hours */
+  rotateSecret?: boolean | null | undefined
+}
+
+export interface PlatformWebhooksTestBody {
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
+}
+
+export interface PlatformWebhooksTestData {
+  /** true: 2xx response */
+  success: boolean
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
+  /** Milliseconds */
+  duration: number
+  durationMs: number
+  /** Start of the response body */
+  body: string | null
+  /** Reason for the missing response */
+  error: string | null
+  /** 0: no HTTP response */
+  statusCode: number
+}
+
+export interface PlatformWebhooksListDeliveriesQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  /** Later than: unix seconds */
+  after?: number | undefined
+  /** Earlier than: unix seconds */
+  before?: number | undefined
+  success?: boolean | undefined
+  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+  /** Id of the webhook */
+  webhookId?: string | undefined
+}
+
+export interface UsageRetrieveQuery {
+  /** today, yesterday, this_week, last_week, this_month, last_month, last_7_days, last_30_days, last_90_days, a month, a day, or two days */
+  period?: string | undefined
+  /** IANA name; determines the start of each day */
+  timezone?: string | undefined
+}
+
+export interface UsageRetrieveData {
+  period: {
+    start: string
+    /** Last millisecond of the period */
+    end: string
+  }
+  emails: {
+    /** All accepted emails */
+    sent: number
+    delivered: number
+    soft_failed: number
+    hard_failed: number
+    bounced: number
+    held: number
+    /** Accepted emails sent with test keys */
+    test: number
+  }
+  rates: {
+    delivery_rate: number
+    bounce_rate: number
+  }
+  tenants: {
+    total: number
+    active: number
+    /** Tenants with at least one email in the period */
+    withActivity: number
+  }
+  rateLimit: {
+    limit: number
+    remaining: number
+    /** Unix seconds */
+    reset: number
+    period: 'second'
+  }
+  /** null while the counter is unavailable */
+  sendLimit: {
+    /** null: unlimited */
+    limit: number | null
+    used: number
+    remaining: number | null
+    usagePercent: number | null
+    /** Over 90 % */
+    approaching: boolean
+    /** true: no capacity left this hour */
+    exceeded: boolean
+    period: 'hour'
+    resetsAt: string
+  } | null
+  billing: null
+}
+
+export interface UsageListTenantsQuery {
+  /** today, yesterday, this_week, last_week, this_month, last_month, last_7_days, last_30_days, last_90_days, a month, a day, or two days */
+  period?: string | undefined
+  /** IANA name; determines the start of each day */
+  timezone?: string | undefined
+  page?: number | undefined
+  perPage?: number | undefined
+  status?: 'active' | 'suspended' | 'archived' | undefined
+  /** Only tenants with at least this number of emails */
+  minSent?: number | undefined
+  /** true: only mail sent with test keys; false: only live mail */
+  test?: boolean | undefined
+  /** A leading minus sorts in descending order */
+  sort?: 'sent' | '-sent' | 'delivered' | '-delivered' | 'bounce_rate' | '-bounce_rate' | 'delivery_rate' | '-delivery_rate' | 'tenant_name' | '-tenant_name' | undefined
+}
+
+export interface UsageListTenantsItem {
+  tenantId: string
+  tenantName: string
+  /** externalId or external_id from the metadata of the tenant */
+  externalId: string | null
+  status: 'active' | 'suspended' | 'archived'
+  emails: {
+    /** All accepted emails */
+    sent: number
+    delivered: number
+    soft_failed: number
+    hard_failed: number
+    bounced: number
+    held: number
+    /** Accepted emails sent with test keys */
+    test: number
+  }
+  rates: {
+    delivery_rate: number
+    bounce_rate: number
+  }
+}
+
+export interface UsageExportQuery {
+  /** today, yesterday, this_week, last_week, this_month, last_month, last_7_days, last_30_days, last_90_days, a month, a day, or two days */
+  period?: string | undefined
+  /** IANA name; determines the start of each day */
+  timezone?: string | undefined
+  status?: 'active' | 'suspended' | 'archived' | undefined
+  /** Only tenants with at least this number of emails */
+  minSent?: number | undefined
+  /** Default: by the Accept header */
+  format?: 'csv' | 'jsonl' | 'json' | undefined
+}
+
+export interface UsageRetrieveTenantData {
+  tenant_id: string
+  tenant_name: string
+  /** externalId or external_id from the metadata of the tenant */
+  external_id: string | null
+  period: {
+    start: string
+    /** Last millisecond of the period */
+    end: string
+  }
+  emails: {
+    /** All accepted emails */
+    sent: number
+    delivered: number
+    soft_failed: number
+    hard_failed: number
+    bounced: number
+    held: number
+    /** Accepted emails sent with test keys */
+    test: number
+  }
+  rates: {
+    delivery_rate: number
+    bounce_rate: number
+  }
+}
+
+export interface UsageRetrieveTenantTimeseriesQuery {
+  /** today, yesterday, this_week, last_week, this_month, last_month, last_7_days, last_30_days, last_90_days, a month, a day, or two days */
+  period?: string | undefined
+  /** IANA name; determines the start of each day */
+  timezone?: string | undefined
+  granularity?: 'hour' | 'day' | 'week' | 'month' | undefined
+}
+
+export interface UsageRetrieveTenantTimeseriesData {
+  tenant_id: string
+  tenant_name: string
+  period: {
+    start: string
+    /** Last millisecond of the period */
+    end: string
+  }
+  granularity: 'hour' | 'day' | 'week' | 'month'
+  data: {
+    timestamp: string
+    /** All accepted emails */
+    sent: number
+    delivered: number
+    soft_failed: number
+    hard_failed: number
+    bounced: number
+    held: number
+  }[]
+}
+
+export interface Limits {
+  rateLimit: {
+    limit: number
+    remaining: number
+    /** Unix seconds */
+    reset: number
+    period: 'second'
+  }
+  /** null while the counter is unavailable */
+  sendLimit: {
+    /** null: unlimited */
+    limit: number | null
+    used: number
+    remaining: number | null
+    usagePercent: number | null
+    /** Over 90 % */
+    approaching: boolean
+    /** true: no capacity left this hour */
+    exceeded: boolean
+    period: 'hour'
+    resetsAt: string
+  } | null
+  billing: null
+}
+
+export interface EventsStreamQuery {
+  /** Tenant id */
+  tenantId?: string | undefined
+  /** Only these events, comma-separated: MessageSent, MessageDelayed, MessageDeliveryFailed, MessageBounced, MessageLoaded, MessageLinkClicked, MessageHeld, DomainDNSError, SendLimitApproaching, SendLimitExceeded */
+  events?: string | undefined
+  /** Id of the event to resume after; the header Last-Event-ID has precedence. Default: only new events */
+  after?: string | undefined
+}
+
+export interface TestAdvanceBody {
+  seconds: number
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TestAdvanceData {
+  /** New time of the test clock; earlier than requested if 25 seconds were not enough */
+  now: string
+}
+
+export interface TestInboxListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  /** Recipient address */
+  to?: string | undefined
+  /** Substring of the recipient, the sender or the subject */
+  search?: string | undefined
+  /** Seconds to wait for matching mail that arrives after the request; with since, earlier mail counts too */
+  wait?: number | undefined
+  /** Email id: that email and later ones. Unix seconds or ISO 8601 time: accepted at that time or later */
+  since?: string | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface ReceivedEmail {
+  /** Same as emailId */
+  id: string
+  emailId: string
+  /** The recipient */
+  to: string
+  from: string
+  subject: string
+  /** As sent; null: absent */
+  html: string | null
+  /** As sent */
+  text: string
+  /** Links of html, then of text, without duplicates */
+  links: string[]
+  /** Time of the test clock of the tenant */
+  receivedAt: string
+}
+
+export interface TestInboxClearData {
+  deleted: number
+}
+
+export interface LogsListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  /** error: 400 and above */
+  status?: 'success' | 'error' | undefined
+  statusCode?: number | undefined
+  /** Exact log name, such as `emails.send` */
+  endpoint?: string | undefined
+  credentialId?: string | undefined
+  /** Substring of the request id */
+  requestId?: string | undefined
+  /** At or after: ISO 8601 */
+  startDate?: string | undefined
+  /** At or before */
+  endDate?: string | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface LoggedRequest {
+  requestId: string
+  timestamp: string
+  method: string
+  /** Without the query string */
+  path: string
+  /** Log name of the endpoint, such as `emails.send`; `unknown` for an unknown route */
+  endpoint: string
+  statusCode: number
+  durationMs: number
+  credential: {
+    id: string
+    /** First 8 characters of the key */
+    keyPrefix: string | null
+  }
+  /** null: the key has no limit */
+  rateLimit: {
+    limit: number | null
+    remaining: number | null
+    /** Unix seconds */
+    reset: number | null
+    /** true: the request exceeded the limit */
+    limited: boolean
+  }
+  context: {
+    ipAddress: string | null
+    userAgent: string | null
+    idempotencyKey: string | null
+    queryParams: Record<string, unknown> | null
+  }
+  error: {
+    code: string
+    message: string | null
+  } | null
+  /** On email endpoints: the email, or the first of several */
+  email: {
+    id: string
+    recipientCount: number | null
+  } | null
+  sdk: {
+    name: string
+    version: string | null
+  } | null
+  /** Tenant of the request */
+  tenantId: string | null
+}
+
+export interface LogsRetrieveData {
+  requestId: string
+  timestamp: string
+  method: string
+  /** Without the query string */
+  path: string
+  /** Log name of the endpoint, such as `emails.send`; `unknown` for an unknown route */
+  endpoint: string
+  statusCode: number
+  durationMs: number
+  credential: {
+    id: string
+    /** First 8 characters of the key */
+    keyPrefix: string | null
+  }
+  /** null: the key has no limit */
+  rateLimit: {
+    limit: number | null
+    remaining: number | null
+    /** Unix seconds */
+    reset: number | null
+    /** true: the request exceeded the limit */
+    limited: boolean
+  }
+  context: {
+    ipAddress: string | null
+    userAgent: string | null
+    idempotencyKey: string | null
+    queryParams: Record<string, unknown> | null
+  }
+  error: {
+    code: string
+    message: string | null
+  } | null
+  /** On email endpoints: the email, or the first of several */
+  email: {
+    id: string
+    recipientCount: number | null
+  } | null
+  sdk: {
+    name: string
+    version: string | null
+  } | null
+  /** Tenant of the request */
+  tenantId: string | null
+  request: {
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON */
+    body: Record<string, unknown> | string | null
+    /** Size of the whole body in bytes */
+    bodySize: number | null
+  }
+  response: {
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON */
+    body: Record<string, unknown> | string | null
+    /** Size of the whole body in bytes */
+    bodySize: number | null
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * Response data of the dashboard's own endpoints, as JSON. The compiler checks the endpoints' responses against these types, and the pages
+ * import them (docs/decisions/025-dashboard-types.md). This file has types only and imports no other, so that the browser's compiler can
+ * read it.
+ */
+
+/** `Data` before it is written as JSON: a Date becomes a string. */
+export type BeforeJson<Data> = Data extends string
+  ? string extends Data
+    ? string | Date
+    : Data
+  : Data extends readonly (infer Item)[]
+    ? readonly BeforeJson<Item>[]
+    : Data extends object
+      ? { readonly [Name in keyof Data]: BeforeJson<Data[Name]> }
+      : Data
+
+export interface ShownMember {
+  address: string
+  role: 'owner' | 'admin' | 'viewer'
+  /** null: the organisation. */
+  tenantId: string | null
+}
+
+export interface ShownListedMember extends ShownMember {
+  hasPassword: boolean
+  hasSecondFactor: boolean
+}
+
+/** Of `GET /session`, the sign-ins and `POST /sign-out`. */
+export interface SessionResponse {
+  /** null: signed out, or `choices` of several members. */
+  member: ShownMember | null
+  /** Several members have this address and password. */
+  choices?: { tenantId: string | null; name: string | null }[]
+}
+
+export interface SignInLinkResponse {
+  address: string
+  needsCode: boolean
+}
+
+export interface MembersResponse {
+  members: ShownListedMember[]
+}
+
+export interface InvitationResponse {
+  member: ShownMember
+  signInUrl: string
+}
+
+export interface SecondFactorResponse {
+  isOn: boolean
+  since: string | null
+  recoveryCodesLeft: number
+}
+
+export interface EnrolmentResponse {
+  secret: string
+  uri: string
+}
+
+export interface RecoveryCodesResponse {
+  recoveryCodes: string[]
+}
+
+export interface ShownAuditEntry {
+  id: number
+  at: string
+  actor: { kind: 'member' | 'key' | 'command'; name: string }
+  action: string
+  tenantId: string | null
+  requestId: string | null
+  ipAddress: string | null
+  data: Record<string, unknown>
+}
+
+export interface InstallationResponse {
+  version: string
+  /** `value` null: the default. */
+  settings: { name: string; means: string; default: string; value: string | null }[]
+}
+
+export interface DoctorResponse {
+  findings: { check: string; status: 'ok' | 'warning' | 'problem' | 'unknown'; detail: string; remedy: string | null }[]
+}
+
+export interface EmailMoreResponse {
+  attempts: { id: string; durationMs: number; conversation: string | null }[]
+  /** The request that sent the email; null: unknown, or of another tenant. */
+  request: {
+    requestId: string
+    timestamp: string
+    method: string
+    path: string
+    credential: { id: string; keyPrefix: string | null }
+    context: { ipAddress: string | null; userAgent: string | null; idempotencyKey: string | null }
+  } | null
+  webhooks: {
+    id: string
+    webhookId: string
+    webhookName: string
+    event: string
+    attempt: number
+    success: boolean
+    statusCode: number | null
+    willRetry: boolean
+    timestamp: string
+  }[]
+}
+
+/** Counts of one hour or day; `sent` counts accepted emails. */
+export type ShownPoint = { timestamp: string } & Record<
+  'sent' | 'delivered' | 'soft_failed' | 'hard_failed' | 'bounced' | 'held' | 'complained' | 'test',
+  number
+>
+
+export interface OverTimeResponse {
+  firstDay: string
+  lastDay: string
+  granularity: 'hour' | 'day' | 'week' | 'month'
+  points: ShownPoint[]
+}
+
+export interface RecentResponse {
+  delivered: { emails: number; p50Ms: number | null; p99Ms: number | null }
+  failing: {
+    recipientDomain: string
+    deferred: number
+    failed: number
+    bounced: number
+    classification: string | null
+    lastReply: string
+    lastAt: string
+  }[]
+}
+
+export interface HealthResponse {
+  /** Recipients by state. */
+  queue: Record<string, number>
+  overdueMs: number
+  shardsUnowned: number
+  restoreWaiting: boolean
+}
+
+export interface ShownQueuePause {
+  tenantId: string
+  kind: 'destination' | 'provider' | 'domain'
+  name: string
+  reason: string
+  at: string
+}
+
+export interface QueueResponse {
+  recipientDomains: {
+    recipientDomain: string
+    ready: number
+    sending: number
+    deferred: number
+    overLimit: number
+    held: number
+    oldestAt: string
+    nextDueAt: string | null
+    /** Messages per minute. */
+    perMinute: number
+    lastReply: { details: string; output: string } | null
+    delayReason: string | null
+    pauseReason: string | null
+  }[]
+  pauses: ShownQueuePause[]
+  providers: {
+    source: string
+    provider: string
+    connectionsOpen: number
+    connections: number
+    /** Messages a second; null: unlimited. */
+    rate: number | null
+    backoffUntilMs: number | null
+    cause: string | null
+    changedAt: string | null
+  }[]
+  warmUps: { source: string; provider: string; day: number; taken: number; ceiling: number }[]
+}
+
+export interface FlushResponse {
+  emails: number
+}
+
+export interface TenantLimitsResponse {
+  /** Emails per hour of the whole organisation; null: unlimited. */
+  sendPerHour: number | null
+  /** Emails per hour by tenant id. */
+  ceilings: Record<string, number>
+  /** Pause reason by tenant id. */
+  paused: Record<string, string>
+}
