@@ -4,7 +4,7 @@ import { silentLog } from '#base'
 import type { Connection } from './connection.ts'
 import type { Host } from './database-hosts.ts'
 import { DatabaseUnreachable } from './errors.ts'
-import { openPool } from './pool.ts'
+import { Pool } from './pool.ts'
 
 /** Hosts a and b with a timeline each; undefined means down. */
 function world(timelines: Record<string, number | undefined>) {
@@ -23,12 +23,15 @@ function world(timelines: Record<string, number | undefined>) {
         return spoilt
       },
       socketLost: false,
+      pending: 0,
+      octetsRead: 0,
       ask: nothing,
       script: nothing,
       copyOut: () => new Readable(),
       copyIn: () => new Writable(),
       onNotification: () => undefined,
       onEnd: (ended: () => void) => endings.push(ended),
+      destroy: () => connection.lose(),
       spoil: () => {
         spoilt = true
       },
@@ -44,7 +47,7 @@ function world(timelines: Record<string, number | undefined>) {
     made.push(connection)
     return connection
   }
-  const pool = openPool({ url: 'postgres://u@a,b/d', poolSize: 2, applicationName: 'test', log: silentLog }, connectTo)
+  const pool = new Pool({ url: 'postgres://u@a,b/d', poolSize: 2, applicationName: 'test', log: silentLog }, connectTo)
   return { pool, made, timelines }
 }
 
