@@ -119,7 +119,7 @@ export class Pool {
       !connection.spoilt &&
       !this.#isClosing &&
       this.#open.get(connection) === this.#generation &&
-      connection.timeline >= this.#finder.newestTimeline
+      connection.timeline === this.#finder.newestTimeline
     )
   }
 
