@@ -24,6 +24,8 @@ export interface Connection {
   readonly host: Host
   /** The server's timeline when this connection was made; 0 if the server refuses to report it. A promotion raises it. */
   readonly timeline: number
+  /** The server process named at the login; a pooler names one that does not exist. */
+  readonly loginPid: number
   /** True once the socket is closed or the last error made the session unusable. */
   readonly spoilt: boolean
   readonly socketLost: boolean
@@ -127,10 +129,24 @@ export async function connectDatabase(
   } catch (cause) {
     if (connection.socketLost) connection.destroy('the connection failed')
     else void connection.end()
-    throw new HostUnusable(host.name, readOnly ? 'read-only' : isSilence(cause) ? 'silent' : 'refused', connection.timeline, cause)
+    throw new HostUnusable(
+      host.name,
+      readOnly ? 'read-only' : isSilence(cause) ? 'silent' : 'refused',
+      connection.timeline,
+      withNextStep(cause),
+    )
   } finally {
     cancel()
   }
+}
+
+const untrusted = /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT)/
+
+/** With sslmode=require, libpq would accept any certificate; the driver verifies it. */
+function withNextStep(cause: unknown): unknown {
+  const { code, message } = cause as { code?: unknown; message: string }
+  if (!untrusted.test(String(code))) return cause
+  return new Error(`${message}: add sslrootcert=/path/to/ca.pem to DATABASE_URL, with the certificate authority of the server`, { cause })
 }
 
 const settingsOf = (client: Client, settings: ConnectOptions['settings'] = {}) =>
@@ -189,6 +205,9 @@ function wrap(client: Client, host: Host): Connection & { timeline: number } {
   return {
     host,
     timeline: 0,
+    get loginPid() {
+      return (client as unknown as { processID: number | null }).processID ?? 0
+    },
     get spoilt() {
       return socketLost || unfit
     },

@@ -7,6 +7,7 @@ import type { Connection, StatementResult } from './connection.ts'
 import { CommitUnknown, isServerUnavailable, isTransactionConflict, mayMeanServerDown } from './errors.ts'
 import { openNotificationListener } from './listen-notify.ts'
 import { awaitDatabase, Pool } from './pool.ts'
+import { refuseSharedConnections } from './pooler.ts'
 import type { Db, DbSession, Queryable, Tx } from './queryable.ts'
 import { type Sql, sql } from './sql-tag.ts'
 
@@ -39,10 +40,16 @@ function verbs(
   }
 }
 
-/** Rejects with `DatabaseUnreachable` if no writable host answers within `waitMs`. */
+/** Rejects with `DatabaseUnreachable` if no writable host answers within `waitMs`, and with a sentence if a pooler shares connections. */
 export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfig): Promise<Db> {
   const pool = new Pool({ ...config, log })
   await awaitDatabase(pool, waitMs, log)
+  try {
+    await refuseSharedConnections(() => pool.extra())
+  } catch (error) {
+    await pool.close()
+    throw error
+  }
   const listener = openNotificationListener(() => pool.extra(), log)
   const sessions = new Set<DbSession>()
 

@@ -24,6 +24,7 @@ function world(timelines: Record<string, number | undefined>) {
     const connection = {
       host,
       timeline,
+      loginPid: 1,
       ended: false,
       get spoilt() {
         return spoilt

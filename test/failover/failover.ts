@@ -3,7 +3,7 @@
  * After every few faults the queue is drained and every request is compared with the relay's ledger and the service's own records.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Clock, pause } from '#base'
@@ -24,10 +24,15 @@ const perPeriod = 5
 const backWithinMs = 120_000
 const drainWithinMs = 180_000
 const answerWithinMs = 10_000
+/** Longer than the time to live of the leader's key, after which Patroni promotes another node. */
+const noticedAfterMs = 25_000
 const leaseMs = 8000
 const relaySlownessMs = 5
 const clockSlackMs = 2000
 const nodeDiskMegabytes = 3072
+/** The server writes meanwhile, so the last part of its disk is filled in small pieces. */
+const fillerSlack = 8_388_608
+const fillerPart = Buffer.alloc(65_536)
 
 export interface FailoverOptions {
   clock: Clock
@@ -189,9 +194,11 @@ class FailoverRun {
       () => (isOver = true),
       () => (isOver = true),
     )
+    // Until then the cluster's own view of itself may still be that of before the fault.
+    const notBeforeMs = beganMs + noticedAfterMs
     for (;;) {
       const atMs = this.#observer?.promotedMs(beganMs, leader.name)
-      if (atMs !== undefined || isOver) return atMs
+      if (atMs !== undefined || (isOver && clock.nowMs() > notBeforeMs)) return atMs
       await pause(clock, 100)
     }
   }
@@ -349,7 +356,12 @@ class NodeDisks {
   fill(node: Node): () => void {
     const file = join(node.data, 'filler')
     const { bavail, bsize } = statfsSync(node.data)
-    execFileSync('fallocate', ['-l', String(bavail * bsize), file])
+    execFileSync('fallocate', ['-l', String(Math.max(1, bavail * bsize - fillerSlack)), file])
+    try {
+      for (;;) appendFileSync(file, fillerPart)
+    } catch {
+      // The disk is full.
+    }
     return () => rmSync(file, { force: true })
   }
 
