@@ -71,8 +71,7 @@ const webhookIdleMs = 3000
 const saveUsesEveryMs = 10_000
 
 /** The statements of the hot path find their rows by index; a plan made while a table was empty must not scan it when it is full. */
-const deliverySettings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
-const withOptions = (url: string, options: string) => `${url}${url.includes('?') ? '&' : '?'}options=${encodeURIComponent(options)}`
+const deliverySettings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off', enable_bitmapscan: 'off', jit: 'off' }
 
 const tracesOf = (config: Config, log: Log, role: string) => openTraces(config, { clock, log, random: systemRandom, version, role })
 
@@ -273,7 +272,7 @@ async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal;
 /** The main function of a process started by `serve`. `name`: for the log and the database. */
 async function runProcess(
   name: string,
-  { role, poolSize, databaseOptions }: { role: string; poolSize: number; databaseOptions?: string },
+  { role, poolSize, databaseSettings }: { role: string; poolSize: number; databaseSettings?: Readonly<Record<string, string>> },
   start: (ground: Ground) => Promise<Role>,
 ): Promise<void> {
   const config = readConfig(environment)
@@ -282,9 +281,8 @@ async function runProcess(
   const traces = await tracesOf(config, log, role)
   const given = givenSecrets(config, ids)
   const secrets = openSecrets(given[0], systemRandom)
-  const plainUrl = config.databaseUrl as string
-  const url = databaseOptions === undefined ? plainUrl : withOptions(plainUrl, databaseOptions)
-  const db = await openDb({ url, poolSize, applicationName: `postrider ${name}`, log })
+  const url = config.databaseUrl as string
+  const db = await openDb({ url, poolSize, applicationName: `postrider ${name}`, settings: databaseSettings, log })
   await openRing(db, secrets, given)
   const ring = followRing({ db, clock, log, secrets })
   const running = await start({ config, log, traces, secrets, db })
@@ -298,7 +296,7 @@ async function runProcess(
 const deliver = (processId: string): Promise<void> =>
   runProcess(
     `delivery ${processId}`,
-    { role: 'delivery', poolSize: deliveryConnections, databaseOptions: deliverySettings },
+    { role: 'delivery', poolSize: deliveryConnections, databaseSettings: deliverySettings },
     async ({ config, log, traces, secrets, db }) => {
       const tenants = openTenants({ db, clock })
       const domains = openDomains({ db, clock, secrets })

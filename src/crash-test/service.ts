@@ -22,6 +22,8 @@ export interface ServiceOptions {
   environment: Record<string, string | undefined>
   relayPort: number
   leaseMs: number
+  /** A shared database instead of an embedded one; `key`: a live key that an earlier instance on it printed. */
+  shared?: { databaseUrl: string; secret: string; key?: string | undefined } | undefined
 }
 
 export interface Running {
@@ -46,7 +48,7 @@ export interface Service {
   stop(): Promise<void>
 }
 
-export async function openService({ clock, folder, script, environment, relayPort, leaseMs }: ServiceOptions): Promise<Service> {
+export async function openService({ clock, folder, script, environment, relayPort, leaseMs, shared }: ServiceOptions): Promise<Service> {
   const data = join(folder, 'data')
   const failpoints = join(folder, 'failpoints')
   const logFile = join(folder, 'service.log')
@@ -75,9 +77,10 @@ export async function openService({ clock, folder, script, environment, relayPor
     POSTRIDER_AUTO_PAUSE_HARD_BOUNCE_PERCENT: 'off',
     POSTRIDER_AUTO_PAUSE_COMPLAINT_PERCENT: 'off',
     POSTRIDER_LOG_LEVEL: 'warn',
+    ...(shared && { DATABASE_URL: shared.databaseUrl, POSTRIDER_SECRET: shared.secret }),
   } as NodeJS.ProcessEnv
   let child: ChildProcess | undefined
-  let key = ''
+  let key = shared?.key ?? ''
 
   const isUp = () => child !== undefined && child.exitCode === null && child.signalCode === null
 

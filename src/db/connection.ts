@@ -3,12 +3,13 @@
  * whether the connection is lost, and whether a wait for a standby was cancelled behind a successful reply.
  */
 
+import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Client, type CustomTypesConfig, type QueryResult, types } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { pause, systemClock } from '#base'
 import type { Host } from './database-hosts.ts'
-import { DatabaseUnreachable, isConnectionFatal, isServerUnavailable, NotDurable } from './errors.ts'
+import { HostUnusable, isConnectionFatal, isServerUnavailable, NotDurable } from './errors.ts'
 import type { Sql } from './sql-tag.ts'
 
 export interface StatementResult<Row> {
@@ -23,9 +24,15 @@ export interface Connection {
   readonly host: Host
   /** The server's timeline when this connection was made; 0 if the server refuses to report it. A promotion raises it. */
   readonly timeline: number
+  /** The server process named at the login; a pooler names one that does not exist. */
+  readonly loginPid: number
   /** True once the socket is closed or the last error made the session unusable. */
   readonly spoilt: boolean
   readonly socketLost: boolean
+  /** Statements and copies without a complete answer so far. */
+  readonly pending: number
+  /** Octets received from the server so far. */
+  readonly octetsRead: number
   ask<Row>(statement: Sql<Row>, parameters: readonly unknown[]): Promise<StatementResult<Row>>
   /** The simple protocol: several statements in one round trip. Returns the result of the last one with rows. */
   script<Row>(text: string): Promise<StatementResult<Row>>
@@ -36,11 +43,13 @@ export interface Connection {
   onNotification(heard: (channel: string, payload: string) => void): void
   /** Called once, when the connection is lost or ended. */
   onEnd(ended: () => void): void
+  /** Closes the socket at once. Pending statements fail; a pending commit is unknown. */
+  destroy(reason: string): void
   end(): Promise<void>
 }
 
-/** Time limit for connecting; after it, the next host is tried. */
-const connectWithinMs = 5000
+/** Time limit for connecting, including the first statements. */
+const connectWithinMs = 3000
 const endWithinMs = 5000
 
 function safeInteger(text: string): number {
@@ -78,34 +87,83 @@ const askStanding = `
 const askTimeline = `
   select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline`
 
-/** Connects to one host. Rejects with `DatabaseUnreachable` if it does not answer in time or is read-only. */
-export async function connectDatabase(host: Host, applicationName: string): Promise<Connection> {
+/** The timeline that a standby follows, by its last checkpoint: it may be one behind for a moment. */
+const askStandbyTimeline = `
+  select timeline_id as timeline
+  from pg_control_checkpoint()`
+
+export interface ConnectOptions {
+  applicationName: string
+  /** PostgreSQL settings of the session, set after connecting: a pooler does not pass on those of the start-up message. */
+  settings?: Readonly<Record<string, string>> | undefined
+  withinMs?: number
+}
+
+/** Connects to one host. Rejects with `HostUnusable` if it does not answer in time or is read-only. */
+export async function connectDatabase(
+  host: Host,
+  { applicationName, settings, withinMs = connectWithinMs }: ConnectOptions,
+): Promise<Connection> {
   const client = new Client({
     connectionString: host.url,
     application_name: applicationName,
-    connectionTimeoutMillis: connectWithinMs,
+    connectionTimeoutMillis: withinMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     types: ourTypes,
   })
   const connection = wrap(client, host)
+  // The driver's time limit ends with the login; a server that is frozen afterwards would never answer the first statements.
+  const cancel = systemClock.after(withinMs, () => connection.destroy(`no answer within ${withinMs} ms`))
+  let readOnly = false
   try {
     await client.connect()
-    const [standing] = (await connection.script<{ readOnly: boolean }>(`${settle}; ${askStanding}`)).rows
-    if (standing?.readOnly !== false) throw new Error('it accepts no writes (standby or read-only)')
-    const named = await connection.script<{ timeline: string }>(askTimeline).catch(() => undefined)
-    connection.timeline = Number.parseInt(named?.rows[0]?.timeline ?? '0', 16)
+    const [standing] = (await connection.script<{ readOnly: boolean }>(`${settle}${settingsOf(client, settings)}; ${askStanding}`)).rows
+    readOnly = standing?.readOnly !== false
+    const text = readOnly ? askStandbyTimeline : askTimeline
+    const named = await connection.script<{ timeline: string | number }>(text).catch(() => undefined)
+    const timeline = named?.rows[0]?.timeline ?? 0
+    connection.timeline = typeof timeline === 'number' ? timeline : Number.parseInt(timeline, 16)
+    if (readOnly) throw new Error('it accepts no writes (standby or read-only)')
     return connection
   } catch (cause) {
-    void connection.end()
-    throw new DatabaseUnreachable(`${host.name}: ${(cause as Error).message}`, cause)
+    if (connection.socketLost) connection.destroy('the connection failed')
+    else void connection.end()
+    throw new HostUnusable(
+      host.name,
+      readOnly ? 'read-only' : isSilence(cause) ? 'silent' : 'refused',
+      connection.timeline,
+      withNextStep(cause),
+    )
+  } finally {
+    cancel()
   }
 }
+
+const untrusted = /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT)/
+
+/** With sslmode=require, libpq would accept any certificate; the driver verifies it. */
+function withNextStep(cause: unknown): unknown {
+  const { code, message } = cause as { code?: unknown; message: string }
+  if (!untrusted.test(String(code))) return cause
+  return new Error(`${message}: add sslrootcert=/path/to/ca.pem to DATABASE_URL, with the certificate authority of the server`, { cause })
+}
+
+const settingsOf = (client: Client, settings: ConnectOptions['settings'] = {}) =>
+  Object.entries(settings)
+    .map(([name, value]) => `, set_config(${client.escapeLiteral(name)}, ${client.escapeLiteral(value)}, false)`)
+    .join('')
+
+/** The driver's time limit, that of this file, or that of the network. */
+const isSilence = (cause: unknown) =>
+  /^timeout expired|^no answer within/.test((cause as Error).message) ||
+  /^(ETIMEDOUT|EHOST|ENET)/.test(String((cause as { code?: unknown }).code))
 
 function wrap(client: Client, host: Host): Connection & { timeline: number } {
   let socketLost = false
   let unfit = false
   let standbyForsaken = false
+  let pending = 0
   let ending: Promise<void> | undefined
   const endings: (() => void)[] = []
   const lose = () => {
@@ -122,6 +180,7 @@ function wrap(client: Client, host: Host): Connection & { timeline: number } {
   })
 
   const answer = async <Row>(work: Promise<QueryResult<object> | QueryResult<object>[]>): Promise<StatementResult<Row>> => {
+    pending++
     try {
       const all = await work
       if (standbyForsaken) throw new NotDurable()
@@ -132,29 +191,48 @@ function wrap(client: Client, host: Host): Connection & { timeline: number } {
       if (isServerUnavailable(error) || isConnectionFatal(error)) unfit = true
       throw error
     } finally {
+      pending--
       standbyForsaken = false
     }
+  }
+
+  const copy = <Stream extends Readable | Writable>(stream: Stream): Stream => {
+    pending++
+    stream.once('close', () => pending--)
+    return stream
   }
 
   return {
     host,
     timeline: 0,
+    get loginPid() {
+      return (client as unknown as { processID: number | null }).processID ?? 0
+    },
     get spoilt() {
       return socketLost || unfit
     },
     get socketLost() {
       return socketLost
     },
+    get pending() {
+      return pending
+    },
+    get octetsRead() {
+      return (client.connection.stream as Socket).bytesRead
+    },
     ask: (statement, parameters) => answer(client.query({ name: statement.name, text: statement.text, values: parameters as unknown[] })),
     script: (text) => answer(client.query(text)),
-    copyOut: (text) => client.query(copyTo(text)),
-    copyIn: (text) => client.query(copyFrom(text)),
+    copyOut: (text) => copy(client.query(copyTo(text))),
+    copyIn: (text) => copy(client.query(copyFrom(text))),
     onNotification(heard) {
       client.on('notification', ({ channel, payload }) => heard(channel, payload ?? ''))
     },
     onEnd(ended) {
       if (socketLost) ended()
       else endings.push(ended)
+    },
+    destroy(reason) {
+      client.connection.stream.destroy(Object.assign(new Error(reason), { code: 'ETIMEDOUT' }))
     },
     end: () => (ending ??= endWithin(client)),
   }

@@ -31,6 +31,22 @@ export class DatabaseUnreachable extends Error {
   }
 }
 
+/** Why a host cannot be used now: it did not answer, it accepts no writes, or it (or its machine) refused the connection. */
+export type HostFault = 'silent' | 'read-only' | 'refused'
+
+/** One host cannot be used for writes. */
+export class HostUnusable extends DatabaseUnreachable {
+  readonly fault: HostFault
+  /** The timeline of a standby; 0 if unknown. */
+  readonly timeline: number
+
+  constructor(host: string, fault: HostFault, timeline: number, cause: unknown) {
+    super(`${host}: ${(cause as Error).message}`, cause)
+    this.fault = fault
+    this.timeline = timeline
+  }
+}
+
 /** The SQLSTATE of a server error, if it is one. */
 export function sqlState(error: unknown): string | undefined {
   // The code's form does not suffice: EPIPE looks like a SQLSTATE.

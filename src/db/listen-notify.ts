@@ -8,6 +8,8 @@ import type { Db, ListenOptions } from './queryable.ts'
 
 const firstPauseMs = 100
 const maxPauseMs = 5000
+/** A connection that only listens would never notice that its server fell silent: an unanswered statement shows it. */
+const pingEveryMs = 5000
 
 interface Listener {
   channel: string
@@ -33,11 +35,21 @@ export function openNotificationListener(connect: () => Promise<Connection>, log
       throw error
     }
     live = connection
+    const ended = new AbortController()
+    void ping(connection, ended.signal)
     connection.onEnd(() => {
+      ended.abort()
       live = undefined
       if (!closed.signal.aborted) opening = reopen()
     })
     return connection
+  }
+
+  const ping = async (connection: Connection, ended: AbortSignal): Promise<void> => {
+    while (!ended.aborted) {
+      await connection.script('select 1').catch(() => undefined)
+      await pause(systemClock, pingEveryMs, ended)
+    }
   }
 
   // Real time, even if the engine runs by another clock, because the server runs in real time.

@@ -5,12 +5,15 @@
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import type { Clock } from '#base'
+import { sqlState } from './errors.ts'
 import type { Db, Queryable } from './queryable.ts'
 import { sql } from './sql-tag.ts'
 
 const minMajorVersion = 15
 /** An advisory lock of Postrider; the number is arbitrary. */
 const migrationLock = 7_305_001
+/** Permission denied; no schema to create in. */
+const missingRights = new Set(['42501', '3F000'])
 const ownFolder = new URL('./migrations/', import.meta.url)
 const fileForm = /^(\d{4})-([a-z0-9-]+)\.sql$/
 /** The first of the migrations that were replaced by one initial schema before the first release. */
@@ -84,7 +87,7 @@ export async function migrate(db: Db, clock: Clock, folder = ownFolder, last = N
   const session = await db.session()
   try {
     await session.run(waitForLock, [migrationLock])
-    await session.script(makeTable)
+    await session.script(makeTable).catch(explainMissingRights)
     const applied = await session.rows(appliedMigrations)
     refuseStrangers(applied, known)
     const missing = known.slice(applied.length).filter(({ number }) => number <= last)
@@ -93,6 +96,15 @@ export async function migrate(db: Db, clock: Clock, folder = ownFolder, last = N
   } finally {
     await session.close()
   }
+}
+
+/** The default search path begins with a schema of the role's name. */
+function explainMissingRights(error: unknown): never {
+  if (!missingRights.has(sqlState(error) ?? '')) throw error
+  throw new Error(
+    `the role of DATABASE_URL cannot create tables: ${(error as Error).message}. Create a schema for it (create schema authorization <role>), or make it the owner of the database`,
+    { cause: error },
+  )
 }
 
 async function apply(db: Db, { number, name, text, sha256 }: Migration, clock: Clock): Promise<void> {

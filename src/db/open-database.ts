@@ -6,7 +6,8 @@ import { type Log, silentLog } from '#base'
 import type { Connection, StatementResult } from './connection.ts'
 import { CommitUnknown, isServerUnavailable, isTransactionConflict, mayMeanServerDown } from './errors.ts'
 import { openNotificationListener } from './listen-notify.ts'
-import { awaitDatabase, openPool } from './pool.ts'
+import { awaitDatabase, Pool } from './pool.ts'
+import { refuseSharedConnections } from './pooler.ts'
 import type { Db, DbSession, Queryable, Tx } from './queryable.ts'
 import { type Sql, sql } from './sql-tag.ts'
 
@@ -16,6 +17,8 @@ export interface DbConfig {
   /** Most connections at once, not counting sessions and the one for LISTEN. */
   poolSize: number
   applicationName: string
+  /** PostgreSQL settings of every connection. */
+  settings?: Readonly<Record<string, string>> | undefined
   log?: Log
   /** Milliseconds to wait for a database that does not answer yet. */
   waitMs?: number
@@ -37,10 +40,16 @@ function verbs(
   }
 }
 
-/** Rejects with `DatabaseUnreachable` if no writable host answers within `waitMs`. */
+/** Rejects with `DatabaseUnreachable` if no writable host answers within `waitMs`, and with a sentence if a pooler shares connections. */
 export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfig): Promise<Db> {
-  const pool = openPool({ ...config, log })
+  const pool = new Pool({ ...config, log })
   await awaitDatabase(pool, waitMs, log)
+  try {
+    await refuseSharedConnections(() => pool.extra())
+  } catch (error) {
+    await pool.close()
+    throw error
+  }
   const listener = openNotificationListener(() => pool.extra(), log)
   const sessions = new Set<DbSession>()
 

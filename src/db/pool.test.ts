@@ -1,16 +1,22 @@
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '#base'
+import { handMovedDurations } from '../../test/support/test-clock.ts'
 import type { Connection } from './connection.ts'
 import type { Host } from './database-hosts.ts'
-import { DatabaseUnreachable } from './errors.ts'
-import { openPool } from './pool.ts'
+import { DatabaseUnreachable, HostUnusable } from './errors.ts'
+import { Pool } from './pool.ts'
 
 /** Hosts a and b with a timeline each; undefined means down. */
 function world(timelines: Record<string, number | undefined>) {
   const made: (Connection & { spoil(): void; lose(): void; ended: boolean })[] = []
+  const standbys: Record<string, number> = {}
+  const hesitating = new Set<string>()
   const connectTo = async (host: Host): Promise<Connection> => {
     const timeline = timelines[host.name]
+    if (hesitating.has(host.name)) return new Promise(() => {})
+    const followed = standbys[host.name]
+    if (followed !== undefined) throw new HostUnusable(host.name, 'read-only', followed, new Error('standby'))
     if (timeline === undefined) throw new DatabaseUnreachable(`${host.name}: down`, undefined)
     const endings: (() => void)[] = []
     let spoilt = false
@@ -18,17 +24,21 @@ function world(timelines: Record<string, number | undefined>) {
     const connection = {
       host,
       timeline,
+      loginPid: 1,
       ended: false,
       get spoilt() {
         return spoilt
       },
       socketLost: false,
+      pending: 0,
+      octetsRead: 0,
       ask: nothing,
       script: nothing,
       copyOut: () => new Readable(),
       copyIn: () => new Writable(),
       onNotification: () => undefined,
       onEnd: (ended: () => void) => endings.push(ended),
+      destroy: () => connection.lose(),
       spoil: () => {
         spoilt = true
       },
@@ -44,8 +54,9 @@ function world(timelines: Record<string, number | undefined>) {
     made.push(connection)
     return connection
   }
-  const pool = openPool({ url: 'postgres://u@a,b/d', poolSize: 2, applicationName: 'test', log: silentLog }, connectTo)
-  return { pool, made, timelines }
+  const clock = handMovedDurations()
+  const pool = new Pool({ url: 'postgres://u@a,b/d', poolSize: 2, applicationName: 'test', log: silentLog, clock }, connectTo)
+  return { pool, made, timelines, standbys, hesitating, clock }
 }
 
 describe('the pool', () => {
@@ -102,6 +113,45 @@ describe('the pool', () => {
     timelines.a = 1
     timelines.b = undefined
     await expect(pool.take()).rejects.toThrow('timeline 1 is older than 2')
+  })
+
+  test('forgets a timeline that no reachable host has for five seconds, because the cluster went on at a lower number', async () => {
+    const { pool, timelines, clock } = world({ a: 2, b: undefined })
+    const newest = await pool.take()
+    timelines.a = undefined
+    timelines.b = 1
+    await expect(pool.extra()).rejects.toThrow('timeline 1 is older than 2')
+    clock.pass(5000)
+    expect((await pool.extra()).timeline).toBe(1)
+    pool.give(newest)
+    expect((await pool.take()).timeline).toBe(1)
+  })
+
+  test('forgets it at once when every other host answers that it follows an older one', async () => {
+    const { pool, timelines, standbys } = world({ a: 2, b: undefined })
+    await pool.take()
+    timelines.a = undefined
+    standbys.a = 1
+    timelines.b = 1
+    expect((await pool.extra()).timeline).toBe(1)
+  })
+
+  test('does not forget it while a standby still has it', async () => {
+    const { pool, timelines, standbys, clock } = world({ a: 2, b: undefined })
+    await pool.take()
+    timelines.a = undefined
+    standbys.a = 2
+    timelines.b = 1
+    clock.pass(60_000)
+    await expect(pool.extra()).rejects.toThrow('timeline 1 is older than 2')
+  })
+
+  test('asks the other hosts when the current one hesitates', async () => {
+    const { pool, timelines, hesitating } = world({ a: 1, b: undefined })
+    await pool.take()
+    hesitating.add('a')
+    timelines.b = 2
+    expect((await pool.take()).host.name).toBe('b')
   })
 
   test('leaves idle connections at once when told that the server goes, and used ones when they come back', async () => {

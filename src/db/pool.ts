@@ -1,30 +1,26 @@
 /**
- * Connection pool: at most `size` connections to the first writable host, assigned in request order. It replaces the driver's pool to
- * handle failover. It leaves a server that is shutting down or became a standby, and one whose timeline is behind the newest seen although
- * it claims to be writable (reliability finding 8). If the server refuses further connections, the pool continues with those it has.
+ * Connection pool: at most `size` connections to the host that accepts writes, assigned in request order. It replaces the driver's pool to
+ * handle failover: it leaves a server that is shutting down, became a standby, fell silent, or was left behind by a promotion. If the
+ * server refuses further connections, the pool continues with those it has.
  */
-import { type Log, pause, systemClock } from '#base'
+import { type Clock, type Log, pause, systemClock } from '#base'
 import { type Connection, connectDatabase } from './connection.ts'
-import { hostsOf } from './database-hosts.ts'
-import { DatabaseUnreachable, isTooManyConnections } from './errors.ts'
+import { type Host, hostsOf } from './database-hosts.ts'
+import { DatabaseUnreachable, HostUnusable, isTooManyConnections } from './errors.ts'
+import { HostFinder } from './find-writable-host.ts'
+import { type HostAnswer, SilenceWatch } from './silence-watch.ts'
 
 export interface PoolConfig {
   url: string
   poolSize: number
   applicationName: string
   log: Log
+  /** PostgreSQL settings of every connection. */
+  settings?: Readonly<Record<string, string>> | undefined
+  clock?: Clock
 }
 
-export interface ConnectionPool {
-  take(): Promise<Connection>
-  /** Ends the connection if it is unusable or outdated. */
-  give(connection: Connection): void
-  /** A connection outside the pool. */
-  extra(): Promise<Connection>
-  /** Ends idle connections now, and those in use when they are returned. */
-  drop(): void
-  close(): Promise<void>
-}
+type Connect = (host: Host) => Promise<Connection>
 
 /** Delay before a full server is asked for another connection while others are open. */
 const fullForMs = 1000
@@ -34,151 +30,173 @@ interface Waiting {
   fail: (error: unknown) => void
 }
 
-export function openPool({ url, poolSize, applicationName, log }: PoolConfig, connectTo = connectDatabase): ConnectionPool {
-  const hosts = hostsOf(url)
-  /** Index of the host of the last connection; it is tried first. */
-  let current = 0
-  let newestTimeline = 0
+export class Pool {
+  readonly #size: number
+  readonly #log: Log
+  readonly #clock: Clock
+  readonly #finder: HostFinder
+  readonly #watch: SilenceWatch
+  /** Every open connection, in use, idle or outside the pool, with its generation. */
+  readonly #open = new Map<Connection, number>()
+  readonly #idle: Connection[] = []
+  readonly #waiting: Waiting[] = []
   /** Raised to invalidate every connection made so far. */
-  let generation = 0
-  let size = 0
-  let fullUntilMs = 0
-  let closing = false
-  let allGone: (() => void) | undefined
-  const idle: Connection[] = []
-  const waiting: Waiting[] = []
-  const generations = new WeakMap<Connection, number>()
+  #generation = 0
+  /** Pool connections that are open or being made. */
+  #used = 0
+  #fullUntilMs = 0
+  #isClosing = false
+  #allGone: (() => void) | undefined
 
-  const isFit = (connection: Connection) =>
-    !connection.spoilt && !closing && generations.get(connection) === generation && connection.timeline >= newestTimeline
+  constructor({ url, poolSize, applicationName, log, settings, clock = systemClock }: PoolConfig, connectTo?: Connect) {
+    const hosts = hostsOf(url)
+    const connect: Connect = connectTo ?? ((host) => connectDatabase(host, { applicationName, settings }))
+    this.#size = poolSize
+    this.#log = log
+    this.#clock = clock
+    this.#finder = new HostFinder({ hosts, connect, clock, log, onNewTimeline: () => this.#endUnfit() })
+    this.#watch = new SilenceWatch({
+      hosts,
+      clock,
+      log,
+      connections: () => this.#open.keys(),
+      ask: (host) => askHost(host, connect),
+      onWritable: (host, timeline) => this.#finder.note(host, timeline),
+    })
+  }
 
-  async function connectToWritable(): Promise<Connection> {
-    const faults: unknown[] = []
-    for (let turn = 0; turn < hosts.length; turn++) {
-      const index = (current + turn) % hosts.length
-      const host = hosts[index]
-      if (!host) continue
-      try {
-        const bornIn = generation
-        const connection = await connectTo(host, applicationName)
-        if (connection.timeline < newestTimeline) {
-          void connection.end()
-          throw new DatabaseUnreachable(
-            `${host.name}: timeline ${connection.timeline} is older than ${newestTimeline}, seen before`,
-            undefined,
-          )
-        }
-        if (current !== index) log.warn({ host: host.name }, 'switched to another database host')
-        if (connection.timeline > newestTimeline) {
-          if (newestTimeline > 0) log.warn({ host: host.name, timeline: connection.timeline }, 'the database has a new timeline')
-          newestTimeline = connection.timeline
-          endUnfit()
-        }
-        current = index
-        generations.set(connection, bornIn)
-        return connection
-      } catch (error) {
-        faults.push(error)
-      }
+  async take(): Promise<Connection> {
+    if (this.#isClosing) throw new Error('the database is closed')
+    const connection = this.#idle.pop()
+    if (connection) return connection
+    const isFull = this.#used >= this.#size || (this.#used > 1 && this.#clock.monotonicMs() < this.#fullUntilMs)
+    return new Promise((settle, fail) => {
+      if (isFull) this.#waiting.push({ settle, fail })
+      else this.#growFor({ settle, fail })
+    })
+  }
+
+  /** Ends the connection if it is unusable or outdated. */
+  give(connection: Connection): void {
+    if (!this.#isFit(connection)) {
+      void connection.end()
+      return
     }
-    const sentences = faults.map((fault) => (fault as Error).message).join('; ')
-    throw new DatabaseUnreachable(`the database is unreachable: ${sentences}`, faults[0])
+    const next = this.#waiting.shift()
+    if (next) next.settle(connection)
+    else this.#idle.push(connection)
+  }
+
+  /** A connection outside the pool. */
+  async extra(): Promise<Connection> {
+    const generation = this.#generation
+    const connection = await this.#finder.connect()
+    this.#open.set(connection, generation)
+    connection.onEnd(() => this.#open.delete(connection))
+    this.#watch.start()
+    return connection
+  }
+
+  /** Ends idle connections now, and those in use when they are returned. */
+  drop(): void {
+    this.#generation++
+    this.#endUnfit()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true
+    for (const { fail } of this.#waiting.splice(0)) fail(new Error('the database is closed'))
+    const gone = new Promise<void>((resolve) => {
+      this.#allGone = resolve
+    })
+    this.#endUnfit()
+    if (this.#used > 0) await gone
+    this.#watch.stop()
+  }
+
+  #isFit(connection: Connection): boolean {
+    return (
+      !connection.spoilt &&
+      !this.#isClosing &&
+      this.#open.get(connection) === this.#generation &&
+      connection.timeline === this.#finder.newestTimeline
+    )
   }
 
   /** Counts the connection before connecting, so that concurrent callers never exceed the size. */
-  async function grow(): Promise<Connection> {
-    size++
+  async #grow(): Promise<Connection> {
+    this.#used++
     try {
-      const connection = await connectToWritable()
-      connection.onEnd(() => {
-        size--
-        const index = idle.indexOf(connection)
-        if (index >= 0) idle.splice(index, 1)
-        settled()
-        replaceForWaiting()
-      })
-      fullUntilMs = 0
+      const connection = await this.extra()
+      connection.onEnd(() => this.#lost(connection))
+      this.#fullUntilMs = 0
       return connection
     } catch (error) {
-      size--
-      settled()
+      this.#used--
+      this.#settled()
       // No connection is left that could be returned, so that the other callers would wait forever.
-      if (size === 0) for (const { fail } of waiting.splice(0)) fail(error)
+      if (this.#used === 0) for (const { fail } of this.#waiting.splice(0)) fail(error)
       throw error
     }
   }
 
-  const settled = () => {
-    if (closing && size === 0) allGone?.()
+  #lost(connection: Connection): void {
+    this.#used--
+    const index = this.#idle.indexOf(connection)
+    if (index >= 0) this.#idle.splice(index, 1)
+    this.#settled()
+    this.#replaceForWaiting()
   }
 
-  function growFor(waiter: Waiting): void {
-    grow().then(waiter.settle, (error: unknown) => {
+  #settled(): void {
+    if (this.#isClosing && this.#used === 0) this.#allGone?.()
+  }
+
+  #growFor(waiter: Waiting): void {
+    this.#grow().then(waiter.settle, (error: unknown) => {
       // With only one connection, a caller that holds it and asks for a second would deadlock.
-      if (closing || size < 2 || !isTooManyConnections(error)) return waiter.fail(error)
-      if (fullUntilMs === 0)
-        log.warn({ connections: size, wanted: poolSize }, 'the database refuses further connections; continuing with the open ones')
-      fullUntilMs = systemClock.monotonicMs() + fullForMs
-      const connection = idle.pop()
+      if (this.#isClosing || this.#used < 2 || !isTooManyConnections(error)) return waiter.fail(error)
+      if (this.#fullUntilMs === 0)
+        this.#log.warn(
+          { connections: this.#used, wanted: this.#size },
+          'the database refuses further connections; continuing with the open ones',
+        )
+      this.#fullUntilMs = this.#clock.monotonicMs() + fullForMs
+      const connection = this.#idle.pop()
       if (connection) waiter.settle(connection)
-      else waiting.unshift(waiter)
+      else this.#waiting.unshift(waiter)
     })
   }
 
   /** Opens a connection for a waiting caller after the count has dropped. */
-  function replaceForWaiting(): void {
-    if (closing || size >= poolSize) return
-    const next = waiting.shift()
-    if (next) growFor(next)
+  #replaceForWaiting(): void {
+    if (this.#isClosing || this.#used >= this.#size) return
+    const next = this.#waiting.shift()
+    if (next) this.#growFor(next)
   }
 
-  function endUnfit(): void {
-    const all = idle.splice(0)
-    for (const connection of all) {
-      if (isFit(connection)) idle.push(connection)
+  #endUnfit(): void {
+    for (const connection of this.#idle.splice(0)) {
+      if (this.#isFit(connection)) this.#idle.push(connection)
       else void connection.end()
     }
   }
+}
 
-  return {
-    async take() {
-      if (closing) throw new Error('the database is closed')
-      const connection = idle.pop()
-      if (connection) return connection
-      const isFull = size >= poolSize || (size > 1 && systemClock.monotonicMs() < fullUntilMs)
-      return new Promise((settle, fail) => {
-        if (isFull) waiting.push({ settle, fail })
-        else growFor({ settle, fail })
-      })
-    },
-    give(connection) {
-      if (!isFit(connection)) {
-        void connection.end()
-        return
-      }
-      const next = waiting.shift()
-      if (next) next.settle(connection)
-      else idle.push(connection)
-    },
-    extra: connectToWritable,
-    drop() {
-      generation++
-      endUnfit()
-    },
-    async close() {
-      closing = true
-      for (const { fail } of waiting.splice(0)) fail(new Error('the database is closed'))
-      const gone = new Promise<void>((resolve) => {
-        allGone = resolve
-      })
-      endUnfit()
-      if (size > 0) await gone
-    },
+/** Asks a host by a new connection, which ends at once. */
+async function askHost(host: Host, connect: Connect): Promise<HostAnswer> {
+  try {
+    const connection = await connect(host)
+    void connection.end()
+    return { host: host.name, state: 'writable', timeline: connection.timeline }
+  } catch (error) {
+    if (error instanceof HostUnusable) return { host: host.name, state: error.fault, timeline: error.timeline }
+    return { host: host.name, state: 'refused', timeline: 0 }
   }
 }
 
 /** Connects once, so that a wrong URL is reported at the start; retries for `waitMs`, for a server that is still starting. */
-export async function awaitDatabase(pool: ConnectionPool, waitMs: number, log: Log): Promise<void> {
+export async function awaitDatabase(pool: Pool, waitMs: number, log: Log): Promise<void> {
   const deadlineMs = systemClock.monotonicMs() + waitMs
   for (let told = false; ; told = true) {
     try {

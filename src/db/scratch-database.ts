@@ -25,7 +25,7 @@ export async function openScratchDatabase(): Promise<{ query<Row>(text: string):
     }
     const [host] = hostsOf(embedded.url)
     if (!host) throw new Error('the embedded server has no address')
-    const connection = await connectDatabase(host, 'postrider scratch')
+    const connection = await connectDatabase(host, { applicationName: 'postrider scratch' })
     return {
       query: async <Row>(text: string) => (await connection.script<Row>(text)).rows,
       async close() {

@@ -7,7 +7,7 @@
  * before the body is read; input is bounded in bytes, depth and time.
  */
 import type { Socket } from 'node:net'
-import { type Config, pause, portTaken } from '#base'
+import { type Config, pause, portTaken, systemClock } from '#base'
 import { type AppDeps, buildApp } from './app.ts'
 import { defaultHttpLimits, type HttpLimits } from './connection-limits.ts'
 import { notBuilt, readPages, servePages } from './dashboard-files.ts'
@@ -37,6 +37,11 @@ export interface HttpDeps
 
 /** Time limit for requests in progress when the server stops. */
 const stopWithinMs = 35_000
+/**
+ * Time between the decision to stop and the end of listening. Every answer in it ends its connection, so that a busy client opens the next
+ * one elsewhere. A connection that only ends would break a request that its client is just sending.
+ */
+const drainMs = 100
 
 /** Listens on config.host and config.port (0: any free port). `stop` completes requests in progress, then closes. */
 export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop(): Promise<void> }> {
@@ -55,6 +60,9 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
+  app.server.prependListener('request', (_request, response) => {
+    if (stopping) response.shouldKeepAlive = false
+  })
   await app.listen({ host: deps.config.host, port: deps.config.port }).catch((error: unknown) => {
     throw portTaken(error, 'PORT', deps.config)
   })
@@ -66,6 +74,7 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
       if (stopping) return
       stopping = true
       streams.stop()
+      if (sockets.size > 0) await pause(systemClock, drainMs)
       const closed = new AbortController()
       void pause(deps.clock, stopWithinMs, closed.signal).then(() => closed.signal.aborted || app.server.closeAllConnections())
       const closing = app.close()

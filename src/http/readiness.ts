@@ -1,4 +1,7 @@
-/** Reports whether a write would succeed now: the database answers, and its disk has free space. */
+/**
+ * Reports whether a request to send would succeed now: the database commits, and its disk has free space. A read would not show it: a
+ * primary that lost its standby answers reads and holds every commit.
+ */
 import { type Clock, type Log, pause } from '#base'
 import { type Db, hasRoomToWrite, saysDiskIsFull, sql } from '#db'
 
@@ -7,9 +10,12 @@ const answerWithinMs = 2000
 const lookEveryMs = 5000
 /** Faster while the disk is full, to notice free space early. */
 const lookWhileFullEveryMs = 1000
+/** Each commit is a flush, and unauthenticated callers may ask as often as they like. */
+const commitEveryMs = 1000
 
-const ping = sql<{ one: number }>`
-  select 1 as one`
+/** A WAL record that no table sees: its commit waits for the disk and for the standbys like every other. */
+const commitARecord = sql`
+  select pg_logical_emit_message(true, 'postrider', '')`
 
 export type DatabaseState = 'reachable' | 'not reachable' | 'full'
 
@@ -23,7 +29,8 @@ export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: L
   let isFull = false
   let lookedAtMs = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | undefined
-  let asking: Promise<unknown> | undefined
+  let committedAtMs = Number.NEGATIVE_INFINITY
+  let committing: Promise<unknown> | undefined
 
   const found = (full: boolean) => {
     if (full && !isFull) log.error('the disk of the database is full: all writes fail')
@@ -41,17 +48,24 @@ export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: L
     return looking
   }
 
-  /** Concurrent callers share one query; otherwise they would fill the connection queue and the database would appear unreachable. */
-  const askDatabase = () => {
-    asking ??= db.first(ping).finally(() => {
-      asking = undefined
-    })
-    return asking
+  /** Concurrent callers share one commit; otherwise they would fill the connection queue and the database would appear unreachable. */
+  const tryToCommit = (): Promise<unknown> => {
+    if (clock.monotonicMs() - committedAtMs < commitEveryMs) return Promise.resolve()
+    const beganMs = clock.monotonicMs()
+    committing ??= db
+      .rows(commitARecord)
+      .then(() => {
+        committedAtMs = beganMs
+      })
+      .finally(() => {
+        committing = undefined
+      })
+    return committing
   }
 
   return {
     async look() {
-      const answered = Promise.all([askDatabase(), lookAtDisk()]).then(
+      const answered = Promise.all([tryToCommit(), lookAtDisk()]).then(
         (): DatabaseState => (isFull ? 'full' : 'reachable'),
         (error: unknown): DatabaseState => {
           log.warn({ err: error }, 'the database did not respond to a readiness check')

@@ -3,6 +3,7 @@ import { silentLog, systemClock } from '#base'
 import type { Db } from '#db'
 import { openReadiness } from '../../src/http/readiness.ts'
 import { testDatabase } from '../support/database.ts'
+import { handMovedDurations } from '../support/test-clock.ts'
 
 let database: Awaited<ReturnType<typeof testDatabase>>
 beforeAll(async () => {
@@ -10,15 +11,24 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-test('a crowd that asks for readiness at once costs the database one question, and the next one who asks another', async () => {
-  let questions = 0
-  const first: Db['first'] = (...asked) => {
-    questions++
-    return database.db.first(...asked)
+test('many callers at once, and those within a second, cost the database one commit', async () => {
+  let commits = 0
+  const rows: Db['rows'] = (...asked) => {
+    commits++
+    return database.db.rows(...asked)
   }
-  const readiness = openReadiness({ db: { ...database.db, first }, clock: systemClock, log: silentLog })
+  const clock = handMovedDurations()
+  const readiness = openReadiness({ db: { ...database.db, rows }, clock, log: silentLog })
   expect(new Set(await Promise.all(Array.from({ length: 500 }, () => readiness.look())))).toEqual(new Set(['reachable']))
-  expect(questions).toBe(1)
   expect(await readiness.look()).toBe('reachable')
-  expect(questions).toBe(2)
+  expect(commits).toBe(1)
+  clock.pass(1000)
+  expect(await readiness.look()).toBe('reachable')
+  expect(commits).toBe(2)
+})
+
+test('a database that answers reads and holds every commit is not reachable', async () => {
+  const rows: Db['rows'] = () => new Promise(() => {})
+  const readiness = openReadiness({ db: { ...database.db, rows }, clock: systemClock, log: silentLog })
+  expect(await readiness.look()).toBe('not reachable')
 })

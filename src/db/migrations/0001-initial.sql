@@ -277,9 +277,11 @@ create index emails_of_test on emails (tenant_id, id) where test;
 create table contents (
   tenant_id text collate "C" not null,
   id text collate "C" not null,
-  body bytea storage external not null, -- JSON, compressed with zstd
+  body bytea not null, -- JSON, compressed with zstd
   primary key (tenant_id, id)
 ) partition by range (id);
+-- Not in the table's definition, because PostgreSQL 15 does not accept it there. Partitions inherit it.
+alter table contents alter column body set storage external;
 
 -- SMTP attempts for an email; a row is in the partition of its email.
 create table attempts (
@@ -709,9 +711,10 @@ create table request_logs (
   details jsonb not null, -- {rateLimit, context, error, email, sdk} as the API returns them
   request_octets bigint, -- of the whole body
   response_octets bigint, -- of the whole body
-  bodies bytea storage external, -- the kept parts of both bodies, sealed; ciphertext does not compress
+  bodies bytea, -- the kept parts of both bodies, sealed; ciphertext does not compress
   primary key (tenant_id, at, request_id)
 ) partition by range (at);
+alter table request_logs alter column bodies set storage external;
 create index request_logs_by_time on request_logs (at, request_id);
 create index request_logs_by_id on request_logs (request_id);
 -- Errors are few, and are searched for; other filters read by time, because each index slows down every request.
