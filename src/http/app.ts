@@ -135,7 +135,8 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     const refusal = toRefusal(error)
     request.refusal = refusal
     deps.readiness.recordError(error)
-    if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'request failed')
+    if (refusal.status === 500 && refusal.shouldRetry) deps.readiness.recordOutage(error)
+    else if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'request failed')
     if (apiPath.test(request.url) && !reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
     reply.headers(await sendLimitHeadersFor(request, deps))
     // After an unreadable body Fastify would close the connection, and a client still sending the body would lose this answer. The server

@@ -6,6 +6,7 @@ import { type Clock, type Log, pause } from '#base'
 import { type Db, hasRoomToWrite, saysDiskIsFull, sql } from '#db'
 
 const answerWithinMs = 2000
+const logOutageEveryMs = 1000
 /** A disk check writes one MiB, and unauthenticated callers may ask as often as they like. */
 const lookEveryMs = 5000
 /** Faster while the disk is full, to notice free space early. */
@@ -23,12 +24,16 @@ export interface Readiness {
   look(): Promise<DatabaseState>
   /** Takes the error of a failed request, so that a full disk is known at once. */
   recordError(error: unknown): void
+  /** Takes a request that failed because the database is away: thousands a second would hide all other lines of the log. */
+  recordOutage(error: unknown): void
 }
 
 export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Readiness {
   let isFull = false
   let lookedAtMs = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | undefined
+  let failedRequests = 0
+  let loggedAtMs = Number.NEGATIVE_INFINITY
   let committedAtMs = Number.NEGATIVE_INFINITY
   let committing: Promise<unknown> | undefined
 
@@ -78,6 +83,13 @@ export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: L
     },
     recordError(error) {
       if (saysDiskIsFull(error)) found(true)
+    },
+    recordOutage(error) {
+      failedRequests++
+      if (clock.monotonicMs() - loggedAtMs < logOutageEveryMs) return
+      log.error({ requests: failedRequests, reason: (error as Error).message }, 'requests failed because the database is unreachable')
+      loggedAtMs = clock.monotonicMs()
+      failedRequests = 0
     },
   }
 }

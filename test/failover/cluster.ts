@@ -80,6 +80,7 @@ export class Cluster {
       `--initial-cluster=etcd=${peer}`,
       '--logger=zap',
       '--log-level=error',
+      '--enable-v2=true',
       // The test has no use for a durable etcd, and its flushes would compete with those of the nodes.
       '--unsafe-no-fsync',
     ])
@@ -223,7 +224,9 @@ export class Cluster {
       scope: 'postrider',
       name: node.name,
       restapi: { listen: `${node.address}:${restPort}`, connect_address: `${node.address}:${restPort}` },
-      etcd3: { hosts: [`${this.etcdMachine.address}:${etcdPort}`] },
+      // The second API of etcd: with the third, Patroni before 3.0.3 overwrites the leader key of another node after a pause, and so throws
+      // away synchronously replicated data (docs/high-availability.md).
+      etcd: { hosts: [`${this.etcdMachine.address}:${etcdPort}`] },
       bootstrap: {
         dcs: {
           ttl: 20,
