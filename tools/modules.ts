@@ -1,9 +1,10 @@
 /**
  * Project rules without a ready-made tool, in one run: import direction and circles, module interfaces, the machine's time, randomness and
- * environment, and table owners. `node tools/modules.ts` prints violations and fails.
+ * environment, table owners, and migrations that only add. `node tools/modules.ts` prints violations and fails.
  */
 import { checkDirection } from './dependencies.ts'
 import { checkCircles } from './import-circles.ts'
+import { checkMigrations, readMigrationFiles } from './migrations.ts'
 import { checkModuleHeaders } from './module-headers.ts'
 import { checkWorld } from './purity.ts'
 import { codeFolders, filesBelow, type ModuleList, type Problem, readSource } from './source-files.ts'
@@ -27,6 +28,7 @@ export async function checkModules(root: string, moduleList: ModuleList): Promis
     ...checkModuleHeaders(moduleList, files, direction),
     ...checkWorld(files),
     ...checkUniqueExports(files),
+    ...checkMigrations(readMigrationFiles(root)),
     ...tables.problems,
   ]
   const onDisk = filesBelow(root, 'src', '.ts').length

@@ -1,10 +1,11 @@
 /**
  * Migrations: plain SQL files in order, one transaction each, run once under a lock even if several processes start together. Refuses a
- * database that is newer than this program, and a file changed after it ran.
+ * database that is newer than this program, and a file changed after it ran. Programs of the version before go on meanwhile, so a migration
+ * only adds (tools/migrations.ts checks it), and it never waits long for a lock: behind it, all other statements would wait.
  */
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import type { Clock } from '#base'
+import { type Clock, pause, systemClock } from '#base'
 import { sqlState } from './errors.ts'
 import type { Db, Queryable } from './queryable.ts'
 import { sql } from './sql-tag.ts'
@@ -14,6 +15,11 @@ const minMajorVersion = 15
 const migrationLock = 7_305_001
 /** Permission denied; no schema to create in. */
 const missingRights = new Set(['42501', '3F000'])
+/** After this time without a lock that a migration needs, it lets the others go on, and is tried again. */
+const lockWithinMs = 2000
+const tryAgainMs = 1000
+const maxTries = 300
+const lockNotAvailable = '55P03'
 const ownFolder = new URL('./migrations/', import.meta.url)
 const fileForm = /^(\d{4})-([a-z0-9-]+)\.sql$/
 /** The first of the migrations that were replaced by one initial schema before the first release. */
@@ -108,13 +114,18 @@ function explainMissingRights(error: unknown): never {
 }
 
 async function apply(db: Db, { number, name, text, sha256 }: Migration, clock: Clock): Promise<void> {
-  try {
-    await db.transaction(async (tx) => {
-      await tx.script(text)
-      await tx.run(recordMigration, [number, name, sha256, new Date(clock.nowMs())])
-    })
-  } catch (cause) {
-    throw new Error(`migration ${number} (${name}) failed and changed nothing: ${(cause as Error).message}`, { cause })
+  for (let times = 1; ; times++) {
+    try {
+      return await db.transaction(async (tx) => {
+        await tx.script(`set local lock_timeout = ${lockWithinMs}`)
+        await tx.script(text)
+        await tx.run(recordMigration, [number, name, sha256, new Date(clock.nowMs())])
+      })
+    } catch (cause) {
+      if (sqlState(cause) !== lockNotAvailable || times === maxTries)
+        throw new Error(`migration ${number} (${name}) failed and changed nothing: ${(cause as Error).message}`, { cause })
+      await pause(systemClock, tryAgainMs)
+    }
   }
 }
 
