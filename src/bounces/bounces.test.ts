@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type ClassificationName, classification, classify, type GivenReply, suppresses } from './bounces.ts'
 import { classifications } from './classifications.ts'
-import { rulesOfProviders } from './rules-providers.ts'
+import { replyRules } from './reply-rules.ts'
 
 interface ClassifiedReply extends GivenReply {
   provider: string
@@ -187,7 +187,7 @@ describe('what a reply decides', () => {
 
 describe('the rules', () => {
   test('a mark is written as it is looked for: in lower case', () => {
-    expect(rulesOfProviders.flatMap((rule) => rule.marks ?? []).filter((mark) => mark !== mark.toLowerCase())).toEqual([])
+    expect(replyRules.flatMap((rule) => rule.marks ?? []).filter((mark) => mark !== mark.toLowerCase())).toEqual([])
   })
 })
 

@@ -17,9 +17,11 @@ export const classifications = {
 } as const
 
 export type ClassificationName = keyof typeof classifications
+export const classificationNames = Object.keys(classifications) as ClassificationName[]
 
 /**
  * The party that could correct the failure. `sender` is the sending domain, above all its DNS; `reputation` is the standing of Postrider's
  * address, or its rate; `server` is the receiving side, its fault or its own rule; `ours` is Postrider, its settings or its operator.
  */
-export type Fault = 'recipient' | 'content' | 'sender' | 'reputation' | 'server' | 'ours'
+export const faults = ['recipient', 'content', 'sender', 'reputation', 'server', 'ours'] as const
+export type Fault = (typeof faults)[number]

@@ -5,8 +5,7 @@ import { type ClassificationName, classifications, type Fault } from './classifi
 import { essenceOf, isBeforeRecipient } from './innermost-reply.ts'
 import { wordsOf } from './normalise-reply.ts'
 import { patternsOf } from './reply-patterns.ts'
-import { type ReplyRule, synonyms } from './reply-rule.ts'
-import { replyRules } from './reply-rules.ts'
+import { type ReplyRule, replyRules } from './reply-rules.ts'
 
 /** A reply as received from the server, or as quoted by a report; in a report the codes may be missing, or stand only in the text. */
 export interface GivenReply {
@@ -65,10 +64,7 @@ export const mayBeSenders = ({ classification }: { classification: Classificatio
 /** Bad sender address (RFC 3463 section 3.2), or a reply to a command before any RCPT. */
 const isOfSender = (enhanced: string | null, text: string) => /\.1\.[78]$/.test(enhanced ?? '') || isBeforeRecipient(text)
 
-const patterns = patternsOf(
-  replyRules.map((rule) => rule.text),
-  synonyms,
-)
+const patterns = patternsOf(replyRules.map((rule) => rule.text ?? []))
 
 interface Facts {
   code: number | null

@@ -2,6 +2,7 @@
  * Normalises the words of a reply for the rules: removes addresses, hosts, numbers, links, case, accents and line ends, which differ from
  * one reply to the next. Limited, and linear in the length of the text.
  */
+import { checkFields, type Entry, readRuleFile, textsOf } from './rule-files.ts'
 
 const plainLetters: Readonly<Record<string, string>> = { ı: 'i', ł: 'l', ø: 'o', ß: 'ss' }
 
@@ -14,14 +15,13 @@ export const fold = (text: string): string =>
     .replace(/[ıłøß]/g, (letter) => plainLetters[letter] ?? letter)
     .replace(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu, ' $& ')
 
+function listsIn(file: Entry): ReadonlySet<string> {
+  checkFields(file, ['words'])
+  return new Set(textsOf(file, 'words').flatMap((line) => line.split(' ')))
+}
+
 /** Names of block lists in a link or host; other links and hosts are removed. */
-const lists = new Set(
-  `spamhaus spamcop sorbs barracudacentral barracudanetworks cloudmark surbl uribl uceprotect senderscore senderbase talosintelligence
-  dnsbl dnsrbl rbl rbls dnswl abusix abuseat invaluement spamrl hostkarma junkemailfilter mailspike njabl ahbl drbl rhsbl ipcheck
-  blacklist blacklists blocklist blocklists blocklisted mxrate cobion trustedsource sendersupport spameatingmonkey psbl ivmsip`.split(
-    /\s+/,
-  ),
-)
+const lists = listsIn(readRuleFile('block-lists.json'))
 const listIn = (link: string): string =>
   link
     .toLowerCase()

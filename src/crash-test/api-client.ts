@@ -11,6 +11,7 @@ const unfinished = ['pending', 'softfail', 'held'] as const
 const pollMs = 200
 const told = ['MessageSent', 'MessageDelayed', 'MessageDeliveryFailed', 'MessageHeld', 'MessageBounced']
 const maxEventLength = 1_048_576
+const quietMs = 17_000
 
 interface ListedEmail {
   id: string
@@ -18,20 +19,88 @@ interface ListedEmail {
   status: string
 }
 
-export interface ApiClient {
-  /** Resolves to true when no email is queued or in flight, to false after `withinMs`. */
-  untilQuiet(withinMs: number): Promise<boolean>
-  listEmails(afterMs: number): Promise<ListedEmail[]>
-  attempts(emailIds: readonly string[]): Promise<Map<string, ReportedAttempt[]>>
-  /** The events since the last call, by email: until `isComplete`, or until no event came for a while. */
-  events(isComplete: (byEmail: ReadonlyMap<string, string[]>) => boolean): Promise<Map<string, string[]>>
+export interface ApiClientDeps {
+  clock: Clock
+  url: string
+  key: string
 }
 
-export function openApiClient({ clock, url, key }: { clock: Clock; url: string; key: string }): ApiClient {
-  let position = '0-0'
+export class ApiClient {
+  readonly #deps: ApiClientDeps
+  /** The last event read. */
+  #position = '0-0'
+
+  constructor(deps: ApiClientDeps) {
+    this.#deps = deps
+  }
+
+  /** Resolves to true when no email is queued or in flight, to false after `withinMs`. */
+  async untilQuiet(withinMs: number): Promise<boolean> {
+    const { clock } = this.#deps
+    const untilMs = clock.monotonicMs() + withinMs
+    for (;;) {
+      const counts = await Promise.all(unfinished.map((status) => this.#get<{ total: number }>(`/emails?status=${status}&perPage=1`)))
+      if (counts.every(({ total }) => total === 0)) return true
+      if (clock.monotonicMs() > untilMs) return false
+      await pause(clock, pollMs)
+    }
+  }
+
+  async listEmails(afterMs: number): Promise<ListedEmail[]> {
+    const after = encodeURIComponent(new Date(afterMs).toISOString())
+    const emails: ListedEmail[] = []
+    for (let page = 1; ; page++) {
+      const { data } = await this.#get<{ data: ListedEmail[] }>(`/emails?perPage=${perPage}&page=${page}&after=${after}`)
+      emails.push(...data)
+      if (data.length < perPage) return emails
+    }
+  }
+
+  async attempts(emailIds: readonly string[]): Promise<Map<string, ReportedAttempt[]>> {
+    const found = new Map<string, ReportedAttempt[]>()
+    const left = [...emailIds]
+    const askOne = async () => {
+      for (let id = left.pop(); id !== undefined; id = left.pop()) {
+        const { data } = await this.#get<{ data: { deliveries: Delivery[] } }>(`/emails/${id}/deliveries`)
+        found.set(id, data.deliveries.sort((a, b) => Number(a.id) - Number(b.id)).map(attemptOf))
+      }
+    }
+    await Promise.all(Array.from({ length: asksAtOnce }, askOne))
+    return found
+  }
+
+  /** The events since the last call, by email: until `isComplete`, or until no event came for a while. */
+  async events(isComplete: (byEmail: ReadonlyMap<string, string[]>) => boolean): Promise<Map<string, string[]>> {
+    const { clock, url, key } = this.#deps
+    const byEmail = new Map<string, string[]>()
+    const stopped = new AbortController()
+    let cancel = clock.after(quietMs, () => stopped.abort())
+    try {
+      const path = `/v1/events/stream?after=${this.#position}&events=${told.join(',')}`
+      const answer = await fetch(url + path, { headers: { authorization: `Bearer ${key}` }, signal: stopped.signal })
+      if (answer.status !== 200 || !answer.body) throw new Error(`the event stream returned ${answer.status}`)
+      for await (const block of blocksOf(answer.body)) {
+        const { id, event, emailId } = eventIn(block)
+        this.#position = id ?? this.#position
+        if (event !== undefined) {
+          byEmail.set(emailId, [...(byEmail.get(emailId) ?? []), event])
+          cancel()
+          cancel = clock.after(quietMs, () => stopped.abort())
+        }
+        if (block.startsWith(': quiet') || isComplete(byEmail)) break
+      }
+    } catch (error) {
+      if (!stopped.signal.aborted) throw error
+    } finally {
+      cancel()
+      stopped.abort()
+    }
+    return byEmail
+  }
 
   /** Retries while the service cannot answer: it may be starting. */
-  const get = async <T>(path: string): Promise<T> => {
+  async #get<T>(path: string): Promise<T> {
+    const { clock, url, key } = this.#deps
     let failure: unknown
     for (let attempt = 0; attempt < maxTries; attempt++) {
       const late = new AbortController()
@@ -49,74 +118,6 @@ export function openApiClient({ clock, url, key }: { clock: Clock; url: string; 
       await pause(clock, tryAgainMs)
     }
     throw new Error(`GET ${path}: no response`, { cause: failure })
-  }
-
-  const count = async (status: string) => (await get<{ total: number }>(`/emails?status=${status}&perPage=1`)).total
-
-  return {
-    async untilQuiet(withinMs) {
-      const untilMs = clock.monotonicMs() + withinMs
-      for (;;) {
-        const left = (await Promise.all(unfinished.map(count))).reduce((sum, one) => sum + one, 0)
-        if (left === 0) return true
-        if (clock.monotonicMs() > untilMs) return false
-        await pause(clock, pollMs)
-      }
-    },
-
-    async listEmails(afterMs) {
-      const after = encodeURIComponent(new Date(afterMs).toISOString())
-      const emails: ListedEmail[] = []
-      for (let page = 1; ; page++) {
-        const { data } = await get<{ data: ListedEmail[] }>(`/emails?perPage=${perPage}&page=${page}&after=${after}`)
-        emails.push(...data)
-        if (data.length < perPage) return emails
-      }
-    },
-
-    async attempts(emailIds) {
-      const found = new Map<string, ReportedAttempt[]>()
-      const left = [...emailIds]
-      const askOne = async () => {
-        for (let id = left.pop(); id !== undefined; id = left.pop()) {
-          const { data } = await get<{ data: { deliveries: Delivery[] } }>(`/emails/${id}/deliveries`)
-          found.set(id, data.deliveries.sort((a, b) => Number(a.id) - Number(b.id)).map(attemptOf))
-        }
-      }
-      await Promise.all(Array.from({ length: asksAtOnce }, askOne))
-      return found
-    },
-
-    async events(isComplete) {
-      const byEmail = new Map<string, string[]>()
-      const stopped = new AbortController()
-      const quietMs = 17_000
-      let cancel = clock.after(quietMs, () => stopped.abort())
-      try {
-        const path = `/v1/events/stream?after=${position}&events=${told.join(',')}`
-        const answer = await fetch(url + path, { headers: { authorization: `Bearer ${key}` }, signal: stopped.signal })
-        if (answer.status !== 200 || !answer.body) throw new Error(`the event stream returned ${answer.status}`)
-        for await (const block of blocksOf(answer.body)) {
-          const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1]
-          position = field('id') ?? position
-          const event = field('event')
-          if (event !== undefined) {
-            const { payload } = JSON.parse(field('data') ?? '{}') as EventBody
-            const id = (payload.message ?? payload.original_message)?.token ?? ''
-            byEmail.set(id, [...(byEmail.get(id) ?? []), event])
-            cancel()
-            cancel = clock.after(quietMs, () => stopped.abort())
-          }
-          if (block.startsWith(': quiet') || isComplete(byEmail)) break
-        }
-      } catch (error) {
-        if (!stopped.signal.aborted) throw error
-      } finally {
-        cancel()
-        stopped.abort()
-      }
-      return byEmail
-    },
   }
 }
 
@@ -138,6 +139,15 @@ const attemptOf = ({ status, output, outcomeUnknown, timestampIso }: Delivery): 
   outcomeUnknown: outcomeUnknown === true,
   atMs: Date.parse(timestampIso),
 })
+
+/** A block's position and event; without an event `emailId` is empty. */
+function eventIn(block: string): { id: string | undefined; event: string | undefined; emailId: string } {
+  const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1]
+  const event = field('event')
+  if (event === undefined) return { id: field('id'), event, emailId: '' }
+  const { payload } = JSON.parse(field('data') ?? '{}') as EventBody
+  return { id: field('id'), event, emailId: (payload.message ?? payload.original_message)?.token ?? '' }
+}
 
 /** Splits server-sent events into blocks, each followed by an empty line. */
 async function* blocksOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {

@@ -10,13 +10,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Clock, pause } from '#base'
-import { type ApiClient, openApiClient } from './api-client.ts'
+import { ApiClient } from './api-client.ts'
 import { applyFault, type FaultKind, planFaults } from './faults.ts'
 import type { InjectedFault, ReportedEmail, SendRequest } from './ledger.ts'
-import { type Load, startLoad } from './load-generator.ts'
-import { type Sink, startSink } from './relay.ts'
-import { openSeededRandom } from './seeded-random.ts'
-import { openService, type Service } from './service.ts'
+import { LoadGenerator } from './load-generator.ts'
+import { Sink } from './relay.ts'
+import { openSeededRandom, type SeededRandom } from './seeded-random.ts'
+import { Service } from './service.ts'
 import { added, needsCloseLook, noRunCounts, type RunCounts, reconcile } from './verify-run.ts'
 
 export { type FaultKind, faultKinds } from './faults.ts'
@@ -71,92 +71,131 @@ const pollMs = 10
 const maxViolations = 100
 
 export async function runCrashTest(options: CrashTestOptions): Promise<Verdict> {
-  const { clock, seed, leaseMs } = options
+  const { clock, seed } = options
   const folder = await mkdtemp(join(tmpdir(), 'postrider-crash-test-'))
   const beganMs = clock.monotonicMs()
-  const chance = openSeededRandom(seed)
-  const sink = await startSink({ clock, chance: openSeededRandom(seed + 1), ledgerFile: join(folder, 'relay.jsonl') })
-  const service = await openService({ ...options, folder, relayPort: sink.port, leaseMs })
-  let load: Load | undefined
-  let counts = noRunCounts()
-  const violations: string[] = []
-  const faults: Record<string, number> = {}
-  const durations: number[] = []
-  let run = 0
+  const sink = await Sink.start({ clock, chance: openSeededRandom(seed + 1), ledgerFile: join(folder, 'relay.jsonl') })
+  const service = await Service.open({ ...options, folder, relayPort: sink.port })
+  const test = new CrashTest(options)
+  let load: LoadGenerator | undefined
   try {
     await service.start()
-    load = startLoad({
-      clock,
-      chance: openSeededRandom(seed + 2),
-      url: service.url,
-      key: service.key,
-      ledgerFile: join(folder, 'accepted.jsonl'),
-      arrived: () => sink.taken.size,
-    })
-    const ask = openApiClient({ clock, url: service.url, key: service.key })
-    const world: World = { clock, service, sink, load, ask }
-    const tell = (doing: string, open = 0) =>
-      options.onProgress?.({ run, runs: options.runs, doing, acknowledged: counts.acknowledged + open })
-    const isOver = () => run >= options.runs || options.signal?.aborted === true || violations.length >= maxViolations
-    while (!isOver()) {
-      const struck: InjectedFault[] = []
-      const periodMs = clock.nowMs()
-      load.resume()
-      await untilSending(world, clock.nowMs())
-      for (const kind of planFaults(chance, Math.min(runsPerPeriod, options.runs - run), options.only)) {
-        if (isOver()) break
-        tell(kind, acknowledgedIn(load.requests))
-        const fault =
-          (await applyFault(kind, { ...world, chance, leaseMs })) ?? (await applyFault('delivery', { ...world, chance, leaseMs }))
-        const faultMs = clock.monotonicMs()
-        run++
-        if (fault) {
-          struck.push(fault)
-          faults[fault.kind] = (faults[fault.kind] ?? 0) + 1
-        }
-        if (!(await untilSending(world, clock.nowMs()))) violations.push(`run ${run}: the service did not send again after: ${kind}`)
-        durations.push(clock.monotonicMs() - faultMs)
-      }
-      tell('reconciling', acknowledgedIn(load.requests))
-      await load.pause()
-      await ask.untilQuiet(quietWithinMs)
-      const found = await settle(world, periodMs, struck)
-      counts = added(counts, found.counts)
-      violations.push(...found.violations)
-      load.forget()
-      sink.forget()
-    }
-    if (load.changedAnswers > 0) violations.push(`${load.changedAnswers} responses to a repeated request differ from the first`)
+    const { url, key } = service
+    const ledgerFile = join(folder, 'accepted.jsonl')
+    load = new LoadGenerator({ clock, chance: openSeededRandom(seed + 2), url, key, ledgerFile, arrived: () => sink.taken.size })
+    await test.run({ clock, service, sink, load, ask: new ApiClient({ clock, url, key }) })
   } catch (error) {
-    violations.push(`the test failed: ${error instanceof Error ? error.message : String(error)}`)
+    test.violations.push(`the test failed: ${error instanceof Error ? error.message : String(error)}`)
   } finally {
     await load?.stop()
     await service.stop()
     await sink.close()
   }
-  const isKept = violations.length > 0
+  const isKept = test.violations.length > 0
   if (!isKept) await rm(folder, { recursive: true, force: true })
-  const sorted = durations.sort((a, b) => a - b).map(Math.round)
+  const { runs, counts, faults, sendsAgainMs, violations } = test.results()
   return {
     seed,
-    runs: run,
+    runs,
     seconds: Math.round((clock.monotonicMs() - beganMs) / 1000),
     counts,
     faults,
     repeated: load?.repeatedAnswers ?? 0,
     changedAnswers: load?.changedAnswers ?? 0,
-    sendsAgainMs: { median: sorted[Math.floor(sorted.length / 2)] ?? 0, longest: sorted.at(-1) ?? 0 },
-    violations: violations.slice(0, maxViolations),
+    sendsAgainMs,
+    violations,
     folder: isKept ? folder : undefined,
   }
 }
 
+/** The service under test, its relay, and its clients. */
 interface World {
   clock: Clock
   service: Service
   sink: Sink
-  load: Load
+  load: LoadGenerator
   ask: ApiClient
+}
+
+/** Applies the faults, period by period, and collects the results. */
+class CrashTest {
+  readonly violations: string[] = []
+  readonly #options: CrashTestOptions
+  readonly #chance: SeededRandom
+  readonly #faults: Record<string, number> = {}
+  /** From each fault until the relay had a message accepted after it, in milliseconds. */
+  readonly #durations: number[] = []
+  #counts = noRunCounts()
+  #run = 0
+
+  constructor(options: CrashTestOptions) {
+    this.#options = options
+    this.#chance = openSeededRandom(options.seed)
+  }
+
+  /** Ends after the last run, when the signal aborts, or after too many violations. */
+  async run(world: World): Promise<void> {
+    while (!this.#isOver()) await this.#runPeriod(world)
+    const { changedAnswers } = world.load
+    if (changedAnswers > 0) this.violations.push(`${changedAnswers} responses to a repeated request differ from the first`)
+  }
+
+  results(): Pick<Verdict, 'runs' | 'counts' | 'faults' | 'sendsAgainMs' | 'violations'> {
+    const sorted = this.#durations.toSorted((a, b) => a - b).map(Math.round)
+    return {
+      runs: this.#run,
+      counts: this.#counts,
+      faults: this.#faults,
+      sendsAgainMs: { median: sorted[Math.floor(sorted.length / 2)] ?? 0, longest: sorted.at(-1) ?? 0 },
+      violations: this.violations.slice(0, maxViolations),
+    }
+  }
+
+  /** Up to twenty faults; then the queue is drained and all records are compared. */
+  async #runPeriod(world: World): Promise<void> {
+    const { clock, sink, load, ask } = world
+    const { runs, only } = this.#options
+    const struck: InjectedFault[] = []
+    const periodMs = clock.nowMs()
+    load.resume()
+    await untilSending(world, clock.nowMs())
+    for (const kind of planFaults(this.#chance, Math.min(runsPerPeriod, runs - this.#run), only)) {
+      if (this.#isOver()) break
+      this.#report(kind, load)
+      struck.push(...(await this.#strike(kind, world)))
+    }
+    this.#report('reconciling', load)
+    await load.pause()
+    await ask.untilQuiet(quietWithinMs)
+    const found = await settle(world, periodMs, struck)
+    this.#counts = added(this.#counts, found.counts)
+    this.violations.push(...found.violations)
+    load.forget()
+    sink.forget()
+  }
+
+  /** Returns the applied fault; without a target for `kind`, a delivery process is the target. */
+  async #strike(kind: FaultKind, world: World): Promise<InjectedFault[]> {
+    const { clock } = world
+    const deps = { ...world, chance: this.#chance, leaseMs: this.#options.leaseMs }
+    const fault = (await applyFault(kind, deps)) ?? (await applyFault('delivery', deps))
+    const faultMs = clock.monotonicMs()
+    this.#run++
+    if (fault) this.#faults[fault.kind] = (this.#faults[fault.kind] ?? 0) + 1
+    if (!(await untilSending(world, clock.nowMs()))) this.violations.push(`run ${this.#run}: the service did not send again after: ${kind}`)
+    this.#durations.push(clock.monotonicMs() - faultMs)
+    return fault ? [fault] : []
+  }
+
+  #isOver(): boolean {
+    const { runs, signal } = this.#options
+    return this.#run >= runs || signal?.aborted === true || this.violations.length >= maxViolations
+  }
+
+  #report(doing: string, load: LoadGenerator): void {
+    const { runs, onProgress } = this.#options
+    onProgress?.({ run: this.#run, runs, doing, acknowledged: this.#counts.acknowledged + acknowledgedIn(load.requests) })
+  }
 }
 
 const acknowledgedIn = (requests: readonly SendRequest[]) => requests.reduce((sum, { emails }) => sum + emails.size, 0)

@@ -6,7 +6,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Clock, pause } from '#base'
 import type { InjectedFault } from './ledger.ts'
-import type { Load } from './load-generator.ts'
+import type { LoadGenerator } from './load-generator.ts'
 import { signal } from './process-tree.ts'
 import type { Sink } from './relay.ts'
 import type { SeededRandom } from './seeded-random.ts'
@@ -81,7 +81,7 @@ export interface FaultDeps {
   chance: SeededRandom
   service: Service
   sink: Sink
-  load: Load
+  load: LoadGenerator
   leaseMs: number
 }
 

@@ -2,12 +2,11 @@
  * Load generator: several clients send requests one after the other, some with an idempotency key, some in batches. Responses are recorded.
  * An unanswered request is repeated under its key until it is answered; without a key it is never repeated.
  */
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, type WriteStream } from 'node:fs'
 import { type Clock, pause } from '#base'
 import type { SendRequest } from './ledger.ts'
-import { textHashOf } from './relay.ts'
+import { type NewRequest, RequestMaker } from './load-requests.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import { sendingDomain } from './service.ts'
 
 const clients = 4
 const pauseBetweenMs = 100
@@ -17,25 +16,6 @@ const answerWithinMs = 20_000
 const maxInFlight = 300
 const burstBatches = 4
 const burstBatchSize = 60
-const destinations = ['one.example', 'two.example', 'three.example', 'four.example']
-
-export interface Load {
-  /** The requests of this period. */
-  readonly requests: readonly SendRequest[]
-  /** Requests whose repetition under the same key got different bytes. */
-  readonly changedAnswers: number
-  readonly repeatedAnswers: number
-  /** Called with every accepting response. */
-  onAnswer: (() => void) | undefined
-  /** Sends many emails at once; resolves to their recipients once accepted. */
-  burst(): Promise<string[]>
-  resume(): void
-  /** Resolves when no request is open. */
-  pause(): Promise<void>
-  /** Starts a new period. */
-  forget(): void
-  stop(): Promise<void>
-}
 
 export interface LoadDeps {
   clock: Clock
@@ -47,31 +27,145 @@ export interface LoadDeps {
   arrived: () => number
 }
 
-export function startLoad(deps: LoadDeps): Load {
-  const { clock, chance } = deps
-  const ledger = createWriteStream(deps.ledgerFile, { flags: 'a' })
-  let requests: SendRequest[] = []
-  let number = 0
-  let period = 0
-  let expected = 0
-  let isPaused = true
-  let isStopped = false
-  let open = 0
-  let changedAnswers = 0
-  let repeatedAnswers = 0
+/** Sends from construction until `stop`, except while paused; paused at first. */
+export class LoadGenerator {
+  /** Called with every accepting response. */
+  onAnswer: (() => void) | undefined
+  readonly #deps: LoadDeps
+  readonly #maker: RequestMaker
+  readonly #ledger: WriteStream
+  readonly #running: Promise<void>[]
+  #requests: SendRequest[] = []
+  /** Recipients accepted in this period. */
+  #expected = 0
+  #isPaused = true
+  #isStopped = false
+  #open = 0
+  #changedAnswers = 0
+  #repeatedAnswers = 0
 
-  const post = async (request: SendRequest): Promise<{ status: number; text: string } | undefined> => {
-    const late = new AbortController()
-    const cancel = clock.after(answerWithinMs, () => late.abort())
+  constructor(deps: LoadDeps) {
+    this.#deps = deps
+    this.#maker = new RequestMaker(deps.chance)
+    this.#ledger = createWriteStream(deps.ledgerFile, { flags: 'a' })
+    this.#running = Array.from({ length: clients }, () => this.#runClient())
+  }
+
+  /** The requests of this period. */
+  get requests(): readonly SendRequest[] {
+    return this.#requests
+  }
+
+  /** Requests whose repetition under the same key got different bytes. */
+  get changedAnswers(): number {
+    return this.#changedAnswers
+  }
+
+  get repeatedAnswers(): number {
+    return this.#repeatedAnswers
+  }
+
+  /** Sends many emails at once; resolves to their recipients once accepted. */
+  async burst(): Promise<string[]> {
+    const batches = Array.from({ length: burstBatches }, () => this.#maker.makeBatch(burstBatchSize))
+    await Promise.all(batches.map((batch) => this.#send(batch)))
+    return batches.flatMap(({ texts }) => [...texts.keys()])
+  }
+
+  resume(): void {
+    this.#isPaused = false
+  }
+
+  /** Resolves when no request is open. */
+  async pause(): Promise<void> {
+    this.#isPaused = true
+    while (this.#open > 0 && !this.#isStopped) await pause(this.#deps.clock, 10)
+  }
+
+  /** Starts a new period. */
+  forget(): void {
+    this.#requests = []
+    this.#expected = 0
+    this.#maker.beginPeriod()
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await Promise.all(this.#running)
+    await new Promise<void>((resolve) => this.#ledger.end(() => resolve()))
+  }
+
+  async #runClient(): Promise<void> {
+    const { clock, chance, arrived } = this.#deps
+    while (!this.#isStopped) {
+      if (this.#isPaused || this.#expected - arrived() > maxInFlight) {
+        await pause(clock, pauseBetweenMs)
+        continue
+      }
+      const { state } = await this.#send(this.#maker.make())
+      if (state !== 'acknowledged') await pause(clock, pauseAfterFailureMs)
+      else if (chance.random() < 0.1) await this.#repeatOne()
+      await pause(clock, chance.random() * pauseBetweenMs)
+    }
+  }
+
+  /** Resolves to the request when it is answered, or may not be repeated. */
+  async #send(made: NewRequest): Promise<SendRequest> {
+    const { clock } = this.#deps
+    const request: SendRequest = { ...made, beganMs: clock.nowMs(), state: 'open', answeredMs: 0, emails: new Map(), answer: '' }
+    this.#requests.push(request)
+    this.#open++
     try {
-      const answer = await fetch(`${deps.url}/v1${request.path}`, {
+      while (request.state === 'open') {
+        const answer = await this.#post(request)
+        if (answer?.status === 200) this.#acknowledge(request, answer.text)
+        // 500 reports an unknown or failed outcome; any other error refuses a valid request.
+        else if (answer && answer.status !== 500) {
+          request.state = 'refused'
+          request.answer = answer.text
+        } else if (request.key === undefined || this.#isStopped) request.state = 'unanswered'
+        else await pause(clock, pauseAfterFailureMs)
+      }
+      return request
+    } finally {
+      this.#open--
+    }
+  }
+
+  #acknowledge(request: SendRequest, text: string): void {
+    const { data } = JSON.parse(text) as { data: { messages: Record<string, { id: string }> } }
+    request.emails = new Map(Object.entries(data.messages).map(([recipient, { id }]) => [recipient, id]))
+    request.answer = text
+    request.answeredMs = this.#deps.clock.nowMs()
+    request.state = 'acknowledged'
+    this.#expected += request.emails.size
+    this.#ledger.write(`${JSON.stringify({ atMs: request.answeredMs, key: request.key, emails: data.messages })}\n`)
+    this.onAnswer?.()
+  }
+
+  async #repeatOne(): Promise<void> {
+    const last = this.#requests.length - 1
+    const request = this.#requests[this.#deps.chance.between(Math.max(0, last - 49), last)]
+    if (request?.key === undefined || request.state !== 'acknowledged') return
+    const again = await this.#post(request)
+    if (again?.status !== 200) return
+    this.#repeatedAnswers++
+    if (again.text !== request.answer) this.#changedAnswers++
+  }
+
+  /** undefined: no response in time. */
+  async #post({ path, key, body }: NewRequest): Promise<{ status: number; text: string } | undefined> {
+    const late = new AbortController()
+    const cancel = this.#deps.clock.after(answerWithinMs, () => late.abort())
+    try {
+      const answer = await fetch(`${this.#deps.url}/v1${path}`, {
         method: 'POST',
         headers: {
-          authorization: `Bearer ${deps.key}`,
+          authorization: `Bearer ${this.#deps.key}`,
           'content-type': 'application/json',
-          ...(request.key === undefined ? {} : { 'idempotency-key': request.key }),
+          ...(key === undefined ? {} : { 'idempotency-key': key }),
         },
-        body: request.body,
+        body,
         signal: late.signal,
       })
       return { status: answer.status, text: await answer.text() }
@@ -81,143 +175,4 @@ export function startLoad(deps: LoadDeps): Load {
       cancel()
     }
   }
-
-  const send = async (request: SendRequest): Promise<void> => {
-    requests.push(request)
-    open++
-    try {
-      for (;;) {
-        const answer = await post(request)
-        if (answer?.status === 200) return acknowledge(request, answer.text)
-        // 500 reports an unknown or failed outcome; any other error refuses a valid request.
-        if (answer && answer.status !== 500) {
-          request.state = 'refused'
-          request.answer = answer.text
-          return
-        }
-        if (request.key === undefined || isStopped) {
-          request.state = 'unanswered'
-          return
-        }
-        await pause(clock, pauseAfterFailureMs)
-      }
-    } finally {
-      open--
-    }
-  }
-
-  const acknowledge = (request: SendRequest, text: string) => {
-    const { data } = JSON.parse(text) as { data: { messages: Record<string, { id: string }> } }
-    request.emails = new Map(Object.entries(data.messages).map(([recipient, { id }]) => [recipient, id]))
-    request.answer = text
-    request.answeredMs = clock.nowMs()
-    request.state = 'acknowledged'
-    expected += request.emails.size
-    ledger.write(`${JSON.stringify({ atMs: request.answeredMs, key: request.key, emails: data.messages })}\n`)
-    load.onAnswer?.()
-  }
-
-  const repeatOne = async () => {
-    const request = requests[chance.between(Math.max(0, requests.length - 50), requests.length - 1)]
-    if (request?.key === undefined || request.state !== 'acknowledged') return
-    const again = await post(request)
-    if (again?.status !== 200) return
-    repeatedAnswers++
-    if (again.text !== request.answer) changedAnswers++
-  }
-
-  const newRecipient = () => {
-    const kind = chance.random()
-    const name = kind < 0.03 ? 'refused' : kind < 0.06 ? 'later' : 'user'
-    return `${name}-${period}-${++number}@${chance.pick(destinations)}`
-  }
-
-  const newText = (recipient: string) => {
-    const size = chance.random()
-    const lines = size < 0.002 ? 8000 : size < 0.03 ? 800 : chance.between(1, 30)
-    return Array.from({ length: lines }, (_, line) =>
-      `${line} to ${recipient} ${'lorem ipsum dolor sit amet '.repeat(2)}`.slice(0, 76),
-    ).join('\n')
-  }
-
-  const newRequest = (): SendRequest => {
-    const key = chance.random() < 0.6 ? `crash-test-${++number}` : undefined
-    if (chance.random() < 0.25) return batchOf(chance.between(2, 12), key)
-    const to = Array.from({ length: chance.random() < 0.3 ? chance.between(2, 5) : 1 }, newRecipient)
-    const text = newText(to[0] ?? '')
-    const body = JSON.stringify({ from: `orders@${sendingDomain}`, to, subject: 'Crash test', text })
-    return requestOf('/emails', body, key, new Map(to.map((recipient) => [recipient, textHashOf(text)])))
-  }
-
-  const batchOf = (size: number, key: string | undefined): SendRequest => {
-    const emails = Array.from({ length: size }, () => {
-      const recipient = newRecipient()
-      return { to: [recipient], subject: 'Crash test', text: newText(recipient) }
-    })
-    const texts = new Map(emails.map(({ to, text }) => [to[0] ?? '', textHashOf(text)]))
-    return requestOf('/emails/batch', JSON.stringify({ from: `orders@${sendingDomain}`, emails }), key, texts)
-  }
-
-  const requestOf = (path: SendRequest['path'], body: string, key: string | undefined, texts: SendRequest['texts']): SendRequest => ({
-    path,
-    body,
-    key,
-    texts,
-    beganMs: clock.nowMs(),
-    state: 'open',
-    answeredMs: 0,
-    emails: new Map(),
-    answer: '',
-  })
-
-  const client = async () => {
-    while (!isStopped) {
-      if (isPaused || expected - deps.arrived() > maxInFlight) {
-        await pause(clock, pauseBetweenMs)
-        continue
-      }
-      const request = newRequest()
-      await send(request)
-      if (request.state !== 'acknowledged') await pause(clock, pauseAfterFailureMs)
-      else if (chance.random() < 0.1) await repeatOne()
-      await pause(clock, chance.random() * pauseBetweenMs)
-    }
-  }
-  const running = Array.from({ length: clients }, client)
-
-  const load: Load = {
-    get requests() {
-      return requests
-    },
-    get changedAnswers() {
-      return changedAnswers
-    },
-    get repeatedAnswers() {
-      return repeatedAnswers
-    },
-    onAnswer: undefined,
-    async burst() {
-      const batches = Array.from({ length: burstBatches }, () => batchOf(burstBatchSize, `crash-test-${++number}`))
-      await Promise.all(batches.map(send))
-      return batches.flatMap(({ texts }) => [...texts.keys()])
-    },
-    resume() {
-      isPaused = false
-    },
-    async pause() {
-      isPaused = true
-      while (open > 0 && !isStopped) await pause(clock, 10)
-    },
-    forget() {
-      requests = []
-      expected = 0
-      period++
-    },
-    async stop() {
-      isStopped = true
-      await Promise.all(running)
-      await new Promise<void>((resolve) => ledger.end(() => resolve()))
-    },
-  }
-  return load
 }

@@ -3,7 +3,7 @@
  * unknown here; those beginning with `later` are accepted at the second attempt.
  */
 import { createHash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, type WriteStream } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer, type SMTPServerAddress } from 'smtp-server'
 import { type Clock, pause } from '#base'
@@ -13,116 +13,137 @@ import type { SeededRandom } from './seeded-random.ts'
 const host = '127.0.0.1'
 const largestMessage = 4_194_304
 
-export interface Sink {
-  readonly port: number
-  /** By recipient, in the order of their final dots. */
-  readonly taken: ReadonlyMap<string, AcceptedMessage[]>
-  readonly total: number
+export interface SinkDeps {
+  clock: Clock
+  chance: SeededRandom
+  ledgerFile: string
+}
+
+export class Sink {
   /** Most milliseconds before the reply to a final dot; each reply waits a random part of it. */
-  slownessMs: number
+  slownessMs = 50
   /** Called at every final dot, before the reply. */
   onDot: (() => void) | undefined
+  readonly #deps: SinkDeps
+  readonly #ledger: WriteStream
+  readonly #server: SMTPServer
+  readonly #taken = new Map<string, AcceptedMessage[]>()
+  /** Recipients that were refused temporarily. */
+  readonly #deferred = new Set<string>()
+  #port = 0
+  #number = 0
+  #total = 0
+  #held: { waiting: number; gone: Promise<void> } | undefined
+
+  private constructor(deps: SinkDeps) {
+    this.#deps = deps
+    this.#ledger = createWriteStream(deps.ledgerFile, { flags: 'a' })
+    this.#server = this.#makeServer()
+  }
+
+  /** Resolves when it listens. */
+  static async start(deps: SinkDeps): Promise<Sink> {
+    const sink = new Sink(deps)
+    sink.#port = await new Promise<number>((resolve, reject) => {
+      sink.#server.once('error', reject)
+      const tcp = sink.#server.listen(0, host, () => resolve((tcp.address() as AddressInfo).port))
+    })
+    return sink
+  }
+
+  get port(): number {
+    return this.#port
+  }
+
+  /** By recipient, in the order of their final dots. */
+  get taken(): ReadonlyMap<string, AcceptedMessage[]> {
+    return this.#taken
+  }
+
+  get total(): number {
+    return this.#total
+  }
+
   /**
    * Until released, messages that were taken before get no reply. Returns the number of waiting messages and the function that releases
    * them.
    */
-  holdRepeats(): { readonly waiting: number; release(): void }
-  forget(): void
-  close(): Promise<void>
-}
+  holdRepeats(): { readonly waiting: number; release(): void } {
+    const { promise: gone, resolve } = Promise.withResolvers<void>()
+    const holding = { waiting: 0, gone }
+    this.#held = holding
+    return {
+      get waiting() {
+        return holding.waiting
+      },
+      release: () => {
+        if (this.#held === holding) this.#held = undefined
+        resolve()
+      },
+    }
+  }
 
-export async function startSink(deps: { clock: Clock; chance: SeededRandom; ledgerFile: string }): Promise<Sink> {
-  const { clock, chance } = deps
-  const ledger = createWriteStream(deps.ledgerFile, { flags: 'a' })
-  const taken = new Map<string, AcceptedMessage[]>()
-  const deferred = new Set<string>()
-  let number = 0
-  let total = 0
-  let held: { waiting: number; gone: Promise<void> } | undefined
+  forget(): void {
+    this.#taken.clear()
+    this.#deferred.clear()
+  }
 
-  const take = async (recipients: string[], octets: Buffer, connection: string, say: (id: string) => void): Promise<void> => {
-    const id = `t${++number}`
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    await new Promise<void>((resolve) => this.#ledger.end(() => resolve()))
+  }
+
+  #makeServer(): SMTPServer {
+    const server = new SMTPServer({
+      authOptional: true,
+      disabledCommands: ['AUTH', 'STARTTLS'],
+      disableReverseLookup: true,
+      closeTimeout: 100,
+      size: largestMessage,
+      onRcptTo: ({ address }: SMTPServerAddress, _session, done) => {
+        if (address.startsWith('refused')) return done(answer(550, '5.1.1 no such user'))
+        if (address.startsWith('later') && !this.#deferred.has(address)) {
+          this.#deferred.add(address)
+          return done(answer(451, '4.3.0 try again later'))
+        }
+        done()
+      },
+      onData: (stream, session, done) => {
+        const parts: Buffer[] = []
+        stream.on('data', (part: Buffer) => parts.push(part))
+        stream.on('end', () => {
+          const recipients = session.envelope.rcptTo.map((one) => one.address)
+          void this.#take(recipients, Buffer.concat(parts), `${session.id}`).then((id) => done(null, `2.0.0 taken as ${id}`))
+        })
+      },
+    })
+    // Connections break at any moment here, because the other side is killed.
+    server.on('error', () => {})
+    return server
+  }
+
+  /** Records the message; resolves to its id when the reply is due. */
+  async #take(recipients: string[], octets: Buffer, connection: string): Promise<string> {
+    const { clock, chance } = this.#deps
+    const id = `t${++this.#number}`
     const { messageId, text } = readMessage(octets)
-    const isRepeat = recipients.some((recipient) => taken.has(recipient))
+    const isRepeat = recipients.some((recipient) => this.#taken.has(recipient))
     for (const recipient of recipients) {
       const one: AcceptedMessage = { id, recipient, messageId, text, connection, atMs: clock.nowMs() }
-      const before = taken.get(recipient)
+      const before = this.#taken.get(recipient)
       if (before) before.push(one)
-      else taken.set(recipient, [one])
-      total++
-      ledger.write(`${JSON.stringify(one)}\n`)
+      else this.#taken.set(recipient, [one])
+      this.#total++
+      this.#ledger.write(`${JSON.stringify(one)}\n`)
     }
-    sink.onDot?.()
-    if (isRepeat && held) {
-      held.waiting++
-      await held.gone
+    this.onDot?.()
+    if (isRepeat && this.#held) {
+      this.#held.waiting++
+      await this.#held.gone
     }
-    await pause(clock, chance.random() * sink.slownessMs)
-    say(id)
+    await pause(clock, chance.random() * this.slownessMs)
+    return id
   }
-
-  const server = new SMTPServer({
-    authOptional: true,
-    disabledCommands: ['AUTH', 'STARTTLS'],
-    disableReverseLookup: true,
-    closeTimeout: 100,
-    size: largestMessage,
-    onRcptTo({ address }: SMTPServerAddress, _session, done) {
-      if (address.startsWith('refused')) return done(answer(550, '5.1.1 no such user'))
-      if (address.startsWith('later') && !deferred.has(address)) {
-        deferred.add(address)
-        return done(answer(451, '4.3.0 try again later'))
-      }
-      done()
-    },
-    onData(stream, session, done) {
-      const parts: Buffer[] = []
-      stream.on('data', (part: Buffer) => parts.push(part))
-      stream.on('end', () => {
-        const recipients = session.envelope.rcptTo.map((one) => one.address)
-        void take(recipients, Buffer.concat(parts), `${session.id}`, (id) => done(null, `2.0.0 taken as ${id}`))
-      })
-    },
-  })
-  // Connections break at any moment here, because the other side is killed.
-  server.on('error', () => {})
-  const port = await new Promise<number>((resolve, reject) => {
-    server.once('error', reject)
-    const tcp = server.listen(0, host, () => resolve((tcp.address() as AddressInfo).port))
-  })
-
-  const sink: Sink = {
-    port,
-    taken,
-    get total() {
-      return total
-    },
-    slownessMs: 50,
-    onDot: undefined,
-    holdRepeats() {
-      let release = () => {}
-      const holding = { waiting: 0, gone: new Promise<void>((resolve) => (release = resolve)) }
-      held = holding
-      return {
-        get waiting() {
-          return holding.waiting
-        },
-        release() {
-          if (held === holding) held = undefined
-          release()
-        },
-      }
-    },
-    forget() {
-      taken.clear()
-      deferred.clear()
-    },
-    async close() {
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-      await new Promise<void>((resolve) => ledger.end(() => resolve()))
-    },
-  }
-  return sink
 }
 
 const answer = (responseCode: number, message: string) => Object.assign(new Error(message), { responseCode })

@@ -22,8 +22,18 @@ export interface ServiceOptions {
   environment: Record<string, string | undefined>
   relayPort: number
   leaseMs: number
-  /** A shared database instead of an embedded one; `key`: a live key that an earlier instance on it printed. */
-  shared?: { databaseUrl: string; secret: string; key?: string | undefined } | undefined
+  /** An existing database instead of an embedded one, which several instances may share. */
+  shared?: SharedDatabase | undefined
+  /** The HTTP port, if it must be that of an earlier instance. */
+  port?: number | undefined
+}
+
+export interface SharedDatabase {
+  databaseUrl: string
+  /** POSTRIDER_SECRET. */
+  secret: string
+  /** The live key that the first instance on this database printed; undefined for the first. */
+  key: string | undefined
 }
 
 export interface Running {
@@ -33,121 +43,142 @@ export interface Running {
   backends: number[]
 }
 
-export interface Service {
-  readonly url: string
-  readonly key: string
-  /** The `serve` process while it lives. */
-  readonly pid: number | undefined
-  /** Failpoint folder: a file in it makes the next process that passes kill itself. */
-  readonly failpoints: string
-  running(): Promise<Running>
-  /** Starts the service and resolves when it is ready. */
-  start(): Promise<void>
-  answersSmtp(): Promise<boolean>
-  /** Stops in order, kills processes that do not end in time, and leaves no process running. */
-  stop(): Promise<void>
+interface Ports {
+  http: number
+  smtp: number
 }
 
-export async function openService({ clock, folder, script, environment, relayPort, leaseMs, shared }: ServiceOptions): Promise<Service> {
-  const data = join(folder, 'data')
-  const failpoints = join(folder, 'failpoints')
-  const logFile = join(folder, 'service.log')
-  await mkdir(failpoints, { recursive: true })
-  const [port, smtpPort] = await freePorts(2)
-  const url = `http://${host}:${port}`
-  const settings = {
-    ...withoutOurs(environment),
-    POSTRIDER_FAILPOINTS: failpoints,
-    POSTRIDER_DATA: data,
-    HOST: host,
-    PORT: String(port),
-    POSTRIDER_HOSTNAME: 'crash-test.example.com',
-    POSTRIDER_SMTP_PORT: String(smtpPort),
-    POSTRIDER_SUBMISSION_PORT: '0',
-    POSTRIDER_SUBMISSION_TLS_PORT: '0',
-    POSTRIDER_RELAY: `smtp://${host}:${relayPort}`,
-    // No server listens there, so that this test sends no DNS queries to other machines.
-    POSTRIDER_DNS: `${host}:9`,
-    POSTRIDER_DELIVERY_PROCESSES: '2',
-    POSTRIDER_LEASE_MS: String(leaseMs),
-    POSTRIDER_RETRY_BASE_SECONDS: '1',
-    POSTRIDER_RETRY_MAX_SECONDS: '2',
-    POSTRIDER_RATE_LIMIT: 'unlimited',
-    POSTRIDER_SEND_LIMIT: 'unlimited',
-    POSTRIDER_AUTO_PAUSE_HARD_BOUNCE_PERCENT: 'off',
-    POSTRIDER_AUTO_PAUSE_COMPLAINT_PERCENT: 'off',
-    POSTRIDER_LOG_LEVEL: 'warn',
-    ...(shared && { DATABASE_URL: shared.databaseUrl, POSTRIDER_SECRET: shared.secret }),
-  } as NodeJS.ProcessEnv
-  let child: ChildProcess | undefined
-  let key = shared?.key ?? ''
+export class Service {
+  readonly url: string
+  /** Failpoint folder: a file in it makes the next process that passes kill itself. */
+  readonly failpoints: string
+  readonly #options: ServiceOptions
+  readonly #smtpPort: number
+  readonly #settings: NodeJS.ProcessEnv
+  #child: ChildProcess | undefined
+  #key: string
 
-  const isUp = () => child !== undefined && child.exitCode === null && child.signalCode === null
+  private constructor(options: ServiceOptions, ports: Ports) {
+    this.url = `http://${host}:${ports.http}`
+    this.failpoints = failpointsIn(options.folder)
+    this.#options = options
+    this.#key = options.shared?.key ?? ''
+    this.#smtpPort = ports.smtp
+    this.#settings = settingsOf(options, ports)
+  }
 
-  const postmaster = async () => (await findPostmaster(join(data, 'postgres')))?.pid
+  /** Chooses ports and creates the folder; starts no process. */
+  static async open(options: ServiceOptions): Promise<Service> {
+    await mkdir(failpointsIn(options.folder), { recursive: true })
+    const [http = 0, smtp = 0] = await freePorts(2)
+    return new Service(options, { http: options.port ?? http, smtp })
+  }
 
-  const start = async () => {
+  /** A live key; empty before the first start. */
+  get key(): string {
+    return this.#key
+  }
+
+  /** The `serve` process while it lives. */
+  get pid(): number | undefined {
+    return this.#isUp() ? this.#child?.pid : undefined
+  }
+
+  /** Starts the service and resolves when it is ready. */
+  async start(): Promise<void> {
+    const { clock, folder, script } = this.#options
+    const logFile = join(folder, 'service.log')
     const log = await open(logFile, 'a')
     // Detached, so that Ctrl-C ends the test and not the service.
     const started = spawn(process.execPath, [script, 'serve'], {
-      env: settings,
+      env: this.#settings,
       stdio: ['ignore', log.fd, log.fd],
       cwd: folder,
       detached: true,
     })
-    child = started
+    this.#child = started
     await log.close()
     const untilMs = clock.monotonicMs() + startWithinMs
-    while (!(await isReady(url))) {
+    while (!(await isReady(this.url))) {
       if (started.exitCode !== null || clock.monotonicMs() > untilMs) {
         throw new Error(`the service did not start; end of its output:\n${(await readFile(logFile, 'utf8')).slice(-2000)}`)
       }
       await pause(clock, askEveryMs)
     }
-    if (key !== '') return
-    key = /svc_live_[0-9A-Za-z]{32}/.exec(await readFile(logFile, 'utf8'))?.[0] ?? ''
-    if (key === '') throw new Error('the service did not print a live key at its first start')
-    await promisify(execFile)(process.execPath, [script, 'domain', 'add', sendingDomain, '--trust'], { env: settings })
+    if (this.#key !== '') return
+    this.#key = /svc_live_[0-9A-Za-z]{32}/.exec(await readFile(logFile, 'utf8'))?.[0] ?? ''
+    if (this.#key === '') throw new Error('the service did not print a live key at its first start')
+    await promisify(execFile)(process.execPath, [script, 'domain', 'add', sendingDomain, '--trust'], { env: this.#settings })
   }
 
-  const running = async (): Promise<Running> => {
+  async running(): Promise<Running> {
     const all = await listProcesses()
-    const pid = isUp() ? child?.pid : undefined
+    const { pid } = this
     const children = new Map<string, number[]>()
     for (const one of all) {
-      const kind = one.parent === pid && one.command.includes(script) ? /\b([a-z]+)-process\b/.exec(one.command)?.[1] : undefined
+      const isChild = one.parent === pid && one.command.includes(this.#options.script)
+      const kind = isChild ? /\b([a-z]+)-process\b/.exec(one.command)?.[1] : undefined
       if (kind !== undefined) children.set(kind, [...(children.get(kind) ?? []), one.pid])
     }
-    const found = await postmaster()
-    const isBackend = ({ parent, command }: Process) => parent === found && /^postgres: .*\[local\]/.test(command)
-    return { children, postmaster: found, backends: all.filter(isBackend).map((one) => one.pid) }
+    const postmaster = await this.#postmaster()
+    const isBackend = ({ parent, command }: Process) => parent === postmaster && /^postgres: .*\[local\]/.test(command)
+    return { children, postmaster, backends: all.filter(isBackend).map((one) => one.pid) }
   }
 
-  return {
-    url,
-    failpoints,
-    get key() {
-      return key
-    },
-    get pid() {
-      return isUp() ? child?.pid : undefined
-    },
-    running,
-    start,
-    answersSmtp: () => greets(smtpPort ?? 0),
-    async stop() {
-      const { children, postmaster: database } = await running()
-      const ended = isUp() ? new Promise<void>((resolve) => child?.once('exit', () => resolve())) : Promise.resolve()
-      if (isUp()) child?.kill('SIGTERM')
-      await Promise.race([ended, pause(clock, stopWithinMs)])
-      // An orderly stop has ended all processes by now; kills may have left orphans.
-      if (isUp()) child?.kill('SIGKILL')
-      const left = new Set((await listProcesses()).filter(({ command }) => command.includes(script)).map(({ pid }) => pid))
-      for (const pid of [...children.values()].flat()) if (left.has(pid)) signal(pid, 'SIGKILL')
-      if ((await postmaster()) === database) signal(database, 'SIGKILL')
-    },
+  answersSmtp(): Promise<boolean> {
+    return greets(this.#smtpPort)
+  }
+
+  /** Stops in order, kills processes that do not end in time, and leaves no process running. */
+  async stop(): Promise<void> {
+    const { clock, script } = this.#options
+    const { children, postmaster } = await this.running()
+    const ended = this.#isUp() ? new Promise<void>((resolve) => this.#child?.once('exit', () => resolve())) : Promise.resolve()
+    if (this.#isUp()) this.#child?.kill('SIGTERM')
+    await Promise.race([ended, pause(clock, stopWithinMs)])
+    // An orderly stop has ended all processes by now; kills may have left orphans.
+    if (this.#isUp()) this.#child?.kill('SIGKILL')
+    const left = new Set((await listProcesses()).filter(({ command }) => command.includes(script)).map(({ pid }) => pid))
+    for (const pid of [...children.values()].flat()) if (left.has(pid)) signal(pid, 'SIGKILL')
+    if ((await this.#postmaster()) === postmaster) signal(postmaster, 'SIGKILL')
+  }
+
+  #isUp(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  async #postmaster(): Promise<number | undefined> {
+    return (await findPostmaster(join(dataIn(this.#options.folder), 'postgres')))?.pid
   }
 }
+
+const dataIn = (folder: string) => join(folder, 'data')
+const failpointsIn = (folder: string) => join(folder, 'failpoints')
+
+/** The environment of the service: its own folder and ports, short retries, and no limits. */
+const settingsOf = ({ environment, folder, relayPort, leaseMs, shared }: ServiceOptions, ports: Ports): NodeJS.ProcessEnv => ({
+  ...withoutOurs(environment),
+  POSTRIDER_FAILPOINTS: failpointsIn(folder),
+  POSTRIDER_DATA: dataIn(folder),
+  HOST: host,
+  PORT: String(ports.http),
+  POSTRIDER_HOSTNAME: 'crash-test.example.com',
+  POSTRIDER_SMTP_PORT: String(ports.smtp),
+  POSTRIDER_SUBMISSION_PORT: '0',
+  POSTRIDER_SUBMISSION_TLS_PORT: '0',
+  POSTRIDER_RELAY: `smtp://${host}:${relayPort}`,
+  // No server listens there, so that this test sends no DNS queries to other machines.
+  POSTRIDER_DNS: `${host}:9`,
+  POSTRIDER_DELIVERY_PROCESSES: '2',
+  POSTRIDER_LEASE_MS: String(leaseMs),
+  POSTRIDER_RETRY_BASE_SECONDS: '1',
+  POSTRIDER_RETRY_MAX_SECONDS: '2',
+  POSTRIDER_RATE_LIMIT: 'unlimited',
+  POSTRIDER_SEND_LIMIT: 'unlimited',
+  POSTRIDER_AUTO_PAUSE_HARD_BOUNCE_PERCENT: 'off',
+  POSTRIDER_AUTO_PAUSE_COMPLAINT_PERCENT: 'off',
+  POSTRIDER_LOG_LEVEL: 'warn',
+})
 
 /** Removes the settings of a service that runs beside the test. */
 const withoutOurs = (environment: Record<string, string | undefined>) =>

@@ -104,17 +104,7 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses, s
     const parsed = parseKeyRecord(text)
     return more.length === 0 && parsed.kind === 'key' && parsed.publicKey === key.rsaPublic
   }
-  const reverse = await Promise.all(
-    addresses.map(async (address) => {
-      const names = await resolver.ptr(address, 'fresh')
-      const confirmed = published.kind === 'found' && published.value.includes(address)
-      return judge(
-        { type: 'PTR', name: reverseName(address), value: host },
-        names,
-        (found) => confirmed && found.some((one) => sameName(one, host)),
-      )
-    }),
-  )
+  const reverse = await Promise.all(addresses.map((address) => reverseRecord(resolver, host, address, published)))
   const others = sources.filter((one) => !(sameName(one.ehloName, host) && addresses.includes(one.address)))
   return [
     ...hostRecords,
@@ -136,6 +126,14 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses, s
     ...reverse,
     ...(await Promise.all(others.map((one) => recordsOfSource(resolver, one)))).flat(),
   ]
+}
+
+/** The PTR of an address that the host's own records confirm. */
+async function reverseRecord(resolver: Resolver, host: string, address: string, published: DnsAnswer<string[]>): Promise<PlatformRecord> {
+  const names = await resolver.ptr(address, 'fresh')
+  const confirmed = published.kind === 'found' && published.value.includes(address)
+  const isRight = (found: string[]) => confirmed && found.some((one) => sameName(one, host))
+  return judge({ type: 'PTR', name: reverseName(address), value: host }, names, isRight)
 }
 
 /** The name's address record, and the PTR back to the name. */

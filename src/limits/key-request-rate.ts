@@ -98,51 +98,35 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
     })
   }
 
-  /** Leaves out requests that have waited so long that their callers have been answered. */
-  const takeAsking = (key: Key): Asking[] => {
-    const sinceMs = clock.monotonicMs() - maxWaitMs
-    const all = key.asking.splice(0)
-    for (const one of all) if (one.sinceMs < sinceMs) one.fail(new Error('timed out counting the request rate'))
-    // Requests that count in any case first, then the light ones: a heavy request takes the place of many.
-    const weight = ({ afterwards, units }: Asking) => (afterwards ? 0 : units)
-    return all.filter((one) => one.sinceMs >= sinceMs).sort((one, other) => weight(one) - weight(other))
-  }
-
   const ask = async (credentialId: number, key: Key) => {
     key.isAsked = true
-    for (let asked = takeAsking(key); asked.length > 0; asked = takeAsking(key)) {
+    for (let asked = takeAsking(key, clock); asked.length > 0; asked = takeAsking(key, clock)) {
       try {
-        const limit = (asked.at(-1) as Asking).limit
-        const beganMs = clock.monotonicMs()
-        const sums = sumsOf(asked, limit)
-        const taken = await db.first(takeTogether, [
-          credentialId,
-          clock.nowMs(),
-          sums.before,
-          limit,
-          windowMs,
-          clocksDifferMs,
-          sums.inAnyCase,
-          sums.upto,
-          sums.ofNone,
-        ])
-        if (!taken) throw new Error('failed to count the request rate')
-        const { granted, used, oldestMs, latestMs } = taken
-        const freeInMs = oldestMs === null ? 0 : oldestMs + windowMs - latestMs
-        key.full = used >= limit ? { untilMs: beganMs + freeInMs, limit } : undefined
-        for (const [index, one] of asked.entries()) {
-          const upto = sums.upto[index] as number
-          const allowed = upto <= granted
-          const { units, afterwards } = one
-          if (allowed) rateLimiter(keyLimitScope(credentialId), limit, { atMs: beganMs, units, ...(afterwards ? { afterwards } : {}) })
-          const usedThen = allowed ? used - granted + upto : used
-          one.answer(verdictOf({ limit, used: usedThen, allowed, freeInMs }, clock))
-        }
+        await count(credentialId, key, asked)
       } catch (error) {
         for (const one of asked) one.fail(error)
       }
     }
     key.isAsked = false
+  }
+
+  /** Counts the requests in one query and answers each. */
+  const count = async (credentialId: number, key: Key, asked: readonly Asking[]) => {
+    const limit = (asked.at(-1) as Asking).limit
+    const beganMs = clock.monotonicMs()
+    const { before, upto, inAnyCase, ofNone } = sumsOf(asked, limit)
+    const nowMs = clock.nowMs()
+    const taken = await db.first(takeTogether, [credentialId, nowMs, before, limit, windowMs, clocksDifferMs, inAnyCase, upto, ofNone])
+    if (!taken) throw new Error('failed to count the request rate')
+    const { granted, used, oldestMs, latestMs } = taken
+    const freeInMs = oldestMs === null ? 0 : oldestMs + windowMs - latestMs
+    key.full = used >= limit ? { untilMs: beganMs + freeInMs, limit } : undefined
+    for (const [index, { units, afterwards, answer }] of asked.entries()) {
+      const uptoThis = upto[index] as number
+      const allowed = uptoThis <= granted
+      if (allowed) rateLimiter(keyLimitScope(credentialId), limit, { atMs: beganMs, units, ...(afterwards ? { afterwards } : {}) })
+      answer(verdictOf({ limit, used: allowed ? used - granted + uptoThis : used, allowed, freeInMs }, clock))
+    }
   }
 
   return {
@@ -154,6 +138,16 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
       return here.allowed || afterwards ? together(credentialId, limit, units, afterwards === true) : here
     },
   }
+}
+
+/** The waiting requests of a key, without those whose callers have been answered because they waited too long. */
+function takeAsking(key: Key, clock: Clock): Asking[] {
+  const sinceMs = clock.monotonicMs() - maxWaitMs
+  const all = key.asking.splice(0)
+  for (const one of all) if (one.sinceMs < sinceMs) one.fail(new Error('timed out counting the request rate'))
+  // Requests that count in any case first, then the light ones: a heavy request takes the place of many.
+  const weight = ({ afterwards, units }: Asking) => (afterwards ? 0 : units)
+  return all.filter((one) => one.sinceMs >= sinceMs).sort((one, other) => weight(one) - weight(other))
 }
 
 /** For requests in order: the units before each, and up to and including it; those that count in any case come first. */

@@ -116,48 +116,22 @@ const recordSeen = sql`
 export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock; ids: Ids; secrets: Secrets }): Sessions {
   const known = cached(clock, (token) => db.first(sessionByToken, [tokenHashOf(token)]))
   const failures = openSignInThrottle(db, clock)
-
   const devices = openDevices({ ids, secrets })
-  const deps = { db, clock, secrets, failures }
+  const deps: SignInDeps = { db, clock, ids, secrets, failures, devices }
 
-  const start = async (tx: Tx, member: MemberSecrets, onSession: OnSession | undefined) => {
-    const nowMs = clock.nowMs()
-    const token = ids.token(tokenLength)
-    await tx.run(dropOld, [new Date(nowMs - maxMs), new Date(nowMs - maxUnusedMs)])
-    const { password, confirmedAt } = member
-    if ((await tx.run(insertSession, [tokenHashOf(token), member.id, new Date(nowMs), password, confirmedAt])) === 0)
-      throw new Refusal('authentication_required', { message: 'the password or two-factor authentication has changed' })
-    const { id, address, role, tenantId } = member
-    const session = { memberId: id, address, role, tenantId }
-    await onSession?.(tx, session)
-    return { token, session, device: devices.make(member) }
-  }
-  const linkOf = async (signInToken: string, from: From) => {
-    const counts = counted('', { ...from, device: undefined })
-    await failures.refuseIfTooMany(counts)
-    const found = tokenForm.test(signInToken)
-      ? await db.first(memberByLink, [tokenHashOf(signInToken), new Date(clock.nowMs())])
-      : undefined
-    if (found) return found
-    await failures.note(counts)
-    throw new Refusal('not_found', {
-      message: 'this sign-in link was already used or is older than 24 hours',
-      suggestion: 'Sign in with your password, or ask an owner for a new link (postrider member reset ADDRESS)',
-    })
-  }
   return {
     async signIn({ tenantId, ...given }, onSession) {
       const member = await prove(deps, given, (one) => tenantId === undefined || one.tenantId === tenantId)
-      return db.transaction((tx) => start(tx, member, onSession))
+      return db.transaction((tx) => startSession(deps, tx, member, onSession))
     },
     proveAgain: async ({ memberId, ...given }) => void (await prove(deps, given, ({ id }) => id === memberId)),
     knownDevice: (token, address) => devices.known(token, address),
     async ownerOfLink(signInToken, from) {
-      const { address, confirmedAt } = await linkOf(signInToken, from)
+      const { address, confirmedAt } = await ownerOf(deps, signInToken, from)
       return { address, needsCode: confirmedAt !== null }
     },
     async useLink({ signInToken, password, code, ...from }, onSession) {
-      const member = await linkOf(signInToken, from)
+      const member = await ownerOf(deps, signInToken, from)
       checkPassword(password, member.address)
       const alike = await db.first(otherPasswordOf, [member.address, member.id])
       const kept = await hashPassword(password, ids, alike?.password)
@@ -166,7 +140,7 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
         const used = await tx.run(useLinkUp, [tokenHashOf(signInToken), new Date(clock.nowMs()), kept])
         if (used === 0) throw new Refusal('not_found', { message: 'this sign-in link was already used' })
         await tx.run(endAllOf, [member.id])
-        return start(tx, { ...member, password: kept }, onSession)
+        return startSession(deps, tx, { ...member, password: kept }, onSession)
       })
       known.clear()
       return started
@@ -194,4 +168,45 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
     },
     forget: () => known.clear(),
   }
+}
+
+interface SignInDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  secrets: Secrets
+  failures: ReturnType<typeof openSignInThrottle>
+  devices: ReturnType<typeof openDevices>
+}
+
+/** Refuses `authentication_required` if the credentials changed since they were verified. */
+async function startSession(
+  { clock, ids, devices }: SignInDeps,
+  tx: Tx,
+  member: MemberSecrets,
+  onSession: OnSession | undefined,
+): Promise<SignedIn> {
+  const nowMs = clock.nowMs()
+  const token = ids.token(tokenLength)
+  await tx.run(dropOld, [new Date(nowMs - maxMs), new Date(nowMs - maxUnusedMs)])
+  const { password, confirmedAt } = member
+  if ((await tx.run(insertSession, [tokenHashOf(token), member.id, new Date(nowMs), password, confirmedAt])) === 0)
+    throw new Refusal('authentication_required', { message: 'the password or two-factor authentication has changed' })
+  const { id, address, role, tenantId } = member
+  const session = { memberId: id, address, role, tenantId }
+  await onSession?.(tx, session)
+  return { token, session, device: devices.make(member) }
+}
+
+/** The owner of a sign-in link. Unknown links count as failed attempts of the sender. */
+async function ownerOf({ db, clock, failures }: SignInDeps, signInToken: string, from: From): Promise<MemberSecrets> {
+  const counts = counted('', { ...from, device: undefined })
+  await failures.refuseIfTooMany(counts)
+  const found = tokenForm.test(signInToken) ? await db.first(memberByLink, [tokenHashOf(signInToken), new Date(clock.nowMs())]) : undefined
+  if (found) return found
+  await failures.note(counts)
+  throw new Refusal('not_found', {
+    message: 'this sign-in link was already used or is older than 24 hours',
+    suggestion: 'Sign in with your password, or ask an owner for a new link (postrider member reset ADDRESS)',
+  })
 }

@@ -72,15 +72,6 @@ export interface Usage {
 const none: EmailCounts = { accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
 
 export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
-  /** One snapshot per batch: a snapshot of the whole export would stay open as long as its reader is slow. */
-  const all = async function* (within: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]> {
-    for (let after: Tenant | undefined; ; ) {
-      const { found, last } = await inSnapshot(db, (tx) => someTenants(tx, within, filter, after))
-      if (!last) return
-      after = last
-      yield found
-    }
-  }
   const period = ({ period: text, timezone }: UsagePeriod) => readPeriod(text, openZone(timezone), clock.nowMs())
   const seriesOf = async (
     tx: Tx,
@@ -99,7 +90,7 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
 
   return {
     period,
-    all,
+    all: (within, filter) => allTenants(db, within, filter),
     organisation: (within) =>
       inSnapshot(db, async (tx) => {
         const counts = await countsIn(tx, '', within.fromMs, within.toMs)
@@ -122,7 +113,7 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
       }),
     async tenants(within, filter, order, page) {
       const items: TenantUsage[] = []
-      for await (const some of all(within, filter)) items.push(...some)
+      for await (const some of allTenants(db, within, filter)) items.push(...some)
       items.sort((a, b) => compare(a, b, order.by) * (order.descending ? -1 : 1) || (a.tenant.id < b.tenant.id ? -1 : 1))
       const first = (page.number - 1) * page.size
       return { items: items.slice(first, first + page.size), total: items.length }
@@ -142,6 +133,16 @@ async function partOf(
   const complained = await findComplained(tx, tenantId || null, starts[0] ?? toMs, toMs)
   const ofTest = await testCountsInBuckets(tx, tenantId, starts, toMs, complained)
   return all.map((counts, index) => onlyOf(counts, ofTest[index] ?? none, test))
+}
+
+/** One snapshot per batch: a snapshot of the whole export would stay open as long as its reader is slow. */
+async function* allTenants(db: Db, within: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]> {
+  for (let after: Tenant | undefined; ; ) {
+    const { found, last } = await inSnapshot(db, (tx) => someTenants(tx, within, filter, after))
+    if (!last) return
+    after = last
+    yield found
+  }
 }
 
 /** The next tenants by name, and the last one examined; no tenant: the end. */

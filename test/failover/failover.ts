@@ -10,8 +10,8 @@ import { type Clock, pause } from '#base'
 import { openSeededRandom } from '#crash-test'
 import { type ApiClient, openApiClient } from '../../src/crash-test/api-client.ts'
 import type { InjectedFault, ReportedEmail } from '../../src/crash-test/ledger.ts'
-import { type Sink, startSink } from '../../src/crash-test/relay.ts'
-import { openService, type Service } from '../../src/crash-test/service.ts'
+import { Sink } from '../../src/crash-test/relay.ts'
+import { Service } from '../../src/crash-test/service.ts'
 import { added, needsCloseLook, noRunCounts, type RunCounts, reconcile } from '../../src/crash-test/verify-run.ts'
 import { Cluster, type Node } from './cluster.ts'
 import { type FaultKind, type FaultWorld, planFaults, possibleFaults, strike } from './faults.ts'
@@ -137,7 +137,7 @@ class FailoverRun {
   async start(cluster: Cluster): Promise<void> {
     const { clock, seed, environment, script, perSecond } = this.#options
     this.#cluster = cluster
-    const sink = await startSink({ clock, chance: openSeededRandom(seed + 1), ledgerFile: join(this.#folder, 'relay.jsonl') })
+    const sink = await Sink.start({ clock, chance: openSeededRandom(seed + 1), ledgerFile: join(this.#folder, 'relay.jsonl') })
     sink.slownessMs = relaySlownessMs
     this.#sink = sink
     let key: string | undefined
@@ -146,7 +146,7 @@ class FailoverRun {
       const home = join(this.#folder, `instance-${index + 1}`)
       mkdirSync(home)
       const shared = { databaseUrl: cluster.url, secret: 'a secret that all instances of the failover test share', key }
-      const instance = await openService({ clock, folder: home, script, environment, relayPort: sink.port, leaseMs, shared })
+      const instance = await Service.open({ clock, folder: home, script, environment, relayPort: sink.port, leaseMs, shared })
       this.instances.push(instance)
       await instance.start()
       key = instance.key

@@ -19,7 +19,7 @@ interface Declared {
   msPer100Kb?: number
   longest: number
   reads: readonly string[]
-  /** More source files whose words are units, in addition to the files of `reads`. */
+  /** More source and rule files whose words are units, in addition to the files of `reads`. */
   words?: readonly string[]
   frames?: Grammar['frames']
   units: readonly string[]
@@ -33,7 +33,7 @@ const root = new URL('../../../', import.meta.url)
 /** Makes a reader whose units are the given units and the words of its own source, so that the search also tries words added later. */
 export function reader({ words = [], frames = [['', '']], nests = [], encoding = 'utf8', ...declared }: Declared): Reader {
   const files = new Set([...declared.reads.map((one) => one.split(' ')[0] as string), ...words])
-  const found = [...files].flatMap((file) => wordsIn(readFileSync(new URL(file, root), 'utf8')))
+  const found = [...files].flatMap((file) => (file.endsWith('.json') ? dataWordsIn : wordsIn)(readFileSync(new URL(file, root), 'utf8')))
   // Repeats the declared units so that they make up half of the drawn units.
   const given =
     found.length === 0
@@ -52,4 +52,13 @@ function wordsIn(source: string): string[] {
     text.replace(/\\[bBdDsSwW]|\\[pu]\{[^}]*\}|\(\?[:=!<]*|\{\d+(?:,\d*)?\}/g, '|').split(/\[(?:[^\]\\]|\\.)*\]|[|()?*+^$\\]/),
   )
   return [...strings, ...lists, ...parts].filter((text) => text.trim() !== '' && text.length <= 60)
+}
+
+/** The words of a rule file: the alternatives in its strings. */
+function dataWordsIn(json: string): string[] {
+  const strings: string[] = []
+  JSON.parse(json, (_, value: unknown) => {
+    if (typeof value === 'string') strings.push(value)
+  })
+  return strings.flatMap((text) => text.split(/[|()[\]{}]/)).filter((text) => text.trim() !== '' && text.length <= 60)
 }

@@ -9,12 +9,21 @@ export const readers = [...reportReaders, ...mailReaders, ...dnsReaders, ...http
 
 const partOfReport = 'reached by readReport, with all that it is given there'
 const operators = 'reads what the operator has written or kept, who can do worse to the machine than to slow it'
+const ruleFiles = 'reads the rule files, which are a part of Postrider'
 
 /** Functions that need no reader of their own, with the reason. */
 export const noReaders: Readonly<Record<string, string>> = {
   'src/bounces/report-addresses.ts addressesIn': partOfReport,
   'src/bounces/report-addresses.ts typedAddress': partOfReport,
   'src/bounces/delivery-status.ts readDeliveryStatus': partOfReport,
+  'src/bounces/rule-files.ts readRuleFile': ruleFiles,
+  'src/bounces/rule-files.ts parseRuleFile': ruleFiles,
+  'src/bounces/reply-rules.ts readSynonyms': ruleFiles,
+  'src/bounces/reply-rules.ts parseRules': ruleFiles,
+  'src/bounces/reply-patterns.ts parsePattern': ruleFiles,
+  'src/bounces/reply-patterns.ts parseSynonyms': ruleFiles,
+  'src/bounces/phrases.ts parsePhraseLists': ruleFiles,
+  'src/bounces/report-hints.ts parseHints': ruleFiles,
   'src/returns/report-reader.ts readHere': 'calls readingOf',
   'src/emails/content.ts decodeContent': 'reads what encodeContent has written into our own table',
   'src/base/config.ts readConfig': operators,

@@ -9,7 +9,7 @@ import { headingOf } from '../../../../src/returns/report-summary.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxMessage = 26_214_400
-const all = (...names: string[]) => names.map((name) => `src/bounces/${name}.ts`)
+const all = (...names: string[]) => names.map((name) => `src/bounces/${name.endsWith('.json') ? `rules/${name}` : `${name}.ts`}`)
 const readsReport = ['src/bounces/parse-report.ts readReport']
 
 const secrets = openSecrets('0123456789abcdef0123456789abcdef', systemRandom)
@@ -87,7 +87,7 @@ export const reportReaders: Reader[] = [
       'classify-report',
       'report-types',
       'report-addresses',
-      'phrases',
+      'phrases.json',
       'auto-responses',
     ),
     frames: [
@@ -352,7 +352,17 @@ export const reportReaders: Reader[] = [
     name: 'classification of a reply',
     longest: 65_536,
     reads: ['src/bounces/classify-reply.ts classify'],
-    words: all('normalise-reply', 'reply-patterns', 'rules-content', 'rules-recipient', 'rules-sender', 'rules-providers', 'rules-codes'),
+    words: all(
+      'normalise-reply',
+      'reply-patterns',
+      'block-lists.json',
+      'synonyms.json',
+      'content.json',
+      'recipient.json',
+      'sender.json',
+      'providers.json',
+      'codes.json',
+    ),
     frames: [
       ['550 5.1.1 ', ''],
       ['', ''],

@@ -1,0 +1,55 @@
+/** A returned message, which may have several recipients: read once and verified once. */
+import { type Clock, networkOf, pause } from '#base'
+import { type DkimVerdict, type Unjudged, verifySignatures } from '#dkim'
+import type { Resolver } from '#net'
+import type { Reading } from './read-returned-mail.ts'
+import type { Read } from './report-reader.ts'
+
+export interface ReceivedMessageDeps {
+  clock: Clock
+  /** For the DKIM keys of signed reports. */
+  resolver: Pick<Resolver, 'txt'>
+  read: Read
+}
+
+const maxVerifyMs = 10_000
+
+export class ReceivedMessage {
+  readonly #deps: ReceivedMessageDeps
+  readonly #octets: Buffer
+  readonly #address: string
+  #reading: Promise<Reading> | undefined
+  #verdict: Promise<DkimVerdict> | undefined
+
+  /** `address` of the client that sent it; empty without a connection. */
+  constructor(deps: ReceivedMessageDeps, octets: Buffer, address: string) {
+    this.#deps = deps
+    this.#octets = octets
+    this.#address = address
+  }
+
+  /** Rejects if the message cannot be read now. */
+  reading(): Promise<Reading> {
+    this.#reading ??= this.#deps.read(this.#octets, { atMs: this.#deps.clock.nowMs(), network: networkOf(this.#address) })
+    return this.#reading
+  }
+
+  dkim(signatures: Unjudged): Promise<DkimVerdict> {
+    this.#verdict ??= this.#verify(signatures)
+    return this.#verdict
+  }
+
+  /** Limited in time, because the reporting server waits. */
+  async #verify(signatures: Unjudged): Promise<DkimVerdict> {
+    const { clock, resolver } = this.#deps
+    const findTxt = async (name: string) => {
+      const answer = await resolver.txt(name)
+      return answer.kind === 'found' ? answer.value : []
+    }
+    const done = new AbortController()
+    const inTime = pause(clock, maxVerifyMs, done.signal).then((): DkimVerdict => 'fail')
+    const verdict = await Promise.race([verifySignatures(signatures, findTxt), inTime])
+    done.abort()
+    return verdict
+  }
+}
