@@ -178,6 +178,7 @@ const settingsOf = ({ environment, folder, relayPort, leaseMs, shared }: Service
   POSTRIDER_AUTO_PAUSE_HARD_BOUNCE_PERCENT: 'off',
   POSTRIDER_AUTO_PAUSE_COMPLAINT_PERCENT: 'off',
   POSTRIDER_LOG_LEVEL: 'warn',
+  ...(shared && { DATABASE_URL: shared.databaseUrl, POSTRIDER_SECRET: shared.secret }),
 })
 
 /** Removes the settings of a service that runs beside the test. */

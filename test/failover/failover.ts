@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Clock, pause } from '#base'
 import { openSeededRandom } from '#crash-test'
-import { type ApiClient, openApiClient } from '../../src/crash-test/api-client.ts'
+import { ApiClient } from '../../src/crash-test/api-client.ts'
 import type { InjectedFault, ReportedEmail } from '../../src/crash-test/ledger.ts'
 import { Sink } from '../../src/crash-test/relay.ts'
 import { Service } from '../../src/crash-test/service.ts'
@@ -152,7 +152,7 @@ class FailoverRun {
       key = instance.key
     }
     const urls = this.instances.map(({ url }) => url)
-    this.#ask = openApiClient({ clock, url: urls[0] as string, key: key ?? '' })
+    this.#ask = new ApiClient({ clock, url: urls[0] as string, key: key ?? '' })
     this.#load = new PacedLoad({ clock, chance: openSeededRandom(seed + 2), urls, key: key ?? '', perSecond })
     this.#observer = new Observer(clock, cluster, urls)
     this.#periodMs = clock.nowMs()

@@ -9,8 +9,8 @@ import { expect, inject, onTestFinished, test } from 'vitest'
 import { systemClock } from '#base'
 import { openSeededRandom } from '#crash-test'
 import { openDb, sql } from '#db'
-import { startSink } from '../../src/crash-test/relay.ts'
-import { openService } from '../../src/crash-test/service.ts'
+import { Sink } from '../../src/crash-test/relay.ts'
+import { Service } from '../../src/crash-test/service.ts'
 import { PacedLoad } from '../failover/paced-load.ts'
 import { databaseAt } from '../support/database-url.ts'
 
@@ -49,11 +49,20 @@ test('two instances are upgraded one after the other under load, without a faile
   const admin = await openDb({ url: databaseAt(inject('serverUrl'), 'postgres'), poolSize: 1, applicationName: 'tests' })
   await admin.script(`create database ${name}`)
   const databaseUrl = databaseAt(inject('serverUrl'), name)
-  const sink = await startSink({ clock: systemClock, chance: openSeededRandom(1), ledgerFile: join(folder, 'relay.jsonl') })
-  const instance = async (home: string, script: string, key: string | undefined, ports?: number[]) => {
+  const sink = await Sink.start({ clock: systemClock, chance: openSeededRandom(1), ledgerFile: join(folder, 'relay.jsonl') })
+  const instance = async (home: string, script: string, key: string | undefined, port?: number) => {
     mkdirSync(join(folder, home))
-    const shared = { databaseUrl, secret: 'a secret for the test of an upgrade', key, ports }
-    return openService({ clock: systemClock, folder: join(folder, home), script, environment: process.env, relayPort: sink.port, leaseMs, shared })
+    const shared = { databaseUrl, secret: 'a secret for the test of an upgrade', key }
+    return Service.open({
+      clock: systemClock,
+      folder: join(folder, home),
+      script,
+      environment: process.env,
+      relayPort: sink.port,
+      leaseMs,
+      shared,
+      port,
+    })
   }
   const current = join(process.cwd(), 'bin/postrider.js')
   const first = await instance('first', current, undefined)
@@ -61,7 +70,13 @@ test('two instances are upgraded one after the other under load, without a faile
   const second = await instance('second', current, first.key)
   await second.start()
   const services = [first, second]
-  const load = new PacedLoad({ clock: systemClock, chance: openSeededRandom(2), urls: services.map(({ url }) => url), key: first.key, perSecond })
+  const load = new PacedLoad({
+    clock: systemClock,
+    chance: openSeededRandom(2),
+    urls: services.map(({ url }) => url),
+    key: first.key,
+    perSecond,
+  })
   try {
     load.start()
     const accepted = (index: number) => load.accepted[index]?.length ?? 0
@@ -70,11 +85,13 @@ test('two instances are upgraded one after the other under load, without a faile
     for (const [index, old] of services.slice().entries()) {
       await old.stop()
       const port = Number(new URL(old.url).port)
-      const upgraded = await instance(`next-${index}`, next, first.key, [port])
+      const upgraded = await instance(`next-${index}`, next, first.key, port)
       services[index] = upgraded
       await upgraded.start()
       const before = [accepted(0), accepted(1)]
-      await expect.poll(() => Math.min(accepted(0) - (before[0] ?? 0), accepted(1) - (before[1] ?? 0)), { timeout: 20_000 }).toBeGreaterThan(50)
+      await expect
+        .poll(() => Math.min(accepted(0) - (before[0] ?? 0), accepted(1) - (before[1] ?? 0)), { timeout: 20_000 })
+        .toBeGreaterThan(50)
     }
     expect(await load.pause(drainWithinMs)).toBe(true)
     const count = load.requests.length
