@@ -32,8 +32,12 @@ const flushesInFlight = 2
 /** How long to resolve an unanswered flush before the caller is asked to retry. */
 const resolveWithinMs = 5000
 const resolveEveryMs = 100
-/** By then the caller has received the response that it takes too long, and may have retried. */
-const maxWaitMs = 25_000
+/**
+ * An entry that waits longer is answered with a request to repeat it. If its flush is in flight by then, it may still commit: the outcome is
+ * unknown to the caller, and a repetition under its idempotency key gets the same response.
+ */
+const maxWaitMs = 8000
+const sweepEveryMs = 500
 
 /** The rows of one request, committed together or not at all. */
 export interface CommitEntry {
@@ -136,6 +140,8 @@ export type Commit = (entry: CommitEntry) => Promise<CommitResult>
 
 export function openCommit(deps: CommitDeps): Commit {
   const queue: Waiting[] = []
+  const inFlight = new Set<readonly Waiting[]>()
+  let isSweeping = false
   const idle = Array.from({ length: flushesInFlight }, (): Lane => ({ ...deps, slots: openSlots(deps.db, deps.ids.label(10)) }))
 
   const takeFlush = (): Waiting[] => {
@@ -154,7 +160,12 @@ export function openCommit(deps: CommitDeps): Commit {
 
   const flush = async (lane: Lane) => {
     try {
-      while (queue.length > 0) await commitTogether(takeFlush(), lane)
+      while (queue.length > 0) {
+        const group = takeFlush()
+        inFlight.add(group)
+        await commitTogether(group, lane)
+        inFlight.delete(group)
+      }
     } finally {
       idle.push(lane)
     }
@@ -165,9 +176,23 @@ export function openCommit(deps: CommitDeps): Commit {
     if (lane) void flush(lane)
   }
 
+  /** Answers entries that wait too long, in the queue or in a flush that a silent database holds. */
+  const sweep = () => {
+    isSweeping = queue.length > 0 || inFlight.size > 0
+    if (!isSweeping) return
+    const beforeMs = deps.clock.monotonicMs() - maxWaitMs
+    for (const group of inFlight) for (const one of group) if (one.sinceMs < beforeMs) one.fail(isAway())
+    while (queue[0] && queue[0].sinceMs < beforeMs) queue.shift()?.fail(isAway())
+    deps.clock.after(sweepEveryMs, sweep)
+  }
+
   return (entry) =>
     new Promise((settle, fail) => {
       queue.push({ entry, sinceMs: deps.clock.monotonicMs(), settle, fail })
+      if (!isSweeping) {
+        isSweeping = true
+        deps.clock.after(sweepEveryMs, sweep)
+      }
       // Started in a microtask, so that requests parsed in the same turn of the event loop share the flush.
       if (idle.length > 0) queueMicrotask(flushIdle)
     })

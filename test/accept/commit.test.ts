@@ -93,6 +93,19 @@ test('what stood in line until nobody waited for it any more is not accepted whe
   expect(await db.rows(sql`select from emails`)).toHaveLength(3)
 })
 
+test('a request whose flush a silent database holds is answered after eight seconds, and may still be accepted', async () => {
+  let clockOffsetMs = 0
+  let back = () => {}
+  const isBack = new Promise<void>((resolve) => (back = resolve))
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + clockOffsetMs }
+  const { db, commit } = await commitWith(() => isBack.then(() => unlimited), { clock })
+  const held = expect(commit(entry())).rejects.toMatchObject({ code: 'internal_error', shouldRetry: true })
+  clockOffsetMs = 9000
+  await held
+  back()
+  await expect.poll(async () => (await db.rows(sql`select from emails`)).length).toBe(1)
+})
+
 test('what comes together around midnight is accepted, though no day was made ahead', async () => {
   const midnightMs = Date.UTC(2027, 5, 2)
   const { db, commit } = await commitWith(() => Promise.resolve(unlimited))
