@@ -100,6 +100,7 @@ test('a request whose flush a silent database holds is answered after eight seco
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + clockOffsetMs }
   const { db, commit } = await commitWith(() => isBack.then(() => unlimited), { clock })
   const held = expect(commit(entry())).rejects.toMatchObject({ code: 'internal_error', shouldRetry: true })
+  await Promise.resolve()
   clockOffsetMs = 9000
   await held
   back()
