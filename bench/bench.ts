@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { silentLog } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
+import { capacityLines, measureCapacity } from './capacity.ts'
 import { emailsPage } from './emails-page.ts'
 import { endChild, load, median, paced, type Sink, startChild, startSink, typicalBody } from './helpers.ts'
 import { missingPeer, startPostfix } from './postfix-peer.ts'
@@ -288,11 +289,23 @@ const benchmarks: Record<string, (note: (text: string) => void) => Promise<Resul
   webhooks,
 }
 
+/** Without a peer, and so not among the ratios. */
+async function capacity(): Promise<void> {
+  const found = await measureCapacity((text) => (json ? undefined : console.log(text)))
+  console.log(json ? JSON.stringify(found) : capacityLines(found).join('\n'))
+}
+
 const words = process.argv.slice(2)
 const json = words.includes('--json')
 const named = words.filter((word) => !word.startsWith('--'))
+if (named.length === 1 && named[0] === 'capacity') {
+  await capacity()
+  process.exit(0)
+}
 if (words.includes('--help') || named.some((name) => !(name in benchmarks))) {
-  console.log(`npm run bench [name…] [-- --json]\n\nnames: ${Object.keys(benchmarks).join(', ')}; without one, all`)
+  console.log(
+    `npm run bench [name…] [-- --json]\n\nnames: ${Object.keys(benchmarks).join(', ')}; without one, all of these\ncapacity: PostgreSQL's time and WAL for a message, by part`,
+  )
   process.exit(words.includes('--help') ? 0 : 2)
 }
 

@@ -36,7 +36,7 @@ const resolveEveryMs = 100
  * An entry that waits longer is answered with a request to repeat it. If its flush is in flight by then, it may still commit: the outcome is
  * unknown to the caller, and a repetition under its idempotency key gets the same response.
  */
-const maxWaitMs = 8000
+const maxWaitMs = 6000
 const sweepEveryMs = 500
 
 /** The rows of one request, committed together or not at all. */

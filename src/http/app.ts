@@ -49,7 +49,7 @@ export interface AppDeps
 const keepAliveMs = 72_000
 
 /** Time limit for authentication and the rate limit, which are usually served from memory. */
-const admitWithinMs = 5000
+const admitWithinMs = 3000
 /** Longer than the 30 s for which a request waits for another one with the same idempotency key. */
 const answerWithinMs = 32_000
 const standingWithinMs = 1000

@@ -93,7 +93,7 @@ test('what stood in line until nobody waited for it any more is not accepted whe
   expect(await db.rows(sql`select from emails`)).toHaveLength(3)
 })
 
-test('a request whose flush a silent database holds is answered after eight seconds, and may still be accepted', async () => {
+test('a request whose flush a silent database holds is answered after six seconds, and may still be accepted', async () => {
   let clockOffsetMs = 0
   let back = () => {}
   const isBack = new Promise<void>((resolve) => (back = resolve))

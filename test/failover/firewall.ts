@@ -9,7 +9,7 @@ const iptables = (...words: string[]) => execFileSync('iptables', ['-w', '5', ..
 export interface Firewall {
   /** Drops every packet to and from the machine, also those of established connections. */
   isolate(machine: Machine): void
-  /** Drops what the machine and `others` send to each other; clients still reach it. */
+  /** Drops the packets between the machine and `others`; clients still reach it. */
   separate(machine: Machine, others: readonly Machine[]): void
   /** Lifts all rules. */
   heal(): void

@@ -1,4 +1,4 @@
-/** Watches a failover from outside: which node leads, and what `/readyz` of each instance answers. */
+/** Watches a failover from outside: the leading node, and the answers of `/readyz` of each instance. */
 import { type Clock, pause } from '#base'
 import type { Cluster } from './cluster.ts'
 

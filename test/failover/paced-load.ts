@@ -1,5 +1,5 @@
 /**
- * Sends a fixed number of requests a second to several instances, whatever their answers. Every request has an idempotency key and is
+ * Sends a fixed number of requests a second to several instances, independently of their answers. Every request has an idempotency key and is
  * repeated, at any instance, until it is accepted.
  */
 import { Agent, request as httpRequest } from 'node:http'
