@@ -21,8 +21,8 @@ const statementSettings = ['shared_preload_libraries=pg_stat_statements', 'pg_st
 /** The first match names the part of a statement. */
 const parts: readonly [string, RegExp][] = [
   ['accept', /insert into contents|send_limit_usage|idempotency_keys/],
-  ['claim', /update spool\b[\s\S]*'sending'|from spool\b[\s\S]*for update/],
   ['record', /insert into attempts/],
+  ['claim', /update spool\b[\s\S]*'sending'|from spool\b[\s\S]*for update/],
   ['request logs', /request_logs/],
   ['counts', /usage_|email_counts|rollup|event_counts/],
   ['webhooks', /webhook/],
