@@ -31,18 +31,14 @@ export interface Postfix {
   stop(): Promise<void>
 }
 
-export async function startPostfix(sinkPort: number, signed: boolean): Promise<Postfix> {
-  const folder = mkdtempSync(join(tmpdir(), 'postrider-postfix-'))
-  chmodSync(folder, 0o755)
-  const [config, queue, data] = ['config', 'queue', 'data'].map((name) => join(folder, name)) as [string, string, string]
-  for (const path of [config, queue, data]) mkdirSync(path)
-  const id = (flag: string) => Number(execFileSync('id', [flag, 'postfix']).toString())
-  chownSync(data, id('-u'), id('-g'))
-  const port = await freePort()
-  const dkim = signed ? await startOpenDkim(folder) : undefined
-  writeFileSync(
-    join(config, 'main.cf'),
-    `compatibility_level = 3.6
+interface Places {
+  queue: string
+  data: string
+  sinkPort: number
+  dkimPort: number | undefined
+}
+
+const mainConfig = (folder: string, { queue, data, sinkPort, dkimPort }: Places) => `compatibility_level = 3.6
 queue_directory = ${queue}
 data_directory = ${data}
 mail_owner = postfix
@@ -61,9 +57,9 @@ default_destination_concurrency_limit = 50
 maillog_file = ${folder}/log
 maillog_file_prefixes = ${tmpdir()}
 import_environment = MAIL_CONFIG
-${dkim ? `smtpd_milters = inet:127.0.0.1:${dkim.port}\n` : ''}`,
-  )
-  const services = `127.0.0.1:${port} inet n - n - - smtpd
+${dkimPort === undefined ? '' : `smtpd_milters = inet:127.0.0.1:${dkimPort}\n`}`
+
+const services = (port: number) => `127.0.0.1:${port} inet n - n - - smtpd
 pickup unix n - n 60 1 pickup
 cleanup unix n - n - 0 cleanup
 qmgr unix n - n 300 1 qmgr
@@ -85,7 +81,18 @@ anvil unix - - n - 1 anvil
 scache unix - - n - 1 scache
 postlog unix-dgram n - n - 1 postlogd
 `
-  writeFileSync(join(config, 'master.cf'), services)
+
+export async function startPostfix(sinkPort: number, signed: boolean): Promise<Postfix> {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-postfix-'))
+  chmodSync(folder, 0o755)
+  const [config, queue, data] = ['config', 'queue', 'data'].map((name) => join(folder, name)) as [string, string, string]
+  for (const path of [config, queue, data]) mkdirSync(path)
+  const id = (flag: string) => Number(execFileSync('id', [flag, 'postfix']).toString())
+  chownSync(data, id('-u'), id('-g'))
+  const port = await freePort()
+  const dkim = signed ? await startOpenDkim(folder) : undefined
+  writeFileSync(join(config, 'main.cf'), mainConfig(folder, { queue, data, sinkPort, dkimPort: dkim?.port }))
+  writeFileSync(join(config, 'master.cf'), services(port))
   const run = promisify(execFile)
   await run(`${sbin}/postfix`, ['-c', config, 'start'])
   return {

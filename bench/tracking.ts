@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openIds, openSecrets, silentLog, systemRandom } from '#base'
-import { embeddedUrlIfRunning, openDb, sql } from '#db'
+import { type Db, embeddedUrlIfRunning, openDb, sql } from '#db'
 import { openTokens } from '#tracking'
 import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
 import type { BenchRequest } from './client.ts'
@@ -46,14 +46,8 @@ interface Links extends AsyncDisposable {
   expectRecorded(): Promise<void>
 }
 
-export async function startTracking(environment: Record<string, string>): Promise<Links> {
-  const service = await startServiceProcess(environment)
-  const db = await openDb({
-    url: (await embeddedUrlIfRunning(service.folder)) as string,
-    poolSize: 1,
-    applicationName: 'bench',
-    log: silentLog,
-  })
+/** Adds the domain and emails; returns the request of each open and click. */
+async function addLinks(service: ServiceProcess, db: Db): Promise<BenchRequest[]> {
   await service.command('domain', 'add', domain, '--trust')
   const { domains } = (await service.call('GET', '/domains')).body.data as { domains: { id: string; name: string }[] }
   const domainId = domains.find((one) => one.name === domain)?.id
@@ -68,13 +62,24 @@ export async function startTracking(environment: Record<string, string>): Promis
   await db.run(addAttempts, [tenantId, emailIds, new Date(acceptedMs)])
   const tokens = openTokens(openSecrets(readFileSync(join(service.folder, 'secret'), 'utf8').trim(), systemRandom))
   const headers = { host: `click.${domain}`, 'user-agent': userAgent }
-  const links = emailIds.flatMap((emailId, n): BenchRequest[] => {
+  return emailIds.flatMap((emailId, n): BenchRequest[] => {
     const path = (kind: 'open' | 'click', url: string) => `/${kind[0]}/${tokens.make({ kind, tenantId, emailId, url })}`
     return [
       { method: 'GET', path: path('open', ''), headers, status: 200 },
       { method: 'GET', path: path('click', `https://shop.example.com/orders/${n}?id=${n}`), headers, status: 302 },
     ]
   })
+}
+
+export async function startTracking(environment: Record<string, string>): Promise<Links> {
+  const service = await startServiceProcess(environment)
+  const db = await openDb({
+    url: (await embeddedUrlIfRunning(service.folder)) as string,
+    poolSize: 1,
+    applicationName: 'bench',
+    log: silentLog,
+  })
+  const links = await addLinks(service, db)
   const port = Number(new URL(service.url).port)
   const ping: BenchRequest = { method: 'GET', path: '/healthz', headers: { host: 'localhost', 'user-agent': userAgent }, status: 200 }
   let followed = 0

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSync } from '@swc/core'
-import { filesBelow, isNode, nodesOf, type Problem } from './source-files.ts'
+import { filesBelow, isGenerated, isNode, nodesOf, type Problem } from './source-files.ts'
 
 interface Rule {
   rule: string
@@ -127,7 +127,6 @@ export function paragraphsOf(path: string, text: string): Passage[] {
 
 const codeFolders = ['src', 'dashboard/src', 'packages/client', 'tools', 'bench', 'test', 'examples']
 const textFiles = ['dashboard/src/texts.ts', 'src/base/refusals.ts']
-const isGenerated = (path: string) => /(^|\/)(generated|dist|corpus)[./-]/.test(path)
 
 export function readPassages(root: string): Passage[] {
   const read = (path: string) => readFileSync(join(root, path), 'utf8')

@@ -49,6 +49,9 @@ export function filesBelow(root: string, folder: string, ending: string): string
     .sort()
 }
 
+/** Whether a program wrote the file, or another project: the rules for people do not apply. */
+export const isGenerated = (path: string): boolean => /(^|\/)(generated|dist|corpus)[./-]/.test(path)
+
 /** Folders with code; each may be absent. */
 export const codeFolders = ['src', 'dashboard', 'packages', 'tools', 'bench', 'test']
 

@@ -63,25 +63,7 @@ const place = 'rounded-md px-2.5 py-2 text-sm hover:bg-paper lg:py-1.5'
 const small = 'min-h-9 rounded-md border border-line bg-paper px-2 text-sm'
 
 function Frame() {
-  const { member, tenants, tenantId, choose } = useHere()
   const [open, setOpen] = useState(false)
-  const [theme, setTheme] = useState<Theme>(readTheme)
-  const client = useQueryClient()
-  const signOut = useMutation({
-    mutationFn: () => post('/dashboard/api/sign-out'),
-    onSuccess: () => {
-      client.clear()
-      location.assign('/sign-in')
-    },
-  })
-  const isOwner = member.role === 'owner'
-  const isOperator = isOwner && member.tenantId === null
-  const all = [
-    ...places,
-    ...(isOperator ? operatorPlaces : []),
-    ...(isOwner ? ownersPlaces : []),
-    ['/settings', texts.pages.settings] as const,
-  ]
   return (
     <div className="min-h-dvh lg:grid lg:grid-cols-[14rem_1fr]">
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:bg-paper focus:p-2">
@@ -97,67 +79,100 @@ function Frame() {
           </Button>
         </div>
         <div id="places" className={`${open ? 'block' : 'hidden'} lg:block`}>
-          <nav aria-label={words.main} className="mt-4 flex flex-col gap-0.5">
-            {all.map(([to, name]) => (
-              <Link
-                key={to}
-                to={to}
-                search={{}}
-                activeOptions={{ exact: to === '/' }}
-                onClick={() => setOpen(false)}
-                className={`${place} aria-[current=page]:bg-paper aria-[current=page]:font-semibold`}
-              >
-                {name}
-              </Link>
-            ))}
-            {outside.map(([href, name]) => (
-              <a key={href} href={href} className={place}>
-                {name}
-              </a>
-            ))}
-          </nav>
-          <div className="mt-6 flex flex-col gap-3 text-sm">
-            {tenants.length > 1 && (
-              <label className="flex flex-col gap-1">
-                {words.tenant}
-                <select className={small} value={tenantId ?? ''} onChange={(event) => choose(event.target.value)}>
-                  <option value="">{words.allTenants}</option>
-                  {tenants.map(({ id, name }) => (
-                    <option key={id} value={id}>
-                      {name}
-                    </option>
-                  ))}
-                </select>
-              </label>
-            )}
-            <label className="flex flex-col gap-1">
-              {words.colours}
-              <select
-                className={small}
-                value={theme}
-                onChange={(event) => {
-                  const next = themes.find((one) => one === event.target.value) ?? 'system'
-                  setTheme(next)
-                  showTheme(next)
-                }}
-              >
-                {themes.map((one) => (
-                  <option key={one} value={one}>
-                    {words.themes[one]}
-                  </option>
-                ))}
-              </select>
-            </label>
-            <p className="text-soft [overflow-wrap:anywhere]">
-              {member.address} ({member.role})
-            </p>
-            <Button onClick={() => signOut.mutate()}>{words.signOut}</Button>
-          </div>
+          <Places onGo={() => setOpen(false)} />
+          <Controls />
         </div>
       </header>
       <main id="content" className="mx-auto w-full max-w-6xl min-w-0 p-4 lg:p-8">
         <Outlet />
       </main>
+    </div>
+  )
+}
+
+/** The pages that the member's role may use. */
+function Places({ onGo }: { onGo: () => void }) {
+  const { member } = useHere()
+  const isOwner = member.role === 'owner'
+  const isOperator = isOwner && member.tenantId === null
+  const all = [
+    ...places,
+    ...(isOperator ? operatorPlaces : []),
+    ...(isOwner ? ownersPlaces : []),
+    ['/settings', texts.pages.settings] as const,
+  ]
+  return (
+    <nav aria-label={words.main} className="mt-4 flex flex-col gap-0.5">
+      {all.map(([to, name]) => (
+        <Link
+          key={to}
+          to={to}
+          search={{}}
+          activeOptions={{ exact: to === '/' }}
+          onClick={onGo}
+          className={`${place} aria-[current=page]:bg-paper aria-[current=page]:font-semibold`}
+        >
+          {name}
+        </Link>
+      ))}
+      {outside.map(([href, name]) => (
+        <a key={href} href={href} className={place}>
+          {name}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+/** The tenant, the theme, and the signed-in person. */
+function Controls() {
+  const { member, tenants, tenantId, choose } = useHere()
+  const [theme, setTheme] = useState<Theme>(readTheme)
+  const client = useQueryClient()
+  const signOut = useMutation({
+    mutationFn: () => post('/dashboard/api/sign-out'),
+    onSuccess: () => {
+      client.clear()
+      location.assign('/sign-in')
+    },
+  })
+  return (
+    <div className="mt-6 flex flex-col gap-3 text-sm">
+      {tenants.length > 1 && (
+        <label className="flex flex-col gap-1">
+          {words.tenant}
+          <select className={small} value={tenantId ?? ''} onChange={(event) => choose(event.target.value)}>
+            <option value="">{words.allTenants}</option>
+            {tenants.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      <label className="flex flex-col gap-1">
+        {words.colours}
+        <select
+          className={small}
+          value={theme}
+          onChange={(event) => {
+            const next = themes.find((one) => one === event.target.value) ?? 'system'
+            setTheme(next)
+            showTheme(next)
+          }}
+        >
+          {themes.map((one) => (
+            <option key={one} value={one}>
+              {words.themes[one]}
+            </option>
+          ))}
+        </select>
+      </label>
+      <p className="text-soft [overflow-wrap:anywhere]">
+        {member.address} ({member.role})
+      </p>
+      <Button onClick={() => signOut.mutate()}>{words.signOut}</Button>
     </div>
   )
 }

@@ -41,9 +41,9 @@ function port(value: string | undefined, fallback: number): number {
   return Number(value)
 }
 
-function count(value: string | undefined, fallback: number, least = 1): number {
+function count(value: string | undefined, fallback: number, minimum = 1): number {
   if (value === undefined) return fallback
-  if (!/^\d{1,9}$/.test(value) || Number(value) < least) throw new Error(`"${value}" is not a whole number of at least ${least}`)
+  if (!/^\d{1,9}$/.test(value) || Number(value) < minimum) throw new Error(`"${value}" is not a whole number of at least ${minimum}`)
   return Number(value)
 }
 

@@ -50,8 +50,8 @@ export class UsageError extends Error {}
 export function parseCall(command: Command, words: readonly string[]): CommandArguments {
   const { values, positionals } = parseArgs({ args: [...words], options: command.options, allowPositionals: true, strict: true })
   const wanted = command.positionals ?? []
-  const least = wanted.at(-1)?.endsWith('?') ? wanted.length - 1 : wanted.length
-  const fits = positionals.length >= least && (wanted.at(-1)?.endsWith('...') || positionals.length <= wanted.length)
+  const minimum = wanted.at(-1)?.endsWith('?') ? wanted.length - 1 : wanted.length
+  const fits = positionals.length >= minimum && (wanted.at(-1)?.endsWith('...') || positionals.length <= wanted.length)
   if (!fits) {
     const wrong = wanted.length === 0 ? 'takes only options' : `needs ${wanted.join(', ')}`
     throw new UsageError(`${command.name} ${wrong}\n\n${command.help.split('\n\n')[0]}`)

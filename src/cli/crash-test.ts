@@ -54,11 +54,11 @@ The exit code is 1 if a promise was broken. The command then keeps the folder wi
   },
 }
 
-function number(given: CommandArguments, name: string, usual: number, least: number, most: number): number {
+function number(given: CommandArguments, name: string, usual: number, minimum: number, maximum: number): number {
   const value = text(given, name)
   if (value === undefined) return usual
-  if (!/^\d{1,10}$/.test(value) || Number(value) < least || Number(value) > most)
-    throw new UsageError(`--${name} must be a whole number from ${least} to ${most}`)
+  if (!/^\d{1,10}$/.test(value) || Number(value) < minimum || Number(value) > maximum)
+    throw new UsageError(`--${name} must be a whole number from ${minimum} to ${maximum}`)
   return Number(value)
 }
 

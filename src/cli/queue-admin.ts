@@ -36,7 +36,7 @@ const units = [
 
 /** In the largest unit with a value of at least one. */
 function age(ms: number): string {
-  const [unit, length] = units.find(([, least]) => ms >= least) ?? units[3]
+  const [unit, length] = units.find(([, minimumMs]) => ms >= minimumMs) ?? units[3]
   return `${Math.max(0, Math.floor(ms / length))} ${unit}`
 }
 

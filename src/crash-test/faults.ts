@@ -130,12 +130,12 @@ export async function applyFault(kind: FaultKind, deps: FaultDeps): Promise<Inje
   }
 }
 
-/** The delivery processes, once there are at least `least`. Processes that die young are restarted after a growing pause. */
-async function untilDelivering({ clock, service }: FaultDeps, least: number): Promise<number[]> {
+/** The delivery processes, once there are at least `minimum`. Processes that die young are restarted after a growing pause. */
+async function untilDelivering({ clock, service }: FaultDeps, minimum: number): Promise<number[]> {
   const untilMs = clock.monotonicMs() + restartWithinMs
   for (;;) {
     const deliveries = (await service.running()).children.get('delivery') ?? []
-    if (deliveries.length >= least || clock.monotonicMs() > untilMs) return deliveries
+    if (deliveries.length >= minimum || clock.monotonicMs() > untilMs) return deliveries
     await pause(clock, restartPollMs)
   }
 }

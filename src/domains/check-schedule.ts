@@ -41,9 +41,9 @@ const saveDomain = sql<CheckedDomain>`
   where tenant_id = $1 and id = $2
   returning ${checkedColumns}`
 
-/** Claims at most `most` due domains, exclusively for this caller. */
-export const claimDueDomains = (db: Db, nowMs: number, most: number): Promise<CheckedDomain[]> =>
-  db.rows(claimDue, [new Date(nowMs), new Date(nowMs + claimedForMs), most])
+/** Claims at most `maximum` due domains, exclusively for this caller. */
+export const claimDueDomains = (db: Db, nowMs: number, maximum: number): Promise<CheckedDomain[]> =>
+  db.rows(claimDue, [new Date(nowMs), new Date(nowMs + claimedForMs), maximum])
 
 /** Usable without DNS, independently of the check results. */
 const isAlwaysVerified = ({ trusted, testOnly }: Pick<Domain, 'trusted' | 'testOnly'>) => trusted || testOnly

@@ -56,6 +56,10 @@ export const ed25519Selector = (selector: string) => `${selector}-ed`
 
 export const zoneOf = (name: string) => getDomain(name, { allowPrivateDomains: false }) ?? name
 
+/** The name relative to its zone, the registrable domain by the Public Suffix List: `@` at its apex. */
+export const nameInZone = (fullName: string, zone = zoneOf(fullName)): string =>
+  fullName === zone ? '@' : fullName.slice(0, -zone.length - 1)
+
 /** `hostname` is POSTRIDER_HOSTNAME, the parent of the platform's own names. */
 export function recordsOf(domain: PublishedFacts, hostname: string, findings: RecordProblems = {}): DnsRecords {
   const zone = zoneOf(domain.name)
@@ -67,7 +71,7 @@ export function recordsOf(domain: PublishedFacts, hostname: string, findings: Re
     status: RecordStatus | null = findings[kind]?.status ?? null,
   ): DnsRecord => {
     const fullName = label === '' ? domain.name : `${label}.${domain.name}`
-    const name = fullName === zone ? '@' : fullName.slice(0, -zone.length - 1)
+    const name = nameInZone(fullName, zone)
     const { found = [], problem = null, suggestion = null } = findings[kind] ?? {}
     return { type, name, fullName, value, status, found, problem, suggestion }
   }

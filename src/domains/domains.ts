@@ -16,12 +16,19 @@ import { type Domain, domainColumns } from './queries.ts'
 import { sealNameOf } from './sealed-keys.ts'
 
 export { addDomain, makeDomain } from './add-domain.ts'
-export { findDomainById, inZone } from './by-id.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
-export { type DnsRecord, recordsOf, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
+export { type DnsRecord, nameInZone, recordsOf, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
 export { ensurePlatformKey } from './platform-key.ts'
 export { type PlatformRecord, platformRecords } from './platform-records.ts'
-export { type CheckedDomain, type Domain, listDomains, removeDomain, removeDomainsOfTenant, trustDomain } from './queries.ts'
+export {
+  type CheckedDomain,
+  type Domain,
+  findDomainById,
+  listDomains,
+  removeDomain,
+  removeDomainsOfTenant,
+  trustDomain,
+} from './queries.ts'
 export { sealedOfDomains } from './sealed-keys.ts'
 export { type DomainService, type DomainView, openDomainService } from './service.ts'
 export { checkDomain } from './verify-records.ts'

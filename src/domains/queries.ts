@@ -77,6 +77,10 @@ export async function getDomain(on: Queryable, id: string, scope: string | null)
   return found
 }
 
+/** By id only. A scope of null is the whole organisation. */
+export const findDomainById = (on: Queryable, id: number, scope: string | null): Promise<CheckedDomain | undefined> =>
+  on.first(domainById, [id, scope])
+
 /** All domains of a tenant, or of the organisation (null), the oldest first. */
 export const listDomains = (on: Queryable, scope: string | null): Promise<Domain[]> => on.rows(allDomains, [scope])
 

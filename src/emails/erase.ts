@@ -53,17 +53,17 @@ const blankAttempts = sql`
   where emails.tenant_id = any($1) and emails.content_id = any($3) and attempts.tenant_id = emails.tenant_id
     and attempts.email_id = emails.id`
 
-/** Blanks up to `most` final emails to this address (lower case) and returns them; the address no longer finds them. */
-export const eraseEmails = (tx: Tx, address: string, tenantId: string | null, most: number): Promise<ErasedEmail[]> =>
-  tx.rows(blankEmails, [address, tenantId, most, erasedAddress])
+/** Blanks up to `maximum` final emails to this address (lower case) and returns them; the address no longer finds them. */
+export const eraseEmails = (tx: Tx, address: string, tenantId: string | null, maximum: number): Promise<ErasedEmail[]> =>
+  tx.rows(blankEmails, [address, tenantId, maximum, erasedAddress])
 
 /** Contents that were sent to any erased recipient, in order after `after`. */
 export const listErasedContents = (
   on: Queryable,
   tenantId: string | null,
   after: ErasedContent | undefined,
-  most: number,
-): Promise<ErasedContent[]> => on.rows(contentsOfErased, [erasedAddress, tenantId, after?.tenantId ?? '', after?.contentId ?? '', most])
+  maximum: number,
+): Promise<ErasedContent[]> => on.rows(contentsOfErased, [erasedAddress, tenantId, after?.tenantId ?? '', after?.contentId ?? '', maximum])
 
 /** Returns how many there were. */
 export const eraseContents = (on: Queryable, contents: readonly ErasedContent[]): Promise<number> =>

@@ -261,7 +261,7 @@ async function listFiltered(
   const [recipient, sender, tag] = parameters as (string | null)[]
   const [column, value] = recipient != null ? [byRecipient, recipient] : tag != null ? [byTag, tag] : [bySender, sender]
   const range = [emailIdPrefix(fromMs), emailIdPrefix(toMs)]
-  const found = async (most: number) => (await tx.first(column.found, [value, ...range, most]))?.total ?? 0
+  const found = async (maximum: number) => (await tx.first(column.found, [value, ...range, maximum]))?.total ?? 0
   let chosen: { page: Sql<Email>; count: Sql<{ total: number }> } = column
   if (tenantId !== null) {
     const owned = (await walkOf(tx, { tenantId }, { fromMs, toMs })).total
@@ -295,8 +295,8 @@ async function listByCounts(
   const { tenantId, status, test } = filter
   const { page } = tenantId === null ? plain.all : plain.tenant
   const scope = tenantId ?? ''
-  const read = (fromMs: number, toMs: number, most: number, skip: number) =>
-    tx.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null, most, skip])
+  const read = (fromMs: number, toMs: number, maximum: number, skip: number) =>
+    tx.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null, maximum, skip])
   const walk = await walkOf(tx, filter, range)
   const emails: Email[] = []
   if (offset >= walk.total) return { emails, total: walk.total }

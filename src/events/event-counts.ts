@@ -75,8 +75,8 @@ const tailByTenant = sql<CountedChange & { tenantId: string }>`
   group by tenant_id, kind, was, test`
 
 /** The next events in order, up to the first open transaction that could still write an earlier one. */
-export const readCountedEvents = (on: Queryable, after: LogPosition, most: number): Promise<CountedEvent[]> =>
-  on.rows(countedEvents, [after.xact, after.id, most])
+export const readCountedEvents = (on: Queryable, after: LogPosition, maximum: number): Promise<CountedEvent[]> =>
+  on.rows(countedEvents, [after.xact, after.id, maximum])
 
 /** All changes by visible events after a position, by second of acceptance; for one tenant or all. */
 export const readTailBySecond = (on: Queryable, after: LogPosition, tenantId: string | null) =>

@@ -121,8 +121,8 @@ const firstAfter = sql<{ at: Date }>`
   limit 1`
 
 /** The next events in order, of one tenant or all, up to the first open transaction that could still write an earlier one. */
-export const readEvents = (on: Queryable, after: LogPosition, most: number, tenantId: string | null = null): Promise<LoggedEvent[]> =>
-  on.rows(nextEvents, [after.xact, after.id, most, tenantId])
+export const readEvents = (on: Queryable, after: LogPosition, maximum: number, tenantId: string | null = null): Promise<LoggedEvent[]> =>
+  on.rows(nextEvents, [after.xact, after.id, maximum, tenantId])
 
 /** Before the first event. */
 export const startOfLog: LogPosition = { xact: '0', id: 0 }

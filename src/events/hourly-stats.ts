@@ -59,9 +59,9 @@ export interface HourlyStats {
 export async function summariseEvents(
   on: Queryable,
   after: LogPosition,
-  most: number,
+  maximum: number,
 ): Promise<{ hours: HourlyStats[]; last: LogPosition } | undefined> {
-  const rows = await on.rows(hourlyStats, [after.xact, after.id, most])
+  const rows = await on.rows(hourlyStats, [after.xact, after.id, maximum])
   const [first] = rows
   return first && { hours: rows, last: { xact: first.lastXact, id: first.lastId } }
 }
@@ -78,6 +78,6 @@ export interface AttemptEnd {
   simulated: boolean
 }
 
-/** The ends of attempts since `after`, newest first, among the last `most` events of the tenant, or of all. */
-export const readRecentEnds = (on: Queryable, tenantId: string | null, after: Date, most: number): Promise<AttemptEnd[]> =>
-  on.rows(tenantId === null ? endsOfAll : endsOfTenant, [most, after, tenantId])
+/** The ends of attempts since `after`, newest first, among the last `maximum` events of the tenant, or of all. */
+export const readRecentEnds = (on: Queryable, tenantId: string | null, after: Date, maximum: number): Promise<AttemptEnd[]> =>
+  on.rows(tenantId === null ? endsOfAll : endsOfTenant, [maximum, after, tenantId])

@@ -1,62 +1,62 @@
 /** Memory budget for large bodies in flight, shared so that one tenant cannot use all of it. */
 
 /** Budget for all large bodies together, in bytes. Further ones queue, within the request's time limit. */
-const roomOctets = 268_435_456
+const budgetOctets = 268_435_456
 
 /** Returns the memory to the budget; may be called more than once. */
-type Leave = () => void
+type Release = () => void
 
-export interface BodyRoom {
+export interface BodyMemory {
   /**
    * Resolves when `octets` bytes are available, first come, first served. One tenant gets at most half the budget, or one body. `gone`
    * aborts when the caller disconnects.
    */
-  enter(whose: string, octets: number, gone: AbortSignal): Promise<Leave>
+  reserve(whose: string, octets: number, gone: AbortSignal): Promise<Release>
 }
 
 /** The connection ended before the request did, so no response can be sent. */
 export class ClientLeft extends Error {}
 
-export function openBodyRoom(capacity = roomOctets): BodyRoom {
+export function openBodyMemory(capacity = budgetOctets): BodyMemory {
   let free = capacity
-  const inside = new Map<string, number>()
+  const reserved = new Map<string, number>()
   const queue: { whose: string; octets: number; admit: () => void }[] = []
-  const occupy = (whose: string, octets: number) => {
+  const take = (whose: string, octets: number) => {
     free -= octets
-    const now = (inside.get(whose) ?? 0) + octets
-    if (now > 0) inside.set(whose, now)
-    else inside.delete(whose)
+    const now = (reserved.get(whose) ?? 0) + octets
+    if (now > 0) reserved.set(whose, now)
+    else reserved.delete(whose)
   }
-  const mayEnter = (whose: string, octets: number) => {
-    const own = inside.get(whose) ?? 0
+  const mayReserve = (whose: string, octets: number) => {
+    const own = reserved.get(whose) ?? 0
     return own === 0 || own + octets <= capacity / 2
   }
   const admitNext = () => {
     for (let at = 0; at < queue.length; ) {
       const place = queue[at]
       if (!place) return
-      if (!mayEnter(place.whose, place.octets)) {
+      if (!mayReserve(place.whose, place.octets)) {
         at++
         continue
       }
       // Stops at the first that does not fit; otherwise many small bodies would starve a large one.
       if (place.octets > free) return
       queue.splice(at, 1)
-      occupy(place.whose, place.octets)
+      take(place.whose, place.octets)
       place.admit()
     }
   }
   return {
-    enter(whose, wanted, gone) {
+    reserve(whose, wanted, gone) {
       const octets = Math.min(wanted, capacity)
       return new Promise((resolve, reject) => {
-        let isInside = true
-        const leave = () => {
-          if (isInside) occupy(whose, -octets)
-          isInside = false
+        let isReserved = true
+        const release = () => {
+          if (isReserved) take(whose, -octets)
+          isReserved = false
           admitNext()
         }
-        const place = { whose, octets, admit: () => resolve(leave) }
+        const place = { whose, octets, admit: () => resolve(release) }
         queue.push(place)
         gone.addEventListener(
           'abort',

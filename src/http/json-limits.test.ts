@@ -4,7 +4,7 @@ import { type JsonBounds, passedBound } from './json-limits.ts'
 
 const unbounded: JsonBounds = { depth: 1e9, keys: 1e9, values: 1e9, keyOctets: 1e9 }
 const passed = (text: string, bounds: Partial<JsonBounds>) => passedBound(Buffer.from(text), { ...unbounded, ...bounds })
-const deeper = (text: string, most: number) => passed(text, { depth: most }) === 'depth'
+const deeper = (text: string, maximum: number) => passed(text, { depth: maximum }) === 'depth'
 const nest = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 
 describe('the depth of JSON', () => {
@@ -63,10 +63,10 @@ describe('always', () => {
 
   test('the counts agree with the parsed value; an empty array or object may count twice', () => {
     fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 6, stringUnit: 'binary' }), fc.nat(8), fc.boolean(), (value, most, spaced) => {
+      fc.property(fc.jsonValue({ maxDepth: 6, stringUnit: 'binary' }), fc.nat(8), fc.boolean(), (value, maximum, spaced) => {
         const text = JSON.stringify(value, null, spaced ? 1 : 0)
         const parsed: unknown = JSON.parse(text)
-        expect(deeper(text, most)).toBe(depthOf(parsed) > most)
+        expect(deeper(text, maximum)).toBe(depthOf(parsed) > maximum)
         expect(passed(text, { keys: keysOf(parsed) })).toBe(undefined)
         expect(passed(text, { keys: keysOf(parsed) - 1 })).toBe(keysOf(parsed) > 0 ? 'keys' : undefined)
         expect(passed(text, { values: valuesOf(parsed) + emptiesOf(parsed) })).toBe(undefined)

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { CommitUnknown, DatabaseUnreachable, NotDurable } from '#db'
 import { boundsOf } from './body-limits.ts'
-import { ClientLeft, openBodyRoom } from './body-memory.ts'
+import { ClientLeft, openBodyMemory } from './body-memory.ts'
 import { parseJson } from './parse-json.ts'
 import { toRefusal } from './to-refusal.ts'
 import { routes } from './v1/endpoints.ts'
@@ -119,54 +119,54 @@ describe('the bounds of a body', () => {
   })
 })
 
-describe('room for large bodies', () => {
+describe('memory for large bodies', () => {
   const here = () => new AbortController().signal
 
   test('lets in what fits, and the next when one has left', async () => {
-    const room = openBodyRoom(100)
-    const leave = await room.enter('a', 60, here())
+    const memory = openBodyMemory(100)
+    const release = await memory.reserve('a', 60, here())
     const order: string[] = []
-    const second = room.enter('b', 60, here()).then((go) => (order.push('second'), go))
-    const third = room.enter('c', 10, here()).then((go) => (order.push('third'), go))
+    const second = memory.reserve('b', 60, here()).then((go) => (order.push('second'), go))
+    const third = memory.reserve('c', 10, here()).then((go) => (order.push('third'), go))
     await Promise.resolve()
     expect(order).toEqual([])
-    leave()
-    leave()
+    release()
+    release()
     await Promise.all([second, third])
     expect(order).toEqual(['second', 'third'])
   })
 
   test('lets in a body larger than all of it when nothing else is there', async () => {
-    const room = openBodyRoom(100)
-    const leave = await room.enter('a', 500, here())
-    leave()
-    await room.enter('a', 100, here())
+    const memory = openBodyMemory(100)
+    const release = await memory.reserve('a', 500, here())
+    release()
+    await memory.reserve('a', 100, here())
   })
 
   test('is never more than half for one tenant, whose others wait while those of other tenants pass', async () => {
-    const room = openBodyRoom(100)
-    const leave = await room.enter('a', 40, here())
-    let isSecondInside = false
-    const second = room.enter('a', 20, here()).then((leaveSecond) => {
-      isSecondInside = true
-      return leaveSecond
+    const memory = openBodyMemory(100)
+    const release = await memory.reserve('a', 40, here())
+    let isSecondReserved = false
+    const second = memory.reserve('a', 20, here()).then((releaseSecond) => {
+      isSecondReserved = true
+      return releaseSecond
     })
-    const others = await Promise.all([room.enter('b', 20, here()), room.enter('c', 40, here())])
-    expect(isSecondInside).toBe(false)
-    leave()
+    const others = await Promise.all([memory.reserve('b', 20, here()), memory.reserve('c', 40, here())])
+    expect(isSecondReserved).toBe(false)
+    release()
     for (const one of [await second, ...others]) one()
-    await room.enter('a', 100, here())
+    await memory.reserve('a', 100, here())
   })
 
   test('is not kept for a caller that left the queue', async () => {
-    const room = openBodyRoom(100)
-    const leave = await room.enter('a', 100, here())
+    const memory = openBodyMemory(100)
+    const release = await memory.reserve('a', 100, here())
     const gone = new AbortController()
-    const left = room.enter('a', 100, gone.signal)
-    const waiting = room.enter('a', 100, here())
+    const left = memory.reserve('a', 100, gone.signal)
+    const waiting = memory.reserve('a', 100, here())
     gone.abort()
     await expect(left).rejects.toBeInstanceOf(ClientLeft)
-    leave()
+    release()
     await waiting
   })
 })

@@ -8,7 +8,7 @@ import type { FastifyRequest } from 'fastify'
 import { type Clock, openThread, Refusal, type Thread, TookTooLong } from '#base'
 import { type HeldBody, holdBody } from '#request-logs'
 import { boundsOf } from './body-limits.ts'
-import { type BodyRoom, ClientLeft, openBodyRoom } from './body-memory.ts'
+import { type BodyMemory, ClientLeft, openBodyMemory } from './body-memory.ts'
 import type { JsonBounds } from './json-limits.ts'
 import { parseJson } from './parse-json.ts'
 import type { LargeBody, ReadBody } from './read-body-thread.ts'
@@ -50,7 +50,7 @@ interface BodyDeps {
 }
 
 export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
-  const room = openBodyRoom()
+  const memory = openBodyMemory()
   const thread = openThread<LargeBody, ReadBody>(new URL('./read-body-thread.ts', import.meta.url), {
     clock,
     deadlineMs: readWithinMs,
@@ -69,7 +69,7 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
       const octets = await collect(payload, {
         announced,
         limit: request.routeOptions.bodyLimit,
-        enterRoom: (size) => enterUntilAnswered(size, request, room),
+        reserve: (size) => reserveUntilAnswered(size, request, memory),
       })
       if (announced === undefined && octets.length > smallOctets) await weigh(request, octets.length)
       if (octets.length === 0) {
@@ -154,29 +154,29 @@ const tookTooLong = () =>
   })
 
 /** Reserves memory until the request is answered or its connection ends, and its body is no longer being read. */
-async function enterUntilAnswered(octets: number, request: FastifyRequest, room: BodyRoom): Promise<void> {
+async function reserveUntilAnswered(octets: number, request: FastifyRequest, memory: BodyMemory): Promise<void> {
   const gone = new AbortController()
   request.response?.once('close', () => gone.abort())
-  const leaveRoom = await room.enter(whoseOf(request), octets, gone.signal)
-  const leave = () => void Promise.allSettled([request.beingRead]).then(leaveRoom)
-  if (gone.signal.aborted) leave()
-  else gone.signal.addEventListener('abort', leave, { once: true })
+  const release = await memory.reserve(whoseOf(request), octets, gone.signal)
+  const releaseLater = () => void Promise.allSettled([request.beingRead]).then(release)
+  if (gone.signal.aborted) releaseLater()
+  else gone.signal.addEventListener('abort', releaseLater, { once: true })
 }
 
 interface Bounds {
   /** Content-Length. */
   announced: number | undefined
   limit: number
-  enterRoom: (octets: number) => Promise<void>
+  reserve: (octets: number) => Promise<void>
 }
 
 /**
  * Reads the whole body. A body that is not small gets its own allocation. Bytes over the limit are left to the server, which reads and
  * discards them.
  */
-async function collect(payload: IncomingMessage, { announced, limit, enterRoom }: Bounds): Promise<Buffer> {
+async function collect(payload: IncomingMessage, { announced, limit, reserve }: Bounds): Promise<Buffer> {
   if (announced !== undefined && announced > limit) throw tooLarge(limit)
-  if (announced !== undefined && announced > smallOctets) await enterRoom(announced)
+  if (announced !== undefined && announced > smallOctets) await reserve(announced)
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
     let size = 0
@@ -188,13 +188,13 @@ async function collect(payload: IncomingMessage, { announced, limit, enterRoom }
       reject(error)
     }
     let isWaiting = false
-    /** The memory is allocated only when the budget has room, because unfinished bodies occupy it as well. */
-    const goOnInRoom = () => {
-      const room = Buffer.allocUnsafeSlow(limit)
+    /** The memory is allocated only when the budget permits it, because unfinished bodies occupy it as well. */
+    const goOnWithMemory = () => {
+      const buffer = Buffer.allocUnsafeSlow(limit)
       let at = 0
-      for (const one of chunks) at += one.copy(room, at)
+      for (const one of chunks) at += one.copy(buffer, at)
       chunks = []
-      whole = room
+      whole = buffer
       payload.resume()
     }
     const onData = (chunk: Buffer) => {
@@ -206,7 +206,7 @@ async function collect(payload: IncomingMessage, { announced, limit, enterRoom }
       if (!whole && !isWaiting && size > smallOctets) {
         isWaiting = true
         payload.pause()
-        enterRoom(limit).then(goOnInRoom, fail)
+        reserve(limit).then(goOnWithMemory, fail)
       }
     }
     const onEnd = () => {

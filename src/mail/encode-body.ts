@@ -75,8 +75,8 @@ export function encodeQuotedPrintable(source: Buffer): Buffer {
   let special = 1
   for (const octet of source) if (literal[octet] === 0) special++
   // Two more octets for each octet that must be encoded, and for a dot after a line end; five for every soft line break and its dot.
-  const most = source.length + special * 3
-  const out = Buffer.allocUnsafe(most + Math.ceil(most / 73) * 5)
+  const maxLength = source.length + special * 3
+  const out = Buffer.allocUnsafe(maxLength + Math.ceil(maxLength / 73) * 5)
   let at = 0
   let column = 0
   const length = source.length

@@ -41,14 +41,14 @@ function* linksInHtml(html: string): Generator<string> {
 /** The position after the tag that begins at `from`; quotes may contain `>`. */
 function endOfTag(html: string, from: number): number {
   let quote = ''
-  const most = Math.min(html.length, from + maxTagLength)
-  for (let at = from; at < most; at++) {
+  const end = Math.min(html.length, from + maxTagLength)
+  for (let at = from; at < end; at++) {
     const character = html[at] as string
     if (quote !== '') quote = character === quote ? '' : quote
     else if (character === '"' || character === "'") quote = character
     else if (character === '>') return at + 1
   }
-  return most
+  return end
 }
 
 function* linksInText(text: string): Generator<string> {

@@ -24,15 +24,15 @@ export function readOriginators(fields: readonly RawField[]): Originator[] | { u
   const originators: Originator[] = []
   for (const { name: field, value } of fields) {
     const name = field.toLowerCase()
-    const most = maxPerField[name]
-    if (most === undefined) continue
+    const maximum = maxPerField[name]
+    if (maximum === undefined) continue
     const count = (counts.get(name) ?? 0) + 1
     counts.set(name, count)
     if (name === 'reply-to') {
-      if (count > most || !isMailboxListField(value)) return { unreadable: field }
+      if (count > maximum || !isMailboxListField(value)) return { unreadable: field }
       continue
     }
-    const mailbox = count > most ? undefined : parseMailboxField(value)
+    const mailbox = count > maximum ? undefined : parseMailboxField(value)
     if (!mailbox) return { unreadable: field }
     originators.push({ field, address: mailbox.address })
   }

@@ -46,15 +46,15 @@ function readEntity(octets: Buffer, message: ReadMessage, depth: number, budget:
 }
 
 /**
- * The first `most` parts between boundary lines (RFC 2046 section 5.1.1); the last one may lack its closing line. After `maxMarks`
+ * The first `maximum` parts between boundary lines (RFC 2046 section 5.1.1); the last one may lack its closing line. After `maxMarks`
  * apparent boundaries, the rest is one part.
  */
-export function partsOf(body: Buffer, boundary: string, most: number, maxMarks = Number.POSITIVE_INFINITY): Buffer[] {
+export function partsOf(body: Buffer, boundary: string, maximum: number, maxMarks = Number.POSITIVE_INFINITY): Buffer[] {
   const mark = Buffer.from(`--${boundary}`, 'latin1')
   const parts: Buffer[] = []
   let start = -1
   let looks = maxMarks
-  for (let at = body.indexOf(mark); at >= 0 && parts.length < most && looks-- > 0; at = body.indexOf(mark, at + mark.length)) {
+  for (let at = body.indexOf(mark); at >= 0 && parts.length < maximum && looks-- > 0; at = body.indexOf(mark, at + mark.length)) {
     const after = at + mark.length
     const closes = body[after] === 45 && body[after + 1] === 45
     if ((at > 0 && body[at - 1] !== 10) || !(closes || isBlankUntilLineEnd(body, after))) continue
@@ -63,7 +63,7 @@ export function partsOf(body: Buffer, boundary: string, most: number, maxMarks =
     start = closes || lineEnd < 0 ? -1 : lineEnd + 1
     if (closes) break
   }
-  if (start >= 0 && parts.length < most) parts.push(body.subarray(start))
+  if (start >= 0 && parts.length < maximum) parts.push(body.subarray(start))
   return parts
 }
 

@@ -10,9 +10,9 @@ import { tokenHashOf } from './manage-members.ts'
 /** A key under which an attempt is counted, and its limit. Infinite: counted without limit. */
 export interface FailureLimit {
   name: string
-  most: number
+  maximum: number
   /** A lower limit, in force once another counted name has this many failures. */
-  fewer?: { when: string; failed: number; most: number }
+  fewer?: { when: string; failed: number; maximum: number }
 }
 export type FailureLimits = readonly FailureLimit[]
 
@@ -53,9 +53,9 @@ export function openSignInThrottle(db: Db, clock: Clock) {
   const windowStart = () => new Date(clock.nowMs() - windowMs)
   const refuseAbove = (failed: readonly FailureCount[], counts: FailureLimits, more: number) => {
     const failedFor = (name: string) => failed.find(({ nameHash }) => nameHash.equals(tokenHashOf(name)))
-    for (const { name, most, fewer } of counts) {
+    for (const { name, maximum, fewer } of counts) {
       const found = failedFor(name)
-      const allowed = fewer && (failedFor(fewer.when)?.count ?? 0) >= fewer.failed ? fewer.most : most
+      const allowed = fewer && (failedFor(fewer.when)?.count ?? 0) >= fewer.failed ? fewer.maximum : maximum
       if (!found || found.count < allowed + more) continue
       const waitMs = found.since.getTime() + windowMs - clock.nowMs()
       throw new Refusal('rate_limit_exceeded', {

@@ -49,7 +49,7 @@ export class SeveralMembers extends Error {
 /** Ten attempts for one address, 50 in all; a site may be a whole company. */
 const maxFailures = { pair: 10, network: 50, sitePair: 20, site: 200, device: 10 }
 /** While an address is under attack, each network gets only a few attempts, enough for a user who knows the password. */
-const guessedAt = { failed: 100, most: 2 }
+const guessedAt = { failed: 100, maximum: 2 }
 /** For attackers who know the password: three of a million codes are valid at any time. */
 const maxWrongCodes = 20
 
@@ -94,14 +94,14 @@ export function openDevices({ ids, secrets }: { ids: Ids; secrets: Secrets }) {
 
 /** The keys under which a failed attempt is counted. `address` empty: not for any member. */
 export function counted(address: string, { network, site, device }: From): FailureLimits {
-  if (device !== undefined) return [{ name: `device ${device.name}`, most: maxFailures.device }]
-  const counts: FailureLimit[] = [{ name: `network ${network}`, most: maxFailures.network }]
-  if (site !== undefined) counts.push({ name: `site ${site}`, most: maxFailures.site })
+  if (device !== undefined) return [{ name: `device ${device.name}`, maximum: maxFailures.device }]
+  const counts: FailureLimit[] = [{ name: `network ${network}`, maximum: maxFailures.network }]
+  if (site !== undefined) counts.push({ name: `site ${site}`, maximum: maxFailures.site })
   if (address === '') return counts
   const fewer = { when: `address ${address}`, ...guessedAt }
-  counts.push({ name: `pair ${network} ${address}`, most: maxFailures.pair, fewer })
-  if (site !== undefined) counts.push({ name: `pair ${site} ${address}`, most: maxFailures.sitePair, fewer })
-  counts.push({ name: `address ${address}`, most: Number.POSITIVE_INFINITY })
+  counts.push({ name: `pair ${network} ${address}`, maximum: maxFailures.pair, fewer })
+  if (site !== undefined) counts.push({ name: `pair ${site} ${address}`, maximum: maxFailures.sitePair, fewer })
+  counts.push({ name: `address ${address}`, maximum: Number.POSITIVE_INFINITY })
   return counts
 }
 
@@ -109,9 +109,9 @@ export function counted(address: string, { network, site, device }: From): Failu
 function countedBeside(memberId: number, address: string, { network, site }: From): FailureLimits {
   const fewer = { when: `address ${address}`, ...guessedAt }
   return [
-    { name: `beside ${network} ${memberId}`, most: maxFailures.pair, fewer },
-    ...(site === undefined ? [] : [{ name: `beside ${site} ${memberId}`, most: maxFailures.sitePair, fewer }]),
-    { name: fewer.when, most: Number.POSITIVE_INFINITY },
+    { name: `beside ${network} ${memberId}`, maximum: maxFailures.pair, fewer },
+    ...(site === undefined ? [] : [{ name: `beside ${site} ${memberId}`, maximum: maxFailures.sitePair, fewer }]),
+    { name: fewer.when, maximum: Number.POSITIVE_INFINITY },
   ]
 }
 
@@ -132,7 +132,7 @@ export async function checkCode(
   if (member.confirmedAt === null) return
   if (!code) throw codeNeeded()
   const isGuessable = device === undefined && isAppCode(code)
-  const all = isGuessable ? [...counts, { name: `code ${member.id}`, most: maxWrongCodes }] : counts
+  const all = isGuessable ? [...counts, { name: `code ${member.id}`, maximum: maxWrongCodes }] : counts
   await failures.refuseIfTooMany(all)
   try {
     await useCode(db, member, code, { nowMs: clock.nowMs(), secrets })

@@ -59,15 +59,15 @@ export const unescaped = (text: string): string =>
     : text
 
 /**
- * Returns the text with the values of `blankedNames` replaced at any depth, or the unchanged text. `cut`: it is longer than `most` bytes;
+ * Returns the text with the values of `blankedNames` replaced at any depth, or the unchanged text. `cut`: it is longer than `maximum` bytes;
  * then a few more than that are returned.
  */
-export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: boolean } {
+export function blankValues(json: Buffer, maximum: number): { octets: Buffer; cut: boolean } {
   const pieces: Uint8Array[] = []
   let length = 0
   /** The text before it is already returned or redacted. */
   let from = 0
-  let needed = json.subarray(0, most + 1)
+  let needed = json.subarray(0, maximum + 1)
   for (let at = 0; ; ) {
     while (at < needed.length && needed[at] !== quote) at++
     const end = at < needed.length ? endOfJsonString(needed, at) : -1
@@ -83,12 +83,12 @@ export function blankValues(json: Buffer, most: number): { octets: Buffer; cut: 
     pieces.push(json.subarray(from, value), blankedJson)
     length += value - from + blankedJson.length
     at = from = endOfValue(json, value)
-    if (length > most) break
+    if (length > maximum) break
     // Everything that begins after this is not needed.
-    needed = json.subarray(0, from + most - length + 1)
+    needed = json.subarray(0, from + maximum - length + 1)
   }
-  const rest = json.subarray(from, Math.max(from, from + most - length + 1))
-  const cut = length + rest.length > most
+  const rest = json.subarray(from, Math.max(from, from + maximum - length + 1))
+  const cut = length + rest.length > maximum
   // Most bodies contain no value to redact, and are not copied.
   if (pieces.length === 0) return { octets: rest, cut }
   return { octets: Buffer.concat([...pieces, rest]), cut }

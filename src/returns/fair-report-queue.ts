@@ -11,7 +11,7 @@ export interface Waiting<Item> {
   leave(item: Item): void
 }
 
-export function openWaiting<Item>(most: number): Waiting<Item> {
+export function openWaiting<Item>(maximum: number): Waiting<Item> {
   /** In the order of their turns; no line is empty. */
   const lines = new Map<string, { octets: number; item: Item }[]>()
   let count = 0
@@ -31,7 +31,7 @@ export function openWaiting<Item>(most: number): Waiting<Item> {
       line.splice(after < 0 ? line.length : after, 0, { octets, item })
       lines.set(network, line)
       count++
-      if (count <= most) return undefined
+      if (count <= maximum) return undefined
       const [longest] = [...lines].reduce((long, one) => (one[1].length > long[1].length ? one : long))
       return takeFrom(longest, -1)
     },

@@ -70,23 +70,23 @@ function namesIn(octets: Buffer): Names {
   return { fields, texts }
 }
 
-function namedIn(text: string, most: number): string[] {
+function namedIn(text: string, maximum: number): string[] {
   const fields: string[] = []
   let looked = 0
   for (const [field] of text.matchAll(namingFields)) {
     const found = likenessesIn(field, maxLikenesses)
     if (found.length > 0) fields.push(found.join(' '))
-    if (fields.length >= most || ++looked >= maxFields) break
+    if (fields.length >= maximum || ++looked >= maxFields) break
   }
   return fields
 }
 
-function likenessesIn(text: string, most: number): string[] {
+function likenessesIn(text: string, maximum: number): string[] {
   const found: string[] = []
-  if (most > 0)
+  if (maximum > 0)
     for (const [one] of text.matchAll(likeness)) {
       found.push(one)
-      if (found.length >= most) break
+      if (found.length >= maximum) break
     }
   return found
 }

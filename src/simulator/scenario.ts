@@ -80,13 +80,13 @@ function checkReply(value: unknown, at: string): void {
   if (typeof value !== 'string' || !reply.test(value)) throw new Error(`${at} must be "timeout" or a reply such as "451 4.7.1 Try later"`)
 }
 
-function checkNumber(value: unknown, most: number, at: string): void {
-  if (typeof value !== 'number' || !(value >= 0 && value <= most)) throw new Error(`${at} must be a number from 0 to ${most}`)
+function checkNumber(value: unknown, maximum: number, at: string): void {
+  if (typeof value !== 'number' || !(value >= 0 && value <= maximum)) throw new Error(`${at} must be a number from 0 to ${maximum}`)
 }
 
-function checkRange(value: unknown, most: number, at: string): void {
+function checkRange(value: unknown, maximum: number, at: string): void {
   if (!Array.isArray(value) || value.length !== 2) throw new Error(`${at} must be two numbers, from and to`)
-  for (const one of value) checkNumber(one, most, at)
+  for (const one of value) checkNumber(one, maximum, at)
   if (value[0] > value[1]) throw new Error(`${at} must not end before it starts`)
 }
 

@@ -210,8 +210,8 @@ export const listTenantsByName = (
   on: Queryable,
   status: TenantStatus | undefined,
   after: Pick<Tenant, 'name' | 'id'> | undefined,
-  most: number,
-): Promise<Tenant[]> => on.rows(tenantsByName, [status ?? null, after?.name ?? '', after?.id ?? '', most])
+  maximum: number,
+): Promise<Tenant[]> => on.rows(tenantsByName, [status ?? null, after?.name ?? '', after?.id ?? '', maximum])
 
 export interface TenantChanges {
   name?: string | undefined

@@ -146,24 +146,24 @@ export function verdictOn(
   const judged = [
     {
       count: complaints,
-      least: minComplaints,
+      minCount: minComplaints,
       percent: (complaints / completed) * 100,
-      most: autoPauseComplaintPercent,
+      maxPercent: autoPauseComplaintPercent,
       what: 'caused complaints',
     },
     {
       count: invalidRecipients,
-      least: 0,
+      minCount: 0,
       percent: (invalidRecipients / completed) * 100,
-      most: autoPauseHardBouncePercent,
+      maxPercent: autoPauseHardBouncePercent,
       what: 'went to addresses that do not exist',
     },
   ]
-  const isOver = (one: (typeof judged)[number]) => one.percent > one.most && one.count >= one.least
+  const isOver = (one: (typeof judged)[number]) => one.percent > one.maxPercent && one.count >= one.minCount
   const worst = judged
-    .filter((one) => one.percent > one.most / 2 && one.count >= one.least / 2)
-    .sort((a, b) => Number(isOver(b)) - Number(isOver(a)) || b.percent / b.most - a.percent / a.most)[0]
+    .filter((one) => one.percent > one.maxPercent / 2 && one.count >= one.minCount / 2)
+    .sort((a, b) => Number(isOver(b)) - Number(isOver(a)) || b.percent / b.maxPercent - a.percent / a.maxPercent)[0]
   if (!worst) return undefined
-  const cause = `${worst.count} of ${completed} emails of the last 24 hours ${worst.what} (${worst.percent.toFixed(2)} %, of ${worst.most} % allowed)`
+  const cause = `${worst.count} of ${completed} emails of the last 24 hours ${worst.what} (${worst.percent.toFixed(2)} %, of ${worst.maxPercent} % allowed)`
   return { over: isOver(worst), cause }
 }

@@ -1,4 +1,7 @@
-/** Every page's main task in a real browser, on a phone and on a wide screen, light and dark. */
+/**
+ * The main task of each page in a real browser, on a phone and on a wide screen, light and dark. The pages of security, the test inbox and
+ * tracking have their own file.
+ */
 import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

@@ -16,7 +16,7 @@ const stages = [
 
 test.each(stages)(
   'a refusal at %s for our reputation rests the provider, costs few emails, suppresses nobody, and is told in the event log and to who asks',
-  async (stage, most) => {
+  async (stage, maximum) => {
     await using mx = await startFakeMx({ script: (event) => (event.stage === stage ? refusal : undefined) })
     await using service = await startService({
       rateLimit: null,
@@ -41,7 +41,7 @@ test.each(stages)(
       .toBe(0)
     const { recipientDomains, providers } = await readQueue(service.db, null, 10, systemClock.nowMs())
     const { ready = 0, deferred = 0 } = recipientDomains[0] ?? {}
-    expect(ready + deferred).toBeGreaterThanOrEqual(60 - most)
+    expect(ready + deferred).toBeGreaterThanOrEqual(60 - maximum)
     expect(providers).toMatchObject([{ provider: 'relay', cause: refusal, backoffUntilMs: expect.any(Number) }])
     const suppressions = await service.call('GET', '/suppressions?all=true', { key: service.liveKey })
     expect(suppressions.body.total).toBe(0)

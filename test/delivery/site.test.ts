@@ -145,14 +145,14 @@ function blockedSite(more: Partial<EgressPath['limiter']> = {}) {
   return { site, another, jobs, causes, done, back, hasBackedOff }
 }
 
-const atTheDoor = [
+const refusedBeforeMail = [
   ['connect', '554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org'],
   ['connect', '450 4.7.1 Client host [192.0.2.1] is listed at bl.spamcop.net'],
   ['ehlo', '550 5.7.1 Your IP address has a poor reputation'],
   ['connect', '554 mx.gmx.net Bad DNS PTR resource record'],
 ] as const
 
-test.each(atTheDoor)(
+test.each(refusedBeforeMail)(
   'of 60 emails refused at %s by "%s" one is put off, and the others go when the peer has rested',
   async (stage, reply) => {
     let isFriendly = false
@@ -177,17 +177,19 @@ test.each(atTheDoor)(
 )
 
 test('a connection more that is refused for our reputation costs no email', async () => {
-  await using mx = await startFakeMx({ script: ({ stage, session }) => (stage === 'connect' && session > 1 ? atTheDoor[0][1] : undefined) })
+  await using mx = await startFakeMx({
+    script: ({ stage, session }) => (stage === 'connect' && session > 1 ? refusedBeforeMail[0][1] : undefined),
+  })
   const { site, jobs, causes, done, back } = blockedSite()
   for (const one of jobs) site.add(one, nextHopTo(mx.port))
   await vi.waitFor(() => expect(done.length + back.length).toBe(60), 10_000)
-  await vi.waitFor(() => expect(causes).toContain(atTheDoor[0][1]), 10_000)
+  await vi.waitFor(() => expect(causes).toContain(refusedBeforeMail[0][1]), 10_000)
   expect(done.every(({ results }) => results[0]?.kind === 'accepted')).toBe(true)
   site.destroy()
 })
 
 test('two destinations of a provider that are refused for our reputation at once cost one email together', async () => {
-  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? atTheDoor[0][1] : undefined) })
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? refusedBeforeMail[0][1] : undefined) })
   const { site, another, jobs, done, back } = blockedSite()
   const both = [site, another()]
   for (const [n, one] of jobs.entries()) both[n % 2]?.add(one, nextHopTo(mx.port))
@@ -198,13 +200,13 @@ test('two destinations of a provider that are refused for our reputation at once
 })
 
 test('a host that blocks our address makes us rest, though another one is only out of reach', async () => {
-  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? atTheDoor[0][1] : undefined) })
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? refusedBeforeMail[0][1] : undefined) })
   const { site, jobs, causes, done, back } = blockedSite()
   const nextHop = nextHopTo(mx.port)
   const [host] = nextHop.hosts
   for (const one of jobs) site.add(one, { ...nextHop, hosts: host ? [host, { ...host, host: '127.0.0.2', preference: 1 }] : [] })
   await vi.waitFor(() => expect(back).toHaveLength(59), 10_000)
-  expect(causes).toEqual([atTheDoor[0][1]])
+  expect(causes).toEqual([refusedBeforeMail[0][1]])
   expect(done.map(({ results }) => results[0]?.kind)).toEqual(['temporary'])
   site.destroy()
 })

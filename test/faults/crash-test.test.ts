@@ -35,8 +35,8 @@ function built(change: Change): string {
   return join(folder, 'bin/postrider.js')
 }
 
-async function crashTest(script: string, only: FaultKind[] | undefined, most: number, seed = 7): Promise<Verdict> {
-  const verdict = await runCrashTest({ clock: systemClock, environment: process.env, script, runs: most, seed, leaseMs, only })
+async function crashTest(script: string, only: FaultKind[] | undefined, maxRuns: number, seed = 7): Promise<Verdict> {
+  const verdict = await runCrashTest({ clock: systemClock, environment: process.env, script, runs: maxRuns, seed, leaseMs, only })
   const { folder } = verdict
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
   return verdict

@@ -23,10 +23,10 @@ const ids = openIds(systemRandom)
 
 let service: ServiceProcess
 let ports: { smtp: number; submission: number; submissionTls: number }
-let doors: (readonly [port: number, tls: boolean])[]
+let listeners: (readonly [port: number, tls: boolean])[]
 beforeAll(async () => {
   ports = { smtp: await freePort(), submission: await freePort(), submissionTls: await freePort() }
-  doors = [
+  listeners = [
     [ports.smtp, false],
     [ports.submission, false],
     [ports.submissionTls, true],
@@ -73,7 +73,7 @@ test('every port greets within 250 ms while a stranger sends the worst mail ther
   const statusOf = async () => (await service.call('GET', `/emails/${id}`, undefined, service.testKey)).body.data as { status: string }
   await expect.poll(async () => (await statusOf()).status, { timeout: 20_000 }).toBe('sent')
 
-  for (const [port, tls] of doors)
+  for (const [port, tls] of listeners)
     await expect.poll(() => greetingMs(port, tls).catch(() => undefined), { timeout: 60_000 }).toEqual(expect.any(Number))
   const quiet = await greetings(10)
   let isOver = false
@@ -100,14 +100,14 @@ test('every port greets within 250 ms while a stranger sends the worst mail ther
   expect(taken.length).toBeGreaterThanOrEqual(strangers.length)
   for (const reply of taken) expect(reply).toMatch(/^(?:250 2\.6\.0|451 4\.3\.0) /)
   // The mail port waits before its greeting, and the machine has other work. Only the delay added by the stranger counts.
-  for (const at of doors.keys()) expect(middleOf(disturbed, at) - middleOf(quiet, at)).toBeLessThan(greetsWithinMs)
+  for (const at of listeners.keys()) expect(middleOf(disturbed, at) - middleOf(quiet, at)).toBeLessThan(greetsWithinMs)
 }, 240_000)
 
 /** Measures each port in turn, `times` times. */
 async function greetings(times: number): Promise<number[][]> {
-  const found: number[][] = doors.map(() => [])
+  const found: number[][] = listeners.map(() => [])
   for (let looked = 0; looked < times; looked++)
-    for (const [at, [port, tls]] of doors.entries()) found[at]?.push(await greetingMs(port, tls))
+    for (const [at, [port, tls]] of listeners.entries()) found[at]?.push(await greetingMs(port, tls))
   return found
 }
 

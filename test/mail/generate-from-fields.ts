@@ -168,7 +168,7 @@ export function fromFields(seed: number, count: number): string[] {
   const pick = (list: readonly string[]) => list[Math.floor(random() * list.length)] as string
   const gap = () => (random() < 0.85 ? pick([' ', '', ' ', '\r\n ']) : pick(joints))
   const piece = () => pick([names, names, words, comments][Math.floor(random() * 4)] as string[])
-  const some = (most: number) => Array.from({ length: Math.floor(random() * (most + 1)) }, () => `${piece()}${gap()}`).join('')
+  const some = (maximum: number) => Array.from({ length: Math.floor(random() * (maximum + 1)) }, () => `${piece()}${gap()}`).join('')
   const address = () => (random() < 0.6 ? own : pick(addresses))
   const inBrackets = () => `<${random() < 0.9 ? '' : gap()}${address()}${random() < 0.9 ? '' : pick(comments)}>`
   const mutated = (text: string): string => {

@@ -19,7 +19,7 @@ const messages = Number(process.env['MESSAGES'] ?? 2000)
 const probes = 15
 
 /** smtp-source supports neither TLS nor AUTH: each of its connections is forwarded over one that has both. */
-async function startDoor(port: number, user: string, password: string) {
+async function startTlsProxy(port: number, user: string, password: string) {
   const login = Buffer.from(`\0${user}\0${password}`).toString('base64')
   const sockets = new Set<{ destroy(): void }>()
   const lead = (plain: Socket) => {
@@ -28,7 +28,7 @@ async function startDoor(port: number, user: string, password: string) {
       sockets.add(socket)
       socket.on('error', () => undefined).on('close', () => (plain.destroy(), secure.destroy()))
     }
-    const script = ['EHLO door\r\n', `AUTH PLAIN ${login}\r\n`]
+    const script = ['EHLO proxy\r\n', `AUTH PLAIN ${login}\r\n`]
     let heard = ''
     secure.on('data', function hear(piece: Buffer) {
       heard += piece.toString('latin1')
@@ -82,7 +82,7 @@ describe.skipIf(missing !== undefined)(
       const { tenantId } = await service.command('domain', 'add', 'shop.example.com', '--trust')
       const made = await service.call('POST', `/tenants/${tenantId}/credentials`, { name: 'source', type: 'smtp' })
       const { key, smtpUsername } = made.body.data as { key: string; smtpUsername: string }
-      await using door = await startDoor(submission, smtpUsername, key)
+      await using proxy = await startTlsProxy(submission, smtpUsername, key)
 
       /** Time from an API request for a message to the first command about it at its server. */
       const startsAfterMs = async (name: string) => {
@@ -109,7 +109,7 @@ describe.skipIf(missing !== undefined)(
         'a@shop.example.com',
         '-t',
         'n@bulk.example',
-        `127.0.0.1:${door.port}`,
+        `127.0.0.1:${proxy.port}`,
       ]
       const beganMs = performance.now()
       let isRunning = true

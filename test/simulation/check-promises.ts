@@ -17,7 +17,7 @@ import {
   g6Connections,
   g6Slots,
   g7Turns,
-  g8Hands,
+  g8InFlight,
   openHistories,
 } from './invariants.ts'
 import type { Ledger } from './ledger.ts'
@@ -160,7 +160,7 @@ export function openInspection(deps: InspectionDeps) {
       const queue = await watch.queue()
       note(g2Queue(queue, { wallMs: time.wallMs, maxMs: Math.max(schedule.maxMs * 1.1, schedule.baseMs * 1.43) + 2 * hourMs }))
       for (; claimsSeen < claims.length; claimsSeen++)
-        note(g8Hands(claims[claimsSeen] as Claim, queue.sending, operators.processes().length + 4))
+        note(g8InFlight(claims[claimsSeen] as Claim, queue.sending, operators.processes().length + 4))
       await countSlots(queue)
       note(g6Slots(slots, scenario.sendLimit))
       note(g6Connections(ledger, maxConnections))

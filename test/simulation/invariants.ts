@@ -223,9 +223,9 @@ export function g6Slots(taken: ReadonlyMap<number, number>, limit: number | null
   )
 }
 
-export function g6Connections(ledger: Ledger, most: number): string[] {
+export function g6Connections(ledger: Ledger, maximum: number): string[] {
   return [...ledger.maxOpen].flatMap(([provider, open]) =>
-    open > most ? [`G6: ${open} connections to ${provider} at once; ${most} are allowed`] : [],
+    open > maximum ? [`G6: ${open} connections to ${provider} at once; ${maximum} are allowed`] : [],
   )
 }
 
@@ -260,8 +260,8 @@ const maxPerClaim = 400
 const maxInFlight = 2000
 
 /** G8: the number of emails in flight in a process does not grow with the backlog. */
-export const g8Hands = (claim: Claim, sending: number, processes: number): string[] => [
+export const g8InFlight = (claim: Claim, sending: number, processes: number): string[] => [
   ...(claim.rows.length > maxPerClaim ? [`G8: ${claim.rows.length} emails in one claim`] : []),
-  ...(sending > maxInFlight * Math.max(1, processes) ? [`G8: ${sending} emails are in the hands of ${processes} processes`] : []),
+  ...(sending > maxInFlight * Math.max(1, processes) ? [`G8: ${sending} emails are in flight in ${processes} processes`] : []),
   ...(claim.rows.some(({ shard }) => shard >= shardCount) ? ['G8: a shard that is none'] : []),
 ]

@@ -62,7 +62,7 @@ const answering = (greeting: string, answers: Record<string, string>) => (socket
   })
 }
 
-describe('the door', () => {
+describe('the connect stage', () => {
   test('nobody there is told as refused', async () => {
     const mx = await startFakeMx()
     await mx.close()

@@ -187,9 +187,9 @@ describe('a conversation', () => {
       expect(transcript).toContain(` SIZE=${octets}`)
       expect(transcript).toContain(`<${octets} octets of message>`)
     }
-    const most = Math.floor(400_000 / 15) * 15
-    expect(outcomes(await connection.transact(message({ data: bytes(most) })))).toEqual(['accepted 250'])
-    expect(outcomes(await connection.transact(message({ fieldsOnTop, data: bytes(most) })))).toEqual(['failed mail size'])
+    const size = Math.floor(400_000 / 15) * 15
+    expect(outcomes(await connection.transact(message({ data: bytes(size) })))).toEqual(['accepted 250'])
+    expect(outcomes(await connection.transact(message({ fieldsOnTop, data: bytes(size) })))).toEqual(['failed mail size'])
   })
 
   test('354 although every recipient was refused gets only the dot, and the refusals stand (RFC 2920)', async () => {

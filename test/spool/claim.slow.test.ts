@@ -190,7 +190,7 @@ describe('what an earlier owner left', () => {
     expect(found.map((one) => one.epoch)).toEqual([4, 4])
   })
 
-  test('is not what the owner has in its hands', async () => {
+  test('excludes the emails that the owner has in flight', async () => {
     const [held, lost] = (await add(2, { state: 'sending', epoch: 5 })) as [string, string]
     expect(idsOf(await findOrphanedClaims(db, wish.shards, [held], 100))).toEqual([lost])
   })

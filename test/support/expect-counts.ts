@@ -1,5 +1,5 @@
 /**
- * Compares the counts from the event log with the emails themselves. Every test that stops a house thereby also tests who changed a status.
+ * Compares the counts from the event log with the emails themselves. Every test that stops a service thereby also tests who changed a status.
  */
 import { type Db, inSnapshot, sql } from '#db'
 import { countsByTenant, countsIn, emailStatuses } from '#emails'

@@ -97,21 +97,7 @@ export function DomainPage() {
         )}
       </Heading>
       <Problem error={check.error ?? error} />
-      <p className="mb-4 text-sm text-soft" aria-live="polite">
-        {domain.dnsCheckedAt ? (
-          <>
-            {texts.dns.checked} <Time at={domain.dnsCheckedAt} />
-          </>
-        ) : (
-          words.notCheckedYet
-        )}{' '}
-        {words.publish(domain.dnsRecords.zone)} {!domain.verified && words.watched}
-      </p>
-      {hostOf(domain) !== undefined && (
-        <p role="alert" className="mb-4 rounded-md bg-wait-back p-3 text-sm text-wait">
-          {words.notPublic(hostOf(domain) ?? '')}
-        </p>
-      )}
+      <DnsState domain={domain} />
       <div className="flex flex-col gap-4">
         {Object.entries(words.records).map(([name, title]) => {
           const record = domain.dnsRecords[name as keyof typeof words.records]
@@ -131,6 +117,27 @@ export function DomainPage() {
     </>
   )
 }
+
+/** The time of the last check, and a warning if the records cannot work. */
+const DnsState = ({ domain }: { domain: Domain }) => (
+  <>
+    <p className="mb-4 text-sm text-soft" aria-live="polite">
+      {domain.dnsCheckedAt ? (
+        <>
+          {texts.dns.checked} <Time at={domain.dnsCheckedAt} />
+        </>
+      ) : (
+        words.notCheckedYet
+      )}{' '}
+      {words.publish(domain.dnsRecords.zone)} {!domain.verified && words.watched}
+    </p>
+    {hostOf(domain) !== undefined && (
+      <p role="alert" className="mb-4 rounded-md bg-wait-back p-3 text-sm text-wait">
+        {words.notPublic(hostOf(domain) ?? '')}
+      </p>
+    )}
+  </>
+)
 
 /** POSTRIDER_HOSTNAME as used in the records, if it is not a public host name. */
 function hostOf({ dnsRecords }: Domain): string | undefined {

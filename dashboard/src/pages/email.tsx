@@ -21,7 +21,7 @@ const words = texts.email
 
 export function EmailPage() {
   const id = useParam('emailId')
-  const { mayChange, member } = useHere()
+  const { mayChange } = useHere()
   const client = useQueryClient()
   const key = ['email', id]
   const { data: email, error } = useQuery({
@@ -37,82 +37,18 @@ export function EmailPage() {
   })
   const [cancelling, setCancelling] = useState(false)
   const refresh = () => client.invalidateQueries({ queryKey: key })
-  const release = useMutation({ mutationFn: () => post(`/dashboard/api/emails/${id}/release`), onSuccess: refresh })
-  const retry = useMutation({ mutationFn: () => post(`/v1/emails/${id}/retry`), onSuccess: refresh })
-  const suppress = useMutation({
-    mutationFn: (one: Email) => post('/v1/suppressions', { address: one.to, reason: words.reason(member.address), tenantId: one.tenantId }),
-  })
+  const actions = useActions(id, refresh)
   if (!email) return <Waiting error={error} />
-  const { explanation } = email
   return (
     <>
       <BackTo to="/emails">{texts.pages.emails}</BackTo>
       <Heading title={email.to}>
-        {mayChange && retryable.includes(email.status) && (
-          <Button kind="main" disabled={retry.isPending} onClick={() => retry.mutate()}>
-            {words.retry}
-          </Button>
-        )}
-        {mayChange && email.status === 'held' && (
-          <Button disabled={release.isPending} onClick={() => release.mutate()}>
-            {words.release}
-          </Button>
-        )}
-        {mayChange && queued.includes(email.status) && (
-          <Button kind="danger" onClick={() => setCancelling(true)}>
-            {words.cancel}
-          </Button>
-        )}
-        {mayChange && (
-          <Button disabled={suppress.isPending || suppress.isSuccess} onClick={() => suppress.mutate(email)}>
-            {suppress.isSuccess ? words.suppressed : words.suppress}
-          </Button>
-        )}
+        {mayChange && <Actions email={email} actions={actions} onCancel={() => setCancelling(true)} />}
         <Copy label={words.curl} text={curlFor(email)} />
       </Heading>
-      <Problem error={retry.error ?? release.error ?? suppress.error ?? more.error ?? error} />
-      <div className="rounded-md border border-line bg-sheet p-4">
-        <p className="flex flex-wrap items-center gap-2">
-          <StatusBadge status={email.status} /> {email.test && <Badge tone="none">{words.test}</Badge>}{' '}
-          {explanation.blockedBy && <Badge tone="none">{explanation.blockedBy.replaceAll('_', ' ')}</Badge>}
-          <span>
-            <Sentence>{explanation.now}</Sentence>
-          </span>
-        </p>
-        <p className="mt-2 text-sm text-soft">
-          <Sentence>{explanation.next}</Sentence>
-        </p>
-      </div>
-      <dl className="mt-4 grid gap-x-4 gap-y-1 text-sm md:grid-cols-[8rem_1fr] [&_dd]:mb-2 [&_dd]:[overflow-wrap:anywhere] md:[&_dd]:mb-0 [&_dt]:text-soft">
-        <dt>{words.subject}</dt>
-        <dd>{email.subject || texts.emails.noSubject}</dd>
-        <dt>{words.sender}</dt>
-        <dd>{email.from}</dd>
-        <dt>{words.accepted}</dt>
-        <dd>
-          <Time at={email.timestampIso} />
-        </dd>
-        {email.tag && (
-          <>
-            <dt>{words.tag}</dt>
-            <dd>
-              <Link to="/emails" search={{ tag: email.tag }} className="text-accent underline">
-                {email.tag}
-              </Link>
-            </dd>
-          </>
-        )}
-        <dt>{words.id}</dt>
-        <dd className="font-mono text-xs">{email.id}</dd>
-        <dt>{words.messageId}</dt>
-        <dd className="font-mono text-xs">{email.messageId}</dd>
-        {Object.entries(email.metadata ?? {}).map(([name, value]) => (
-          <div key={name} className="contents">
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Problem error={actions.error ?? more.error ?? error} />
+      <State email={email} />
+      <Facts email={email} />
       <Timeline email={email} more={more.data} />
       <EmailContent id={email.id} />
       <Activity of={email.activity} />
@@ -134,6 +70,93 @@ export function EmailPage() {
     </>
   )
 }
+
+function useActions(id: string, refresh: () => Promise<void>) {
+  const { member } = useHere()
+  const release = useMutation({ mutationFn: () => post(`/dashboard/api/emails/${id}/release`), onSuccess: refresh })
+  const retry = useMutation({ mutationFn: () => post(`/v1/emails/${id}/retry`), onSuccess: refresh })
+  const suppress = useMutation({
+    mutationFn: (one: Email) => post('/v1/suppressions', { address: one.to, reason: words.reason(member.address), tenantId: one.tenantId }),
+  })
+  return { release, retry, suppress, error: retry.error ?? release.error ?? suppress.error }
+}
+
+/** Buttons for the actions that the email's status permits. */
+function Actions(props: { email: Email; actions: ReturnType<typeof useActions>; onCancel: () => void }) {
+  const { email, onCancel } = props
+  const { release, retry, suppress } = props.actions
+  return (
+    <>
+      {retryable.includes(email.status) && (
+        <Button kind="main" disabled={retry.isPending} onClick={() => retry.mutate()}>
+          {words.retry}
+        </Button>
+      )}
+      {email.status === 'held' && (
+        <Button disabled={release.isPending} onClick={() => release.mutate()}>
+          {words.release}
+        </Button>
+      )}
+      {queued.includes(email.status) && (
+        <Button kind="danger" onClick={onCancel}>
+          {words.cancel}
+        </Button>
+      )}
+      <Button disabled={suppress.isPending || suppress.isSuccess} onClick={() => suppress.mutate(email)}>
+        {suppress.isSuccess ? words.suppressed : words.suppress}
+      </Button>
+    </>
+  )
+}
+
+/** The status and its explanation. */
+const State = ({ email: { status, test, explanation } }: { email: Email }) => (
+  <div className="rounded-md border border-line bg-sheet p-4">
+    <p className="flex flex-wrap items-center gap-2">
+      <StatusBadge status={status} /> {test && <Badge tone="none">{words.test}</Badge>}{' '}
+      {explanation.blockedBy && <Badge tone="none">{explanation.blockedBy.replaceAll('_', ' ')}</Badge>}
+      <span>
+        <Sentence>{explanation.now}</Sentence>
+      </span>
+    </p>
+    <p className="mt-2 text-sm text-soft">
+      <Sentence>{explanation.next}</Sentence>
+    </p>
+  </div>
+)
+
+const Facts = ({ email }: { email: Email }) => (
+  <dl className="mt-4 grid gap-x-4 gap-y-1 text-sm md:grid-cols-[8rem_1fr] [&_dd]:mb-2 [&_dd]:[overflow-wrap:anywhere] md:[&_dd]:mb-0 [&_dt]:text-soft">
+    <dt>{words.subject}</dt>
+    <dd>{email.subject || texts.emails.noSubject}</dd>
+    <dt>{words.sender}</dt>
+    <dd>{email.from}</dd>
+    <dt>{words.accepted}</dt>
+    <dd>
+      <Time at={email.timestampIso} />
+    </dd>
+    {email.tag && (
+      <>
+        <dt>{words.tag}</dt>
+        <dd>
+          <Link to="/emails" search={{ tag: email.tag }} className="text-accent underline">
+            {email.tag}
+          </Link>
+        </dd>
+      </>
+    )}
+    <dt>{words.id}</dt>
+    <dd className="font-mono text-xs">{email.id}</dd>
+    <dt>{words.messageId}</dt>
+    <dd className="font-mono text-xs">{email.messageId}</dd>
+    {Object.entries(email.metadata ?? {}).map(([name, value]) => (
+      <div key={name} className="contents">
+        <dt>{name}</dt>
+        <dd>{value}</dd>
+      </div>
+    ))}
+  </dl>
+)
 
 /** Requests this email; the key is a placeholder. */
 const curlFor = ({ id }: Email) => `curl '${location.origin}/v1/emails/${id}?expand=full' -H "Authorization: Bearer $POSTRIDER_KEY"`

@@ -133,11 +133,8 @@ const Row = ({ email }: { email: ListedEmail }) => (
 )
 
 function FilterForm({ filters, change, isFiltered }: { filters: Filters; change: (next: Filters) => void; isFiltered: boolean }) {
-  const { scoped } = useHere()
   const [given, setGiven] = useState<Filters>(Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])))
   const [open, setOpen] = useState(rare.some((name) => filters[name]))
-  const keysPath = scoped('/v1/credentials', { perPage: 100 })
-  const keys = useQuery({ queryKey: ['keys', keysPath], queryFn: () => getPage<Credential>(keysPath), enabled: open, staleTime: 60_000 })
   const submit = (event: FormEvent) => {
     event.preventDefault()
     change(Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])))
@@ -180,18 +177,33 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
             {field('metadata', { placeholder: words.examples.metadata, pattern: '.+:.*' })}
             {field('after', { type: 'datetime-local' })}
             {field('before', { type: 'datetime-local' })}
-            <Select
-              label={words.filters.credentialId}
-              value={filters.credentialId ?? ''}
-              onChange={(credentialId) => change({ credentialId })}
-              choices={[
-                { value: '', label: words.any },
-                ...(keys.data?.items ?? []).map(({ id, name, keyPrefix }) => ({ value: String(id), label: `${name} (${keyPrefix}…)` })),
-              ]}
-            />
+            <KeySelect value={filters.credentialId ?? ''} isOpen={open} onChange={(credentialId) => change({ credentialId })} />
           </div>
         </details>
       </form>
     </search>
+  )
+}
+
+/** The sending key; the keys are loaded when the filter is shown. */
+function KeySelect(props: { value: string; isOpen: boolean; onChange: (id: string) => void }) {
+  const { scoped } = useHere()
+  const keysPath = scoped('/v1/credentials', { perPage: 100 })
+  const keys = useQuery({
+    queryKey: ['keys', keysPath],
+    queryFn: () => getPage<Credential>(keysPath),
+    enabled: props.isOpen,
+    staleTime: 60_000,
+  })
+  return (
+    <Select
+      label={words.filters.credentialId}
+      value={props.value}
+      onChange={props.onChange}
+      choices={[
+        { value: '', label: words.any },
+        ...(keys.data?.items ?? []).map(({ id, name, keyPrefix }) => ({ value: String(id), label: `${name} (${keyPrefix}…)` })),
+      ]}
+    />
   )
 }

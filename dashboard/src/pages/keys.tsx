@@ -13,7 +13,7 @@ import { texts } from '../texts.ts'
 const words = texts.keys
 
 export function KeysPage() {
-  const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
+  const { scoped, mayChange, tenantId, ofAll } = useHere()
   const [adding, setAdding] = useState(false)
   const [revoking, setRevoking] = useState<Credential>()
   const client = useQueryClient()
@@ -40,30 +40,7 @@ export function KeysPage() {
         error={hold.error}
         columns={tenantId === undefined ? words.columnsOfAll : words.columns}
         empty={words.empty}
-        row={(one) => (
-          <tr key={one.id}>
-            <td className="font-medium">
-              {one.name} {one.hold && <Badge tone="wait">{words.onHold}</Badge>}
-            </td>
-            {tenantId === undefined && <td className="min-w-28">{nameOf(one.tenantId)}</td>}
-            <td className="font-mono text-xs">{one.keyPrefix}…</td>
-            <td>
-              <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? 'smtp' : one.mode}</Badge>
-            </td>
-            <td className="min-w-40">{one.permissions?.join(', ') ?? words.everything}</td>
-            <td>{one.lastUsedAt ? <Time at={one.lastUsedAt} /> : words.never}</td>
-            <td>
-              {mayChange && (
-                <span className="flex justify-end gap-2">
-                  <Button onClick={() => hold.mutate(one)}>{one.hold ? words.release : words.hold}</Button>
-                  <Button kind="danger" aria-label={words.revokeOf(one.name)} onClick={() => setRevoking(one)}>
-                    {words.revoke}
-                  </Button>
-                </span>
-              )}
-            </td>
-          </tr>
-        )}
+        row={(one) => <KeyRow key={one.id} of={one} onHold={() => hold.mutate(one)} onRevoke={() => setRevoking(one)} />}
       />
       {adding && <CreateKey onClose={() => setAdding(false)} onMade={refresh} />}
       {revoking && (
@@ -80,6 +57,34 @@ export function KeysPage() {
         />
       )}
     </>
+  )
+}
+
+function KeyRow({ of: one, onHold, onRevoke }: { of: Credential; onHold: () => void; onRevoke: () => void }) {
+  const { mayChange, tenantId, nameOf } = useHere()
+  return (
+    <tr>
+      <td className="font-medium">
+        {one.name} {one.hold && <Badge tone="wait">{words.onHold}</Badge>}
+      </td>
+      {tenantId === undefined && <td className="min-w-28">{nameOf(one.tenantId)}</td>}
+      <td className="font-mono text-xs">{one.keyPrefix}…</td>
+      <td>
+        <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? 'smtp' : one.mode}</Badge>
+      </td>
+      <td className="min-w-40">{one.permissions?.join(', ') ?? words.everything}</td>
+      <td>{one.lastUsedAt ? <Time at={one.lastUsedAt} /> : words.never}</td>
+      <td>
+        {mayChange && (
+          <span className="flex justify-end gap-2">
+            <Button onClick={onHold}>{one.hold ? words.release : words.hold}</Button>
+            <Button kind="danger" aria-label={words.revokeOf(one.name)} onClick={onRevoke}>
+              {words.revoke}
+            </Button>
+          </span>
+        )}
+      </td>
+    </tr>
   )
 }
 

@@ -13,14 +13,12 @@ type What = 'reset' | 'reset-second-factor' | 'remove'
 const { members: words } = texts
 
 export function MembersPage() {
-  const { member: self, tenants } = useHere()
   const [adding, setAdding] = useState(false)
   const [invited, setInvited] = useState<InvitationResponse>()
   const [asked, setAsked] = useState<{ what: What; member: ShownListedMember }>()
   const client = useQueryClient()
   const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<MembersResponse>('/dashboard/api/members') })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
-  const tenantName = (id: string | null) => (id === null ? words.allTenants : (tenants.find((one) => one.id === id)?.name ?? id))
   return (
     <>
       <Heading title={texts.pages.members}>
@@ -32,31 +30,7 @@ export function MembersPage() {
       {data && (
         <Table label={texts.pages.members} columns={words.columns}>
           {data.members.map((one) => (
-            <tr key={`${one.address} ${one.tenantId}`}>
-              <td className="font-medium">
-                {one.address} {!one.hasPassword && <Badge tone="wait">{words.notYet}</Badge>}{' '}
-                {one.hasSecondFactor && <Badge tone="good">{words.has}</Badge>}
-              </td>
-              <td>{one.role}</td>
-              <td>{tenantName(one.tenantId)}</td>
-              <td>
-                {(one.address !== self.address || one.tenantId !== self.tenantId) && (
-                  <span className="flex justify-end gap-2">
-                    {one.hasSecondFactor && (
-                      <Button onClick={() => setAsked({ what: 'reset-second-factor', member: one })}>{words.takeAway}</Button>
-                    )}
-                    <Button onClick={() => setAsked({ what: 'reset', member: one })}>{words.newLink}</Button>
-                    <Button
-                      kind="danger"
-                      aria-label={words.removeOf(one.address)}
-                      onClick={() => setAsked({ what: 'remove', member: one })}
-                    >
-                      {words.remove}
-                    </Button>
-                  </span>
-                )}
-              </td>
-            </tr>
+            <MemberRow key={`${one.address} ${one.tenantId}`} of={one} onAsk={(what) => setAsked({ what, member: one })} />
           ))}
         </Table>
       )}
@@ -80,16 +54,8 @@ export function MembersPage() {
         />
       )}
       {asked && (
-        <Confirm
-          title={words.asks[asked.what].title(asked.member.address)}
-          text={words.asks[asked.what].text}
-          action={words.asks[asked.what].action}
-          run={() =>
-            post<Partial<InvitationResponse>>(`/dashboard/api/members/${asked.what}`, {
-              address: asked.member.address,
-              tenantId: asked.member.tenantId,
-            })
-          }
+        <AskedDialog
+          {...asked}
           onDone={async ({ member, signInUrl }) => {
             setAsked(undefined)
             if (member && signInUrl) setInvited({ member, signInUrl })
@@ -99,6 +65,53 @@ export function MembersPage() {
         />
       )}
     </>
+  )
+}
+
+function MemberRow({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: What) => void }) {
+  const { member: self, tenants } = useHere()
+  const tenantName = (id: string | null) => (id === null ? words.allTenants : (tenants.find((one) => one.id === id)?.name ?? id))
+  return (
+    <tr>
+      <td className="font-medium">
+        {one.address} {!one.hasPassword && <Badge tone="wait">{words.notYet}</Badge>}{' '}
+        {one.hasSecondFactor && <Badge tone="good">{words.has}</Badge>}
+      </td>
+      <td>{one.role}</td>
+      <td>{tenantName(one.tenantId)}</td>
+      <td>
+        {(one.address !== self.address || one.tenantId !== self.tenantId) && (
+          <span className="flex justify-end gap-2">
+            {one.hasSecondFactor && <Button onClick={() => onAsk('reset-second-factor')}>{words.takeAway}</Button>}
+            <Button onClick={() => onAsk('reset')}>{words.newLink}</Button>
+            <Button kind="danger" aria-label={words.removeOf(one.address)} onClick={() => onAsk('remove')}>
+              {words.remove}
+            </Button>
+          </span>
+        )}
+      </td>
+    </tr>
+  )
+}
+
+function AskedDialog(props: {
+  what: What
+  member: ShownListedMember
+  onDone: (made: Partial<InvitationResponse>) => Promise<void>
+  onClose: () => void
+}) {
+  const { what, member, ...doing } = props
+  const { title, text, action } = words.asks[what]
+  return (
+    <Confirm
+      title={title(member.address)}
+      text={text}
+      action={action}
+      run={() =>
+        post<Partial<InvitationResponse>>(`/dashboard/api/members/${what}`, { address: member.address, tenantId: member.tenantId })
+      }
+      {...doing}
+    />
   )
 }
 

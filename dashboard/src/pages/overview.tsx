@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get, withQuery } from '../api-client.ts'
-import type { HealthResponse, Limits, RecentResponse, Tenant } from '../api-types.ts'
+import type { HealthResponse, Limits, RecentResponse, ShownPoint, Tenant } from '../api-types.ts'
 import { Badge, Empty, Heading, Problem, Section, Table, Time } from '../parts/basic-components.tsx'
 import {
   Chart,
@@ -54,14 +54,8 @@ export function OverviewPage() {
   const series = useOverTime(period, tenantId, everyMs, mail)
   const recentPath = withQuery('/dashboard/api/recent', { tenantId, test: testOf(mail) })
   const recent = useQuery({ queryKey: ['recent', recentPath], queryFn: () => get<RecentResponse>(recentPath), refetchInterval: everyMs })
-  const limits = useQuery({
-    queryKey: ['limits'],
-    queryFn: () => get<Limits>('/v1/limits'),
-    refetchInterval: everyMs,
-  })
   const points = series.data?.points ?? []
   const accepted = sumOf(points, 'sent')
-  const share = (key: 'delivered' | 'bounced' | 'complained') => percent(sumOf(points, key), accepted)
   return (
     <>
       <Heading title={texts.pages.overview}>
@@ -75,49 +69,62 @@ export function OverviewPage() {
           <p>{words.resume}</p>
         </div>
       ))}
-      {series.data && (
-        <dl className="grid grid-cols-2 gap-3 md:grid-cols-4">
-          <Figure name={texts.counts.sent} value={accepted.toLocaleString()} />
-          <Figure name={texts.counts.delivered} value={share('delivered')} />
-          <Figure name={texts.counts.bounced} value={share('bounced')} />
-          <Figure name={texts.counts.complained} value={share('complained')} />
-          <Figure name={words.half} value={seconds(recent.data?.delivered.p50Ms ?? null)} note={words.tookHelp} />
-          <Figure name={words.nearlyAll} value={seconds(recent.data?.delivered.p99Ms ?? null)} note={words.tookHelp} />
-          {limits.data?.sendLimit && (
-            <Figure
-              name={words.thisHour}
-              value={ofLimit(limits.data.sendLimit)}
-              note={limits.data.sendLimit.limit === null ? words.noLimitHelp : words.limitHelp}
-            />
-          )}
-        </dl>
-      )}
+      {series.data && <Figures points={points} recent={recent.data} />}
       {series.data && accepted === 0 && (
         <div className="mt-6">
           <NoMail mail={mail} period={period} tenantId={tenantId} onShow={() => change({ mail: 'test' })} />
         </div>
       )}
-      {series.data && accepted > 0 && (
-        <>
-          <Section title={words.volume}>
-            <Chart points={points} of={volume} />
-          </Section>
-          <div className="grid gap-x-6 md:grid-cols-2 [&>*]:min-w-0">
-            <Section title={words.delivery}>
-              <Chart points={points} of={delivery} share />
-            </Section>
-            <Section title={words.harm}>
-              <Chart points={points} of={harm} share />
-            </Section>
-          </div>
-          <PointsTable points={points} />
-        </>
-      )}
+      {series.data && accepted > 0 && <Charts points={points} />}
       {recent.data && <FailingTable recent={recent.data} />}
       {member.tenantId === null && <HealthTable />}
     </>
   )
 }
+
+function Figures({ points, recent }: { points: readonly ShownPoint[]; recent: RecentResponse | undefined }) {
+  const limits = useQuery({
+    queryKey: ['limits'],
+    queryFn: () => get<Limits>('/v1/limits'),
+    refetchInterval: everyMs,
+  })
+  const accepted = sumOf(points, 'sent')
+  const share = (key: 'delivered' | 'bounced' | 'complained') => percent(sumOf(points, key), accepted)
+  return (
+    <dl className="grid grid-cols-2 gap-3 md:grid-cols-4">
+      <Figure name={texts.counts.sent} value={accepted.toLocaleString()} />
+      <Figure name={texts.counts.delivered} value={share('delivered')} />
+      <Figure name={texts.counts.bounced} value={share('bounced')} />
+      <Figure name={texts.counts.complained} value={share('complained')} />
+      <Figure name={words.half} value={seconds(recent?.delivered.p50Ms ?? null)} note={words.tookHelp} />
+      <Figure name={words.nearlyAll} value={seconds(recent?.delivered.p99Ms ?? null)} note={words.tookHelp} />
+      {limits.data?.sendLimit && (
+        <Figure
+          name={words.thisHour}
+          value={ofLimit(limits.data.sendLimit)}
+          note={limits.data.sendLimit.limit === null ? words.noLimitHelp : words.limitHelp}
+        />
+      )}
+    </dl>
+  )
+}
+
+const Charts = ({ points }: { points: readonly ShownPoint[] }) => (
+  <>
+    <Section title={words.volume}>
+      <Chart points={points} of={volume} />
+    </Section>
+    <div className="grid gap-x-6 md:grid-cols-2 [&>*]:min-w-0">
+      <Section title={words.delivery}>
+        <Chart points={points} of={delivery} share />
+      </Section>
+      <Section title={words.harm}>
+        <Chart points={points} of={harm} share />
+      </Section>
+    </div>
+    <PointsTable points={points} />
+  </>
+)
 
 const FailingTable = ({ recent }: { recent: RecentResponse }) => (
   <Section title={words.failing}>

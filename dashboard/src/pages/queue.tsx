@@ -42,51 +42,14 @@ export function QueuePage() {
       {data && data.recipientDomains.length > 0 && (
         <Table label={texts.pages.queue} columns={words.columns}>
           {data.recipientDomains.map((one) => (
-            <tr key={one.recipientDomain}>
-              <td className="font-medium">
-                {one.recipientDomain} {one.pauseReason !== null && <Badge tone="wait">{words.paused}</Badge>}
-                <span className="mt-2 flex gap-2">
-                  <Button
-                    aria-label={words.flushOf(one.recipientDomain)}
-                    disabled={flush.isPending || one.deferred === 0}
-                    onClick={() => flush.mutate(one.recipientDomain)}
-                  >
-                    {words.flush}
-                  </Button>
-                  {one.pauseReason === null ? (
-                    <Button aria-label={words.pauseOf(one.recipientDomain)} onClick={() => setPausing(one.recipientDomain)}>
-                      {words.pause}
-                    </Button>
-                  ) : (
-                    <Button
-                      aria-label={words.resumeOf(one.recipientDomain)}
-                      disabled={resume.isPending}
-                      onClick={() => resume.mutate({ destination: one.recipientDomain })}
-                    >
-                      {words.resume}
-                    </Button>
-                  )}
-                </span>
-              </td>
-              <td className="tabular-nums">{(one.ready + one.overLimit).toLocaleString()}</td>
-              <td className="tabular-nums">{one.sending.toLocaleString()}</td>
-              <td className="tabular-nums">
-                {one.deferred.toLocaleString()}
-                {one.nextDueAt && (
-                  <span className="block text-soft">
-                    {words.next} <Time at={one.nextDueAt} />
-                  </span>
-                )}
-              </td>
-              <td className="tabular-nums">{one.held.toLocaleString()}</td>
-              <td>
-                <Time at={one.oldestAt} />
-              </td>
-              <td className="tabular-nums">{one.perMinute.toLocaleString()}</td>
-              <td className="min-w-40 [overflow-wrap:anywhere]">
-                {(one.delayReason ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details}
-              </td>
-            </tr>
+            <QueueRow
+              key={one.recipientDomain}
+              of={one}
+              isBusy={{ flush: flush.isPending, resume: resume.isPending }}
+              onFlush={() => flush.mutate(one.recipientDomain)}
+              onPause={() => setPausing(one.recipientDomain)}
+              onResume={() => resume.mutate({ destination: one.recipientDomain })}
+            />
           ))}
         </Table>
       )}
@@ -107,6 +70,55 @@ export function QueuePage() {
         />
       )}
     </>
+  )
+}
+
+function QueueRow(props: {
+  of: QueueResponse['recipientDomains'][number]
+  isBusy: { flush: boolean; resume: boolean }
+  onFlush: () => void
+  onPause: () => void
+  onResume: () => void
+}) {
+  const { of: one, isBusy, onFlush, onPause, onResume } = props
+  return (
+    <tr>
+      <td className="font-medium">
+        {one.recipientDomain} {one.pauseReason !== null && <Badge tone="wait">{words.paused}</Badge>}
+        <span className="mt-2 flex gap-2">
+          <Button aria-label={words.flushOf(one.recipientDomain)} disabled={isBusy.flush || one.deferred === 0} onClick={onFlush}>
+            {words.flush}
+          </Button>
+          {one.pauseReason === null ? (
+            <Button aria-label={words.pauseOf(one.recipientDomain)} onClick={onPause}>
+              {words.pause}
+            </Button>
+          ) : (
+            <Button aria-label={words.resumeOf(one.recipientDomain)} disabled={isBusy.resume} onClick={onResume}>
+              {words.resume}
+            </Button>
+          )}
+        </span>
+      </td>
+      <td className="tabular-nums">{(one.ready + one.overLimit).toLocaleString()}</td>
+      <td className="tabular-nums">{one.sending.toLocaleString()}</td>
+      <td className="tabular-nums">
+        {one.deferred.toLocaleString()}
+        {one.nextDueAt && (
+          <span className="block text-soft">
+            {words.next} <Time at={one.nextDueAt} />
+          </span>
+        )}
+      </td>
+      <td className="tabular-nums">{one.held.toLocaleString()}</td>
+      <td>
+        <Time at={one.oldestAt} />
+      </td>
+      <td className="tabular-nums">{one.perMinute.toLocaleString()}</td>
+      <td className="min-w-40 [overflow-wrap:anywhere]">
+        {(one.delayReason ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details}
+      </td>
+    </tr>
   )
 }
 

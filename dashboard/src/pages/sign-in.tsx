@@ -13,13 +13,6 @@ const { signIn: words } = texts
 const organisation = 'organisation'
 
 export function SignInPage({ token }: { token?: string }) {
-  const [address, setAddress] = useState('')
-  const [password, setPassword] = useState('')
-  const [code, setCode] = useState('')
-  const [choices, setChoices] = useState<NonNullable<SessionResponse['choices']>>([])
-  const [tenant, setTenant] = useState('')
-  const navigate = useNavigate()
-  const client = useQueryClient()
   const link = useQuery({
     queryKey: ['link', token],
     queryFn: () => post<SignInLinkResponse>('/dashboard/api/sign-in-link', { token }),
@@ -27,6 +20,86 @@ export function SignInPage({ token }: { token?: string }) {
     retry: false,
     staleTime: Number.POSITIVE_INFINITY,
   })
+  useTitle(token === undefined ? words.title : words.choose)
+  return (
+    <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-4 p-6">
+      <h1 className="text-2xl font-bold">{texts.name}</h1>
+      {!window.isSecureContext && <p className="rounded-md bg-wait-back p-3 text-sm text-wait">{texts.insecure}</p>}
+      {link.error ? (
+        <>
+          <h2 className="text-lg font-semibold">{words.wrongLink}</h2>
+          <Problem error={link.error} />
+          <a href="/sign-in" className="text-accent underline">
+            {words.title}
+          </a>
+        </>
+      ) : (
+        <SignInForm token={token} link={link.data} />
+      )}
+    </main>
+  )
+}
+
+function SignInForm({ token, link }: { token: string | undefined; link: SignInLinkResponse | undefined }) {
+  const [address, setAddress] = useState('')
+  const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
+  const { signIn, choices, setChoices, tenant, setTenant } = useSignIn(token, address)
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    const chosen = choices.length === 0 ? {} : { tenantId: tenant === organisation ? null : tenant }
+    signIn.mutate({ password, ...chosen, ...(code === '' ? {} : { code }) })
+  }
+  const isLink = token !== undefined
+  const isCodeMissing = signIn.error instanceof ApiError && signIn.error.field === 'code'
+  const [asksCode, setAsksCode] = useState(false)
+  if (isCodeMissing && !asksCode) setAsksCode(true)
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-4">
+      <h2 className="text-lg font-semibold">{isLink ? words.choose : words.title}</h2>
+      {isLink && <p className="text-sm text-soft">{words.chooseHelp}</p>}
+      <Field
+        label={words.address}
+        type="email"
+        name="username"
+        autoComplete="username"
+        required
+        readOnly={isLink}
+        value={isLink ? (link?.address ?? '') : address}
+        onChange={(event) => {
+          setAddress(event.target.value)
+          setChoices([])
+        }}
+      />
+      <PasswordField
+        label={words.password}
+        name="password"
+        autoComplete={isLink ? 'new-password' : 'current-password'}
+        required
+        minLength={isLink ? 10 : undefined}
+        value={password}
+        onChange={(event) => {
+          setPassword(event.target.value)
+          setChoices([])
+        }}
+      />
+      {choices.length > 0 && <TenantSelect choices={choices} tenant={tenant} onChange={setTenant} />}
+      {(asksCode || link?.needsCode) && <CodeField isNew={asksCode} code={code} onCode={setCode} />}
+      {!(isCodeMissing && signIn.variables?.code === undefined) && <Problem error={signIn.error} />}
+      <Button kind="main" type="submit" disabled={signIn.isPending}>
+        {words.title}
+      </Button>
+      {!isLink && <p className="text-sm text-soft">{words.forgotten}</p>}
+    </form>
+  )
+}
+
+/** The request. If several members have the address and password, it returns them as `choices`, the first one chosen. */
+function useSignIn(token: string | undefined, address: string) {
+  const [choices, setChoices] = useState<NonNullable<SessionResponse['choices']>>([])
+  const [tenant, setTenant] = useState('')
+  const navigate = useNavigate()
+  const client = useQueryClient()
   const signIn = useMutation({
     mutationFn: (proof: { password: string; code?: string; tenantId?: string | null }) =>
       token === undefined
@@ -43,88 +116,31 @@ export function SignInPage({ token }: { token?: string }) {
       await navigate({ to: '/', search: {}, replace: true })
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    const chosen = choices.length === 0 ? {} : { tenantId: tenant === organisation ? null : tenant }
-    signIn.mutate({ password, ...chosen, ...(code === '' ? {} : { code }) })
-  }
-  const isLink = token !== undefined
-  useTitle(isLink ? words.choose : words.title)
-  const isCodeMissing = signIn.error instanceof ApiError && signIn.error.field === 'code'
-  const [asksCode, setAsksCode] = useState(false)
-  if (isCodeMissing && !asksCode) setAsksCode(true)
-  return (
-    <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-4 p-6">
-      <h1 className="text-2xl font-bold">{texts.name}</h1>
-      {!window.isSecureContext && <p className="rounded-md bg-wait-back p-3 text-sm text-wait">{texts.insecure}</p>}
-      {link.error ? (
-        <>
-          <h2 className="text-lg font-semibold">{words.wrongLink}</h2>
-          <Problem error={link.error} />
-          <a href="/sign-in" className="text-accent underline">
-            {words.title}
-          </a>
-        </>
-      ) : (
-        <form onSubmit={submit} className="flex flex-col gap-4">
-          <h2 className="text-lg font-semibold">{isLink ? words.choose : words.title}</h2>
-          {isLink && <p className="text-sm text-soft">{words.chooseHelp}</p>}
-          <Field
-            label={words.address}
-            type="email"
-            name="username"
-            autoComplete="username"
-            required
-            readOnly={isLink}
-            value={isLink ? (link.data?.address ?? '') : address}
-            onChange={(event) => {
-              setAddress(event.target.value)
-              setChoices([])
-            }}
-          />
-          <PasswordField
-            label={words.password}
-            name="password"
-            autoComplete={isLink ? 'new-password' : 'current-password'}
-            required
-            minLength={isLink ? 10 : undefined}
-            value={password}
-            onChange={(event) => {
-              setPassword(event.target.value)
-              setChoices([])
-            }}
-          />
-          {choices.length > 0 && (
-            <Select
-              label={words.several}
-              value={tenant}
-              onChange={setTenant}
-              choices={choices.map(({ tenantId, name }) => ({
-                value: tenantId ?? organisation,
-                label: tenantId === null ? texts.members.organisation : (name ?? tenantId),
-              }))}
-            />
-          )}
-          {(asksCode || link.data?.needsCode) && (
-            <Field
-              // The focus moves to the field that was just added.
-              autoFocus={asksCode}
-              label={words.code}
-              help={words.codeHelp}
-              name="code"
-              autoComplete="one-time-code"
-              required
-              value={code}
-              onChange={(event) => setCode(event.target.value)}
-            />
-          )}
-          {!(isCodeMissing && signIn.variables?.code === undefined) && <Problem error={signIn.error} />}
-          <Button kind="main" type="submit" disabled={signIn.isPending}>
-            {words.title}
-          </Button>
-          {!isLink && <p className="text-sm text-soft">{words.forgotten}</p>}
-        </form>
-      )}
-    </main>
-  )
+  return { signIn, choices, setChoices, tenant, setTenant }
 }
+
+const TenantSelect = (props: { choices: NonNullable<SessionResponse['choices']>; tenant: string; onChange: (tenant: string) => void }) => (
+  <Select
+    label={words.several}
+    value={props.tenant}
+    onChange={props.onChange}
+    choices={props.choices.map(({ tenantId, name }) => ({
+      value: tenantId ?? organisation,
+      label: tenantId === null ? texts.members.organisation : (name ?? tenantId),
+    }))}
+  />
+)
+
+const CodeField = ({ isNew, code, onCode }: { isNew: boolean; code: string; onCode: (code: string) => void }) => (
+  <Field
+    // The focus moves to the field that was just added.
+    autoFocus={isNew}
+    label={words.code}
+    help={words.codeHelp}
+    name="code"
+    autoComplete="one-time-code"
+    required
+    value={code}
+    onChange={(event) => onCode(event.target.value)}
+  />
+)

@@ -16,9 +16,8 @@ import { texts } from '../texts.ts'
 const words = texts.suppressions
 
 export function SuppressionsPage() {
-  const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
+  const { scoped, mayChange, tenantId, ofAll } = useHere()
   const [filters, change] = useFilters()
-  const [address, setAddress] = useState(filters.address ?? '')
   const [adding, setAdding] = useState(false)
   const [importing, setImporting] = useState(false)
   const [removing, setRemoving] = useState<Suppression>()
@@ -26,10 +25,6 @@ export function SuppressionsPage() {
   const path = scoped('/v1/suppressions', { address: filters.address, page: filters.page, ...ofAll })
   const list = useList<Suppression>('suppressions', path)
   const refresh = () => client.invalidateQueries({ queryKey: ['suppressions'] })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    change({ address: address.trim() })
-  }
   return (
     <>
       <Heading title={texts.pages.suppressions}>
@@ -47,44 +42,13 @@ export function SuppressionsPage() {
         )}
       </Heading>
       <p className="mb-4 text-sm text-soft">{tenantId === undefined ? words.ofAll : words.ofTenant}</p>
-      <search className="mb-4 block">
-        <form onSubmit={submit} className="flex items-end gap-2">
-          <div className="grow md:max-w-sm">
-            <Field label={words.contains} value={address} onChange={(event) => setAddress(event.target.value)} />
-          </div>
-          <Button type="submit">{texts.actions.search}</Button>
-        </form>
-      </search>
+      <SearchForm address={filters.address ?? ''} onSearch={(address) => change({ address })} />
       <Listing
         label={texts.pages.suppressions}
         list={list}
         columns={tenantId === undefined ? words.columnsOfAll : words.columns}
         empty={words.empty}
-        row={(one) => (
-          <tr key={one.id}>
-            <td className="font-medium">{one.address}</td>
-            {tenantId === undefined && <td className="min-w-28">{nameOf(one.tenantId)}</td>}
-            <td>{one.reason}</td>
-            <td>
-              <Badge tone="none">{one.source}</Badge>{' '}
-              {one.emailId && (
-                <Link to="/emails/$emailId" params={{ emailId: one.emailId }} className="text-accent underline">
-                  {words.email}
-                </Link>
-              )}
-            </td>
-            <td>
-              <Time at={one.createdAt} />
-            </td>
-            <td className="text-right">
-              {mayChange && (
-                <Button aria-label={words.removeOf(one.address)} onClick={() => setRemoving(one)}>
-                  {words.remove}
-                </Button>
-              )}
-            </td>
-          </tr>
-        )}
+        row={(one) => <Row key={one.id} of={one} onRemove={() => setRemoving(one)} />}
       />
       {adding && <Add onClose={() => setAdding(false)} onAdded={refresh} />}
       {importing && <Import onClose={() => setImporting(false)} onDone={refresh} />}
@@ -104,6 +68,53 @@ export function SuppressionsPage() {
         />
       )}
     </>
+  )
+}
+
+function SearchForm({ address: begun, onSearch }: { address: string; onSearch: (address: string) => void }) {
+  const [address, setAddress] = useState(begun)
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    onSearch(address.trim())
+  }
+  return (
+    <search className="mb-4 block">
+      <form onSubmit={submit} className="flex items-end gap-2">
+        <div className="grow md:max-w-sm">
+          <Field label={words.contains} value={address} onChange={(event) => setAddress(event.target.value)} />
+        </div>
+        <Button type="submit">{texts.actions.search}</Button>
+      </form>
+    </search>
+  )
+}
+
+function Row({ of: one, onRemove }: { of: Suppression; onRemove: () => void }) {
+  const { mayChange, tenantId, nameOf } = useHere()
+  return (
+    <tr>
+      <td className="font-medium">{one.address}</td>
+      {tenantId === undefined && <td className="min-w-28">{nameOf(one.tenantId)}</td>}
+      <td>{one.reason}</td>
+      <td>
+        <Badge tone="none">{one.source}</Badge>{' '}
+        {one.emailId && (
+          <Link to="/emails/$emailId" params={{ emailId: one.emailId }} className="text-accent underline">
+            {words.email}
+          </Link>
+        )}
+      </td>
+      <td>
+        <Time at={one.createdAt} />
+      </td>
+      <td className="text-right">
+        {mayChange && (
+          <Button aria-label={words.removeOf(one.address)} onClick={onRemove}>
+            {words.remove}
+          </Button>
+        )}
+      </td>
+    </tr>
   )
 }
 

@@ -20,7 +20,6 @@ type TenantDialog = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tena
 const lookEveryMs = 2000
 
 export function TenantsPage() {
-  const { choose } = useHere()
   const [filters, change] = useFilters()
   const [adding, setAdding] = useState(false)
   const [asked, setAsked] = useState<TenantDialog>()
@@ -58,83 +57,101 @@ export function TenantsPage() {
         columns={words.columns}
         empty={words.none}
         row={(one) => (
-          <tr key={one.id}>
-            <td className="min-w-52 font-medium [overflow-wrap:anywhere]">
-              {one.name} {one.isDefault && <Badge tone="none">{words.default}</Badge>}
-              <span className="block font-mono text-xs font-normal text-soft">{one.id}</span>
-            </td>
-            <td>
-              <Badge tone={one.status === 'active' ? 'good' : 'wait'}>{words.status[one.status]}</Badge>{' '}
-              {reason(one.id) !== undefined && <Badge tone="wait">{words.paused}</Badge>}
-              {reason(one.id) !== undefined && <span className="mt-1 block text-soft">{reason(one.id)}</span>}
-            </td>
-            <td className="tabular-nums">{ceiling(one.id)?.toLocaleString() ?? words.noCeiling}</td>
-            <td>
-              <Time at={one.createdAt} />
-            </td>
-            <td>
-              <span className="grid w-max grid-cols-2 gap-x-3 leading-6">
-                {(['/emails', '/domains', '/keys', '/usage'] as const).map((to) => (
-                  <Link key={to} to={to} search={{}} onClick={() => choose(one.id)} className="text-accent underline">
-                    {words.links[to]}
-                  </Link>
-                ))}
-              </span>
-            </td>
-            <td>
-              <span className="flex justify-end gap-2">
-                <Button aria-label={words.editOf(one.name)} onClick={() => setAsked({ what: 'edit', tenant: one })}>
-                  {words.edit}
-                </Button>
-                <Button onClick={() => setAsked({ what: reason(one.id) === undefined ? 'pause' : 'resume', tenant: one })}>
-                  {reason(one.id) === undefined ? words.pause : words.resume}
-                </Button>
-                {!one.isDefault && (
-                  <Button
-                    kind="danger"
-                    aria-label={texts.actions.removeOf(one.name)}
-                    onClick={() => setAsked({ what: 'remove', tenant: one })}
-                  >
-                    {texts.actions.remove}
-                  </Button>
-                )}
-              </span>
-            </td>
-          </tr>
+          <TenantRow
+            key={one.id}
+            of={one}
+            pauseReason={reason(one.id)}
+            ceiling={ceiling(one.id)}
+            onAsk={(what) => setAsked({ what, tenant: one })}
+          />
         )}
       />
       {adding && <AddTenant onClose={() => setAdding(false)} onDone={done} />}
-      {asked?.what === 'edit' && (
-        <EditTenant tenant={asked.tenant} ceiling={ceiling(asked.tenant.id)} onClose={() => setAsked(undefined)} onDone={done} />
-      )}
-      {asked?.what === 'pause' && <PauseTenant tenant={asked.tenant} onClose={() => setAsked(undefined)} onDone={done} />}
-      {asked?.what === 'resume' && (
-        <Confirm
-          title={words.resumeTitle(asked.tenant.name)}
-          text={words.resumeText}
-          action={words.resume}
-          run={() => post(`/dashboard/api/tenants/${asked.tenant.id}/resume`)}
-          onDone={done}
-          onClose={() => setAsked(undefined)}
-        />
-      )}
-      {asked?.what === 'remove' && (
-        <Confirm
-          title={texts.actions.removeTitle(asked.tenant.name)}
-          text={words.removeText}
-          action={texts.actions.remove}
-          run={() => remove(`/v1/tenants/${asked.tenant.id}`)}
-          onDone={done}
-          onClose={() => setAsked(undefined)}
-        />
-      )}
+      {asked && <AskedDialog asked={asked} ceiling={ceiling(asked.tenant.id)} onClose={() => setAsked(undefined)} onDone={done} />}
     </>
+  )
+}
+
+function TenantRow(props: {
+  of: Tenant
+  pauseReason: string | undefined
+  ceiling: number | undefined
+  onAsk: (what: TenantDialog['what']) => void
+}) {
+  const { choose } = useHere()
+  const { of: one, pauseReason, ceiling, onAsk } = props
+  return (
+    <tr>
+      <td className="min-w-52 font-medium [overflow-wrap:anywhere]">
+        {one.name} {one.isDefault && <Badge tone="none">{words.default}</Badge>}
+        <span className="block font-mono text-xs font-normal text-soft">{one.id}</span>
+      </td>
+      <td>
+        <Badge tone={one.status === 'active' ? 'good' : 'wait'}>{words.status[one.status]}</Badge>{' '}
+        {pauseReason !== undefined && <Badge tone="wait">{words.paused}</Badge>}
+        {pauseReason !== undefined && <span className="mt-1 block text-soft">{pauseReason}</span>}
+      </td>
+      <td className="tabular-nums">{ceiling?.toLocaleString() ?? words.noCeiling}</td>
+      <td>
+        <Time at={one.createdAt} />
+      </td>
+      <td>
+        <span className="grid w-max grid-cols-2 gap-x-3 leading-6">
+          {(['/emails', '/domains', '/keys', '/usage'] as const).map((to) => (
+            <Link key={to} to={to} search={{}} onClick={() => choose(one.id)} className="text-accent underline">
+              {words.links[to]}
+            </Link>
+          ))}
+        </span>
+      </td>
+      <td>
+        <span className="flex justify-end gap-2">
+          <Button aria-label={words.editOf(one.name)} onClick={() => onAsk('edit')}>
+            {words.edit}
+          </Button>
+          <Button onClick={() => onAsk(pauseReason === undefined ? 'pause' : 'resume')}>
+            {pauseReason === undefined ? words.pause : words.resume}
+          </Button>
+          {!one.isDefault && (
+            <Button kind="danger" aria-label={texts.actions.removeOf(one.name)} onClick={() => onAsk('remove')}>
+              {texts.actions.remove}
+            </Button>
+          )}
+        </span>
+      </td>
+    </tr>
   )
 }
 
 interface Doing {
   onClose: () => void
   onDone: () => Promise<void>
+}
+
+function AskedDialog({ asked, ceiling, ...doing }: Doing & { asked: TenantDialog; ceiling: number | undefined }) {
+  const { what, tenant } = asked
+  if (what === 'edit') return <EditTenant tenant={tenant} ceiling={ceiling} {...doing} />
+  if (what === 'pause') return <PauseTenant tenant={tenant} {...doing} />
+  if (what === 'resume') {
+    return (
+      <Confirm
+        title={words.resumeTitle(tenant.name)}
+        text={words.resumeText}
+        action={words.resume}
+        run={() => post(`/dashboard/api/tenants/${tenant.id}/resume`)}
+        {...doing}
+      />
+    )
+  }
+  return (
+    <Confirm
+      title={texts.actions.removeTitle(tenant.name)}
+      text={words.removeText}
+      action={texts.actions.remove}
+      run={() => remove(`/v1/tenants/${tenant.id}`)}
+      {...doing}
+    />
+  )
 }
 
 function AddTenant({ onClose, onDone }: Doing) {

@@ -20,7 +20,6 @@ const perPage = 15
 export function InboxPage() {
   const { scoped, mayChange } = useHere()
   const [filters, change] = useFilters()
-  const [search, setSearch] = useState(filters.search ?? '')
   const [clearing, setClearing] = useState(false)
   const client = useQueryClient()
   const path = scoped('/v1/test/inbox', { search: filters.search, page: filters.page, perPage })
@@ -31,10 +30,6 @@ export function InboxPage() {
     refetchInterval: lookEveryMs,
   })
   const open = data?.items.find(({ emailId }) => emailId === filters.open)
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    change({ search: search.trim(), open: undefined })
-  }
   return (
     <>
       <Heading title={texts.pages.inbox}>
@@ -45,38 +40,14 @@ export function InboxPage() {
         )}
       </Heading>
       <p className="mb-4 text-sm text-soft">{words.kept}</p>
-      <search className="mb-4 block">
-        <form onSubmit={submit} className="flex items-end gap-2">
-          <div className="grow md:max-w-sm">
-            <Field label={words.search} value={search} onChange={(event) => setSearch(event.target.value)} />
-          </div>
-          <Button type="submit">{texts.actions.search}</Button>
-        </form>
-      </search>
+      <SearchForm search={filters.search ?? ''} onSearch={(search) => change({ search, open: undefined })} />
       {!data && <Waiting error={error} />}
       {data && <Problem error={error} />}
       {data?.total === 0 && <Empty>{words.empty}</Empty>}
       {data && data.total > 0 && (
         <div className="grid gap-6 xl:grid-cols-[20rem_1fr]">
           <div className={open ? 'hidden xl:block' : ''}>
-            <ul aria-label={texts.pages.inbox} className="divide-y divide-line rounded-md border border-line">
-              {data.items.map((one) => (
-                <li key={one.emailId}>
-                  <Link
-                    to="."
-                    search={{ ...filters, open: one.emailId } as never}
-                    {...(one.emailId === filters.open ? { 'aria-current': 'true' } : {})}
-                    className="flex flex-col gap-0.5 border-l-4 border-transparent p-3 text-sm hover:bg-sheet aria-[current=true]:border-accent aria-[current=true]:bg-sheet [overflow-wrap:anywhere]"
-                  >
-                    <span className="font-medium">{one.subject || texts.emails.noSubject}</span>
-                    <span>{one.to}</span>
-                    <span className="text-soft">
-                      <Time at={one.receivedAt} />
-                    </span>
-                  </Link>
-                </li>
-              ))}
-            </ul>
+            <MailList mails={data.items} filters={filters} />
             <Pager {...data} onPage={(page) => change({ page: String(page) })} />
           </div>
           {open ? (
@@ -104,6 +75,46 @@ export function InboxPage() {
   )
 }
 
+function SearchForm({ search: begun, onSearch }: { search: string; onSearch: (search: string) => void }) {
+  const [search, setSearch] = useState(begun)
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    onSearch(search.trim())
+  }
+  return (
+    <search className="mb-4 block">
+      <form onSubmit={submit} className="flex items-end gap-2">
+        <div className="grow md:max-w-sm">
+          <Field label={words.search} value={search} onChange={(event) => setSearch(event.target.value)} />
+        </div>
+        <Button type="submit">{texts.actions.search}</Button>
+      </form>
+    </search>
+  )
+}
+
+/** Links that open a mail beside the list. */
+const MailList = ({ mails, filters }: { mails: readonly ReceivedEmail[]; filters: Record<string, string | undefined> }) => (
+  <ul aria-label={texts.pages.inbox} className="divide-y divide-line rounded-md border border-line">
+    {mails.map((one) => (
+      <li key={one.emailId}>
+        <Link
+          to="."
+          search={{ ...filters, open: one.emailId } as never}
+          {...(one.emailId === filters.open ? { 'aria-current': 'true' } : {})}
+          className="flex flex-col gap-0.5 border-l-4 border-transparent p-3 text-sm hover:bg-sheet aria-[current=true]:border-accent aria-[current=true]:bg-sheet [overflow-wrap:anywhere]"
+        >
+          <span className="font-medium">{one.subject || texts.emails.noSubject}</span>
+          <span>{one.to}</span>
+          <span className="text-soft">
+            <Time at={one.receivedAt} />
+          </span>
+        </Link>
+      </li>
+    ))}
+  </ul>
+)
+
 function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
   const { mayChange } = useHere()
   const [promoting, setPromoting] = useState(false)
@@ -119,44 +130,14 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
         </h2>
         {mayChange && <Button onClick={() => setPromoting(true)}>{words.promote}</Button>}
       </div>
-      <dl className="mt-2 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm [&_dd]:[overflow-wrap:anywhere] [&_dt]:text-soft">
-        <dt>{words.from}</dt>
-        <dd>{mail.from}</dd>
-        <dt>{words.to}</dt>
-        <dd>{mail.to}</dd>
-        <dt>{words.received}</dt>
-        <dd>
-          <Time at={mail.receivedAt} />
-        </dd>
-        <dt>{words.email}</dt>
-        <dd>
-          <EmailLink id={mail.emailId} />
-        </dd>
-      </dl>
+      <Facts mail={mail} />
       {promoted && (
         <p role="status" className="mt-3 rounded-md bg-good-back p-3 text-sm text-good">
           {words.promoted} <EmailLink id={promoted} />
         </p>
       )}
       <EmailContent id={mail.emailId} />
-      <Section title={words.links}>
-        {mail.links.length === 0 && <Empty>{words.noLinks}</Empty>}
-        <ul className="flex flex-col gap-2 text-sm">
-          {mail.links.map((link) => (
-            <li key={link} className="flex flex-wrap items-center gap-2">
-              <Copy text={link} />
-              {/* Followed only on a click, without a Referer header. */}
-              {/^https?:\/\//i.test(link) ? (
-                <a href={link} target="_blank" rel="noopener noreferrer" className="min-w-0 text-accent underline [overflow-wrap:anywhere]">
-                  {link}
-                </a>
-              ) : (
-                <span className="min-w-0 [overflow-wrap:anywhere]">{link}</span>
-              )}
-            </li>
-          ))}
-        </ul>
-      </Section>
+      <Links links={mail.links} />
       {promoting && (
         <Confirm
           title={words.promoteAsk}
@@ -173,6 +154,44 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
     </article>
   )
 }
+
+const Facts = ({ mail }: { mail: ReceivedEmail }) => (
+  <dl className="mt-2 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm [&_dd]:[overflow-wrap:anywhere] [&_dt]:text-soft">
+    <dt>{words.from}</dt>
+    <dd>{mail.from}</dd>
+    <dt>{words.to}</dt>
+    <dd>{mail.to}</dd>
+    <dt>{words.received}</dt>
+    <dd>
+      <Time at={mail.receivedAt} />
+    </dd>
+    <dt>{words.email}</dt>
+    <dd>
+      <EmailLink id={mail.emailId} />
+    </dd>
+  </dl>
+)
+
+const Links = ({ links }: { links: readonly string[] }) => (
+  <Section title={words.links}>
+    {links.length === 0 && <Empty>{words.noLinks}</Empty>}
+    <ul className="flex flex-col gap-2 text-sm">
+      {links.map((link) => (
+        <li key={link} className="flex flex-wrap items-center gap-2">
+          <Copy text={link} />
+          {/* Followed only on a click, without a Referer header. */}
+          {/^https?:\/\//i.test(link) ? (
+            <a href={link} target="_blank" rel="noopener noreferrer" className="min-w-0 text-accent underline [overflow-wrap:anywhere]">
+              {link}
+            </a>
+          ) : (
+            <span className="min-w-0 [overflow-wrap:anywhere]">{link}</span>
+          )}
+        </li>
+      ))}
+    </ul>
+  </Section>
+)
 
 const EmailLink = ({ id }: { id: string }) => (
   <Link to="/emails/$emailId" params={{ emailId: id }} search={{}} className="font-mono text-accent underline">

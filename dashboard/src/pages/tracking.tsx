@@ -66,27 +66,9 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
     onSettled: () => setWanted({}),
   })
   const check = useMutation({ mutationFn: () => post(`${path}/verify`), onSuccess: refresh })
-  const origin = `${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`
   return (
     <section aria-label={track.fullName} className="rounded-md border border-line p-4 text-sm">
-      <div className="flex flex-wrap items-center justify-between gap-3">
-        <h2 className="text-base font-semibold [overflow-wrap:anywhere]">
-          {track.fullName}{' '}
-          <Badge tone={track.dnsStatus === null ? 'none' : tones[track.dnsStatus]}>
-            {track.dnsStatus === null ? texts.dns.notChecked : words.dns[track.dnsStatus]}
-          </Badge>
-        </h2>
-        {mayChange && (
-          <span className="flex flex-wrap gap-2">
-            <Button disabled={check.isPending} onClick={() => check.mutate()}>
-              {check.isPending ? texts.dns.checking : texts.dns.check}
-            </Button>
-            <Button kind="danger" aria-label={texts.actions.removeOf(track.fullName)} onClick={() => setRemoving(true)}>
-              {texts.actions.remove}
-            </Button>
-          </span>
-        )}
-      </div>
+      <TrackHeading track={track} isChecking={check.isPending} onCheck={() => check.mutate()} onRemove={() => setRemoving(true)} />
       <Problem error={change.error ?? check.error} />
       {track.dnsCheckedAt && (
         <p className="mt-1 text-soft" aria-live="polite">
@@ -94,47 +76,22 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
           {track.dnsError && `: ${track.dnsError}`}
         </p>
       )}
-      <div className="mt-2 flex flex-wrap gap-x-6">
-        {switches.map(([name, label]) => (
-          <label key={name} className="flex min-h-9 items-center gap-2">
-            <input
-              type="checkbox"
-              checked={wanted[name] ?? track[name]}
-              disabled={!mayChange || change.isPending}
-              onChange={({ target }) => {
-                setWanted({ [name]: target.checked })
-                change.mutate({ [name]: target.checked })
-              }}
-            />
-            {label}
-          </label>
-        ))}
-      </div>
+      <Switches
+        values={{ ...track, ...wanted }}
+        disabled={!mayChange || change.isPending}
+        onChange={(changes) => {
+          setWanted(changes)
+          change.mutate(changes)
+        }}
+      />
       <Excluded
         key={track.excludedClickDomains}
         track={track}
         busy={change.isPending}
         onSave={(excludedClickDomains) => change.mutate({ excludedClickDomains })}
       />
-      {track.dnsRecord && (
-        <div className="mt-4">
-          <p className="mb-1 text-soft">{words.publish}</p>
-          <div className="flex flex-wrap items-center gap-2">
-            <span className="min-w-0 grow">
-              <Code>{`${track.dnsRecord.fullName} ${track.dnsRecord.type} ${track.dnsRecord.value}`}</Code>
-            </span>
-            <Copy text={track.dnsRecord.value} label={texts.dns.copyValue} />
-          </div>
-        </div>
-      )}
-      <h3 className="mt-4 mb-1 font-semibold">{words.served}</h3>
-      <ul className="flex flex-col gap-1">
-        {(['o', 'c', 'u'] as const).map((letter) => (
-          <li key={letter} className="[overflow-wrap:anywhere]">
-            <code className="font-mono text-xs">{`${origin}/${letter}/…`}</code> {words.servedAt[letter]}
-          </li>
-        ))}
-      </ul>
+      {track.dnsRecord && <RequiredRecord record={track.dnsRecord} />}
+      <ServedPaths origin={`${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`} />
       {removing && (
         <Confirm
           title={texts.actions.removeTitle(track.fullName)}
@@ -151,6 +108,78 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
     </section>
   )
 }
+
+function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck: () => void; onRemove: () => void }) {
+  const { mayChange } = useHere()
+  const { track, isChecking, onCheck, onRemove } = props
+  return (
+    <div className="flex flex-wrap items-center justify-between gap-3">
+      <h2 className="text-base font-semibold [overflow-wrap:anywhere]">
+        {track.fullName}{' '}
+        <Badge tone={track.dnsStatus === null ? 'none' : tones[track.dnsStatus]}>
+          {track.dnsStatus === null ? texts.dns.notChecked : words.dns[track.dnsStatus]}
+        </Badge>
+      </h2>
+      {mayChange && (
+        <span className="flex flex-wrap gap-2">
+          <Button disabled={isChecking} onClick={onCheck}>
+            {isChecking ? texts.dns.checking : texts.dns.check}
+          </Button>
+          <Button kind="danger" aria-label={texts.actions.removeOf(track.fullName)} onClick={onRemove}>
+            {texts.actions.remove}
+          </Button>
+        </span>
+      )}
+    </div>
+  )
+}
+
+const RequiredRecord = ({ record }: { record: NonNullable<TrackDomain['dnsRecord']> }) => (
+  <div className="mt-4">
+    <p className="mb-1 text-soft">{words.publish}</p>
+    <div className="flex flex-wrap items-center gap-2">
+      <span className="min-w-0 grow">
+        <Code>{`${record.fullName} ${record.type} ${record.value}`}</Code>
+      </span>
+      <Copy text={record.value} label={texts.dns.copyValue} />
+    </div>
+  </div>
+)
+
+type Switch = (typeof switches)[number][0]
+
+const Switches = (props: {
+  values: Record<Switch, boolean>
+  disabled: boolean
+  onChange: (changes: Partial<Record<Switch, boolean>>) => void
+}) => (
+  <div className="mt-2 flex flex-wrap gap-x-6">
+    {switches.map(([name, label]) => (
+      <label key={name} className="flex min-h-9 items-center gap-2">
+        <input
+          type="checkbox"
+          checked={props.values[name]}
+          disabled={props.disabled}
+          onChange={({ target }) => props.onChange({ [name]: target.checked })}
+        />
+        {label}
+      </label>
+    ))}
+  </div>
+)
+
+const ServedPaths = ({ origin }: { origin: string }) => (
+  <>
+    <h3 className="mt-4 mb-1 font-semibold">{words.served}</h3>
+    <ul className="flex flex-col gap-1">
+      {(['o', 'c', 'u'] as const).map((letter) => (
+        <li key={letter} className="[overflow-wrap:anywhere]">
+          <code className="font-mono text-xs">{`${origin}/${letter}/…`}</code> {words.servedAt[letter]}
+        </li>
+      ))}
+    </ul>
+  </>
+)
 
 function Excluded({ track, busy, onSave }: { track: TrackDomain; busy: boolean; onSave: (text: string) => void }) {
   const { mayChange } = useHere()

@@ -34,34 +34,7 @@ export function SecondFactor() {
   return (
     <Section title={words.title}>
       {!data && <Waiting error={error} />}
-      {data && (
-        <div className="flex flex-wrap items-center justify-between gap-3 rounded-md border border-line p-3 text-sm">
-          <div className="flex flex-col gap-1">
-            <p>
-              <Badge tone={data.isOn ? 'good' : 'wait'}>{data.isOn ? words.isOn : words.isOff}</Badge> {data.isOn ? words.on : words.off}
-            </p>
-            {data.since !== null && (
-              <p className="text-soft">
-                {words.since} <Time at={data.since} />, {words.left(data.recoveryCodesLeft)}
-              </p>
-            )}
-          </div>
-          <div className="flex flex-wrap gap-2">
-            {data.isOn ? (
-              <>
-                <Button onClick={() => setDoing('renew')}>{words.renew}</Button>
-                <Button kind="danger" onClick={() => setDoing('remove')}>
-                  {words.turnOff}
-                </Button>
-              </>
-            ) : (
-              <Button kind="main" onClick={() => setDoing('begin')}>
-                {words.turnOn}
-              </Button>
-            )}
-          </div>
-        </div>
-      )}
+      {data && <Standing of={data} onAct={setDoing} />}
       {doing === 'begin' && (
         <Prove<EnrolmentResponse>
           title={words.turnOn}
@@ -93,6 +66,35 @@ export function SecondFactor() {
     </Section>
   )
 }
+
+const Standing = ({ of, onAct }: { of: SecondFactorResponse; onAct: (doing: Doing) => void }) => (
+  <div className="flex flex-wrap items-center justify-between gap-3 rounded-md border border-line p-3 text-sm">
+    <div className="flex flex-col gap-1">
+      <p>
+        <Badge tone={of.isOn ? 'good' : 'wait'}>{of.isOn ? words.isOn : words.isOff}</Badge> {of.isOn ? words.on : words.off}
+      </p>
+      {of.since !== null && (
+        <p className="text-soft">
+          {words.since} <Time at={of.since} />, {words.left(of.recoveryCodesLeft)}
+        </p>
+      )}
+    </div>
+    <div className="flex flex-wrap gap-2">
+      {of.isOn ? (
+        <>
+          <Button onClick={() => onAct('renew')}>{words.renew}</Button>
+          <Button kind="danger" onClick={() => onAct('remove')}>
+            {words.turnOff}
+          </Button>
+        </>
+      ) : (
+        <Button kind="main" onClick={() => onAct('begin')}>
+          {words.turnOn}
+        </Button>
+      )}
+    </div>
+  </div>
+)
 
 /** Asks for the password again, and for a code if two-factor authentication is on. */
 function Prove<Made>(props: { title: string; path: string; withCode?: boolean; onDone: (made: Made) => unknown; onClose: () => void }) {

@@ -27,7 +27,6 @@ export function WebhookPage() {
   const client = useQueryClient()
   const navigate = useNavigate()
   const [secret, setSecret] = useState<string>()
-  const [event, setEvent] = useState<string>('MessageSent')
   const [removing, setRemoving] = useState(false)
   const key = ['webhook', id]
   const { data: webhook, error } = useQuery({
@@ -43,7 +42,6 @@ export function WebhookPage() {
     mutationFn: (enabled: boolean) => patch<Webhook>(`/v1/webhooks/${id}`, { enabled }),
     onSuccess: () => client.invalidateQueries({ queryKey: key }),
   })
-  const test = useMutation({ mutationFn: () => post<WebhooksTestData>(`/v1/webhooks/${id}/test`, { event }) })
   if (!webhook) return <Waiting error={error} />
   return (
     <>
@@ -59,41 +57,14 @@ export function WebhookPage() {
         )}
       </Heading>
       <Problem error={error ?? toggle.error ?? reveal.error} />
-      <Code>{webhook.url}</Code>
-      <p className="mt-2 text-sm empty:hidden">
-        <WebhookState webhook={webhook} />
-      </p>
-      <p className="mt-2 text-sm text-soft">{webhook.allEvents ? words.allEvents : webhook.events.join(', ')}</p>
+      <Summary webhook={webhook} />
       {secret && (
         <div className="mt-3 flex flex-wrap items-center gap-2">
           <Code>{secret}</Code>
           <Copy text={secret} label={words.copySecret} />
         </div>
       )}
-      {mayChange && (
-        <Section title={words.test}>
-          <div className="flex flex-wrap items-end gap-2">
-            <Select
-              label={words.event}
-              value={event}
-              onChange={setEvent}
-              choices={webhookEvents.map((value) => ({ value, label: value }))}
-            />
-            <Button kind="main" disabled={test.isPending} onClick={() => test.mutate()}>
-              {words.sample}
-            </Button>
-          </div>
-          <div aria-live="polite" className="mt-2 text-sm">
-            <Problem error={test.error} />
-            {test.data && (
-              <p>
-                <Badge tone={test.data.success ? 'good' : 'bad'}>{test.data.statusCode ?? words.noAnswer}</Badge>{' '}
-                {texts.ms(test.data.durationMs)} {test.data.error}
-              </p>
-            )}
-          </div>
-        </Section>
-      )}
+      {mayChange && <TestRequest id={id} />}
       <Deliveries id={id} mayChange={mayChange} />
       {removing && (
         <Confirm
@@ -106,6 +77,41 @@ export function WebhookPage() {
         />
       )}
     </>
+  )
+}
+
+const Summary = ({ webhook }: { webhook: Webhook }) => (
+  <>
+    <Code>{webhook.url}</Code>
+    <p className="mt-2 text-sm empty:hidden">
+      <WebhookState webhook={webhook} />
+    </p>
+    <p className="mt-2 text-sm text-soft">{webhook.allEvents ? words.allEvents : webhook.events.join(', ')}</p>
+  </>
+)
+
+/** Sends a sample event and shows the response. */
+function TestRequest({ id }: { id: string }) {
+  const [event, setEvent] = useState<string>('MessageSent')
+  const test = useMutation({ mutationFn: () => post<WebhooksTestData>(`/v1/webhooks/${id}/test`, { event }) })
+  return (
+    <Section title={words.test}>
+      <div className="flex flex-wrap items-end gap-2">
+        <Select label={words.event} value={event} onChange={setEvent} choices={webhookEvents.map((value) => ({ value, label: value }))} />
+        <Button kind="main" disabled={test.isPending} onClick={() => test.mutate()}>
+          {words.sample}
+        </Button>
+      </div>
+      <div aria-live="polite" className="mt-2 text-sm">
+        <Problem error={test.error} />
+        {test.data && (
+          <p>
+            <Badge tone={test.data.success ? 'good' : 'bad'}>{test.data.statusCode ?? words.noAnswer}</Badge>{' '}
+            {texts.ms(test.data.durationMs)} {test.data.error}
+          </p>
+        )}
+      </div>
+    </Section>
   )
 }
 

@@ -1,7 +1,7 @@
 /** Track domains (contract section 11). */
 
 import Type, { type Static } from 'typebox'
-import { inZone } from '#domains'
+import { nameInZone } from '#domains'
 import {
   addTrackDomain,
   changeTrackDomain,
@@ -160,7 +160,7 @@ const dnsOf = (track: TrackDomain, hostname: string) => ({
   dnsStatus: track.dnsStatus,
   dnsError: track.dnsError,
   dnsCheckedAt: track.dnsCheckedAt?.toISOString() ?? null,
-  dnsRecord: { type: 'CNAME' as const, name: inZone(track.fullName).name, fullName: track.fullName, value: `track.${hostname}` },
+  dnsRecord: { type: 'CNAME' as const, name: nameInZone(track.fullName), fullName: track.fullName, value: `track.${hostname}` },
 })
 
 function trackToWire(track: TrackDomain, hostname: string): Static<typeof TrackDomainObject> {

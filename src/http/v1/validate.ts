@@ -67,9 +67,9 @@ const isHighSurrogate = (unit: number) => (unit & 0xfc00) === 0xd800
 const isLowSurrogate = (unit: number) => (unit & 0xfc00) === 0xdc00
 
 /** Counts Unicode code points. A string has at most as many as UTF-16 units, and at least half. */
-function hasMoreCodePoints(text: string, most: number): boolean {
-  if (text.length <= most) return false
-  if (text.length > most * 2) return true
+function hasMoreCodePoints(text: string, maximum: number): boolean {
+  if (text.length <= maximum) return false
+  if (text.length > maximum * 2) return true
   // Loops over UTF-16 units: an iterator creates a string per character, which takes 0.3 s for 10 million.
   let pairs = 0
   for (let at = 0; at < text.length - 1; at++) {
@@ -78,7 +78,7 @@ function hasMoreCodePoints(text: string, most: number): boolean {
       at++
     }
   }
-  return text.length - pairs > most
+  return text.length - pairs > maximum
 }
 
 const testsFor: { [Keyword in keyof Keywords]?: (wanted: never) => Test } = {
@@ -96,35 +96,41 @@ const testsFor: { [Keyword in keyof Keywords]?: (wanted: never) => Test } = {
       .map(String)
       .join(', ')}`,
   }),
-  minLength: (least: number) => ({
-    passes: (value) => typeof value !== 'string' || hasMoreCodePoints(value, least - 1),
-    message: least === 1 ? 'must not be empty' : `must have at least ${least} characters`,
+  minLength: (minimum: number) => ({
+    passes: (value) => typeof value !== 'string' || hasMoreCodePoints(value, minimum - 1),
+    message: minimum === 1 ? 'must not be empty' : `must have at least ${minimum} characters`,
   }),
-  maxLength: (most: number) => ({
-    passes: (value) => typeof value !== 'string' || !hasMoreCodePoints(value, most),
-    message: `must have at most ${most} characters`,
+  maxLength: (maximum: number) => ({
+    passes: (value) => typeof value !== 'string' || !hasMoreCodePoints(value, maximum),
+    message: `must have at most ${maximum} characters`,
   }),
   pattern: (source: string) => {
     const pattern = new RegExp(source, 'u')
     return { passes: (value) => typeof value !== 'string' || pattern.test(value), message: `must match ${source}` }
   },
-  minimum: (least: number) => ({ passes: (value) => typeof value !== 'number' || value >= least, message: `must be at least ${least}` }),
-  maximum: (most: number) => ({ passes: (value) => typeof value !== 'number' || value <= most, message: `must be at most ${most}` }),
-  minItems: (least: number) => ({
-    passes: (value) => !Array.isArray(value) || value.length >= least,
-    message: `must have at least ${least} ${least === 1 ? 'element' : 'elements'}`,
+  minimum: (minimum: number) => ({
+    passes: (value) => typeof value !== 'number' || value >= minimum,
+    message: `must be at least ${minimum}`,
   }),
-  maxItems: (most: number) => ({
-    passes: (value) => !Array.isArray(value) || value.length <= most,
-    message: `must have at most ${most} elements`,
+  maximum: (maximum: number) => ({
+    passes: (value) => typeof value !== 'number' || value <= maximum,
+    message: `must be at most ${maximum}`,
   }),
-  minProperties: (least: number) => ({
-    passes: (value) => !isObject(value) || Object.keys(value).length >= least,
-    message: `must have at least ${least} ${least === 1 ? 'key' : 'keys'}`,
+  minItems: (minimum: number) => ({
+    passes: (value) => !Array.isArray(value) || value.length >= minimum,
+    message: `must have at least ${minimum} ${minimum === 1 ? 'element' : 'elements'}`,
   }),
-  maxProperties: (most: number) => ({
-    passes: (value) => !isObject(value) || Object.keys(value).length <= most,
-    message: `must have at most ${most} keys`,
+  maxItems: (maximum: number) => ({
+    passes: (value) => !Array.isArray(value) || value.length <= maximum,
+    message: `must have at most ${maximum} elements`,
+  }),
+  minProperties: (minimum: number) => ({
+    passes: (value) => !isObject(value) || Object.keys(value).length >= minimum,
+    message: `must have at least ${minimum} ${minimum === 1 ? 'key' : 'keys'}`,
+  }),
+  maxProperties: (maximum: number) => ({
+    passes: (value) => !isObject(value) || Object.keys(value).length <= maximum,
+    message: `must have at most ${maximum} keys`,
   }),
 }
 

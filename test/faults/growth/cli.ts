@@ -6,12 +6,12 @@ import { parseArgs } from 'node:util'
 import { openMeasure } from './measure.ts'
 import type { Reader } from './reader.ts'
 import { readers } from './readers.ts'
-import { most, search, told } from './search.ts'
+import { limits, search, told } from './search.ts'
 
 const help = `npm run growth -- [--minutes N] [--reader NAME] [--seed N] [--list]
 
-Searches every reader of outside octets for an input that costs it more than ${most.msPer100Kb} ms of processor time for 100 KB, or more than
-${most.growth} times as much for twice as much. Each find is made as small as it goes and printed with what
+Searches every reader of outside octets for an input that costs it more than ${limits.msPer100Kb} ms of processor time for 100 KB, or more than
+${limits.growth} times as much for twice as much. Each find is made as small as it goes and printed with what
 test/faults/growth/known-findings.json is to keep.
 
   --minutes N      for all readers together, 20

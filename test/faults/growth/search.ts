@@ -16,7 +16,7 @@ export interface Find {
 }
 
 /** The limits that every reader must keep. */
-export const most = { msPer100Kb: 50, growth: 2.6 }
+export const limits = { msPer100Kb: 50, growth: 2.6 }
 
 const hundredKb = 102_400
 /** Shorter times are too inaccurate to compare. */
@@ -39,11 +39,11 @@ function sizesFor({ longest }: Reader, isLarge: boolean): { sizes: number[]; tim
 const per100Kb = ({ size, ms }: Costs[number], times: number) => ms / Math.max(1, (size * times) / hundredKb)
 
 /** Returns the first size that is too expensive. An input below 100 KB may cost as much as one of 100 KB. */
-const dear = ({ msPer100Kb = most.msPer100Kb }: Reader, costs: Costs, times: number) =>
+const dear = ({ msPer100Kb = limits.msPer100Kb }: Reader, costs: Costs, times: number) =>
   costs.find((one) => per100Kb(one, times) > msPer100Kb)
 
 const dearMsOf = (sizes: readonly number[], times: number) =>
-  sizes.reduce((sum, size) => sum + most.msPer100Kb * Math.max(1, (size * times) / hundredKb), 0)
+  sizes.reduce((sum, size) => sum + limits.msPer100Kb * Math.max(1, (size * times) / hundredKb), 0)
 
 /** Returns the factor by which the cost grows for a doubled length, between the last two sizes. */
 function growthOf(costs: Costs): number {
@@ -65,7 +65,7 @@ export async function judge(reader: Reader, recipe: Recipe, measure: Measure): P
 
 async function judgeAt(reader: Reader, recipe: Recipe, measure: Measure, isLarge: boolean, runs: number): Promise<string | undefined> {
   const { sizes, times } = sizesFor(reader, isLarge)
-  const job = { reader: reader.name, recipe, times, runs, stopMs: 2 * most.msPer100Kb, dearMs: dearMsOf(sizes, times) }
+  const job = { reader: reader.name, recipe, times, runs, stopMs: 2 * limits.msPer100Kb, dearMs: dearMsOf(sizes, times) }
   const tooLong = ({ size, ms }: Costs[number]) => `${size} octets took over ${Math.round(ms)} ms`
   const first = await measure.run({ ...job, sizes, runs: Math.min(runs, 2) })
   if (first.endless) return tooLong(first.endless)
@@ -77,7 +77,7 @@ async function judgeAt(reader: Reader, recipe: Recipe, measure: Measure, isLarge
     if (sure) return `${sure.size} octets${times > 1 ? ` ${times} times` : ''} took ${sure.ms.toFixed(0)} ms`
   }
   const largest = first.costs.at(-1)
-  if (!largest || growthOf(first.costs) <= most.growth) return undefined
+  if (!largest || growthOf(first.costs) <= limits.growth) return undefined
   return climb(reader, job, Math.min(largest.size, reader.longest), measure)
 }
 
@@ -104,7 +104,7 @@ async function climb(reader: Reader, job: Omit<Job, 'sizes'>, from: number, meas
     const ratio = now.ms / Math.max(before.ms, 0.05)
     if (now.ms < minMs) ratios.length = 0
     else {
-      if (ratio <= most.growth) return undefined
+      if (ratio <= limits.growth) return undefined
       ratios.push(ratio)
     }
     if (ratios.length > 1 && (dear(reader, [now], job.times) || size * 2 > reader.longest))
@@ -132,11 +132,11 @@ export async function search(
       times,
       runs: 1,
       dearMs: dearMsOf(sizes, times),
-      stopMs: 2 * most.msPer100Kb,
+      stopMs: 2 * limits.msPer100Kb,
     })
     tried++
     const last = costs.at(-1)
-    if (endless || dear(reader, costs, times) || growthOf(costs) > most.growth) {
+    if (endless || dear(reader, costs, times) || growthOf(costs) > limits.growth) {
       const why = await judge(reader, recipe, measure)
       if (why !== undefined) return { find: { reader: reader.name, ...(await shrunk(reader, recipe, why, measure, shrinkMs)) }, tried }
     }

@@ -1,7 +1,7 @@
 /** Random numbers from a seed: the same seed gives the same search. */
 export interface SeededRandom {
-  /** An integer from 0 to `most` - 1. */
-  upTo(most: number): number
+  /** An integer from 0 to `bound` - 1. */
+  upTo(bound: number): number
   below(share: number): boolean
   of<T>(list: readonly T[]): T
 }
@@ -16,7 +16,7 @@ export function openSeededRandom(seed: number): SeededRandom {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
   return {
-    upTo: (most) => Math.floor(random() * most),
+    upTo: (bound) => Math.floor(random() * bound),
     below: (share) => random() < share,
     of(list) {
       if (list.length === 0) throw new Error('nothing to choose from')

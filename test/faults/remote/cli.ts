@@ -81,9 +81,9 @@ async function alone(running: Running): Promise<boolean> {
     for (const one of result.wrong) progress(`  WRONG: ${one}`)
   }
   const measured = Object.values(found)
-  const most = (key: 'seconds' | 'grownMib') => Math.max(...measured.map((one) => one[key]))
+  const maxOf = (key: 'seconds' | 'grownMib') => Math.max(...measured.map((one) => one[key]))
   const median = measured.map((one) => one.seconds).sort((a, b) => a - b)[measured.length >> 1] ?? 0
-  const summary = { rows: chosen.length, medianSeconds: median, maxSeconds: most('seconds'), maxGrownMib: most('grownMib') }
+  const summary = { rows: chosen.length, medianSeconds: median, maxSeconds: maxOf('seconds'), maxGrownMib: maxOf('grownMib') }
   if (values.json) console.log(JSON.stringify({ ...summary, wrong, measured: found }))
   else {
     console.log(`${chosen.length} rows: median ${median} s, at most ${summary.maxSeconds} s and ${summary.maxGrownMib} MiB more`)

@@ -28,7 +28,7 @@ export interface Mixed {
   /** Number of emails by final status. */
   ended: Record<string, number>
   /** For a correct server, from acceptance to its reply. */
-  healthyMs: { messages: number; median: number; most: number }
+  healthyMs: { messages: number; median: number; maximum: number }
   /**
    * For each delivery process and half: peak resident memory, then resident memory and memory in use after the half and a garbage
    * collection.
@@ -132,9 +132,9 @@ const wrongWithMemory = (memoryMib: Mixed['memoryMib']): string[] =>
     ]
   })
 
-const wrongWithHealthy = ({ median, most }: Mixed['healthyMs']): string[] => [
+const wrongWithHealthy = ({ median, maximum }: Mixed['healthyMs']): string[] => [
   ...(median > healthyMedianMs ? [`a healthy server waited for its mail: half of it took ${median} ms and more`] : []),
-  ...(most > healthyWithinMs ? [`a healthy server waited ${most} ms for its mail`] : []),
+  ...(maximum > healthyWithinMs ? [`a healthy server waited ${maximum} ms for its mail`] : []),
 ]
 
 const mib = (octets: number) => Math.round(octets / 1_048_576)
@@ -222,7 +222,7 @@ function startHealthy({ call, outside: { healthy } }: Running) {
       ending.abort()
       await done
       const sorted = took.toSorted((a, b) => a - b)
-      return { messages: took.length, median: Math.round(sorted[sorted.length >> 1] ?? 0), most: Math.round(sorted.at(-1) ?? 0) }
+      return { messages: took.length, median: Math.round(sorted[sorted.length >> 1] ?? 0), maximum: Math.round(sorted.at(-1) ?? 0) }
     },
   }
 }
