@@ -3,24 +3,12 @@
  * two are in flight at most, and there is no timer. Writes contents, emails, spool, events and idempotency keys in one statement, because
  * it is one of the project's two hot-path commits.
  */
-import { type Clock, type Failpoint, type Ids, metrics, pause, Refusal } from '#base'
-import {
-  CommitUnknown,
-  DatabaseUnreachable,
-  type Db,
-  ensurePartitions,
-  isContentRejected,
-  isMissingPartition,
-  NotDurable,
-  type Sql,
-  sql,
-  sqlState,
-  withPartitions,
-} from '#db'
+import { type Clock, type Failpoint, type Ids, metrics, Refusal } from '#base'
+import { DatabaseUnreachable, type Db, NotDurable, resolveUnknown, type Sql, StillUnknown, sql, sqlState, withPartitions } from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, eventTables } from '#events'
 import { type GrantedSlots, type LimitSettings, openSlots, type SendLimitUsage, type Slots } from '#limits'
-import { shardOf } from '#spool'
+import { type KeyedResponse, keyColumns, keyRow, submissionColumns, submissionRow } from './commit-rows.ts'
 import { beforeMarks, idempotencyTtlMs } from './elapsed-time.ts'
 import type { Prepared } from './submission-rows.ts'
 import { giveBackLater, giveBackUnwritten } from './unused-slots.ts'
@@ -31,7 +19,6 @@ const flushOctets = 32 * 1_048_576
 const flushesInFlight = 2
 /** How long to resolve an unanswered flush before the caller is asked to retry. */
 const resolveWithinMs = 5000
-const resolveEveryMs = 100
 /**
  * An entry that waits longer is answered with a request to repeat it. If its flush is in flight by then, it may still commit: the outcome is
  * unknown to the caller, and a repetition under its idempotency key gets the same response.
@@ -42,11 +29,13 @@ const sweepEveryMs = 500
 /** The rows of one request, committed together or not at all. */
 export interface CommitEntry {
   submissions: Prepared[]
-  idempotency: { credentialId: number; key: string; fingerprint: Buffer; body: Buffer } | undefined
+  idempotency: KeyedResponse | undefined
 }
 
 /** Not committed: another request used the key first, or this request itself did and its reply was lost. */
 export type CommitResult = { committed: true; sendLimitUsage: SendLimitUsage } | { committed: false }
+
+const given = sql.parameters({ submissions: 'json', keys: 'json', keyLifetime: 'interval' })
 
 /** One bytea parameter for each body: an array of bytea would be sent as text, at half the speed. */
 const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> => {
@@ -55,20 +44,20 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
   with body (n, octets) as (values ${values}),
   submission as (
     select *
-    from json_to_recordset($1::json) as given (
-      n integer, tenant_id text, content_id text, shard smallint, sender text, from_header text, subject text, tag text, metadata jsonb,
-      message_id text, test boolean, credential_id bigint, accepted_at timestamptz, simulated_at timestamptz, size_octets integer, once_key text, emails json)
+    from json_to_recordset(${given.submissions}) as given (${sql.columns(submissionColumns)})
   ),
+  -- Each key is stored with its response, unless another request has used it in its lifetime.
   answered as (
     insert into idempotency_keys (credential_id, key, fingerprint, status, body, accepted_at)
     select credential_id, key, decode(fingerprint, 'base64'), 200, decode(body, 'base64'), accepted_at
-    from json_to_recordset($2::json) as given (credential_id bigint, key text, fingerprint text, body text, accepted_at timestamptz)
+    from json_to_recordset(${given.keys}) as given (${sql.columns(keyColumns)})
     order by credential_id, key
     on conflict (credential_id, key) do update
     set fingerprint = excluded.fingerprint, status = excluded.status, body = excluded.body, accepted_at = excluded.accepted_at
-    where idempotency_keys.accepted_at <= least(excluded.accepted_at - $3::interval, ${beforeMarks})
+    where idempotency_keys.accepted_at <= least(excluded.accepted_at - ${given.keyLifetime}, ${beforeMarks})
     returning credential_id, key
   ),
+  -- The submissions without a key, or whose key is theirs: all further writes follow from them.
   winner as (
     select *
     from submission
@@ -138,30 +127,17 @@ interface Lane extends CommitDeps {
 
 export type Commit = (entry: CommitEntry) => Promise<CommitResult>
 
+/** Opens the group commit of one process. It rejects with a `Refusal` to retry if the database is unreachable for too long. */
 export function openCommit(deps: CommitDeps): Commit {
   const queue: Waiting[] = []
   const inFlight = new Set<readonly Waiting[]>()
   let isSweeping = false
   const idle = Array.from({ length: flushesInFlight }, (): Lane => ({ ...deps, slots: openSlots(deps.db, deps.ids.label(10)) }))
 
-  const takeFlush = (): Waiting[] => {
-    let submissions = 0
-    let octets = 0
-    let taken = 0
-    for (const { entry } of queue) {
-      submissions += entry.submissions.length
-      octets += entry.submissions.reduce((sum, one) => sum + one.body.length, 0)
-      if (taken > 0 && octets > flushOctets) break
-      taken++
-      if (submissions >= flushSubmissions) break
-    }
-    return queue.splice(0, taken)
-  }
-
   const flush = async (lane: Lane) => {
     try {
       while (queue.length > 0) {
-        const group = takeFlush()
+        const group = takeFlush(queue)
         inFlight.add(group)
         await commitTogether(group, lane)
         inFlight.delete(group)
@@ -198,6 +174,21 @@ export function openCommit(deps: CommitDeps): Commit {
     })
 }
 
+/** Removes the entries of one flush from the queue: at least one, and no more than its limits allow. */
+function takeFlush(queue: Waiting[]): Waiting[] {
+  let submissions = 0
+  let octets = 0
+  let taken = 0
+  for (const { entry } of queue) {
+    submissions += entry.submissions.length
+    octets += entry.submissions.reduce((sum, one) => sum + one.body.length, 0)
+    if (taken > 0 && octets > flushOctets) break
+    taken++
+    if (submissions >= flushSubmissions) break
+  }
+  return queue.splice(0, taken)
+}
+
 /** Resolves every entry of the group, also after a failure; never rejects. */
 async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
   const sinceMs = deps.clock.monotonicMs() - maxWaitMs
@@ -205,7 +196,7 @@ async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
   const group = all.filter((one) => one.sinceMs >= sinceMs)
   if (group.length === 0) return
   try {
-    const { sendLimitUsage, won } = await write(
+    const { sendLimitUsage, won } = await writeFlush(
       group.map((one) => one.entry),
       deps,
     )
@@ -225,126 +216,89 @@ const isAway = () => new Refusal('internal_error', { message: 'the database is u
 
 const onceName = (idempotency: { credentialId: number; key: string }) => `${idempotency.credentialId} ${idempotency.key}`
 
-async function write(entries: CommitEntry[], deps: Lane) {
-  const submissions = entries.flatMap((entry) => entry.submissions.map((submission) => ({ submission, idempotency: entry.idempotency })))
-  const taken = await slotsFor(submissions, deps)
-  const bodies = submissions.map(({ submission }) => submission.body)
-  const size = commitSizes.find(({ bodies: most }) => bodies.length <= most)
-  if (!size) throw new Error(`one flush cannot hold ${bodies.length} submissions`)
-  const firstAtMs = submissions[0]?.submission.acceptedAtMs ?? deps.clock.nowMs()
-  const parameters = [
-    JSON.stringify(
-      submissions.map(({ submission, idempotency }, n) => rowOf(submission, n, idempotency?.key ?? null, taken.granted[n] as number)),
-    ),
-    JSON.stringify(
-      entries.flatMap((entry) =>
-        entry.idempotency ? [keyRowOf(entry.idempotency, entry.submissions[0]?.acceptedAtMs ?? deps.clock.nowMs())] : [],
-      ),
-    ),
-    `${idempotencyTtlMs / 1000} seconds`,
-    ...bodies,
-    ...Array.from({ length: size.bodies - bodies.length }, () => emptyBuffer),
-  ]
-  const written = submissions.map(({ submission }) => submission)
-  let answer: Awaited<ReturnType<typeof writeOnce>>
+/**
+ * Takes the slots of a flush, inserts its rows and resolves an unknown commit. Then returns the slots of emails that were not written.
+ * `won`: the idempotency keys that are now of these entries. Rejects if no row was written, or if that is still unknown.
+ */
+async function writeFlush(entries: readonly CommitEntry[], lane: Lane) {
+  const keyed = entries.flatMap(({ submissions, idempotency }) => submissions.map((submission) => ({ submission, idempotency })))
+  const submissions = keyed.map(({ submission }) => submission)
+  const taken = await takeSlots(submissions, lane)
+  let inserted: Inserted
   try {
-    answer = await writeOnce(size.statement, parameters, firstAtMs, deps)
+    inserted = await insertRows(entries, keyed, taken.granted, lane)
   } catch (error) {
-    if (error instanceof StillUnknown) void giveBackLater(written, taken, deps)
-    else if (!(error instanceof NotDurable))
-      await deps.slots.giveBack(
-        taken,
-        written.map((_, n) => n),
-      )
-    throw error instanceof StillUnknown ? isAway() : error
+    if (error instanceof StillUnknown) {
+      void giveBackLater(submissions, taken, lane)
+      throw isAway()
+    }
+    // The rows of a commit without its standby's confirmation remain, and so do their slots.
+    if (!(error instanceof NotDurable)) await lane.slots.giveBack(taken, [...submissions.keys()])
+    throw error
   }
-  const won = new Set(answer.winners.map(onceName))
-  const beaten = submissions.flatMap(({ idempotency }, n) => (idempotency && !won.has(onceName(idempotency)) ? [n] : []))
-  // A collision with itself means that the first try was committed. The stored responses show which keys were won then.
-  if (answer.wasLost) await giveBackUnwritten(written, taken, deps).catch(() => void giveBackLater(written, taken, deps))
-  else if (beaten.length > 0) await deps.slots.giveBack(taken, beaten)
+  const won = new Set(inserted.winners.map(onceName))
+  const beaten = keyed.flatMap(({ idempotency }, n) => (idempotency && !won.has(onceName(idempotency)) ? [n] : []))
+  // A collision with itself means that an earlier try was committed. The stored responses show which keys were won then.
+  if (inserted.wasLost) await giveBackUnwritten(submissions, taken, lane).catch(() => void giveBackLater(submissions, taken, lane))
+  else if (beaten.length > 0) await lane.slots.giveBack(taken, beaten)
   return { sendLimitUsage: taken.sendLimitUsage, won }
 }
 
 /** Send-limit slots for each submission, in order. */
-async function slotsFor(
-  submissions: readonly { submission: Prepared }[],
-  { db, clock, limitSettings, slots }: Lane,
-): Promise<GrantedSlots> {
-  const demands = submissions.map(({ submission: { tenantId, test, emails } }) => ({ tenantId, test, count: emails.length }))
+async function takeSlots(submissions: readonly Prepared[], { db, clock, limitSettings, slots }: Lane): Promise<GrantedSlots> {
+  const demands = submissions.map(({ tenantId, test, emails }) => ({ tenantId, test, count: emails.length }))
   const limits = await limitSettings.send()
   const take = () => slots.take(demands, limits, clock.nowMs(), appendEvents)
   return withPartitions(db, take, [{ tables: eventTables, timesMs: [clock.nowMs()] }])
 }
 
-/** It is not known in time whether the flush was committed. */
-class StillUnknown extends Error {}
-
-/** Runs the statement until it is known to be committed. `wasLost`: an earlier try may have been the one that committed. */
-async function writeOnce(
-  statement: (typeof commitSizes)[number]['statement'],
-  parameters: unknown[],
-  firstAtMs: number,
-  { db, clock, failpoint }: CommitDeps,
-) {
-  const deadlineMs = clock.monotonicMs() + resolveWithinMs
-  let hasDays = false
-  for (let unresolved = false; ; ) {
-    try {
-      failpoint?.('accept-uncommitted')
-      const winners = await db.rows(statement, parameters)
-      failpoint?.('accept-committed')
-      return { winners, wasLost: unresolved }
-    } catch (error) {
-      if (sqlState(error) === uniqueViolation && unresolved) return { winners: [], wasLost: true }
-      // A group may span two days: the second partition is created when each is written alone.
-      if (isMissingPartition(error) && !hasDays) {
-        await ensurePartitions(db, [...emailTables, ...eventTables], firstAtMs, 1)
-        hasDays = true
-        continue
-      }
-      // After a lost reply, a transient error does not show whether the commit happened.
-      const isOfMoment = unresolved && !isContentRejected(error) && !(error instanceof NotDurable)
-      if (!(error instanceof CommitUnknown || error instanceof DatabaseUnreachable || isOfMoment)) throw error
-      // The commit may or may not have happened. Writing the same ids again shows which: it succeeds, or collides with itself.
-      unresolved = true
-      if (clock.monotonicMs() >= deadlineMs) throw new StillUnknown()
-      await pause(clock, resolveEveryMs)
-    }
-  }
+interface Inserted {
+  /** The keys stored with their responses. */
+  winners: { credentialId: number; key: string }[]
+  /** A reply was lost, and an earlier try may have been the one that committed. */
+  wasLost: boolean
 }
 
 const uniqueViolation = '23505'
 
-const rowOf = (one: Prepared, n: number, onceKey: string | null, slots: number) => ({
-  n,
-  tenant_id: one.tenantId,
-  content_id: one.contentId,
-  shard: shardOf(one.contentId),
-  sender: one.sender,
-  from_header: one.fromHeader,
-  subject: one.subject,
-  tag: one.tag,
-  metadata: one.metadata,
-  message_id: one.messageId,
-  test: one.test,
-  credential_id: one.credentialId,
-  accepted_at: new Date(one.acceptedAtMs),
-  simulated_at: new Date(one.acceptedAtMs + one.clockOffsetMs),
-  size_octets: one.sizeOctets,
-  once_key: onceKey,
-  emails: one.emails.map((email, index) => ({
-    id: email.id,
-    recipient: email.recipient.text,
-    recipient_domain: email.recipient.domain,
-    state: index < slots ? 'ready' : 'over_limit',
-  })),
-})
+/** Runs the statement until it is known to be committed; throws `StillUnknown` if that takes too long. `granted`: slots in order. */
+function insertRows(
+  entries: readonly CommitEntry[],
+  keyed: readonly { submission: Prepared; idempotency: KeyedResponse | undefined }[],
+  granted: readonly number[],
+  { db, clock, failpoint }: Lane,
+): Promise<Inserted> {
+  const size = commitSizes.find(({ bodies }) => keyed.length <= bodies)
+  if (!size) throw new Error(`one flush cannot hold ${keyed.length} submissions`)
+  const acceptedAtMs = ({ submissions }: CommitEntry) => submissions[0]?.acceptedAtMs ?? clock.nowMs()
+  const rows = keyed.map(({ submission, idempotency }, n) => submissionRow(submission, n, idempotency?.key ?? null, granted[n] as number))
+  const keys = entries.flatMap((entry) => (entry.idempotency ? [keyRow(entry.idempotency, acceptedAtMs(entry))] : []))
+  const parameters = [
+    ...sql.values(given, {
+      submissions: JSON.stringify(rows),
+      keys: JSON.stringify(keys),
+      keyLifetime: `${idempotencyTtlMs / 1000} seconds`,
+    }),
+    ...keyed.map(({ submission }) => submission.body),
+    ...Array.from({ length: size.bodies - keyed.length }, () => emptyBuffer),
+  ]
+  const run = () => {
+    failpoint?.('accept-uncommitted')
+    return db.rows(size.statement, parameters)
+  }
+  // A group may span two days: the second partition is created when each is written alone.
+  const firstDay = { tables: [...emailTables, ...eventTables], timesMs: [keyed[0]?.submission.acceptedAtMs ?? clock.nowMs()] }
 
-const keyRowOf = (idempotency: NonNullable<CommitEntry['idempotency']>, acceptedAtMs: number) => ({
-  credential_id: idempotency.credentialId,
-  key: idempotency.key,
-  fingerprint: idempotency.fingerprint.toString('base64'),
-  body: idempotency.body.toString('base64'),
-  accepted_at: new Date(acceptedAtMs),
-})
+  const insert = async (mayBeWritten: boolean): Promise<Inserted> => {
+    try {
+      const winners = await withPartitions(db, run, [firstDay])
+      failpoint?.('accept-committed')
+      return { winners, wasLost: mayBeWritten }
+    } catch (error) {
+      // The same ids collide with themselves if an earlier try was committed.
+      if (mayBeWritten && sqlState(error) === uniqueViolation) return { winners: [], wasLost: true }
+      throw error
+    }
+  }
+  return resolveUnknown(insert, { clock, deadlineMs: clock.monotonicMs() + resolveWithinMs })
+}

@@ -5,6 +5,7 @@
  * written to.
  */
 export { type BackupHeader, type BackupProgress, writeBackup } from './backup.ts'
+export { BatchWriter } from './batch-writer.ts'
 export { hasRoomToWrite, saysDiskIsFull } from './disk-space.ts'
 export { durabilityProblems } from './durability-settings.ts'
 export { embeddedUrlIfRunning, hasEmbedded, startEmbedded } from './embedded.ts'
@@ -23,7 +24,8 @@ export {
 export type { Db, DbSession, Queryable, Tx } from './queryable.ts'
 export { inSnapshot } from './read-snapshot.ts'
 export { type SealedColumns, sealedColumn, sealedColumns } from './reseal-columns.ts'
+export { resolveUnknown, StillUnknown } from './resolve-unknown.ts'
 export { restoreBackup } from './restore.ts'
 export { openScratchDatabase } from './scratch-database.ts'
-export { allStatements, type Sql, sql } from './sql-tag.ts'
+export { allStatements, type ColumnTypes, type Sql, sql } from './sql-tag.ts'
 export { openWriteQueue, type WriteQueueBounds } from './write-queue.ts'

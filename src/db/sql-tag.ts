@@ -1,6 +1,6 @@
 /**
  * The tag for all SQL: statements are constants created at import time, so that one test can prepare each of them against the schema.
- * Parameters are positional ($1). Only text made by this tag can be interpolated, never a value.
+ * Parameters are positional ($1) or, in a long statement, named. Only text made by this tag can be interpolated, never a value.
  */
 import { hash } from 'node:crypto'
 
@@ -47,6 +47,48 @@ function fragmentOf(text: string): Sql<never> {
 
 const part: Tag = (strings, ...fragments) => fragmentOf(compose(strings, fragments))
 
+/** The SQL types of named parameters and of the columns of a recordset, with their values. */
+interface SqlTypes {
+  text: string
+  boolean: boolean
+  smallint: number
+  integer: number
+  bigint: number
+  timestamptz: Date
+  uuid: string
+  interval: string
+  /** As a parameter it is the text, in a recordset the object. */
+  json: string | object
+  jsonb: object
+  'smallint[]': readonly number[]
+  'integer[]': readonly number[]
+  'bigint[]': readonly number[]
+  'text[]': readonly string[]
+}
+
+type SqlType = keyof SqlTypes
+
+/** A fragment that stands for one parameter with its type: `$1::text[]`. */
+interface SqlParameter<Type extends SqlType> extends Sql<never> {
+  /** Phantom: carries the type, never a value. */
+  readonly type?: Type
+}
+
+type SqlParameters<Types> = { readonly [Name in keyof Types]: Types[Name] extends SqlType ? SqlParameter<Types[Name]> : never }
+type ValuesOf<Types> = { readonly [Name in keyof Types]: Types[Name] extends SqlType ? SqlTypes[Types[Name]] : never }
+
+/** The SQL types that can hold the fields of a row. A missing or misnamed column is an error of the compiler. */
+export type ColumnTypes<Row> = { readonly [Name in keyof Row]: SqlTypeOf<NonNullable<Row[Name]>> }
+type SqlTypeOf<Value> = { [Type in SqlType]: Value extends SqlTypes[Type] ? Type : never }[SqlType]
+
+function columnsOf(types: Readonly<Record<string, SqlType>>): Sql<never> {
+  const columns = Object.entries(types).map(([name, type]) => {
+    if (!/^\w+$/.test(name)) throw new TypeError(`"${name}" is not a column name`)
+    return `"${name}" ${type}`
+  })
+  return fragmentOf(columns.join(', '))
+}
+
 /**
  * sql<{ id: string }>`select id from tenants where id = $1`; interpolates only other fragments. `sql.part` makes a fragment, which is not
  * registered as a statement. `sql.repeated` makes one from pieces that differ only in their number.
@@ -55,10 +97,23 @@ export const sql: Tag & {
   readonly part: Tag
   /** Joins the results of `piece` for 0 to `count` - 1. They consist of numbers and constants, never of values. */
   repeated(count: number, separator: ', ' | ' + ', piece: (nth: number) => string): Sql<never>
+  /** A fragment for each parameter, numbered in this order: `{ ids: 'text[]' }` makes `ids` stand for `$1::text[]`. */
+  parameters<const Types extends Readonly<Record<string, SqlType>>>(types: Types): SqlParameters<Types>
+  /** The values of a call, in the order of the parameters. */
+  values<Types>(parameters: SqlParameters<Types>, values: ValuesOf<NoInfer<Types>>): unknown[]
+  /** The column list of a recordset: `{ id: 'text' }` makes `"id" text`. */
+  columns(types: Readonly<Record<string, SqlType>>): Sql<never>
 } = Object.assign(whole, {
   part,
   repeated: (count: number, separator: string, piece: (nth: number) => string) =>
     fragmentOf(Array.from({ length: count }, (_, nth) => piece(nth)).join(separator)),
+  parameters: <Types extends Readonly<Record<string, SqlType>>>(types: Types) =>
+    Object.fromEntries(
+      Object.entries(types).map(([name, type], index) => [name, fragmentOf(`$${index + 1}::${type}`)]),
+    ) as SqlParameters<Types>,
+  values: (parameters: object, values: object) =>
+    Object.keys(parameters).map((name) => (values as Readonly<Record<string, unknown>>)[name]),
+  columns: columnsOf,
 })
 
 /** Every complete statement created so far in this process. */

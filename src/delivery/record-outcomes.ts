@@ -4,47 +4,79 @@
  * data. A statement whose reply was lost is checked before it is repeated. Writes spool, emails, attempts and events, because it is one of
  * the project's two hot-path commits.
  */
-import { type Clock, emailIdTimeMs, type Failpoint, type Log, metrics, pause, sanitiseJson, type Traces } from '#base'
-import { type Db, isContentRejected, sql, withPartitions } from '#db'
+import { type Clock, emailIdTimeMs, type Failpoint, type Log, metrics, sanitiseJson, type Traces } from '#base'
+import { BatchWriter, type ColumnTypes, type Db, sql, withPartitions } from '#db'
 import { emailTables } from '#emails'
 import { type EventKind, eventTables } from '#events'
 import { simulatorDomain } from '#simulator'
-import { type Claimed, statusBefore } from '#spool'
+import { type Claimed, isStillClaimed, statusBefore } from '#spool'
 import { suppress, unsuppress } from '#suppressions'
 import type { Outcome } from './attempt-outcome.ts'
 import { attemptSpan } from './attempt-span.ts'
 
+/** The fields of `rowOf`, in a statement. */
+const outcomeColumns: ColumnTypes<OutcomeRow> = {
+  tenant_id: 'text',
+  email_id: 'text',
+  epoch: 'bigint',
+  attempts: 'integer',
+  attempt_number: 'integer',
+  status: 'text',
+  queue: 'text',
+  due_at: 'timestamptz',
+  at: 'timestamptz',
+  duration_ms: 'integer',
+  details: 'text',
+  output: 'text',
+  code: 'integer',
+  enhanced: 'text',
+  secure: 'boolean',
+  tls: 'jsonb',
+  classification: 'text',
+  remote_host: 'text',
+  outcome_unknown: 'boolean',
+  conversation: 'text',
+  source: 'text',
+  attempt_status: 'text',
+  hold_reason: 'text',
+  event: 'text',
+  classification_code: 'integer',
+  was: 'text',
+  simulated: 'boolean',
+  simulated_at: 'timestamptz',
+}
+
 /**
- * `|| ''` stops the planner from reading a whole partial index where rows are found by key. `between` the key and the key stops it from
- * reading and comparing all keys. A plan made while the spool was empty, and then cached, would do both. $2 is the first email's id: it
- * excludes earlier days. A second bound would make reading the whole range look cheaper than finding each email.
+ * `firstEmailId` is the least id: it excludes earlier days. A second bound would make reading the whole range look cheaper than finding
+ * each email.
  */
+const given = sql.parameters({ outcomes: 'json', firstEmailId: 'text' })
+
+/** The fence: the claim that the outcome belongs to still stands. */
+const isOfCurrentClaim = isStillClaimed(sql.part`outcome`)
+
 const recordOutcomes = sql<{ emailId: string }>`
   with outcome as (
     select *
-    from json_to_recordset($1::json) as given (
-      tenant_id text, email_id text, epoch bigint, attempts integer, attempt_number integer, status text, queue text, due_at timestamptz, at timestamptz,
-      duration_ms integer, details text, output text, code integer, enhanced text, secure boolean, tls jsonb, classification text,
-      remote_host text, outcome_unknown boolean, conversation text, attempt_status text, hold_reason text, source text, event text, classification_code integer, was text, simulated boolean, simulated_at timestamptz)
+    from json_to_recordset(${given.outcomes}) as given (${sql.columns(outcomeColumns)})
   ),
+  -- Final outcomes leave the spool.
   finished as (
     delete from spool
     using outcome
-    where outcome.queue is null
-      and (spool.tenant_id, spool.email_id) between (outcome.tenant_id, outcome.email_id) and (outcome.tenant_id, outcome.email_id)
-      and spool.state || '' = 'sending' and (spool.epoch, spool.attempt_count) = (outcome.epoch, outcome.attempts)
+    where outcome.queue is null and ${isOfCurrentClaim}
     returning outcome.*
   ),
+  -- The others stay in it.
   postponed as (
     update spool
     set state = outcome.queue, due_at = outcome.due_at, attempt_count = outcome.attempt_number, manual_retry = false,
       hold_reason = outcome.hold_reason, delay_reason = null
     from outcome
-    where outcome.queue in ('ready', 'deferred', 'held')
-      and (spool.tenant_id, spool.email_id) between (outcome.tenant_id, outcome.email_id) and (outcome.tenant_id, outcome.email_id)
-      and spool.state || '' = 'sending' and (spool.epoch, spool.attempt_count) = (outcome.epoch, outcome.attempts)
+    where outcome.queue in ('ready', 'deferred', 'held') and ${isOfCurrentClaim}
     returning outcome.*
   ),
+  -- The outcomes that passed the fence: all further writes follow from them.
   recorded as (
     select * from finished
     union all
@@ -61,7 +93,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     update emails
     set status = recorded.status
     from recorded
-    where emails.tenant_id = recorded.tenant_id and emails.id = recorded.email_id and emails.id >= $2
+    where emails.tenant_id = recorded.tenant_id and emails.id = recorded.email_id and emails.id >= ${given.firstEmailId}
   ),
   logged_event as (
     insert into events (tenant_id, at, kind, email_id, data)
@@ -74,24 +106,21 @@ const recordOutcomes = sql<{ emailId: string }>`
   select email_id as "emailId"
   from recorded`
 
+const { tenant_id, email_id, attempt_number, at, simulated_at } = outcomeColumns
+
 /** Returns the given outcomes that are already stored, identified by attempt number and millisecond. Each is found by index. */
 const alreadyRecorded = sql<{ emailId: string; number: number; at: Date }>`
   select given.email_id as "emailId", given.attempt_number as number, given.at
-  from json_to_recordset($1::json) as given (
-    tenant_id text, email_id text, attempt_number integer, at timestamptz, simulated_at timestamptz)
+  from json_to_recordset(${given.outcomes}) as given (${sql.columns({ tenant_id, email_id, attempt_number, at, simulated_at })})
   where exists (
     select
     from attempts
-    where attempts.tenant_id = given.tenant_id and attempts.email_id = given.email_id and attempts.email_id >= $2
+    where attempts.tenant_id = given.tenant_id and attempts.email_id = given.email_id and attempts.email_id >= ${given.firstEmailId}
       and attempts.number = given.attempt_number and attempts.at = coalesce(given.simulated_at, given.at)
   )`
 
-/** Rows in one statement; larger statements were not faster when measured. */
-const maxAtOnce = 500
-/** A flush waits this long for more outcomes: a statement for three costs the database nearly as much as one for thirty. */
+/** A statement waits this long for more outcomes. */
 const gatherMs = 20
-const enoughAtOnce = 64
-const retryEveryMs = 100
 
 const eventOf: Record<Outcome['status'], EventKind | undefined> = {
   pending: undefined,
@@ -118,60 +147,41 @@ export interface RecorderDeps {
   failpoint?: Failpoint | undefined
 }
 
+interface Pending {
+  outcome: Outcome
+  done: () => void
+  /** The database rejected it with the server's reply, so that it is recorded without. */
+  isBare: boolean
+}
+
+/** Opens the recorder of one delivery process. An outcome that the database rejects even without the server's reply is only logged. */
 export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps): Recorder {
-  const queue: { outcome: Outcome; done: () => void; isBare?: boolean }[] = []
-  /** Number of outcomes still to be written one by one, because the database rejects one of them. */
-  let alone = 0
-  let running = false
-  /** The last statement failed, or its reply was lost. */
-  let isRepeated = false
-
-  const run = async () => {
-    running = true
-    while (queue.length > 0) {
-      if (alone === 0 && queue.length < enoughAtOnce) await pause(clock, gatherMs)
-      const batch = queue.slice(0, alone > 0 ? 1 : maxAtOnce)
-      try {
-        const outcomes = batch.map((one) => one.outcome)
-        const left = isRepeated ? await notRecorded(db, outcomes) : outcomes
-        await withPartitions(db, () => writeOutcomes(db, left, failpoint), [
-          { tables: eventTables, timesMs: left.map(({ atMs }) => atMs) },
-          { tables: emailTables, timesMs: left.flatMap(({ claimed }) => emailIdTimeMs(claimed.emailId) ?? []) },
-        ])
-        failpoint?.('outcomes-recorded')
-        alone = Math.max(0, alone - 1)
-        // The lost reply may concern any of the outcomes written one by one.
-        isRepeated = alone > 0
-        queue.splice(0, batch.length)
-        for (const one of batch) one.done()
-      } catch (error) {
-        isRepeated = true
-        if (isContentRejected(error)) contain(error, batch.length)
-        else log.warn({ err: error, outcomes: queue.length }, 'failed to record outcomes; retrying')
-        await pause(clock, retryEveryMs)
+  const writer = new BatchWriter<Pending>({
+    clock,
+    gatherMs,
+    write: async (pending, mayBeWritten) => {
+      const outcomes = pending.map(({ outcome }) => outcome)
+      const left = mayBeWritten ? await notRecorded(db, outcomes) : outcomes
+      await withPartitions(db, () => writeOutcomes(db, left, failpoint), [
+        { tables: eventTables, timesMs: left.map(({ atMs }) => atMs) },
+        { tables: emailTables, timesMs: left.flatMap(({ claimed }) => emailIdTimeMs(claimed.emailId) ?? []) },
+      ])
+      failpoint?.('outcomes-recorded')
+    },
+    onDone: ({ done }) => done(),
+    onRejected(pending, error) {
+      const email = pending.outcome.claimed.emailId
+      if (pending.isBare) {
+        log.error({ err: error, email }, 'failed to record an outcome; the next sweep will find its email')
+        return 'drop'
       }
-    }
-    running = false
-  }
-
-  /** Isolates an outcome that cannot be stored, so that it does not block the others. */
-  const contain = (error: unknown, together: number) => {
-    const [first] = queue
-    if (together > 1 || !first) {
-      alone = together
-      return
-    }
-    const email = first.outcome.claimed.emailId
-    if (first.isBare) {
-      log.error({ err: error, email }, 'failed to record an outcome; the next sweep will find its email')
-      queue.shift()
-      first.done()
-    } else {
       log.error({ err: error, email }, 'failed to record an outcome; recording it without the server reply')
-      first.outcome = bare(first.outcome)
-      first.isBare = true
-    }
-  }
+      pending.outcome = bare(pending.outcome)
+      pending.isBare = true
+      return 'retry'
+    },
+    onRetry: (error) => log.warn({ err: error, outcomes: writer.waiting }, 'failed to record outcomes; retrying'),
+  })
 
   return {
     record(outcomes) {
@@ -181,16 +191,11 @@ export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps
         const span = traces && attemptSpan(outcome)
         if (span) traces.note(span)
       }
-      const done = outcomes.map((outcome) => new Promise<void>((resolve) => queue.push({ outcome, done: resolve })))
-      // Deferred to the end of this event-loop turn, so that outcomes from the same packet share a statement.
-      if (!running) {
-        running = true
-        setImmediate(() => void run())
-      }
+      const done = outcomes.map((outcome) => new Promise<void>((resolve) => writer.add({ outcome, done: resolve, isBare: false })))
       return Promise.all(done).then(() => undefined)
     },
     get waiting() {
-      return queue.length
+      return writer.waiting
     },
   }
 }
@@ -210,7 +215,7 @@ function parametersOf(outcomes: readonly Outcome[]) {
   for (const { claimed } of outcomes) {
     if (claimed.emailId < first) first = claimed.emailId
   }
-  return [sanitiseJson(outcomes.map(rowOf)), first]
+  return sql.values(given, { outcomes: sanitiseJson(outcomes.map(rowOf)), firstEmailId: first })
 }
 
 async function writeOutcomes(db: Db, outcomes: readonly Outcome[], failpoint: Failpoint | undefined): Promise<void> {
@@ -263,6 +268,7 @@ const isSimulated = ({ test, recipientDomain }: Claimed) => test || recipientDom
 
 const attemptNumber = ({ status, claimed }: Outcome) => (status === 'held' ? claimed.attempts : claimed.attempts + 1)
 
+/** One outcome, as the statement reads it. */
 const rowOf = (one: Outcome) => ({
   tenant_id: one.claimed.tenantId,
   email_id: one.claimed.emailId,
@@ -295,3 +301,5 @@ const rowOf = (one: Outcome) => ({
   // By the tenant's test clock; the event log itself uses real time.
   simulated_at: one.claimed.clockOffsetMs > 0 ? new Date(one.atMs + one.claimed.clockOffsetMs) : null,
 })
+
+type OutcomeRow = ReturnType<typeof rowOf>

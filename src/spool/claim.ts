@@ -4,6 +4,7 @@
  * claim is committed before sending, so that a crash distinguishes "not started" from "possibly sent".
  */
 import { type Db, type Queryable, sql } from '#db'
+import { hasKeyOf, isStillClaimed, stateByKey } from './row-guards.ts'
 import { rowClockOffset } from './test-clocks.ts'
 
 export interface Claimed {
@@ -41,23 +42,35 @@ const claimedColumns = sql.part`
   spool.recipient, spool.recipient_domain as "recipientDomain", spool.attempt_count as "attempts", spool.manual_retry as "manualRetry", spool.test, spool.size_octets as "sizeOctets",
   spool.hold_reason as "holdReason", ${rowClockOffset} as "clockOffsetMs"`
 
-/**
- * The server caches plans. A plan made while the spool was nearly empty assumes that the spool has one row, so that every access path
- * costs the same. These guards leave only the intended path, so that no plan reads the backlog to find a few rows. `isNow` excludes a
- * whole partial index, and `between` a key and the same key excludes all keys. The loose scans name the columns of the index of ready
- * recipients from the first on, as ranges and in its order, which no other index can serve.
- */
-const isNow = sql.part`spool.state || ''`
+/** The shards that the caller owns, in every statement of a delivery process. */
+const ownedTypes = { shards: 'smallint[]', epochs: 'bigint[]' } as const
+
+const wished = sql.parameters({
+  ...ownedTypes,
+  cursorTenants: 'text[]',
+  cursorDomains: 'text[]',
+  lanesPerTenant: 'integer',
+  windowTenants: 'text[]',
+  windowDomains: 'text[]',
+  windowSizes: 'integer[]',
+  freshWindow: 'integer',
+  most: 'bigint',
+  paused: 'text[]',
+})
 
 /**
  * Two loose index scans (the next tenant after this one, the next recipient domain after this one) replace a sort. The cost therefore
- * depends on the number of lanes examined and not on the length of the backlog.
+ * depends on the number of lanes examined and not on the length of the backlog. The scans name the columns of the index of ready
+ * recipients from the first on, as ranges and in its order, which no other index can serve, whatever plan is cached.
  */
 const claimReady = sql<Claimed>`
-  with recursive owned (shard, epoch) as (
+  with recursive
+  -- The shards of this process, with the epochs of their leases.
+  owned (shard, epoch) as (
     select shard, epoch
-    from unnest($1::smallint[], $2::bigint[]) as owned (shard, epoch)
+    from unnest(${wished.shards}, ${wished.epochs}) as owned (shard, epoch)
   ),
+  -- First loose scan: each tenant with ready mail in a shard.
   tenant (shard, epoch, tenant_id) as (
     select owned.shard, owned.epoch, first.tenant_id
     from owned, lateral (
@@ -77,10 +90,12 @@ const claimReady = sql<Claimed>`
       limit 1
     ) as next
   ),
+  -- Second loose scan: the next recipient domains of each tenant, after its cursor.
   lane (shard, epoch, tenant_id, recipient_domain, nth) as (
     select tenant.shard, tenant.epoch, tenant.tenant_id, first.recipient_domain, 1
     from tenant
-    left join unnest($3::text[], $4::text[]) as cursor (tenant_id, recipient_domain) on cursor.tenant_id = tenant.tenant_id
+    left join unnest(${wished.cursorTenants}, ${wished.cursorDomains}) as cursor (tenant_id, recipient_domain)
+      on cursor.tenant_id = tenant.tenant_id
     cross join lateral (
       select spool.recipient_domain
       from spool
@@ -99,16 +114,18 @@ const claimReady = sql<Claimed>`
       order by spool.shard, spool.tenant_id, spool.recipient_domain
       limit 1
     ) as next
-    where lane.nth < $5
+    where lane.nth < ${wished.lanesPerTenant}
   ),
+  -- The window of each lane, and the number of shards that it extends over.
   filled as (
-    select lane.shard, lane.epoch, lane.tenant_id, lane.recipient_domain, coalesce(known.size, $9) as size,
+    select lane.shard, lane.epoch, lane.tenant_id, lane.recipient_domain, coalesce(known.size, ${wished.freshWindow}) as size,
            count(*) over (partition by lane.tenant_id, lane.recipient_domain) as shards
     from lane
-    left join unnest($6::text[], $7::text[], $8::integer[]) as known (tenant_id, recipient_domain, size)
+    left join unnest(${wished.windowTenants}, ${wished.windowDomains}, ${wished.windowSizes}) as known (tenant_id, recipient_domain, size)
       on known.tenant_id = lane.tenant_id and known.recipient_domain = lane.recipient_domain
-    where lane.recipient_domain <> all($11)
+    where lane.recipient_domain <> all(${wished.paused})
   ),
+  -- The oldest recipients of each lane in each shard, numbered over all shards.
   candidate as (
     select ready.tenant_id, ready.email_id, filled.recipient_domain, filled.epoch, filled.size,
            row_number() over (partition by filled.tenant_id, filled.recipient_domain order by ready.content_id, ready.email_id) as nth_in_lane
@@ -124,74 +141,53 @@ const claimReady = sql<Claimed>`
     ) as ready
     where filled.size > 0
   ),
+  -- The turns of each tenant: its lanes alternate, and no lane exceeds its window.
   turn as (
     select tenant_id, email_id, epoch,
            row_number() over (partition by tenant_id order by nth_in_lane, email_id) as nth
     from candidate
     where nth_in_lane <= size
   ),
+  -- The first turn of every tenant, then the second, until there are enough.
   picked as materialized (
     select tenant_id, email_id, epoch
     from turn
     order by nth
-    limit $10
+    limit ${wished.most}
   )
   update spool
   set state = 'sending', epoch = picked.epoch
   from picked
-  where (spool.tenant_id, spool.email_id) between (picked.tenant_id, picked.email_id) and (picked.tenant_id, picked.email_id)
-    and ${isNow} = 'ready'
+  where ${hasKeyOf(sql.part`picked`)} and ${stateByKey} = 'ready'
   returning ${claimedColumns}`
 
-/** Not claimed since then by another process or again by this one. */
-const isStillClaimed = sql.part`
-  (spool.tenant_id, spool.email_id) between (given.tenant_id, given.email_id) and (given.tenant_id, given.email_id) and ${isNow} = 'sending'
-  and (spool.epoch, spool.attempt_count) = (given.epoch, given.attempt_count)`
+const claimTypes = { tenantIds: 'text[]', emailIds: 'text[]', epochs: 'bigint[]', attempts: 'integer[]' } as const
+const requeued = sql.parameters(claimTypes)
+const postponed = sql.parameters({ ...claimTypes, due: 'timestamptz', delayReason: 'text' })
+
+const givenClaims = sql.part`
+  unnest(${requeued.tenantIds}, ${requeued.emailIds}, ${requeued.epochs}, ${requeued.attempts}) as given (tenant_id, email_id, epoch, attempts)`
 
 const requeueClaimed = sql`
   update spool
   set state = 'ready'
-  from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[]) as given (tenant_id, email_id, epoch, attempt_count)
-  where ${isStillClaimed}`
+  from ${givenClaims}
+  where ${isStillClaimed(sql.part`given`)}`
 
 const postponeClaimed = sql`
   update spool
-  set state = 'deferred', due_at = $5, delay_reason = $6
-  from unnest($1::text[], $2::text[], $3::bigint[], $4::integer[]) as given (tenant_id, email_id, epoch, attempt_count)
-  where ${isStillClaimed}`
+  set state = 'deferred', due_at = ${postponed.due}, delay_reason = ${postponed.delayReason}
+  from ${givenClaims}
+  where ${isStillClaimed(sql.part`given`)}`
+
+const sought = sql.parameters({ ...ownedTypes, inFlight: 'text[]', most: 'bigint' })
 
 const orphanedClaims = sql<Claimed>`
   select ${claimedColumns}
   from spool
-  join unnest($1::smallint[], $2::bigint[]) as owned (shard, epoch) on owned.shard = spool.shard
-  where spool.state = 'sending' and spool.epoch <= owned.epoch and spool.email_id <> all($3)
-  limit $4`
-
-const promoteDue = sql`
-  update spool
-  set state = 'ready', due_at = null
-  from (
-    select tenant_id, email_id
-    from spool
-    where state = 'deferred' and shard = any($1) and due_at <= $2
-    order by due_at
-    limit $3
-  ) as due
-  where (spool.tenant_id, spool.email_id) between (due.tenant_id, due.email_id) and (due.tenant_id, due.email_id) and ${isNow} = 'deferred'`
-
-/** Uses the same index. The index also contains held recipients, whose time may be as far in the future, so this runs rarely. */
-const recallDistant = sql`
-  update spool
-  set due_at = $3
-  from (
-    select tenant_id, email_id
-    from spool
-    where state = 'deferred' and shard = any($1) and due_at > $2
-    order by due_at
-    limit $4
-  ) as distant
-  where (spool.tenant_id, spool.email_id) between (distant.tenant_id, distant.email_id) and (distant.tenant_id, distant.email_id)
-    and ${isNow} = 'deferred'`
+  join unnest(${sought.shards}, ${sought.epochs}) as owned (shard, epoch) on owned.shard = spool.shard
+  where spool.state = 'sending' and spool.epoch <= owned.epoch and spool.email_id <> all(${sought.inFlight})
+  limit ${sought.most}`
 
 export interface OwnedShard {
   shard: number
@@ -216,34 +212,39 @@ export interface ClaimWish {
 
 /** Commits the claim, and returns the claimed recipients in fair order of turns. */
 export function claim(db: Db, wish: ClaimWish): Promise<Claimed[]> {
-  return db.rows(claimReady, [
-    wish.shards.map((one) => one.shard),
-    wish.shards.map((one) => one.epoch),
-    [...wish.cursors.keys()],
-    [...wish.cursors.values()],
-    wish.lanesPerTenant,
-    wish.windows.map((one) => one.tenantId),
-    wish.windows.map((one) => one.recipientDomain),
-    wish.windows.map((one) => one.size),
-    wish.freshWindow,
-    wish.most,
-    wish.paused,
-  ])
+  const values = sql.values(wished, {
+    ...columnsOfShards(wish.shards),
+    cursorTenants: [...wish.cursors.keys()],
+    cursorDomains: [...wish.cursors.values()],
+    lanesPerTenant: wish.lanesPerTenant,
+    windowTenants: wish.windows.map((one) => one.tenantId),
+    windowDomains: wish.windows.map((one) => one.recipientDomain),
+    windowSizes: wish.windows.map((one) => one.size),
+    freshWindow: wish.freshWindow,
+    most: wish.most,
+    paused: wish.paused,
+  })
+  return db.rows(claimReady, values)
 }
+
+const columnsOfShards = (owned: readonly OwnedShard[]) => ({
+  shards: owned.map((one) => one.shard),
+  epochs: owned.map((one) => one.epoch),
+})
 
 type ClaimKey = Pick<Claimed, 'tenantId' | 'emailId' | 'epoch' | 'attempts'>
 
-const columnsOf = (claimed: readonly ClaimKey[]) => [
-  claimed.map((one) => one.tenantId),
-  claimed.map((one) => one.emailId),
-  claimed.map((one) => one.epoch),
-  claimed.map((one) => one.attempts),
-]
+const columnsOfClaims = (claimed: readonly ClaimKey[]) => ({
+  tenantIds: claimed.map((one) => one.tenantId),
+  emailIds: claimed.map((one) => one.emailId),
+  epochs: claimed.map((one) => one.epoch),
+  attempts: claimed.map((one) => one.attempts),
+})
 
 /** Requeues recipients that were claimed and never reached a connection. */
 export async function requeueUnsent(on: Queryable, claimed: readonly ClaimKey[]): Promise<void> {
   if (claimed.length === 0) return
-  await on.run(requeueClaimed, columnsOf(claimed))
+  await on.run(requeueClaimed, sql.values(requeued, columnsOfClaims(claimed)))
 }
 
 /** Like `requeueUnsent`, but not to be claimed again before `due`; counts as no attempt. `delayReason`: the delay reason, for people. */
@@ -253,7 +254,7 @@ export async function postpone(
   { due, delayReason }: { due: Date; delayReason: string },
 ): Promise<void> {
   if (claimed.length === 0) return
-  await on.run(postponeClaimed, [...columnsOf(claimed), due, delayReason])
+  await on.run(postponeClaimed, sql.values(postponed, { ...columnsOfClaims(claimed), due, delayReason }))
 }
 
 /** Orphaned claims of these shards: recipients that are claimed but not in flight (`inFlightEmailIds`). They may have been sent. */
@@ -263,18 +264,5 @@ export function findOrphanedClaims(
   inFlightEmailIds: readonly string[],
   most: number,
 ): Promise<Claimed[]> {
-  return db.rows(orphanedClaims, [shards.map((one) => one.shard), shards.map((one) => one.epoch), inFlightEmailIds, most])
-}
-
-/** Makes deferred recipients ready when they are due; returns how many. */
-export function promote(db: Db, shards: readonly OwnedShard[], nowMs: number, most: number): Promise<number> {
-  return db.run(promoteDue, [shards.map((one) => one.shard), new Date(nowMs), most])
-}
-
-/**
- * Makes deferred recipients due now if they are due after `latestMs`, beyond any regular delay: a process whose clock was fast wrote that
- * time. Returns how many.
- */
-export function recall(db: Db, shards: readonly OwnedShard[], latestMs: number, nowMs: number, most: number): Promise<number> {
-  return db.run(recallDistant, [shards.map((one) => one.shard), new Date(latestMs), new Date(nowMs), most])
+  return db.rows(orphanedClaims, sql.values(sought, { ...columnsOfShards(shards), inFlight: inFlightEmailIds, most }))
 }

@@ -3,6 +3,7 @@
  */
 import { type Clock, cached, emailIdTimeMs } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
+import { stateByKey } from './row-guards.ts'
 import { rowClockOffset } from './test-clocks.ts'
 
 /** Selects a part of the queue; an absent field does not restrict. */
@@ -61,7 +62,7 @@ const makeDueNow = sql`
   )
   update spool
   set state = 'ready', due_at = null
-  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state || '' = 'deferred'`
+  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and ${stateByKey} = 'deferred'`
 
 const makeWaitingDueNow = sql`
   with chosen as (
@@ -73,7 +74,7 @@ const makeWaitingDueNow = sql`
   )
   update spool
   set due_at = $2
-  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state || '' = 'deferred'`
+  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and ${stateByKey} = 'deferred'`
 
 const releaseRows = sql<{ tenantId: string; emailId: string }>`
   with chosen as (
@@ -86,7 +87,7 @@ const releaseRows = sql<{ tenantId: string; emailId: string }>`
   )
   update spool
   set state = 'ready', due_at = null, hold_reason = 'released'
-  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state || '' = 'held'
+  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and ${stateByKey} = 'held'
   returning tenant_id as "tenantId", email_id as "emailId"`
 
 /** Removes emails that are not being sent from the spool, at most `most` at once; the caller makes them hardfail. */
@@ -276,7 +277,7 @@ export async function countAhead(
 const releaseOfDomain = sql<{ emailId: string }>`
   update spool
   set state = 'ready', due_at = null, hold_reason = 'released'
-  where tenant_id = $1 and email_id = any($2) and state || '' = 'held' and hold_reason = 'domain'
+  where tenant_id = $1 and email_id = any($2) and ${stateByKey} = 'held' and hold_reason = 'domain'
   returning email_id as "emailId"`
 
 /** Releases those of `emailIds` that were held for their sending domain; the caller makes their emails pending. */

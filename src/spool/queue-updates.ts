@@ -4,6 +4,7 @@
  * fails them by the tenant's new state.
  */
 import { type Db, type Queryable, sql, type Tx } from '#db'
+import { stateByKey } from './row-guards.ts'
 
 /** `stopped`: suspended or archived. */
 export type TenantChange = 'paused' | 'resumed' | 'deleted'
@@ -40,17 +41,17 @@ const wakeSome = sql`
   )
   update spool
   set state = 'ready', due_at = null
-  where tenant_id = $1 and email_id in (select email_id from chosen) and state || '' = any($2)`
+  where tenant_id = $1 and email_id in (select email_id from chosen) and ${stateByKey} = any($2)`
 
 const wakeThese = sql`
   update spool
   set state = 'ready', due_at = null
-  where tenant_id = $1 and email_id = any($2) and state || '' in ('deferred', 'held', 'over_limit')`
+  where tenant_id = $1 and email_id = any($2) and ${stateByKey} in ('deferred', 'held', 'over_limit')`
 
 const idsAfter = sql<{ emailId: string }>`
   select email_id as "emailId"
   from spool
-  where tenant_id = $1 and email_id > $2 and state || '' in ('deferred', 'held', 'over_limit')
+  where tenant_id = $1 and email_id > $2 and ${stateByKey} in ('deferred', 'held', 'over_limit')
   order by email_id
   limit $3`
 
@@ -65,7 +66,7 @@ const releaseSome = sql<{ emailId: string }>`
   )
   update spool
   set state = 'ready', due_at = null, hold_reason = 'released'
-  where tenant_id = $1 and email_id in (select email_id from chosen) and state || '' = 'held'
+  where tenant_id = $1 and email_id in (select email_id from chosen) and ${stateByKey} = 'held'
   returning email_id as "emailId"`
 
 /** Must be called in the transaction that changes the tenant. */

@@ -4,6 +4,7 @@
  */
 import { type Queryable, sql, type Tx } from '#db'
 import type { RemovedRecipient } from './queue-admin.ts'
+import { stateByKey } from './row-guards.ts'
 
 export interface Restore {
   id: number
@@ -59,7 +60,7 @@ const releaseSome = sql<{ tenantId: string; emailId: string }>`
   )
   update spool
   set state = 'ready', hold_reason = 'released'
-  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state || '' = 'held'
+  where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and ${stateByKey} = 'held'
   returning tenant_id as "tenantId", email_id as "emailId"`
 
 const countRestored = sql<{ emails: number }>`

@@ -12,11 +12,10 @@ export {
   type Lane,
   type OwnedShard,
   postpone,
-  promote,
-  recall,
   requeueUnsent,
   statusBefore,
 } from './claim.ts'
+export { promote, recall } from './due-times.ts'
 export { contentsStillQueued, oldestQueuedMs, queueRetry, releaseWaiting, takeExpiredHolds } from './held-emails.ts'
 export { deregisterProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
 export {
@@ -64,5 +63,6 @@ export {
   releaseRestored,
 } from './restore-hold.ts'
 export { maxRetryMs, type RetrySchedule, retryDelayMs, wholeScheduleMs } from './retry-schedule.ts'
+export { isStillClaimed } from './row-guards.ts'
 export { shardCount, shardOf } from './shards.ts'
 export { getTestClockOffsetMs, moveTestClock, readTestQueue, removeTestClockOfTenant } from './test-clocks.ts'

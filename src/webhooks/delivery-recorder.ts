@@ -3,8 +3,8 @@
  * Many requests share one transaction, so that these stay consistent. Fenced by the lease's epoch: a process that lost the lease moves no
  * position, but its requests are still recorded.
  */
-import { type Clock, type Log, metrics, pause } from '#base'
-import { type Db, isContentRejected, sql, type Tx, withPartitions } from '#db'
+import { type Clock, type Log, metrics } from '#base'
+import { BatchWriter, type Db, sql, type Tx, withPartitions } from '#db'
 import { appendEvents, eventTables, type LogPosition } from '#events'
 import { deliveryTables, type NewDelivery, recordDeliveries } from './delivery-records.ts'
 import type { CursorEntry, LogCursor } from './log-cursor.ts'
@@ -108,24 +108,20 @@ type Item = {
   dropped?: { event: LogPosition; done: () => void }
 }
 
-const maxAtOnce = 500
 const maxWaiting = 2000
-/** A flush waits this many milliseconds for further entries, unless there are enough. */
+/** A transaction waits this long for further entries. */
 const gatherMs = 15
-const enoughAtOnce = 64
-const retryEveryMs = 100
 
+/** Opens the recorder of one webhook process. A request that the database rejects for its content is not recorded; its event moves on. */
 export function openDeliveryRecorder({ db, clock, log }: { db: Db; clock: Clock; log: Log }): DeliveryRecorder {
-  let queue: Item[] = []
+  /** Webhooks with a new position, which the next transaction stores. */
   let moved = new Set<Recorded>()
-  let running: Promise<void> | undefined
-  /** Number of entries to write one by one, because the database rejects one of them. */
-  let alone = 0
 
-  const run = async () => {
-    while (queue.length > 0 || moved.size > 0) {
-      if (alone === 0 && queue.length < enoughAtOnce) await pause(clock, gatherMs)
-      const batch = queue.slice(0, alone > 0 ? 1 : maxAtOnce)
+  const writer = new BatchWriter<Item>({
+    clock,
+    gatherMs,
+    // All of it is idempotent, so that a repetition after a lost reply need not look its rows up.
+    async write(batch) {
       const moves = moved
       moved = new Set()
       try {
@@ -134,57 +130,41 @@ export function openDeliveryRecorder({ db, clock, log }: { db: Db; clock: Clock;
           { tables: deliveryTables, timesMs: batch.flatMap(({ attempted }) => attempted?.delivery.at.getTime() ?? []) },
           { tables: eventTables, timesMs: [clock.nowMs()] },
         ])
-        queue = queue.slice(batch.length)
-        alone = Math.max(0, alone - 1)
-        for (const { attempted, dropped } of batch) {
-          attempted?.retried()
-          dropped?.done()
-        }
       } catch (error) {
         for (const one of moves) moved.add(one)
-        if (isContentRejected(error) && isContained(batch, error)) continue
-        log.warn({ err: error, requests: queue.length }, 'failed to record webhook deliveries; retrying')
-        await pause(clock, retryEveryMs)
+        throw error
       }
-    }
-  }
-  /** Whether the error concerns the content of one request, so that it must not block all others. */
-  const isContained = (batch: readonly Item[], error: unknown): boolean => {
-    if (batch.length > 1) {
-      alone = batch.length
-      return true
-    }
-    const [first] = batch
-    if (!first?.attempted || first.isUnrecordable) return false
-    first.isUnrecordable = true
-    log.error({ err: error, webhook: first.attempted.webhookId }, 'failed to store a webhook request; it is not recorded')
-    return true
-  }
-  const start = () => {
-    running ??= run().finally(() => {
-      running = undefined
-      if (queue.length > 0 || moved.size > 0) start()
-    })
-  }
+    },
+    onDone({ attempted, dropped }) {
+      attempted?.retried()
+      dropped?.done()
+    },
+    onRejected(item, error) {
+      if (item.attempted && !item.isUnrecordable) {
+        item.isUnrecordable = true
+        log.error({ err: error, webhook: item.attempted.webhookId }, 'failed to store a webhook request; it is not recorded')
+      } else warnOfRetry(error)
+      return 'retry'
+    },
+    onRetry: (error) => warnOfRetry(error),
+  })
+  const warnOfRetry = (error: unknown) =>
+    log.warn({ err: error, requests: writer.waiting }, 'failed to record webhook deliveries; retrying')
 
   return {
     add(endpoint, attempted) {
       metrics.webhookRequests.inc({ outcome: attempted.delivery.success ? 'success' : 'failure' })
-      queue.push({ endpoint, attempted })
-      start()
+      writer.add({ endpoint, attempted })
     },
     drop(endpoint, event, done) {
-      queue.push({ endpoint, dropped: { event, done } })
-      start()
+      writer.add({ endpoint, dropped: { event, done } })
     },
     move(endpoint) {
       moved.add(endpoint)
-      start()
+      writer.flush()
     },
-    hasRoom: () => queue.length < maxWaiting,
-    async emptied() {
-      while (running) await running
-    },
+    hasRoom: () => writer.waiting < maxWaiting,
+    emptied: () => writer.emptied(),
   }
 }
 

@@ -1,5 +1,5 @@
 /** Delivery records: every HTTP request to a webhook with request and response, kept for 30 days. Partitioned by day. */
-import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+import { type ColumnTypes, type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 
 /** Records are slightly longer than the default threshold for compression, which reduced measured throughput by a fifth. */
 const settings = 'toast_tuple_target = 4080'
@@ -35,16 +35,33 @@ export interface WebhookDeliveryDetails extends WebhookDelivery {
 
 export type NewDelivery = Omit<WebhookDeliveryDetails, 'webhookName'>
 
+const recordColumns: ColumnTypes<NewDelivery & { emailId: string | null }> = {
+  tenantId: 'text',
+  webhookId: 'bigint',
+  id: 'uuid',
+  eventUuid: 'uuid',
+  event: 'text',
+  url: 'text',
+  attempt: 'smallint',
+  success: 'boolean',
+  statusCode: 'smallint',
+  willRetry: 'boolean',
+  at: 'timestamptz',
+  durationMs: 'integer',
+  requestHeaders: 'jsonb',
+  payload: 'text',
+  responseBody: 'text',
+  error: 'text',
+  emailId: 'text',
+}
+
 /** A repeated insert after a lost reply has no effect. */
 const insertDeliveries = sql`
   insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, status_code, will_retry, at,
                                   duration_ms, request_headers, payload, response_body, error, email_id)
   select "tenantId", "webhookId", id, "eventUuid", event, url, attempt, success, "statusCode", "willRetry", at, "durationMs",
          "requestHeaders", payload, "responseBody", error, "emailId"
-  from json_to_recordset($1::json) as made (
-    "tenantId" text, "webhookId" bigint, id uuid, "eventUuid" uuid, event text, url text, attempt smallint, success boolean,
-    "statusCode" smallint, "willRetry" boolean, at timestamptz, "durationMs" integer, "requestHeaders" jsonb, payload text,
-    "responseBody" text, error text, "emailId" text)
+  from json_to_recordset($1::json) as made (${sql.columns(recordColumns)})
   on conflict do nothing`
 
 const listed = sql.part`

@@ -1,0 +1,75 @@
+/** The rows of a flush, as JSON recordsets: one for each submission and one for each idempotency key. */
+import type { ColumnTypes } from '#db'
+import { shardOf } from '#spool'
+import type { Prepared } from './submission-rows.ts'
+
+/** A key with the response that its repetitions receive. */
+export interface KeyedResponse {
+  credentialId: number
+  key: string
+  fingerprint: Buffer
+  body: Buffer
+}
+
+/** `n`: its place in the flush. The emails after the first `slots` are over the send limit. */
+export const submissionRow = (one: Prepared, n: number, onceKey: string | null, slots: number) => ({
+  n,
+  tenant_id: one.tenantId,
+  content_id: one.contentId,
+  shard: shardOf(one.contentId),
+  sender: one.sender,
+  from_header: one.fromHeader,
+  subject: one.subject,
+  tag: one.tag,
+  metadata: one.metadata,
+  message_id: one.messageId,
+  test: one.test,
+  credential_id: one.credentialId,
+  accepted_at: new Date(one.acceptedAtMs),
+  simulated_at: new Date(one.acceptedAtMs + one.clockOffsetMs),
+  size_octets: one.sizeOctets,
+  once_key: onceKey,
+  emails: one.emails.map((email, index) => ({
+    id: email.id,
+    recipient: email.recipient.text,
+    recipient_domain: email.recipient.domain,
+    state: index < slots ? 'ready' : 'over_limit',
+  })),
+})
+
+export const submissionColumns: ColumnTypes<ReturnType<typeof submissionRow>> = {
+  n: 'integer',
+  tenant_id: 'text',
+  content_id: 'text',
+  shard: 'smallint',
+  sender: 'text',
+  from_header: 'text',
+  subject: 'text',
+  tag: 'text',
+  metadata: 'jsonb',
+  message_id: 'text',
+  test: 'boolean',
+  credential_id: 'bigint',
+  accepted_at: 'timestamptz',
+  simulated_at: 'timestamptz',
+  size_octets: 'integer',
+  once_key: 'text',
+  emails: 'json',
+}
+
+/** Octets are in base64. */
+export const keyRow = ({ credentialId, key, fingerprint, body }: KeyedResponse, acceptedAtMs: number) => ({
+  credential_id: credentialId,
+  key,
+  fingerprint: fingerprint.toString('base64'),
+  body: body.toString('base64'),
+  accepted_at: new Date(acceptedAtMs),
+})
+
+export const keyColumns: ColumnTypes<ReturnType<typeof keyRow>> = {
+  credential_id: 'bigint',
+  key: 'text',
+  fingerprint: 'text',
+  body: 'text',
+  accepted_at: 'timestamptz',
+}
