@@ -27,7 +27,7 @@ const forbidden: readonly [RegExp, string][] = [
 ]
 
 /** The statements of a file, each with the comments before it, and the number of its first line. */
-export function statementsOf(text: string): { statement: string; comments: string; line: number }[] {
+function statementsOf(text: string): { statement: string; comments: string; line: number }[] {
   const found: { statement: string; comments: string; line: number }[] = []
   let comments = ''
   let statement = ''
