@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Clock, silentLog } from '#base'
-import { openWriteQueue, type WriteQueue, type WriteQueueBounds } from './write-queue.ts'
+import { WriteQueue, type WriteQueueBounds } from './write-queue.ts'
 
 /** A clock whose timers the test fires. */
 function handClock() {
@@ -33,7 +33,7 @@ function harness(other: Partial<WriteQueueBounds> = {}) {
   const written: number[][] = []
   const state = { isAway: false, dropped: 0 }
   const warned: string[] = []
-  const queue: WriteQueue<number> = openWriteQueue<number>({
+  const queue: WriteQueue<number> = new WriteQueue<number>({
     clock: hand.clock,
     log: { ...silentLog, warn: (_: unknown, text?: string) => void warned.push(String(text)) } as typeof silentLog,
     octetsOf: (size) => size,

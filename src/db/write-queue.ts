@@ -51,151 +51,159 @@ interface Waiting<Item> {
   dueMs: number
 }
 
-export interface WriteQueue<Item> {
-  push(item: Item): void
-  /** Entries buffered or being written. */
-  readonly waiting: number
-  /** Their approximate size in bytes. */
-  readonly octets: number
-  readonly dropped: number
-  /** Writes the buffered entries; gives up after `stopMs` if the database is unavailable. */
-  stop(): Promise<void>
-}
-
-export function openWriteQueue<Item>({
-  clock,
-  log,
-  write,
-  octetsOf,
-  called,
-  onDrop,
-  bounds: given,
-}: WriteQueueDeps<Item>): WriteQueue<Item> {
-  const bounds = { ...usual, ...given }
-  let queue: Waiting<Item>[] = []
-  /** Index of the oldest entry in `queue`: shifting a long array for each would be slow. */
-  let first = 0
-  let inFlight = 0
+export class WriteQueue<Item> {
+  readonly #deps: WriteQueueDeps<Item>
+  readonly #bounds: WriteQueueBounds
+  #queue: Waiting<Item>[] = []
+  /** Index of the oldest entry in `#queue`: shifting a long array for each would be slow. */
+  #first = 0
+  #inFlight = 0
   /** Bytes buffered and being written. */
-  let octets = 0
-  let dropped = 0
+  #octets = 0
+  #dropped = 0
   /** Whether the last write failed. */
-  let isAway = false
-  let hasTold = false
-  let isStopping = false
-  let cancel: (() => void) | undefined
-  let running: Promise<void> | undefined
+  #isAway = false
+  #hasLoggedDrop = false
+  #isStopping = false
+  #cancel: (() => void) | undefined
+  #running: Promise<void> | undefined
 
-  const waiting = () => queue.length - first
-  const drop = (entries: number, why?: unknown) => {
-    dropped += entries
+  constructor(deps: WriteQueueDeps<Item>) {
+    this.#deps = deps
+    this.#bounds = { ...usual, ...deps.bounds }
+  }
+
+  push(item: Item): void {
+    const { clock, octetsOf } = this.#deps
+    const size = octetsOf(item)
+    this.#queue.push({ item, size, dueMs: clock.monotonicMs() + this.#bounds.holdMs })
+    this.#octets += size
+    this.#trim()
+    if (this.#running) return
+    if (!this.#isAway && this.#buffered() >= this.#bounds.batchEntries && this.#isDue()) void this.#start()
+    else this.#wake()
+  }
+
+  /** Entries buffered or being written. */
+  get waiting(): number {
+    return this.#buffered() + this.#inFlight
+  }
+
+  /** Their approximate size in bytes. */
+  get octets(): number {
+    return this.#octets
+  }
+
+  get dropped(): number {
+    return this.#dropped
+  }
+
+  /** Writes the buffered entries; gives up after `stopMs` if the database is unavailable. */
+  async stop(): Promise<void> {
+    const { clock } = this.#deps
+    this.#isStopping = true
+    const deadlineMs = clock.monotonicMs() + this.#bounds.stopMs
+    for (;;) {
+      await this.#start()
+      if (this.#buffered() === 0 || clock.monotonicMs() >= deadlineMs) break
+      if (this.#isAway) await pause(clock, this.#bounds.retryMs)
+    }
+    this.#cancel?.()
+    this.#cancel = undefined
+    if (this.#buffered() > 0) this.#drop(this.#buffered())
+    this.#queue = []
+    this.#first = this.#octets = 0
+  }
+
+  #buffered(): number {
+    return this.#queue.length - this.#first
+  }
+
+  #isDue(): boolean {
+    return this.#buffered() > 0 && (this.#isStopping || (this.#queue[this.#first]?.dueMs ?? 0) <= this.#deps.clock.monotonicMs())
+  }
+
+  #drop(entries: number, reason?: unknown): void {
+    const { log, called, onDrop } = this.#deps
+    this.#dropped += entries
     onDrop(entries)
     // Once per outage of the database.
-    if (!hasTold) log.warn({ err: why }, `dropping ${called}`)
-    hasTold = true
+    if (!this.#hasLoggedDrop) log.warn({ err: reason }, `dropping ${called}`)
+    this.#hasLoggedDrop = true
   }
-  const isDue = () => waiting() > 0 && (isStopping || (queue[first]?.dueMs ?? 0) <= clock.monotonicMs())
-  const take = () => {
-    const taken = queue[first++] as Waiting<Item>
-    if (first === queue.length || first > bounds.entries) {
-      queue = queue.slice(first)
-      first = 0
+
+  #take(): Waiting<Item> {
+    const taken = this.#queue[this.#first++] as Waiting<Item>
+    if (this.#first === this.#queue.length || this.#first > this.#bounds.entries) {
+      this.#queue = this.#queue.slice(this.#first)
+      this.#first = 0
     }
     return taken
   }
-  const trim = () => {
-    while (waiting() > 0 && (waiting() + inFlight > bounds.entries || octets > bounds.octets)) {
-      octets -= take().size
-      drop(1)
+
+  /** Drops the oldest entries above the bounds. */
+  #trim(): void {
+    const { entries, octets } = this.#bounds
+    while (this.#buffered() > 0 && (this.waiting > entries || this.#octets > octets)) {
+      this.#octets -= this.#take().size
+      this.#drop(1)
     }
   }
 
   /** Resolves to true if the batch is finished: written, or rejected in a way that a retry cannot fix. */
-  const settle = async (batch: readonly Item[]): Promise<boolean> => {
+  async #settle(batch: readonly Item[]): Promise<boolean> {
+    const { log, write, called } = this.#deps
     try {
       await write(batch)
       return true
     } catch (error) {
       if (!isContentRejected(error)) {
-        if (!isAway) log.warn({ err: error }, `failed to write ${called}; retrying`)
+        if (!this.#isAway) log.warn({ err: error }, `failed to write ${called}; retrying`)
         return false
       }
-      if (batch.length === 1) drop(1, error)
-      else for (const item of batch) if (!(await settle([item]))) return false
+      if (batch.length === 1) this.#drop(1, error)
+      else for (const item of batch) if (!(await this.#settle([item]))) return false
       return true
     }
   }
 
-  const flush = async () => {
-    while (isDue()) {
-      const batch = [take()]
+  async #flush(): Promise<void> {
+    const { batchEntries, batchOctets } = this.#bounds
+    while (this.#isDue()) {
+      const batch = [this.#take()]
       let size = batch[0]?.size ?? 0
-      while (isDue() && batch.length < bounds.batchEntries && size + (queue[first]?.size ?? 0) <= bounds.batchOctets) {
-        const next = take()
+      while (this.#isDue() && batch.length < batchEntries && size + (this.#queue[this.#first]?.size ?? 0) <= batchOctets) {
+        const next = this.#take()
         size += next.size
         batch.push(next)
       }
-      inFlight = batch.length
-      isAway = !(await settle(batch.map(({ item }) => item)))
-      inFlight = 0
-      if (isAway) {
-        queue = [...batch, ...queue.slice(first)]
-        first = 0
-        return trim()
+      this.#inFlight = batch.length
+      this.#isAway = !(await this.#settle(batch.map(({ item }) => item)))
+      this.#inFlight = 0
+      if (this.#isAway) {
+        this.#queue = [...batch, ...this.#queue.slice(this.#first)]
+        this.#first = 0
+        return this.#trim()
       }
-      octets -= size
-      hasTold = false
+      this.#octets -= size
+      this.#hasLoggedDrop = false
     }
   }
 
-  const start = (): Promise<void> => {
-    cancel?.()
-    cancel = undefined
-    running ??= flush().finally(() => {
-      running = undefined
-      if (waiting() > 0) wake()
+  #start(): Promise<void> {
+    this.#cancel?.()
+    this.#cancel = undefined
+    this.#running ??= this.#flush().finally(() => {
+      this.#running = undefined
+      if (this.#buffered() > 0) this.#wake()
     })
-    return running
-  }
-  const wake = () => {
-    cancel ??= clock.after(
-      isAway ? bounds.retryMs : Math.max(bounds.flushMs, (queue[first]?.dueMs ?? 0) - clock.monotonicMs()),
-      () => void start(),
-    )
+    return this.#running
   }
 
-  return {
-    push(item) {
-      const size = octetsOf(item)
-      queue.push({ item, size, dueMs: clock.monotonicMs() + bounds.holdMs })
-      octets += size
-      trim()
-      if (running) return
-      if (!isAway && waiting() >= bounds.batchEntries && isDue()) void start()
-      else wake()
-    },
-    get waiting() {
-      return waiting() + inFlight
-    },
-    get octets() {
-      return octets
-    },
-    get dropped() {
-      return dropped
-    },
-    async stop() {
-      isStopping = true
-      const deadlineMs = clock.monotonicMs() + bounds.stopMs
-      for (;;) {
-        await start()
-        if (waiting() === 0 || clock.monotonicMs() >= deadlineMs) break
-        if (isAway) await pause(clock, bounds.retryMs)
-      }
-      cancel?.()
-      cancel = undefined
-      if (waiting() > 0) drop(waiting())
-      queue = []
-      first = octets = 0
-    },
+  #wake(): void {
+    const { clock } = this.#deps
+    const { retryMs, flushMs } = this.#bounds
+    const waitMs = this.#isAway ? retryMs : Math.max(flushMs, (this.#queue[this.#first]?.dueMs ?? 0) - clock.monotonicMs())
+    this.#cancel ??= clock.after(waitMs, () => void this.#start())
   }
 }

@@ -5,7 +5,7 @@
  * bodies are sealed, and the secrets in them are never written.
  */
 import { type Clock, type Log, metrics, type Secrets } from '#base'
-import { type Db, openWriteQueue, type WriteQueueBounds, withPartitions } from '#db'
+import { type Db, WriteQueue, type WriteQueueBounds, withPartitions } from '#db'
 import { insertLogs, logTables, type NewEntry, type NumberedEntry } from './log-store.ts'
 import type { HeldBody } from './redact.ts'
 
@@ -52,7 +52,7 @@ export function openRequestLogs({
   secrets: Secrets
   bounds?: Partial<WriteQueueBounds>
 }): RequestLogs {
-  const queue = openWriteQueue<NumberedEntry>({
+  const queue = new WriteQueue<NumberedEntry>({
     clock,
     log,
     bounds,

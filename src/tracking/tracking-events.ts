@@ -3,7 +3,7 @@
  * known, each is judged and written with its event. A killed process loses the last second or two.
  */
 import { type Clock, emailIdTimeMs, type Ids, type Log, metrics } from '#base'
-import { type Db, openWriteQueue, type WriteQueueBounds } from '#db'
+import { type Db, WriteQueue, type WriteQueueBounds } from '#db'
 import { type NewTrackingEvent, type TrackingEvent, writeTrackingEvents } from './tracking-event-records.ts'
 
 export interface TrackingEvents {
@@ -39,7 +39,7 @@ export function openTrackingEvents({
   keepEmailDays: number
   bounds?: Partial<WriteQueueBounds>
 }): TrackingEvents {
-  const queue = openWriteQueue<NewTrackingEvent>({
+  const queue = new WriteQueue<NewTrackingEvent>({
     clock,
     log,
     write: (batch) => writeTrackingEvents(db, batch),
