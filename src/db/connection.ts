@@ -92,7 +92,7 @@ const askStandbyTimeline = `
   select timeline_id as timeline
   from pg_control_checkpoint()`
 
-export interface ConnectOptions {
+export interface DatabaseConnectOptions {
   applicationName: string
   /** PostgreSQL settings of the session, set after connecting: a pooler does not pass on those of the start-up message. */
   settings?: Readonly<Record<string, string>> | undefined
@@ -102,7 +102,7 @@ export interface ConnectOptions {
 /** Connects to one host. Rejects with `HostUnusable` if it does not answer in time or is read-only. */
 export async function connectDatabase(
   host: Host,
-  { applicationName, settings, withinMs = connectWithinMs }: ConnectOptions,
+  { applicationName, settings, withinMs = connectWithinMs }: DatabaseConnectOptions,
 ): Promise<Connection> {
   const client = new Client({
     connectionString: host.url,
@@ -112,7 +112,7 @@ export async function connectDatabase(
     keepAliveInitialDelayMillis: 10_000,
     types: ourTypes,
   })
-  const connection = wrap(client, host)
+  const connection = new ClientConnection(client, host)
   // The driver's time limit ends with the login; a server that is frozen afterwards would never answer the first statements.
   const cancel = systemClock.after(withinMs, () => connection.destroy(`no answer within ${withinMs} ms`))
   let readOnly = false
@@ -149,7 +149,7 @@ function withNextStep(cause: unknown): unknown {
   return new Error(`${message}: add sslrootcert=/path/to/ca.pem to DATABASE_URL, with the certificate authority of the server`, { cause })
 }
 
-const settingsOf = (client: Client, settings: ConnectOptions['settings'] = {}) =>
+const settingsOf = (client: Client, settings: DatabaseConnectOptions['settings'] = {}) =>
   Object.entries(settings)
     .map(([name, value]) => `, set_config(${client.escapeLiteral(name)}, ${client.escapeLiteral(value)}, false)`)
     .join('')
@@ -159,82 +159,111 @@ const isSilence = (cause: unknown) =>
   /^timeout expired|^no answer within/.test((cause as Error).message) ||
   /^(ETIMEDOUT|EHOST|ENET)/.test(String((cause as { code?: unknown }).code))
 
-function wrap(client: Client, host: Host): Connection & { timeline: number } {
-  let socketLost = false
-  let unfit = false
-  let standbyForsaken = false
-  let pending = 0
-  let ending: Promise<void> | undefined
-  const endings: (() => void)[] = []
-  const lose = () => {
-    socketLost = true
-    for (const ended of endings.splice(0)) ended()
-  }
-  // Without a listener an 'error' event would end the process. A lost connection emits it twice, then 'end'.
-  client.on('error', lose)
-  client.on('end', lose)
-  client.on('notice', (notice) => {
-    // Matched by the function's name, because the warning's text may be translated. Its code is 01000, or 57P01 if the backend is
-    // terminated.
-    if (notice.routine === 'SyncRepWaitForLSN') standbyForsaken = true
-  })
+/** The driver's client behind the interface above. */
+class ClientConnection implements Connection {
+  readonly host: Host
+  timeline = 0
+  readonly #client: Client
+  #socketLost = false
+  #isUnfit = false
+  /** The server cancelled the wait for its standby during the current statement. */
+  #standbyForsaken = false
+  #pending = 0
+  #ending: Promise<void> | undefined
+  readonly #endings: (() => void)[] = []
 
-  const answer = async <Row>(work: Promise<QueryResult<object> | QueryResult<object>[]>): Promise<StatementResult<Row>> => {
-    pending++
+  constructor(client: Client, host: Host) {
+    this.#client = client
+    this.host = host
+    const lose = () => {
+      this.#socketLost = true
+      for (const ended of this.#endings.splice(0)) ended()
+    }
+    // Without a listener an 'error' event would end the process. A lost connection emits it twice, then 'end'.
+    client.on('error', lose)
+    client.on('end', lose)
+    client.on('notice', (notice) => {
+      // Matched by the function's name, because the warning's text may be translated. Its code is 01000, or 57P01 if the backend is
+      // terminated.
+      if (notice.routine === 'SyncRepWaitForLSN') this.#standbyForsaken = true
+    })
+  }
+
+  get loginPid(): number {
+    return (this.#client as unknown as { processID: number | null }).processID ?? 0
+  }
+
+  get spoilt(): boolean {
+    return this.#socketLost || this.#isUnfit
+  }
+
+  get socketLost(): boolean {
+    return this.#socketLost
+  }
+
+  get pending(): number {
+    return this.#pending
+  }
+
+  get octetsRead(): number {
+    return (this.#client.connection.stream as Socket).bytesRead
+  }
+
+  ask<Row>(statement: Sql<Row>, parameters: readonly unknown[]): Promise<StatementResult<Row>> {
+    return this.#answer(this.#client.query({ name: statement.name, text: statement.text, values: parameters as unknown[] }))
+  }
+
+  script<Row>(text: string): Promise<StatementResult<Row>> {
+    return this.#answer(this.#client.query(text))
+  }
+
+  copyOut(text: string): Readable {
+    return this.#counted(this.#client.query(copyTo(text)))
+  }
+
+  copyIn(text: string): Writable {
+    return this.#counted(this.#client.query(copyFrom(text)))
+  }
+
+  onNotification(heard: (channel: string, payload: string) => void): void {
+    this.#client.on('notification', ({ channel, payload }) => heard(channel, payload ?? ''))
+  }
+
+  onEnd(ended: () => void): void {
+    if (this.#socketLost) ended()
+    else this.#endings.push(ended)
+  }
+
+  destroy(reason: string): void {
+    this.#client.connection.stream.destroy(Object.assign(new Error(reason), { code: 'ETIMEDOUT' }))
+  }
+
+  end(): Promise<void> {
+    this.#ending ??= endWithin(this.#client)
+    return this.#ending
+  }
+
+  async #answer<Row>(work: Promise<QueryResult<object> | QueryResult<object>[]>): Promise<StatementResult<Row>> {
+    this.#pending++
     try {
       const all = await work
-      if (standbyForsaken) throw new NotDurable()
+      if (this.#standbyForsaken) throw new NotDurable()
       const results = Array.isArray(all) ? all : [all]
       const last = results.findLast((result) => result.fields.length > 0) ?? results.at(-1)
       return { rows: (last?.rows ?? []) as Row[], count: last?.rowCount ?? 0, command: results.at(-1)?.command ?? '' }
     } catch (error) {
-      if (isServerUnavailable(error) || isConnectionFatal(error)) unfit = true
+      if (isServerUnavailable(error) || isConnectionFatal(error)) this.#isUnfit = true
       throw error
     } finally {
-      pending--
-      standbyForsaken = false
+      this.#pending--
+      this.#standbyForsaken = false
     }
   }
 
-  const copy = <Stream extends Readable | Writable>(stream: Stream): Stream => {
-    pending++
-    stream.once('close', () => pending--)
+  #counted<Stream extends Readable | Writable>(stream: Stream): Stream {
+    this.#pending++
+    stream.once('close', () => this.#pending--)
     return stream
-  }
-
-  return {
-    host,
-    timeline: 0,
-    get loginPid() {
-      return (client as unknown as { processID: number | null }).processID ?? 0
-    },
-    get spoilt() {
-      return socketLost || unfit
-    },
-    get socketLost() {
-      return socketLost
-    },
-    get pending() {
-      return pending
-    },
-    get octetsRead() {
-      return (client.connection.stream as Socket).bytesRead
-    },
-    ask: (statement, parameters) => answer(client.query({ name: statement.name, text: statement.text, values: parameters as unknown[] })),
-    script: (text) => answer(client.query(text)),
-    copyOut: (text) => copy(client.query(copyTo(text))),
-    copyIn: (text) => copy(client.query(copyFrom(text))),
-    onNotification(heard) {
-      client.on('notification', ({ channel, payload }) => heard(channel, payload ?? ''))
-    },
-    onEnd(ended) {
-      if (socketLost) ended()
-      else endings.push(ended)
-    },
-    destroy(reason) {
-      client.connection.stream.destroy(Object.assign(new Error(reason), { code: 'ETIMEDOUT' }))
-    },
-    end: () => (ending ??= endWithin(client)),
   }
 }
 
