@@ -96,7 +96,7 @@ export interface DatabaseConnectOptions {
   applicationName: string
   /** PostgreSQL settings of the session, set after connecting: a pooler does not pass on those of the start-up message. */
   settings?: Readonly<Record<string, string>> | undefined
-  withinMs?: number
+  withinMs?: number | undefined
 }
 
 /** Connects to one host. Rejects with `HostUnusable` if it does not answer in time or is read-only. */

@@ -20,7 +20,10 @@ export interface PoolConfig {
   clock?: Clock
 }
 
-type Connect = (host: Host) => Promise<Connection>
+type Connect = (host: Host, withinMs?: number) => Promise<Connection>
+
+/** A server that is asked because another connection fell silent must answer sooner than one that is asked first. */
+const askWithinMs = 1500
 
 /** Delay before a full server is asked for another connection while others are open. */
 const fullForMs = 1000
@@ -50,7 +53,7 @@ export class Pool {
 
   constructor({ url, poolSize, applicationName, log, settings, clock = systemClock }: PoolConfig, connectTo?: Connect) {
     const hosts = hostsOf(url)
-    const connect: Connect = connectTo ?? ((host) => connectDatabase(host, { applicationName, settings }))
+    const connect: Connect = connectTo ?? ((host, withinMs) => connectDatabase(host, { applicationName, settings, withinMs }))
     this.#size = poolSize
     this.#log = log
     this.#clock = clock
@@ -186,7 +189,7 @@ export class Pool {
 /** Asks a host by a new connection, which ends at once. */
 async function askHost(host: Host, connect: Connect): Promise<HostAnswer> {
   try {
-    const connection = await connect(host)
+    const connection = await connect(host, askWithinMs)
     void connection.end()
     return { host: host.name, state: 'writable', timeline: connection.timeline }
   } catch (error) {

@@ -22,10 +22,10 @@ describe('the connections to a server with a pending statement', () => {
       { silentMs: 2000, answers: [fault('a', 'read-only', 7), fault('b', 'silent')] },
       /a accepts no writes/,
     ],
-    ['stay for five seconds while no host answers', { silentMs: 4999, answers: [fault('a', 'silent'), fault('b', 'silent')] }, undefined],
+    ['stay for four seconds while no host answers', { silentMs: 3999, answers: [fault('a', 'silent'), fault('b', 'silent')] }, undefined],
     [
-      'end after five seconds without an octet',
-      { silentMs: 5000, answers: [fault('a', 'silent'), fault('b', 'read-only', 6)] },
+      'end after four seconds without an octet',
+      { silentMs: 4000, answers: [fault('a', 'silent'), fault('b', 'read-only', 6)] },
       /a does not answer/,
     ],
     ['end when its machine refuses new connections', { silentMs: 5000, answers: [fault('a', 'refused')] }, /a does not answer/],

@@ -14,7 +14,7 @@ const lookEveryMs = 500
 const suspectAfterMs = 2000
 const askEveryMs = 1000
 /** Without another writable host, a server that sent nothing for this long, and answers no new connection, is given up. */
-const giveUpAfterMs = 5000
+const giveUpAfterMs = 4000
 
 /** A host's answer to a new connection. */
 export interface HostAnswer {

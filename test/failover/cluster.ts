@@ -120,8 +120,11 @@ export class Cluster {
 
   async members(): Promise<Member[]> {
     for (const node of this.nodes) {
-      const answer = await this.#rest(node, '/cluster').catch(() => undefined)
-      if (answer?.status === 200) return ((await answer.json()) as { members: Member[] }).members
+      // The answer may break off in its middle.
+      const members = await this.#rest(node, '/cluster')
+        .then(async (answer) => (answer.status === 200 ? ((await answer.json()) as { members: Member[] }).members : undefined))
+        .catch(() => undefined)
+      if (members) return members
     }
     return []
   }
