@@ -1,5 +1,5 @@
 /**
- * The house, ground floor first: the one place where direction is stated. A room may use the rooms before it in this list, never
+ * The modules, lowest first: the only list that states direction. A module may use the modules before it in this list, never
  * those after it. Changing the list needs a decision record (docs/decisions/).
  */
 export const modules = `base mail dkim net smtp bounces simulator db tenants members credentials limits
@@ -12,5 +12,5 @@ export const libraries = ['mail', 'dkim', 'net', 'smtp', 'bounces', 'simulator']
 /** Translate and decide nothing; only main.ts may open them, and they do not know each other. */
 export const entryPoints = ['inbound', 'http', 'cli']
 
-/** The two hot commits, which alone may write several rooms' tables. */
+/** The two hot commits, which alone may write tables of several modules. */
 export const commonCommits = ['src/accept/commit.ts', 'src/delivery/record-outcomes.ts']

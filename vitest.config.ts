@@ -1,10 +1,10 @@
-/** One PostgreSQL for the whole run (test/support/global-setup.ts); two workers, because each test of the house runs a whole service. */
+/** One PostgreSQL for the whole run (test/support/global-setup.ts); two workers, because many tests run a whole service. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'tools/**/*.test.ts'],
-    // What takes its time runs with `npm run faults`.
+    // Slow tests run with `npm run faults`.
     exclude: [
       '**/*.slow.test.ts',
       'test/faults/**',
@@ -12,6 +12,7 @@ export default defineConfig({
       'test/backup/**',
       'test/docs/**',
       'test/peers/**',
+      'test/failover/**',
       'test/browser/**',
       'node_modules/**',
     ],
@@ -19,7 +20,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 20_000,
-    // What comes by itself may take its time on a busy machine.
+    // Asynchronous results may take longer on a busy machine.
     expect: { poll: { timeout: 10_000 } },
     hookTimeout: 60_000,
   },

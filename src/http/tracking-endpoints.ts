@@ -105,7 +105,7 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
   })
 }
 
-/** Decides by host name, before anything else, which paths a request may use (docs/decisions/017-hosts-we-do-not-know.md). */
+/** Decides by host name, before anything else, which paths a request may use (docs/decisions/017-unknown-hosts.md). */
 function openHostGate({ tokens, trackHosts, log, config }: TrackingEndpointDeps) {
   const publicHost = hostNameOf(new URL(config.publicUrl))
   const isOurs = (host: string) => host === publicHost || host === 'localhost' || ipaddr.isValid(host.replace(/^\[|\]$/g, ''))

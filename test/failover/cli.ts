@@ -58,8 +58,9 @@ else {
   else {
     for (const report of verdict.reports) console.log(lineOf(report))
     console.log(JSON.stringify({ ...verdict.counts, repeated: verdict.repeated, changedAnswers: verdict.changedAnswers }))
-    for (const sentence of [...verdict.skipped.map((one) => `skipped: ${one}`), ...verdict.violations]) console.log(sentence)
+    for (const sentence of [...verdict.skipped.map((one) => `skipped: ${one}`), ...verdict.late, ...verdict.violations])
+      console.log(sentence)
     console.log(verdict.violations.length === 0 ? 'All promises kept.' : `A PROMISE WAS BROKEN: see ${verdict.folder}`)
   }
-  process.exitCode = verdict.violations.length > 0 ? 1 : 0
+  process.exitCode = verdict.violations.length + verdict.late.length > 0 ? 1 : 0
 }
