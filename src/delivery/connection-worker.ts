@@ -6,12 +6,14 @@ import { type Clock, metrics } from '#base'
 import type { SmtpConnection, Transaction } from '#smtp'
 import { type RemoteMta, resultOf } from './attempt-outcome.ts'
 import { type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
+import type { FairQueue } from './fair-queue.ts'
 import { type Job, type JobResult, type PreparedMessage, type SignedMessage, separateJob, transactionsOf, withRecipients } from './job.ts'
 import type { OpenedConnection } from './open-connection.ts'
+import type { PipeliningFallback } from './pipelining-fallback.ts'
 import { finishUnprepared, type PrepareResult } from './prepare-messages.ts'
 import { applyReplies } from './shaping/reputation-block.ts'
-import type { Site } from './site.ts'
 import type { WarmUp } from './sources/warm-up.ts'
+import type { Waiters } from './waiters.ts'
 
 /** An idle connection stays open this long for the next message. */
 const idleMs = 3000
@@ -39,6 +41,26 @@ export interface ConnectionWorkerDeps {
   postponeJobs(jobs: Job[], forMs: number): void
 }
 
+/** The part of a site that its connections share. */
+export interface SiteQueue {
+  /** Jobs that no connection has started. */
+  readonly queue: FairQueue<Job>
+  readonly pipeliningFallback: PipeliningFallback
+  /** Connections that can pipeline another transaction, and idle connections. */
+  readonly busyWorkers: Waiters
+  readonly idleWorkers: Waiters
+  readonly isClosing: boolean
+  /** Transactions given to one connection at a time. */
+  readonly pipelineDepth: number
+  /** Queues jobs that a connection returns, or that it split off another job. */
+  enqueue(jobs: readonly Job[]): void
+  /** Makes sure that a connection takes the queued jobs. */
+  maintain(): void
+  /** The woken connection has looked at the queue. */
+  workerAwake(): void
+  answered(result: TransactionResult): void
+}
+
 /**
  * `idle`: waits for mail. `waiting_for_permit`: there is mail, and the message rate does not allow it yet. `sending`: prepares messages or
  * waits for their replies. `draining`: takes no more mail and waits for the last replies.
@@ -49,7 +71,7 @@ export class ConnectionWorker {
   readonly #connection: SmtpConnection
   readonly #path: EgressPath
   readonly #remote: RemoteMta
-  readonly #site: Site
+  readonly #site: SiteQueue
   readonly #deps: ConnectionWorkerDeps
   readonly #running = new Set<Promise<void>>()
   #phase: WorkerPhase | undefined
@@ -60,7 +82,7 @@ export class ConnectionWorker {
    */
   #hasAnswered = false
 
-  constructor({ connection, path, remote }: OpenedConnection, site: Site, deps: ConnectionWorkerDeps) {
+  constructor({ connection, path, remote }: OpenedConnection, site: SiteQueue, deps: ConnectionWorkerDeps) {
     this.#connection = connection
     this.#path = path
     this.#remote = remote

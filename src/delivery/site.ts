@@ -6,7 +6,7 @@ import { type Clock, type Log, metrics } from '#base'
 import type { Resolver } from '#net'
 import type { Dial, SmtpConnection, SmtpLimits, TransactionResult } from '#smtp'
 import { type ConnectFailureDeps, cutOffUnused, failJob, failWaiting } from './connect-failure.ts'
-import { ConnectionWorker, type ConnectionWorkerDeps } from './connection-worker.ts'
+import { ConnectionWorker, type ConnectionWorkerDeps, type SiteQueue } from './connection-worker.ts'
 import { connectionsWanted } from './connections-wanted.ts'
 import { acquireLeases, type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
 import { type FairQueue, fairQueue } from './fair-queue.ts'
@@ -49,11 +49,9 @@ export interface SiteDeps extends ConnectionWorkerDeps, ConnectFailureDeps {
  */
 type SiteState = 'open' | 'backoff' | 'down' | 'denied' | 'closing'
 
-export class Site {
-  /** Jobs that no connection has started. */
+export class Site implements SiteQueue {
   readonly queue: FairQueue<Job> = fairQueue<Job>()
   readonly pipeliningFallback: PipeliningFallback
-  /** Connections that can pipeline another transaction. */
   readonly busyWorkers: Waiters
   readonly idleWorkers: Waiters
 
@@ -125,18 +123,16 @@ export class Site {
     for (const connection of this.#open) connection.destroy()
   }
 
-  // The members from here to `maintain` are for the site's own connections.
+  // The members from here to `maintain` are those of `SiteQueue`.
 
   get isClosing(): boolean {
     return this.#isClosing
   }
 
-  /** Transactions given to one connection at a time. */
   get pipelineDepth(): number {
     return this.#lastMs < fastMs ? fastPipelineDepth : pipelineDepth
   }
 
-  /** Queues jobs that a connection returns, or that it split off another job. */
   enqueue(jobs: readonly Job[]): void {
     for (const job of jobs) {
       // No connection reads the queue any more.
@@ -146,7 +142,6 @@ export class Site {
     this.maintain()
   }
 
-  /** The woken connection has looked at the queue. */
   workerAwake(): void {
     this.#isWaking = false
   }
