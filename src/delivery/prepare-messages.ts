@@ -47,11 +47,11 @@ export type PrepareResult = ReadyMessage | UnpreparedMessage | { kind: 'requeue'
 export function finishUnprepared(
   job: Job,
   prepared: Exclude<PrepareResult, ReadyMessage>,
-  { done, requeue }: { done(result: JobResult): void; requeue(job: Job): void },
+  deps: { done(result: JobResult): void; requeue(job: Job): void },
 ): void {
-  if (prepared.kind === 'requeue') return requeue(job)
+  if (prepared.kind === 'requeue') return deps.requeue(job)
   const results = job.recipients.map(() => prepared.attemptResult)
-  done({ job, results, remote: noRemote, durationMs: 0, conversation: '' })
+  deps.done({ job, results, remote: noRemote, durationMs: 0, conversation: '' })
 }
 
 /** Prepares the messages of one process. Each job that was given to `prepare` must come back to `release`. */
