@@ -61,7 +61,7 @@ const wished = sql.parameters({
 /**
  * Two loose index scans (the next tenant after this one, the next recipient domain after this one) replace a sort. The cost therefore
  * depends on the number of lanes examined and not on the length of the backlog. The scans name the columns of the index of ready
- * recipients from the first on, as ranges and in its order, which no other index can serve, whatever plan is cached.
+ * recipients from the first on, as ranges and in its order, which no other index can serve, also in a plan for an empty spool.
  */
 const claimReady = sql<Claimed>`
   with recursive
@@ -161,12 +161,13 @@ const claimReady = sql<Claimed>`
   where ${hasKeyOf(sql.part`picked`)} and ${stateByKey} = 'ready'
   returning ${claimedColumns}`
 
+/** The first parameters of both statements, so that they have the same numbers in `givenClaims`. */
 const claimTypes = { tenantIds: 'text[]', emailIds: 'text[]', epochs: 'bigint[]', attempts: 'integer[]' } as const
 const requeued = sql.parameters(claimTypes)
 const postponed = sql.parameters({ ...claimTypes, due: 'timestamptz', delayReason: 'text' })
 
 const givenClaims = sql.part`
-  unnest(${requeued.tenantIds}, ${requeued.emailIds}, ${requeued.epochs}, ${requeued.attempts}) as given (tenant_id, email_id, epoch, attempts)`
+  unnest(${requeued.tenantIds}, ${requeued.emailIds}, ${requeued.epochs}, ${requeued.attempts}) as given (tenant_id, email_id, epoch, attempt_count)`
 
 const requeueClaimed = sql`
   update spool

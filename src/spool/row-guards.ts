@@ -16,8 +16,8 @@ export const hasKeyOf = (other: Sql<unknown>): Sql<never> => sql.part`
 
 /**
  * The fence: the row with the key of `claim` if the claim still stands, so that no process has claimed the row since. `claim` also has the
- * columns `epoch` and `attempts`, as claimed.
+ * columns `epoch` and `attempt_count`, as claimed.
  */
 export const isStillClaimed = (claim: Sql<unknown>): Sql<never> => sql.part`
   ${hasKeyOf(claim)} and ${stateByKey} = 'sending'
-  and (spool.epoch, spool.attempt_count) = (${claim}.epoch, ${claim}.attempts)`
+  and (spool.epoch, spool.attempt_count) = (${claim}.epoch, ${claim}.attempt_count)`

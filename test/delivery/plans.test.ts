@@ -1,0 +1,147 @@
+/** The statements that run for every email, with plans made while the spool was empty and kept while it is long. */
+import { expect, onTestFinished, test } from 'vitest'
+import { openIds, silentLog, systemClock, systemRandom } from '#base'
+import { allStatements, type Db, openDb, type Sql, sql } from '#db'
+import { openRecorder } from '#delivery'
+import { claim, postpone, promote, requeueUnsent } from '#spool'
+import { accepted } from '../support/accepted-outcome.ts'
+import { testDatabase, testTimeMs } from '../support/database.ts'
+
+/**
+ * The delivery processes' settings. The generic plan is forced from the first execution; without that, PostgreSQL switches to it after a
+ * few.
+ */
+const settings =
+  '-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off'
+
+const fill = sql`
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets)
+  select 'shop', id, id, nth % 8, 'ann@one.test', 'one.test', 'ready', false, 100
+  from generate_series($1::integer, $2) as nth, lateral (select $3 || lpad(nth::text, 9, '0') as id) as named`
+
+const empty = sql`
+  delete from spool`
+
+const entriesRead = sql<{ entries: number }>`
+  select sum(idx_tup_read)::integer as entries
+  from pg_stat_user_indexes
+  where relname = 'spool'`
+
+const tellStatistics = sql`
+  select pg_stat_force_next_flush()`
+
+/** Ids of one day whose partitions exist. */
+const ofTheDay = openIds(systemRandom).emailId(testTimeMs).slice(0, 13)
+const shards = Array.from({ length: 8 }, (_, shard) => ({ shard, epoch: 1 }))
+const wish = { shards, most: 8, lanesPerTenant: 9, cursors: new Map(), windows: [], freshWindow: 9, paused: [] }
+const backlog = 4000
+const due = new Date(testTimeMs)
+
+/** Takes eight messages through every step: claimed, requeued, postponed, due again, claimed and sent. */
+async function eight(db: Db): Promise<void> {
+  const recorder = openRecorder({ db, clock: systemClock, log: silentLog })
+  await requeueUnsent(db, await claim(db, wish))
+  await postpone(db, await claim(db, wish), { due, delayReason: 'a test' })
+  await promote(db, shards, testTimeMs, 8)
+  const sent = (await claim(db, wish)).map((claimed) => ({ claimed, ...accepted }))
+  if (sent.length > 0) await recorder.record(sent)
+}
+
+/** The hot statements on the spool, each by a line of its text. */
+const hotStatements = {
+  claim: "set state = 'sending', epoch = picked.epoch",
+  requeue: `set state = 'ready'
+  from unnest`,
+  postpone: "set state = 'deferred', due_at",
+  promote: 'any($1::smallint[]) and due_at <=',
+  recall: 'any($1::smallint[]) and due_at >',
+  'record outcomes': 'delete from spool\n    using outcome',
+}
+
+/** The accesses of a statement's generic plan to the spool: node, index and condition. Another index, or no condition, reads the backlog. */
+async function accessesOf(db: Db, statement: Sql<unknown>): Promise<string[]> {
+  const parameters = Math.max(...[...statement.text.matchAll(/\$(\d+)/g)].map(([, nth]) => Number(nth)))
+  const explain = sql<{ 'QUERY PLAN': string }>`explain (costs off) execute hot (${sql.repeated(parameters, ', ', () => 'null')})`
+  await db.script(`prepare hot as ${statement.text}`)
+  const lines = (await db.rows(explain)).map((row) => row['QUERY PLAN'].trim().replace(/^->\s+/, ''))
+  await db.script('deallocate hot')
+  return lines.flatMap((line, index) => {
+    if (!/Scan.* on spool/.test(line)) return []
+    return [[line, ...lines.slice(index + 1, index + 3).filter((next) => /^(Index Cond|Recheck Cond|Filter):/.test(next))].join(' | ')]
+  })
+}
+
+test('they read what they are about, and not the backlog', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const url = `${database.url}&options=${encodeURIComponent(settings)}`
+  const db = await openDb({ url, poolSize: 1, applicationName: 'test', log: silentLog })
+  onTestFinished(() => db.close())
+  const read = async () => {
+    await db.rows(tellStatistics)
+    return (await db.first(entriesRead))?.entries ?? 0
+  }
+  // So many rows that the index of ready rows has one level more than the primary key, which then looks cheaper.
+  await db.run(fill, [1, 130, ofTheDay])
+  await eight(db)
+  await db.run(empty)
+  await db.script('vacuum spool')
+  await eight(db)
+  await db.run(fill, [1001, 1000 + backlog, ofTheDay])
+  const before = await read()
+  await eight(db)
+  expect((await read()) - before).toBeLessThan(backlog / 4)
+})
+
+test('their plans reach the spool by these indexes, however full it is when they are made', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const url = `${database.url}&options=${encodeURIComponent(settings)}`
+  const db = await openDb({ url, poolSize: 1, applicationName: 'test', log: silentLog })
+  onTestFinished(() => db.close())
+  const plans = async () => {
+    const all: Record<string, string[]> = {}
+    for (const [name, line] of Object.entries(hotStatements)) {
+      const found = allStatements().filter(({ text }) => text.includes(line))
+      expect([name, found.length]).toEqual([name, 1])
+      for (const statement of found) all[name] = await accessesOf(db, statement)
+    }
+    return all
+  }
+  const whenEmpty = await plans()
+  expect(whenEmpty).toMatchInlineSnapshot(`
+    {
+      "claim": [
+        "Index Only Scan using spool_ready on spool spool_1 | Index Cond: ((shard >= owned.shard) AND (shard <= owned.shard))",
+        "Index Only Scan using spool_ready on spool spool_2 | Index Cond: ((ROW(shard, tenant_id) > ROW(tenant.shard, tenant.tenant_id)) AND (shard <= tenant.shard))",
+        "Index Only Scan using spool_ready on spool spool_3 | Index Cond: ((ROW(shard, tenant_id) <= ROW(tenant_1.shard, tenant_1.tenant_id)) AND (ROW(shard, tenant_id, recipient_domain) > ROW(tenant_1.shard, tenant_1.tenant_id, COALESCE(cursor.recipient_domain, ''::text))))",
+        "Index Only Scan using spool_ready on spool spool_4 | Index Cond: ((ROW(shard, tenant_id) <= ROW(lane.shard, lane.tenant_id)) AND (ROW(shard, tenant_id, recipient_domain) > ROW(lane.shard, lane.tenant_id, lane.recipient_domain)))",
+        "Index Only Scan using spool_ready on spool spool_5 | Index Cond: ((ROW(shard, tenant_id, recipient_domain) >= ROW(filled.shard, filled.tenant_id, filled.recipient_domain)) AND (ROW(shard, tenant_id, recipient_domain) <= ROW(filled.shard, filled.tenant_id, filled.recipient_domain)))",
+        "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(picked.tenant_id, picked.email_id)) AND (ROW(tenant_id, email_id) <= ROW(picked.tenant_id, picked.email_id))) | Filter: ((state || ''::text) = 'ready'::text)",
+      ],
+      "postpone": [
+        "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(given.tenant_id, given.email_id)) AND (ROW(tenant_id, email_id) <= ROW(given.tenant_id, given.email_id))) | Filter: ((given.epoch = epoch) AND (given.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",
+      ],
+      "promote": [
+        "Index Scan using spool_due on spool spool_1 | Index Cond: ((shard = ANY ($1)) AND (due_at <= $2)) | Filter: (state = 'deferred'::text)",
+        "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(due.tenant_id, due.email_id)) AND (ROW(tenant_id, email_id) <= ROW(due.tenant_id, due.email_id))) | Filter: ((state || ''::text) = 'deferred'::text)",
+      ],
+      "recall": [
+        "Index Scan using spool_due on spool spool_1 | Index Cond: ((shard = ANY ($1)) AND (due_at > $2)) | Filter: (state = 'deferred'::text)",
+        "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(distant.tenant_id, distant.email_id)) AND (ROW(tenant_id, email_id) <= ROW(distant.tenant_id, distant.email_id))) | Filter: ((state || ''::text) = 'deferred'::text)",
+      ],
+      "record outcomes": [
+        "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(outcome.tenant_id, outcome.email_id)) AND (ROW(tenant_id, email_id) <= ROW(outcome.tenant_id, outcome.email_id))) | Filter: ((outcome.epoch = epoch) AND (outcome.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",
+        "Index Scan using spool_pkey on spool spool_1 | Index Cond: ((ROW(tenant_id, email_id) >= ROW(outcome_1.tenant_id, outcome_1.email_id)) AND (ROW(tenant_id, email_id) <= ROW(outcome_1.tenant_id, outcome_1.email_id))) | Filter: ((outcome_1.epoch = epoch) AND (outcome_1.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",
+      ],
+      "requeue": [
+        "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(given.tenant_id, given.email_id)) AND (ROW(tenant_id, email_id) <= ROW(given.tenant_id, given.email_id))) | Filter: ((given.epoch = epoch) AND (given.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",
+      ],
+    }
+  `)
+  await db.run(fill, [1, 130, ofTheDay])
+  expect(await plans()).toEqual(whenEmpty)
+  await db.run(fill, [1001, 1000 + backlog, ofTheDay])
+  await db.script('vacuum analyze spool')
+  expect(await plans()).toEqual(whenEmpty)
+})
