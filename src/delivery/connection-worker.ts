@@ -3,7 +3,7 @@
  * ends when no mail arrives or another process wants the connection.
  */
 import { type Clock, metrics } from '#base'
-import type { SmtpConnection, Transaction } from '#smtp'
+import type { SmtpConnection, Transaction, TransactionResult } from '#smtp'
 import { type RemoteMta, resultOf } from './attempt-outcome.ts'
 import { type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
 import type { FairQueue } from './fair-queue.ts'

@@ -73,47 +73,13 @@ declare module 'fastify' {
 
 /** Returns the app without the pages outside /v1; it does not listen yet. */
 export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
-  const { clock, ids, bounds, config, rateLimiter, limitSettings } = deps
+  const { clock, bounds, config } = deps
   const isTrusted = (address: string) => isInNetwork(config.trustedProxies, address)
-  const addressHeaders = (address: string, look?: 'only look') =>
-    rateHeaders(rateLimiter(`address:${address}`, limitSettings.usualRate(), look))
   /** Sockets whose last request was answered before its body had fully arrived. */
   const answeredEarly = new WeakSet<object>()
-  const app = fastify({
-    trustProxy: config.trustedProxies.length > 0 ? isTrusted : false,
-    genReqId: () => ids.requestId(),
-    requestIdHeader: false,
-    exposeHeadRoutes: false,
-    return503OnClosing: false,
-    bodyLimit: usualBodyLimit,
-    requestTimeout: bounds.requestMs,
-    connectionTimeout: bounds.idleMs,
-    keepAliveTimeout: keepAliveMs,
-    http: { headersTimeout: bounds.headersMs, connectionsCheckingInterval: Math.min(1000, bounds.headersMs / 4), requireHostHeader: false },
-    // Not a limit of its own: Node's 16 KiB of headers already bound the path.
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
-    rewriteUrl: ({ url = '/' }) => routable(url),
-    clientErrorHandler: (error, socket) => {
-      // A request answered before its body arrived would otherwise get a second answer.
-      if (answeredEarly.has(socket)) socket.destroy()
-      else
-        answerBrokenRequest(error, socket, { requestId: ids.requestId(), headers: addressHeaders(socket.remoteAddress ?? '', 'only look') })
-    },
-  })
+  const app = createServer(deps, isTrusted, answeredEarly)
   guardConnections(app, bounds, isTrusted)
-
-  app.decorateRequest('credential', null)
-  app.decorateRequest('admission', null)
-  app.decorateRequest('arrivedMs', 0)
-  app.decorateRequest('response', null)
-  app.decorateRequest('arrivedAtMs', 0)
-  app.decorateRequest('rate', null)
-  app.decorateRequest('refusal', null)
-  app.decorateRequest('octets', null)
-  app.decorateRequest('fingerprint', null)
-  app.decorateRequest('beingRead', null)
-  app.decorateRequest('isLogged', false)
-  app.decorateRequest('acceptedEmailIds', null)
+  declareRequestFields(app)
   app.removeAllContentTypeParsers()
   const bodies = openBodyReader({ clock, weigh: (request, octets) => weighBody(request, octets, deps) })
   app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) => bodies.read(request, payload))
@@ -131,19 +97,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     if (!request.raw.complete) answeredEarly.add(request.raw.socket)
     tell(request, reply, deps)
   })
-  app.setErrorHandler(async (error, request, reply) => {
-    const refusal = toRefusal(error)
-    request.refusal = refusal
-    deps.readiness.recordError(error)
-    if (refusal.status === 500 && refusal.shouldRetry) deps.readiness.recordOutage(error)
-    else if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'request failed')
-    if (apiPath.test(request.url) && !reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip))
-    reply.headers(await sendLimitHeadersFor(request, deps))
-    // After an unreadable body Fastify would close the connection, and a client still sending the body would lose this answer. The server
-    // reads and discards the rest, within the request's time limit.
-    if (app.server.listening) reply.removeHeader('connection')
-    return reply.code(refusal.status).headers(refusalHeaders(refusal)).type(jsonType).send(failure(refusal, request.id))
-  })
+  app.setErrorHandler(async (error, request, reply) => answerError(error, request, reply, deps))
   app.setNotFoundHandler(async (request, reply) => {
     const shown = showNotFound(request, reply)
     if (shown) return shown
@@ -153,24 +107,85 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     })
   })
 
-  await app.register(
-    async (api) => {
-      api.addHook('onRequest', async (request, reply) =>
-        within(authorize(request, reply, request.is404 ? undefined : request.routeOptions.config.endpoint, deps), admitWithinMs, clock),
-      )
-      api.addHook('onSend', (request, reply, payload, done) => {
-        recordRequest(request, reply, payload, deps)
-        done()
-      })
-      api.setNotFoundHandler(async () => {
-        throw new Refusal('not_found')
-      })
-      for (const endpoint of routes) for (const path of pathsOf(endpoint)) register(api, endpoint, path, deps)
-    },
-    { prefix: '/v1' },
-  )
+  await app.register(async (api) => serveApi(api, deps), { prefix: '/v1' })
   await serveDashboard(app, deps)
   return app
+}
+
+function createServer(deps: AppDeps, isTrusted: (address: string) => boolean, answeredEarly: WeakSet<object>): FastifyInstance {
+  const { ids, bounds } = deps
+  return fastify({
+    trustProxy: deps.config.trustedProxies.length > 0 ? isTrusted : false,
+    genReqId: () => ids.requestId(),
+    requestIdHeader: false,
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    bodyLimit: usualBodyLimit,
+    requestTimeout: bounds.requestMs,
+    connectionTimeout: bounds.idleMs,
+    keepAliveTimeout: keepAliveMs,
+    http: { headersTimeout: bounds.headersMs, connectionsCheckingInterval: Math.min(1000, bounds.headersMs / 4), requireHostHeader: false },
+    // Not a limit of its own: Node's 16 KiB of headers already bound the path.
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
+    rewriteUrl: ({ url = '/' }) => routable(url),
+    clientErrorHandler: (error, socket) => {
+      // A request answered before its body arrived would otherwise get a second answer.
+      if (answeredEarly.has(socket)) socket.destroy()
+      else
+        answerBrokenRequest(error, socket, {
+          requestId: ids.requestId(),
+          headers: addressHeaders(socket.remoteAddress ?? '', deps, 'only look'),
+        })
+    },
+  })
+}
+
+/** Rate-limit headers of a caller that is known only by its address. */
+const addressHeaders = (address: string, { rateLimiter, limitSettings }: AppDeps, look?: 'only look') =>
+  rateHeaders(rateLimiter(`address:${address}`, limitSettings.usualRate(), look))
+
+function declareRequestFields(app: FastifyInstance): void {
+  app.decorateRequest('credential', null)
+  app.decorateRequest('admission', null)
+  app.decorateRequest('arrivedMs', 0)
+  app.decorateRequest('response', null)
+  app.decorateRequest('arrivedAtMs', 0)
+  app.decorateRequest('rate', null)
+  app.decorateRequest('refusal', null)
+  app.decorateRequest('octets', null)
+  app.decorateRequest('fingerprint', null)
+  app.decorateRequest('beingRead', null)
+  app.decorateRequest('isLogged', false)
+  app.decorateRequest('acceptedEmailIds', null)
+}
+
+/** Answers a failure in the contract's envelope. */
+async function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply, deps: AppDeps): Promise<FastifyReply> {
+  const refusal = toRefusal(error)
+  request.refusal = refusal
+  deps.readiness.recordError(error)
+  if (refusal.status === 500 && refusal.shouldRetry) deps.readiness.recordOutage(error)
+  else if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'request failed')
+  if (apiPath.test(request.url) && !reply.hasHeader('x-ratelimit-limit')) reply.headers(addressHeaders(request.ip, deps))
+  reply.headers(await sendLimitHeadersFor(request, deps))
+  // After an unreadable body Fastify would close the connection, and a client still sending the body would lose this answer. The server
+  // reads and discards the rest, within the request's time limit.
+  if (request.server.server.listening) reply.removeHeader('connection')
+  return reply.code(refusal.status).headers(refusalHeaders(refusal)).type(jsonType).send(failure(refusal, request.id))
+}
+
+function serveApi(api: FastifyInstance, deps: AppDeps): void {
+  api.addHook('onRequest', async (request, reply) =>
+    within(authorize(request, reply, request.is404 ? undefined : request.routeOptions.config.endpoint, deps), admitWithinMs, deps.clock),
+  )
+  api.addHook('onSend', (request, reply, payload, done) => {
+    recordRequest(request, reply, payload, deps)
+    done()
+  })
+  api.setNotFoundHandler(async () => {
+    throw new Refusal('not_found')
+  })
+  for (const endpoint of routes) for (const path of pathsOf(endpoint)) register(api, endpoint, path, deps)
 }
 
 function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: AppDeps): void {

@@ -4,7 +4,7 @@
  * sign-in.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
 import type { Tx } from '#db'
 import { parseAddress } from '#mail'
@@ -19,7 +19,7 @@ import {
   SeveralMembers,
   type SignedIn,
 } from '#members'
-import { type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
+import { type DashboardContext, type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
 import type { InvitationResponse, MembersResponse, SessionResponse, SignInLinkResponse } from './dashboard-responses.ts'
@@ -50,16 +50,35 @@ const readLinkPassword = reader(LinkPassword)
 const readNewMember = reader(NewMember)
 const readOneMember = reader(OneMember)
 
-/** Registered under /dashboard/api. The app's error handler answers refusals. */
-export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps & OperationDeps & ApiDeps): Promise<void> {
-  const { sessions, config, db, clock, ids, rateLimiter } = deps
-  const context = openDashboardContext(deps)
-  const { answer, requireMember, requireOwner, tryingFrom } = context
+type AllDeps = DashboardDeps & OperationDeps & ApiDeps
 
-  const withLink = ({ member, signInToken }: Awaited<ReturnType<typeof addMember>>) => ({
-    member,
-    signInUrl: `${config.publicUrl}/sign-in/${signInToken}`,
-  })
+/** Registered under /dashboard/api. The app's error handler answers refusals. */
+export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promise<void> {
+  const context = openDashboardContext(deps)
+  await app.register(
+    async (api) => {
+      api.addHook('onRequest', async (request) => {
+        if (request.routeOptions.url?.endsWith('/preview')) return
+        if (!isFromOurPages(request, deps.config.publicUrl))
+          throw new Refusal('permission_denied', {
+            message: 'only pages of the dashboard can use this path',
+            suggestion: 'Open the dashboard over https or on localhost. In programs, use the API with a key',
+          })
+      })
+      serveSignIn(api, context, deps)
+      serveMembers(api, context, deps)
+      serveSecondFactor(api, context, deps)
+      serveInstallation(api, context, deps)
+      serveOperation(api, context, deps)
+      serveEmailPage(api, context, deps)
+      servePreview(api, context, deps)
+    },
+    { prefix: '/dashboard/api' },
+  )
+}
+
+function serveSignIn(api: FastifyInstance, context: DashboardContext, { sessions, config }: DashboardDeps): void {
+  const { answer, tryingFrom } = context
 
   const begun = (request: FastifyRequest, reply: FastifyReply, { token, session, device }: SignedIn) => {
     setSessionCookie(request, reply, token, config.publicUrl)
@@ -72,133 +91,132 @@ export async function serveDashboard(app: FastifyInstance, deps: DashboardDeps &
     (tx: Tx, { address: name, tenantId }: Session) =>
       context.recordAction(tx, request, { name, tenantId }, 'sessions.begin', { by })
 
-  await app.register(
-    async (api) => {
-      api.addHook('onRequest', async (request) => {
-        if (request.routeOptions.url?.endsWith('/preview')) return
-        if (!isFromOurPages(request, config.publicUrl))
-          throw new Refusal('permission_denied', {
-            message: 'only pages of the dashboard can use this path',
-            suggestion: 'Open the dashboard over https or on localhost. In programs, use the API with a key',
-          })
-      })
+  api.get('/session', async (request, reply) => {
+    const session = await sessions.find(sessionCookie(request, config.publicUrl) ?? '')
+    return answer<SessionResponse>(request, reply, { member: session ? shown(session) : null })
+  })
 
-      api.get('/session', async (request, reply) => {
-        const session = await sessions.find(sessionCookie(request, config.publicUrl) ?? '')
-        return answer<SessionResponse>(request, reply, { member: session ? shown(session) : null })
-      })
+  api.post('/sign-in', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    const given = readSignIn(request.body)
+    try {
+      const from = tryingFrom(request, given.address)
+      const signedIn = await sessions.signIn({ ...given, ...from }, signInNoted(request, 'password'))
+      return await begun(request, reply, signedIn)
+    } catch (error) {
+      if (!(error instanceof SeveralMembers)) throw error
+      return answer<SessionResponse>(request, reply, { member: null, choices: error.choices })
+    }
+  })
 
-      api.post('/sign-in', { bodyLimit: maxBodyOctets }, async (request, reply) => {
-        const given = readSignIn(request.body)
-        try {
-          const from = tryingFrom(request, given.address)
-          const signedIn = await sessions.signIn({ ...given, ...from }, signInNoted(request, 'password'))
-          return await begun(request, reply, signedIn)
-        } catch (error) {
-          if (!(error instanceof SeveralMembers)) throw error
-          return answer<SessionResponse>(request, reply, { member: null, choices: error.choices })
-        }
-      })
+  api.post('/sign-in-link', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    return answer<SignInLinkResponse>(request, reply, await sessions.ownerOfLink(readLink(request.body).token, tryingFrom(request)))
+  })
 
-      api.post('/sign-in-link', { bodyLimit: maxBodyOctets }, async (request, reply) => {
-        return answer<SignInLinkResponse>(request, reply, await sessions.ownerOfLink(readLink(request.body).token, tryingFrom(request)))
-      })
+  api.post('/sign-in-link/password', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    const { token: signInToken, ...proof } = readLinkPassword(request.body)
+    const from = tryingFrom(request)
+    return begun(request, reply, await sessions.useLink({ signInToken, ...proof, ...from }, signInNoted(request, 'link')))
+  })
 
-      api.post('/sign-in-link/password', { bodyLimit: maxBodyOctets }, async (request, reply) => {
-        const { token: signInToken, ...proof } = readLinkPassword(request.body)
-        const from = tryingFrom(request)
-        return begun(request, reply, await sessions.useLink({ signInToken, ...proof, ...from }, signInNoted(request, 'link')))
-      })
+  api.post('/sign-out', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    await sessions.end(sessionCookie(request, config.publicUrl) ?? '')
+    setSessionCookie(request, reply, '', config.publicUrl)
+    return answer<SessionResponse>(request, reply, { member: null })
+  })
+}
 
-      api.post('/sign-out', { bodyLimit: maxBodyOctets }, async (request, reply) => {
-        await sessions.end(sessionCookie(request, config.publicUrl) ?? '')
-        setSessionCookie(request, reply, '', config.publicUrl)
-        return answer<SessionResponse>(request, reply, { member: null })
-      })
+/** The members page, for owners. */
+function serveMembers(api: FastifyInstance, context: DashboardContext, deps: DashboardDeps): void {
+  const { sessions, config, db, clock, ids } = deps
+  const { answer, requireOwner } = context
 
-      api.get('/members', async (request, reply) => {
-        const { tenantId } = await requireOwner(request)
-        return answer<MembersResponse>(request, reply, { members: await listMembers(db, tenantId) })
-      })
+  const withLink = ({ member, signInToken }: Awaited<ReturnType<typeof addMember>>) => ({
+    member,
+    signInUrl: `${config.publicUrl}/sign-in/${signInToken}`,
+  })
 
-      api.post('/members', { bodyLimit: maxBodyOctets }, async (request, reply) => {
-        const owner = await requireOwner(request)
-        const wanted = readNewMember(request.body)
-        const address = parseAddress(wanted.address)
-        if (!address) throw new Refusal('invalid_email_format', { field: 'address', message: 'address is not an email address' })
-        const tenantId = owner.tenantId ?? wanted.tenantId ?? null
-        if (owner.tenantId !== null && (wanted.tenantId ?? owner.tenantId) !== owner.tenantId) throw new Refusal('tenant_mismatch')
-        const made = await db.transaction(async (tx) => {
-          const member = { address: address.text, role: wanted.role, tenantId }
-          await context.recordAction(tx, request, owner, 'members.add', { ...member }, tenantId)
-          return addMember(tx, member, { nowMs: clock.nowMs(), ids })
-        })
-        return answer<InvitationResponse>(request, reply, withLink(made))
-      })
+  api.get('/members', async (request, reply) => {
+    const { tenantId } = await requireOwner(request)
+    return answer<MembersResponse>(request, reply, { members: await listMembers(db, tenantId) })
+  })
 
-      api.post('/members/reset', { bodyLimit: maxBodyOctets }, async (request, reply) => {
-        const owner = await requireOwner(request)
-        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'reset')
-        const made = await db.transaction(async (tx) => {
-          const reset = await resetMember(tx, address, tenantId, { nowMs: clock.nowMs(), ids })
-          await context.recordAction(tx, request, owner, 'members.reset', { address }, reset.member.tenantId)
-          return reset
-        })
-        sessions.forget()
-        return answer<InvitationResponse>(request, reply, withLink(made))
-      })
+  api.post('/members', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    const owner = await requireOwner(request)
+    const member = newMemberBy(owner, readNewMember(request.body))
+    const made = await db.transaction(async (tx) => {
+      await context.recordAction(tx, request, owner, 'members.add', { ...member }, member.tenantId)
+      return addMember(tx, member, { nowMs: clock.nowMs(), ids })
+    })
+    return answer<InvitationResponse>(request, reply, withLink(made))
+  })
 
-      api.post('/members/remove', { bodyLimit: maxBodyOctets }, async (request, reply) => {
-        const owner = await requireOwner(request)
-        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'remove')
-        await db.transaction(async (tx) => {
-          const removed = await removeMember(tx, address, tenantId)
-          await context.recordAction(tx, request, owner, 'members.remove', { address }, removed.tenantId)
-        })
-        sessions.forget()
-        return answer<object>(request, reply, { message: 'The member was removed' })
-      })
+  api.post('/members/reset', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    const owner = await requireOwner(request)
+    const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'reset')
+    const made = await db.transaction(async (tx) => {
+      const reset = await resetMember(tx, address, tenantId, { nowMs: clock.nowMs(), ids })
+      await context.recordAction(tx, request, owner, 'members.reset', { address }, reset.member.tenantId)
+      return reset
+    })
+    sessions.forget()
+    return answer<InvitationResponse>(request, reply, withLink(made))
+  })
 
-      api.post('/members/reset-second-factor', { bodyLimit: maxBodyOctets }, async (request, reply) => {
-        const owner = await requireOwner(request)
-        const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'reset')
-        const member = await db.transaction(async (tx) => {
-          const reset = await resetSecondFactor(tx, address, tenantId)
-          await context.recordAction(tx, request, owner, 'members.reset-second-factor', { address }, reset.tenantId)
-          return reset
-        })
-        sessions.forget()
-        return answer<SessionResponse>(request, reply, { member })
-      })
+  api.post('/members/remove', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    const owner = await requireOwner(request)
+    const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'remove')
+    await db.transaction(async (tx) => {
+      const removed = await removeMember(tx, address, tenantId)
+      await context.recordAction(tx, request, owner, 'members.remove', { address }, removed.tenantId)
+    })
+    sessions.forget()
+    return answer<object>(request, reply, { message: 'The member was removed' })
+  })
 
-      serveSecondFactor(api, context, deps)
-      serveInstallation(api, context, deps)
-      serveOperation(api, context, deps)
-      serveEmailPage(api, context, deps)
+  api.post('/members/reset-second-factor', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    const owner = await requireOwner(request)
+    const { address, tenantId } = meantBy(owner, readOneMember(request.body), 'reset')
+    const member = await db.transaction(async (tx) => {
+      const reset = await resetSecondFactor(tx, address, tenantId)
+      await context.recordAction(tx, request, owner, 'members.reset-second-factor', { address }, reset.tenantId)
+      return reset
+    })
+    sessions.forget()
+    return answer<SessionResponse>(request, reply, { member })
+  })
+}
 
-      api.get('/emails/:emailId/preview', async (request, reply) => {
-        const member = await requireMember(request, 'frame')
-        const { body } = await retrieveEmail.respond(
-          {
-            requestId: request.id,
-            params: request.params,
-            query: { expand: 'content' },
-            body: {},
-            credential: member,
-            tenantId: member.tenantId,
-            rate: rateLimiter('preview', null),
-            idempotencyKey: undefined,
-            accept: undefined,
-            lastEventId: undefined,
-          },
-          deps,
-        )
-        const { data } = JSON.parse(body as string) as { data: { htmlBody?: string; plainBody?: string } }
-        return reply.headers(previewHeaders).send(previewDocument(data))
-      })
-    },
-    { prefix: '/dashboard/api' },
-  )
+/** An email's HTML in a frame of the dashboard. */
+function servePreview(api: FastifyInstance, { requireMember }: DashboardContext, deps: AllDeps): void {
+  api.get('/emails/:emailId/preview', async (request, reply) => {
+    const member = await requireMember(request, 'frame')
+    const { body } = await retrieveEmail.respond(
+      {
+        requestId: request.id,
+        params: request.params,
+        query: { expand: 'content' },
+        body: {},
+        credential: member,
+        tenantId: member.tenantId,
+        rate: deps.rateLimiter('preview', null),
+        idempotencyKey: undefined,
+        accept: undefined,
+        lastEventId: undefined,
+      },
+      deps,
+    )
+    const { data } = JSON.parse(body as string) as { data: { htmlBody?: string; plainBody?: string } }
+    return reply.headers(previewHeaders).send(previewDocument(data))
+  })
+}
+
+/** The member that an owner adds: of the owner's tenant, or of any tenant for an owner of the organisation. */
+function newMemberBy(owner: SignedInMember, wanted: Static<typeof NewMember>) {
+  const address = parseAddress(wanted.address)
+  if (!address) throw new Refusal('invalid_email_format', { field: 'address', message: 'address is not an email address' })
+  const tenantId = owner.tenantId ?? wanted.tenantId ?? null
+  if (owner.tenantId !== null && (wanted.tenantId ?? owner.tenantId) !== owner.tenantId) throw new Refusal('tenant_mismatch')
+  return { address: address.text, role: wanted.role, tenantId }
 }
 
 /**

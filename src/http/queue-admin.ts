@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { type Clock, cached, emailIdTimeMs, Refusal } from '#base'
+import { type Cached, type Clock, cached, emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
 import { flushQueue, pauseQueue, pauseTenant, readQueue, restoreWaiting, resumePaused, resumeTenant } from '#delivery'
 import { type LimitSettings, setLimits, tenantLimitScope } from '#limits'
@@ -62,12 +62,27 @@ const readPause = reader(Pause)
 const readCeiling = reader(Ceiling)
 
 export function serveOperation(api: FastifyInstance, context: DashboardContext, deps: OperationDeps): void {
-  const { requireMember, requireOperator, answer } = context
-  const { db, clock, tenants, usage, limitSettings } = deps
+  const { db, clock } = deps
   const recent = openRecent(deps)
+  // Reads the whole queue.
+  const queues = cached(clock, (tenantId) => readQueue(db, tenantId || null, maxRecipientDomains, clock.nowMs()))
+  serveFigures(api, context, deps, recent)
+  serveQueue(api, context, deps, recent, queues)
+  serveQueueActions(api, context, deps, queues)
+  serveTenants(api, context, deps, queues)
+}
+
+type Recent = ReturnType<typeof openRecent>
+type Queues = Cached<Awaited<ReturnType<typeof readQueue>>>
+
+const given = (request: FastifyRequest) => request.query as Record<string, unknown>
+
+/** The figures of the Overview page. */
+function serveFigures(api: FastifyInstance, context: DashboardContext, deps: OperationDeps, recent: Recent): void {
+  const { requireMember, answer } = context
+  const { db, clock, tenants, usage } = deps
   // Both queries read the whole queue.
   const health = cached(clock, () => Promise.all([measureQueue(db, clock.nowMs()), restoreWaiting(db)]))
-  const queues = cached(clock, (tenantId) => readQueue(db, tenantId || null, maxRecipientDomains, clock.nowMs()))
 
   /** The requested tenant, if visible to the person; null: all. */
   const scopeOf = async (member: SignedInMember, wanted: string | undefined): Promise<string | null> => {
@@ -76,8 +91,6 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
     if (tenantId !== null && !(await tenants.find(tenantId))) throw new Refusal('not_found', { message: 'no such tenant' })
     return tenantId
   }
-  const given = (request: FastifyRequest) => request.query as Record<string, unknown>
-  const param = (request: FastifyRequest, name: string) => (request.params as Record<string, string>)[name] ?? ''
 
   api.get('/over-time', async (request, reply) => {
     const member = await requireMember(request)
@@ -105,7 +118,10 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
       restoreWaiting: Boolean(restored),
     })
   })
+}
 
+function serveQueue(api: FastifyInstance, context: DashboardContext, { clock }: OperationDeps, recent: Recent, queues: Queues): void {
+  const { requireOperator, answer } = context
   api.get('/queue', async (request, reply) => {
     await requireOperator(request)
     const tenantId = readOfTenant(given(request)).tenantId ?? null
@@ -119,6 +135,11 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
       })),
     })
   })
+}
+
+function serveQueueActions(api: FastifyInstance, context: DashboardContext, deps: OperationDeps, queues: Queues): void {
+  const { requireOperator, answer } = context
+  const { db, clock, tenants } = deps
 
   const change = <Read extends Record<string, unknown>>(
     path: string,
@@ -162,6 +183,12 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
       emails: await flushQueue(db, { recipientDomain: destination && domainName('destination', destination) }, clock.nowMs(), by),
     }),
   )
+}
+
+/** The Tenants page: their ceilings and pauses. */
+function serveTenants(api: FastifyInstance, context: DashboardContext, deps: OperationDeps, queues: Queues): void {
+  const { requireOperator, answer } = context
+  const { db, clock, tenants, limitSettings } = deps
 
   api.get('/tenants', async (request, reply) => {
     await requireOperator(request)
@@ -181,7 +208,7 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
     api.post(`/tenants/:tenantId/${path}`, { bodyLimit: maxBodyOctets }, async (request, reply) => {
       const owner = await requireOperator(request)
       const wanted = read(request.body)
-      const { id } = await getTenant(db, namedTenant(param(request, 'tenantId'), owner) ?? '')
+      const { id } = await getTenant(db, namedTenant((request.params as { tenantId: string }).tenantId, owner) ?? '')
       const done = await act(owner, id, wanted)
       tenants.forget()
       queues.clear()

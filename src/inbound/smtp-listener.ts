@@ -83,11 +83,45 @@ class Server extends SMTPServer {
   /** Connections by network. */
   readonly #open = new Map<string, number>()
   readonly #leaves = new WeakMap<Socket, () => void>()
+  readonly #log: Log
+  #isStopping = false
 
-  constructor(options: SMTPServerOptions, facts: { bounds: ListenerLimits; clock: Clock }) {
+  constructor(options: SMTPServerOptions, facts: { bounds: ListenerLimits; clock: Clock; log: Log }) {
     super(options)
     this.#bounds = facts.bounds
     this.#clock = facts.clock
+    this.#log = facts.log
+  }
+
+  /** Runs the client's step in the backend within the time limit, then starts the limit of the next step. */
+  put<T>(
+    session: SMTPServerSession,
+    work: () => Promise<T>,
+    withinMs: number,
+    answer: (error: ReplyError | null, result?: T) => void,
+  ): void {
+    const conversation = this.conversations.get(session)
+    const settle = (error: unknown, result?: T) => {
+      const reply = error === null ? null : (replyTo(error) ?? tryLater())
+      if (error !== null && !replyTo(error)) this.#log.warn({ err: error, conversation: session.id }, 'an SMTP command failed')
+      answer(reply, result)
+      conversation?.allow('stepMs')
+      if (reply?.closes) conversation?.send(421, '4.7.0 Closing connection')
+      if (this.#isStopping) setImmediate(() => conversation?.leaveUnlessBusy())
+    }
+    within(work(), withinMs, this.#clock).then(
+      (result) => settle(null, result),
+      (error: unknown) => settle(error),
+    )
+  }
+
+  /** Completes messages already being received. */
+  stop(): Promise<void> {
+    this.#isStopping = true
+    return new Promise((resolve) => {
+      this.close(() => resolve())
+      for (const conversation of this.connections) if (conversation instanceof Conversation) conversation.leaveUnlessBusy()
+    })
   }
 
   override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
@@ -131,82 +165,33 @@ class Server extends SMTPServer {
 }
 
 export async function openListener<Login>(options: ListenerOptions<Login>): Promise<OpenListener> {
-  const { backend, bounds, clock, log, certificate } = options
-  const takesLogins = 'authenticate' in backend
-  let stopping = false
-
-  /** Runs the client's step in the backend within the time limit, then starts the limit of the next step. */
-  const put = <T>(
-    session: SMTPServerSession,
-    work: () => Promise<T>,
-    withinMs: number,
-    answer: (error: ReplyError | null, result?: T) => void,
-  ) => {
-    const conversation = server.conversations.get(session)
-    const settle = (error: unknown, result?: T) => {
-      const reply = error === null ? null : (replyTo(error) ?? tryLater())
-      if (error !== null && !replyTo(error)) log.warn({ err: error, conversation: session.id }, 'an SMTP command failed')
-      answer(reply, result)
-      conversation?.allow('stepMs')
-      if (reply?.closes) conversation?.send(421, '4.7.0 Closing connection')
-      if (stopping) setImmediate(() => conversation?.leaveUnlessBusy())
-    }
-    within(work(), withinMs, clock).then(
-      (result) => settle(null, result),
-      (error: unknown) => settle(error),
-    )
-  }
-
-  const visitOf = (session: SMTPServerSession, from: string): Visit<Login> => ({
-    id: session.id,
-    address: session.remoteAddress,
-    secure: session.secure,
-    login: session.user as Login,
-    from,
-    recipients: session.envelope.rcptTo.map((one) => one.address),
-  })
-  const senderOf = ({ envelope }: SMTPServerSession) => (envelope.mailFrom ? envelope.mailFrom.address : '')
-
+  const { backend, bounds, clock, log } = options
   const server = new Server(
     {
-      ...certificate,
-      minVersion: oldestTls,
-      secure: options.tls === 'implicit',
-      name: options.hostname,
-      heloResponse: '%s',
-      size: bounds.largestOctets,
-      disabledCommands: takesLogins ? neverOffered : [...neverOffered, 'AUTH'],
-      authMethods: ['PLAIN', 'LOGIN'],
-      hideENHANCEDSTATUSCODES: false,
-      hideDSN: !takesLogins,
-      disableReverseLookup: true,
-      logger: false,
-      socketTimeout: idleMs,
-      closeTimeout: stopWithinMs,
-      maxRecipients: bounds.recipients,
+      ...libraryOptions(options),
       onAuth({ username = '', password }, session, done) {
         const work = async () => backend.authenticate?.(username, password ?? '', session.remoteAddress)
-        put(session, work, commandWithinMs, (error, user) => done(error, { user }))
+        server.put(session, work, commandWithinMs, (error, user) => done(error, { user }))
       },
       onMailFrom({ address, args }, session, done) {
         const work = async () => {
           refuseUnknown(args, senderParameters)
-          await backend.sender(visitOf(session, address))
+          await backend.sender(visitOf<Login>(session, address))
         }
-        put(session, work, commandWithinMs, done)
+        server.put(session, work, commandWithinMs, done)
       },
       onRcptTo({ address, args }, session, done) {
         const work = async () => {
           refuseUnknown(args, recipientParameters)
-          await backend.recipient(address, visitOf(session, senderOf(session)))
+          await backend.recipient(address, visitOf<Login>(session, senderOf(session)))
         }
-        put(session, work, commandWithinMs, done)
+        server.put(session, work, commandWithinMs, done)
       },
       onData(stream, session, done) {
         server.conversations.get(session)?.allow('messageMs')
-        const visit = visitOf(session, senderOf(session))
+        const visit = visitOf<Login>(session, senderOf(session))
         const use = (octets: Buffer) => within(backend.message(octets, visit), messageWithinMs, clock)
-        put(
+        server.put(
           session,
           () => collect(stream, { largest: bounds.largestOctets, room: options.room }, use),
           bounds.messageMs + messageWithinMs,
@@ -214,7 +199,7 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
         )
       },
     },
-    { bounds, clock },
+    { bounds, clock, log },
   )
   server.on('error', (error) => log.debug({ err: error }, 'SMTP connection failed'))
   const port = await new Promise<number>((resolve, reject) => {
@@ -224,15 +209,42 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
   return {
     port,
     useCertificate: (changed) => server.updateSecureContext({ ...changed }),
-    stop() {
-      stopping = true
-      return new Promise((resolve) => {
-        server.close(() => resolve())
-        for (const conversation of server.connections) if (conversation instanceof Conversation) conversation.leaveUnlessBusy()
-      })
-    },
+    stop: () => server.stop(),
   }
 }
+
+/** The library's settings. */
+function libraryOptions<Login>({ backend, bounds, certificate, hostname, tls }: ListenerOptions<Login>): SMTPServerOptions {
+  const takesLogins = 'authenticate' in backend
+  return {
+    ...certificate,
+    minVersion: oldestTls,
+    secure: tls === 'implicit',
+    name: hostname,
+    heloResponse: '%s',
+    size: bounds.largestOctets,
+    disabledCommands: takesLogins ? neverOffered : [...neverOffered, 'AUTH'],
+    authMethods: ['PLAIN', 'LOGIN'],
+    hideENHANCEDSTATUSCODES: false,
+    hideDSN: !takesLogins,
+    disableReverseLookup: true,
+    logger: false,
+    socketTimeout: idleMs,
+    closeTimeout: stopWithinMs,
+    maxRecipients: bounds.recipients,
+  }
+}
+
+const visitOf = <Login>(session: SMTPServerSession, from: string): Visit<Login> => ({
+  id: session.id,
+  address: session.remoteAddress,
+  secure: session.secure,
+  login: session.user as Login,
+  from,
+  recipients: session.envelope.rcptTo.map((one) => one.address),
+})
+
+const senderOf = ({ envelope }: SMTPServerSession) => (envelope.mailFrom ? envelope.mailFrom.address : '')
 
 /** RFC 5321 section 4.1.1.11: a client that requests an unsupported parameter, such as REQUIRETLS, must not assume that it was honoured. */
 function refuseUnknown(given: SMTPServerAddress['args'], known: readonly string[]): void {

@@ -77,36 +77,7 @@ const maxKept = 1000
 export function openPost(deps: PostDeps): Post {
   const { clock, keepIdleMs } = deps
   const look = (url: string) => findTarget(url, deps)
-  /** Unused connections by URL: the exact text that was checked when each was opened. */
-  const kept = new Map<string, HttpConnection[]>()
-  let keptCount = 0
-
-  const take = (url: string): HttpConnection | undefined => {
-    const lines = kept.get(url) ?? []
-    for (let line = lines.pop(); line; line = lines.pop()) {
-      keptCount--
-      if (line.alive() && clock.monotonicMs() - line.madeMs < maxKeptMs) return line
-      line.end()
-    }
-    kept.delete(url)
-    return undefined
-  }
-  const keep = (url: string, line: HttpConnection) => {
-    if (keepIdleMs === undefined || keptCount >= maxKept || !line.alive()) return line.end()
-    keptCount++
-    const lines = kept.get(url)
-    if (lines) lines.push(line)
-    else kept.set(url, [line])
-  }
-  const sweep = () => {
-    for (const [url, lines] of kept) {
-      const alive = lines.filter((line) => line.alive())
-      keptCount -= lines.length - alive.length
-      if (alive.length > 0) kept.set(url, alive)
-      else kept.delete(url)
-    }
-  }
-
+  const kept = new KeptConnections(clock, keepIdleMs)
   const deadline = (withinMs: number) => {
     const stop = new AbortController()
     const cancel = clock.after(withinMs, () => stop.abort(new HttpFailure(`no response within ${withinMs / 1000} s`)))
@@ -134,7 +105,7 @@ export function openPost(deps: PostDeps): Post {
         mayHaveArrived = true
         const asked = { ...request, method: 'POST' as const, maxOctets: maxBodyOctets, closes: keepIdleMs === undefined }
         const { statusCode, retryAfter, body } = await exchange(line, asked, signal)
-        keep(url, line)
+        kept.put(url, line)
         return outcome({ statusCode, retryAfter, body: sanitiseText(text(body), maxBodyLength), error: null })
       }
       const anew = async () => {
@@ -142,7 +113,7 @@ export function openPost(deps: PostDeps): Post {
         return ask(await openLine(url, withinMs, signal, keepIdleMs))
       }
       try {
-        const line = take(url)
+        const line = kept.take(url)
         if (!line) return await anew()
         return await ask(line).catch((error: unknown) => {
           // The peer closed an idle connection at the moment when this request was sent.
@@ -154,7 +125,7 @@ export function openPost(deps: PostDeps): Post {
         return outcome({ statusCode: null, body: null, error: inWords(error) + late, retryAfter: null })
       } finally {
         cancel()
-        if (keptCount >= maxKept) sweep()
+        kept.sweepIfFull()
       }
     },
     async get({ url, withinMs, maxOctets }) {
@@ -172,11 +143,57 @@ export function openPost(deps: PostDeps): Post {
         line?.end()
       }
     },
-    close() {
-      for (const line of [...kept.values()].flat()) line.end()
-      kept.clear()
-      keptCount = 0
-    },
+    close: () => kept.close(),
+  }
+}
+
+/** Unused connections by URL: the exact text that was checked when each was opened. */
+class KeptConnections {
+  readonly #clock: Clock
+  readonly #idleMs: number | undefined
+  readonly #kept = new Map<string, HttpConnection[]>()
+  #count = 0
+
+  /** `idleMs` as `keepIdleMs`. */
+  constructor(clock: Clock, idleMs: number | undefined) {
+    this.#clock = clock
+    this.#idleMs = idleMs
+  }
+
+  take(url: string): HttpConnection | undefined {
+    const lines = this.#kept.get(url) ?? []
+    for (let line = lines.pop(); line; line = lines.pop()) {
+      this.#count--
+      if (line.alive() && this.#clock.monotonicMs() - line.madeMs < maxKeptMs) return line
+      line.end()
+    }
+    this.#kept.delete(url)
+    return undefined
+  }
+
+  /** Keeps the connection if there is room; otherwise ends it. */
+  put(url: string, line: HttpConnection): void {
+    if (this.#idleMs === undefined || this.#count >= maxKept || !line.alive()) return line.end()
+    this.#count++
+    const lines = this.#kept.get(url)
+    if (lines) lines.push(line)
+    else this.#kept.set(url, [line])
+  }
+
+  sweepIfFull(): void {
+    if (this.#count < maxKept) return
+    for (const [url, lines] of this.#kept) {
+      const alive = lines.filter((line) => line.alive())
+      this.#count -= lines.length - alive.length
+      if (alive.length > 0) this.#kept.set(url, alive)
+      else this.#kept.delete(url)
+    }
+  }
+
+  close(): void {
+    for (const line of [...this.#kept.values()].flat()) line.end()
+    this.#kept.clear()
+    this.#count = 0
   }
 }
 

@@ -74,50 +74,8 @@ export interface ResolverDeps {
 }
 
 export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: ResolverDeps): Resolver {
-  const open = () => {
-    const resolver = new SystemResolver({ timeout: queryMs, tries })
-    if (servers.length > 0) resolver.setServers(servers)
-    return resolver
-  }
-  const shared = open()
   const inPlace = openPlaces(clock)
-
-  /**
-   * One malformed answer, or a TCP connection that ends, fails every query waiting on the same c-ares socket, so each query gets its own.
-   */
-  const query = async <T>(ask: (resolver: SystemResolver) => Promise<T>): Promise<T> => {
-    try {
-      return await inPlace(() => ask(shared))
-    } catch (error) {
-      if (!['BADRESP', 'CONNREFUSED'].includes(codeOf(error))) throw error
-      return inPlace(() => ask(open()))
-    }
-  }
-
-  const cached = <T>(ask: (name: string) => Promise<CachedAnswer<T>>) => {
-    const cache = new LRUCache<string, { answer: DnsAnswer<T>; untilMs: number }>({
-      max: maxCached,
-      maxSize: maxCachedCharacters,
-      sizeCalculation: ({ answer }, name) => name.length + JSON.stringify(answer).length,
-    })
-    const asked = new Map<string, Promise<DnsAnswer<T>>>()
-    return (given: string, fresh?: 'fresh'): Promise<DnsAnswer<T>> => {
-      const name = nameOf(given)
-      const known = fresh ? undefined : cache.get(name)
-      if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
-      const running = asked.get(name)
-      if (running) return running
-      const question = within(clock, ask(name))
-        .then(({ answer, lifeMs }) => {
-          cache.set(name, { answer, untilMs: clock.monotonicMs() + lifeMs })
-          return answer
-        })
-        .finally(() => asked.delete(name))
-      asked.set(name, question)
-      return question
-    }
-  }
-
+  const query = openSystemQueries(servers, queryMs, inPlace)
   const own = (servers.length > 0 ? [...servers] : getServers()).map(serverOf)
   const semaphore = openSemaphore(maxAtOnce)
 
@@ -148,20 +106,10 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
     }
   }
 
-  const inPreference = (records: MxRecord[]) => records.sort((a, b) => a.priority - b.priority).slice(0, maxRecords)
-  const askMx = askOwn(
-    'MX',
-    (records) =>
-      inPreference(
-        records.flatMap((one) =>
-          one.type === 'MX' ? [{ exchange: one.data.exchange.replace(/\.$/, ''), priority: one.data.preference ?? 0 }] : [],
-        ),
-      ),
-    async (name) => {
-      const records = await query((resolver) => resolver.resolveMx(name))
-      return inPreference(records.map(({ exchange, priority }) => ({ exchange, priority })))
-    },
-  )
+  const askMx = askOwn('MX', mxRecordsIn, async (name) => {
+    const records = await query((resolver) => resolver.resolveMx(name))
+    return inPreference(records.map(({ exchange, priority }) => ({ exchange, priority })))
+  })
   const askTxt = askOwn(
     'TXT',
     (records) => records.flatMap((one) => (one.type === 'TXT' ? [textOf(one.data)] : [])),
@@ -171,34 +119,89 @@ export function openResolver({ servers, clock, ids, queryMs = queryTimeoutMs }: 
 
   const askPtr = async (address: string) => (await query((resolver) => resolver.reverse(address))).slice(0, maxRecords)
 
-  const askAddresses = async (name: string): Promise<CachedAnswer<string[]>> => {
-    if (isIP(name)) return { answer: { kind: 'found', value: [name] }, lifeMs: maxLifeMs }
-    const [ipv6, ipv4] = await Promise.allSettled([
-      query((resolver) => resolver.resolve6(name, { ttl: true })),
-      query((resolver) => resolver.resolve4(name, { ttl: true })),
-    ])
-    const of = (settled: typeof ipv6) => (settled.status === 'fulfilled' ? settled.value.slice(0, maxAddressesOfAFamily) : [])
-    const records = inTurns(of(ipv6), of(ipv4))
-    const failures = [ipv6, ipv4].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
-    const trouble = failures.find(({ answer }) => answer.kind === 'trouble')
-    if (records.length > 0) {
-      const ttlS = Math.min(...records.map(({ ttl }) => ttl))
-      return {
-        answer: { kind: 'found', value: records.map(({ address }) => address) },
-        // A partial answer is good enough to use, but not to cache.
-        lifeMs: trouble ? troubleLifeMs : lifeMsOf(ttlS),
-      }
-    }
-    return trouble ?? failures.find(({ answer }) => answer.kind === 'none') ?? failures[0] ?? absent
-  }
-
   return {
-    mx: cached(askMx),
-    addresses: cached(askAddresses),
-    txt: cached(askTxt),
-    cname: cached(foundOr(askCname)),
-    ptr: cached(foundOr(askPtr)),
+    mx: cached(clock, askMx),
+    addresses: cached(clock, (name) => askAddresses(query, name)),
+    txt: cached(clock, askTxt),
+    cname: cached(clock, foundOr(askCname)),
+    ptr: cached(clock, foundOr(askPtr)),
   }
+}
+
+type SystemQuery = <T>(ask: (resolver: SystemResolver) => Promise<T>) => Promise<T>
+
+/** Queries by node:dns. */
+function openSystemQueries(servers: readonly string[], queryMs: number, inPlace: InPlace): SystemQuery {
+  const open = () => {
+    const resolver = new SystemResolver({ timeout: queryMs, tries })
+    if (servers.length > 0) resolver.setServers(servers)
+    return resolver
+  }
+  const shared = open()
+  // One malformed answer, or a TCP connection that ends, fails every query waiting on the same c-ares socket, so each query gets its own.
+  return async (ask) => {
+    try {
+      return await inPlace(() => ask(shared))
+    } catch (error) {
+      if (!['BADRESP', 'CONNREFUSED'].includes(codeOf(error))) throw error
+      return inPlace(() => ask(open()))
+    }
+  }
+}
+
+/** Caches the answers of `ask`; concurrent callers for one name share a query. */
+function cached<T>(clock: Clock, ask: (name: string) => Promise<CachedAnswer<T>>) {
+  const cache = new LRUCache<string, { answer: DnsAnswer<T>; untilMs: number }>({
+    max: maxCached,
+    maxSize: maxCachedCharacters,
+    sizeCalculation: ({ answer }, name) => name.length + JSON.stringify(answer).length,
+  })
+  const asked = new Map<string, Promise<DnsAnswer<T>>>()
+  return (given: string, fresh?: 'fresh'): Promise<DnsAnswer<T>> => {
+    const name = nameOf(given)
+    const known = fresh ? undefined : cache.get(name)
+    if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
+    const running = asked.get(name)
+    if (running) return running
+    const question = within(clock, ask(name))
+      .then(({ answer, lifeMs }) => {
+        cache.set(name, { answer, untilMs: clock.monotonicMs() + lifeMs })
+        return answer
+      })
+      .finally(() => asked.delete(name))
+    asked.set(name, question)
+    return question
+  }
+}
+
+const inPreference = (records: MxRecord[]) => records.sort((a, b) => a.priority - b.priority).slice(0, maxRecords)
+
+const mxRecordsIn = (records: readonly Answer[]): MxRecord[] =>
+  inPreference(
+    records.flatMap((one) =>
+      one.type === 'MX' ? [{ exchange: one.data.exchange.replace(/\.$/, ''), priority: one.data.preference ?? 0 }] : [],
+    ),
+  )
+
+async function askAddresses(query: SystemQuery, name: string): Promise<CachedAnswer<string[]>> {
+  if (isIP(name)) return { answer: { kind: 'found', value: [name] }, lifeMs: maxLifeMs }
+  const [ipv6, ipv4] = await Promise.allSettled([
+    query((resolver) => resolver.resolve6(name, { ttl: true })),
+    query((resolver) => resolver.resolve4(name, { ttl: true })),
+  ])
+  const of = (settled: typeof ipv6) => (settled.status === 'fulfilled' ? settled.value.slice(0, maxAddressesOfAFamily) : [])
+  const records = inTurns(of(ipv6), of(ipv4))
+  const failures = [ipv6, ipv4].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
+  const trouble = failures.find(({ answer }) => answer.kind === 'trouble')
+  if (records.length > 0) {
+    const ttlS = Math.min(...records.map(({ ttl }) => ttl))
+    return {
+      answer: { kind: 'found', value: records.map(({ address }) => address) },
+      // A partial answer is good enough to use, but not to cache.
+      lifeMs: trouble ? troubleLifeMs : lifeMsOf(ttlS),
+    }
+  }
+  return trouble ?? failures.find(({ answer }) => answer.kind === 'none') ?? failures[0] ?? absent
 }
 
 const absent: CachedAnswer<never> = { answer: { kind: 'none' }, lifeMs: absentLifeMs }
@@ -238,8 +241,10 @@ function failed<T>(error: unknown): CachedAnswer<T> {
   return troubleOf(code)
 }
 
+type InPlace = <T>(work: () => Promise<T>) => Promise<T>
+
 /** Runs work when there is a free place; each keeps its place until it is done, and for at most `placeMs`. */
-function openPlaces(clock: Clock): <T>(work: () => Promise<T>) => Promise<T> {
+function openPlaces(clock: Clock): InPlace {
   const semaphore = openSemaphore(maxPlaces)
   return (work) =>
     new Promise((resolve, reject) => {

@@ -3,10 +3,10 @@
  * any behaviour of the peer; every stage has a time limit; a password never crosses a network without TLS.
  */
 import { isIP, type Socket } from 'node:net'
-import { openSmtpConnection } from './connection.ts'
+import { ClientConnection } from './connection.ts'
 import { type Hello, noExtensions, parseExtensions } from './ehlo-extensions.ts'
 import { connectingTo, happyEyeballs } from './happy-eyeballs.ts'
-import { type Channel, openChannel } from './reply-channel.ts'
+import { Channel } from './reply-channel.ts'
 import { openTranscript, type Transcript } from './transcript.ts'
 import {
   type ConnectOptions,
@@ -53,7 +53,7 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
   const sinceMs = () => Math.round(options.clock.monotonicMs() - beganMs)
   try {
     transcript.note(connectingTo(options))
-    channel = openChannel(await openSocket(options, limits), limits, options.clock)
+    channel = new Channel(await openSocket(options, limits), limits, options.clock)
     const setup: Setup = { options, limits, channel, transcript, tls: null }
     if (options.tls === 'implicit') await handshake(setup)
     await greeting(setup)
@@ -61,7 +61,10 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
     const hello = await introduce(setup)
     transcript.note(`greeted after ${greetedMs} ms, ready after ${sinceMs()} ms`)
     const { clock } = options
-    return { ok: true, connection: openSmtpConnection({ peer, channel, tls: setup.tls, hello, limits, clock, beginning: transcript.text }) }
+    return {
+      ok: true,
+      connection: new ClientConnection({ peer, channel, tls: setup.tls, hello, limits, clock, beginning: transcript.text }),
+    }
   } catch (error) {
     const stopped =
       error instanceof Stopped ? error : new Stopped('connect', 'protocol', error instanceof Error ? error.message : 'unknown error')

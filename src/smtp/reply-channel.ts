@@ -7,7 +7,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
 import type { Clock } from '#base'
-import { openReplyReader } from './reply-parser.ts'
+import { openReplyReader, type ReplyReader } from './reply-parser.ts'
 import type { Failure, Reply, SmtpLimits } from './types.ts'
 
 /** The reason for the end of a channel. */
@@ -18,30 +18,10 @@ export interface ConnectionLost {
   reply?: Reply
 }
 
-export interface Channel {
-  readonly secure: boolean
-  readonly broken: ConnectionLost | undefined
-  /** Resolves when the socket is closed. */
-  readonly closed: Promise<void>
-  /** `ended` is called once; `drained` whenever all written octets have left. */
-  listen(listener: { ended(reason: ConnectionLost): void; drained?(): void }): void
-  /** Returns false when the peer reads too slowly: wait for `drained`. */
-  write(...octets: Buffer[]): boolean
-  /**
-   * Expects the next reply not yet awaited; its time limit starts when the replies before it have arrived. `what` names it in a timeout.
-   */
-  expect(what: string, withinMs: number, take: (reply: Reply) => void): void
-  /** Sets the time limit for an operation other than a reply; the next expectation replaces it. */
-  allow(what: string, withinMs: number): void
-  /** From now on, replies for which `isStray` returns true are ignored, whether or not a reply is expected. */
-  passOver(isStray: (reply: Reply) => boolean): void
-  /** After the reply to STARTTLS: discards octets that follow the reply, because they may have been injected before the handshake. */
-  discardRest(): void
-  /** Resolves with the reason if the handshake fails or times out; the channel is then unusable. */
-  secureWith(options: ConnectionOptions, withinMs: number): Promise<ConnectionLost | TlsSession>
-  end(reason: ConnectionLost): void
-  /** Sends QUIT and closes, without waiting for the peer. */
-  quit(): void
+/** The owner of a channel; `ended` is called once, `drained` whenever all written octets have left. */
+export interface ChannelListener {
+  ended(reason: ConnectionLost): void
+  drained?(): void
 }
 
 /** The result of a handshake. */
@@ -62,151 +42,214 @@ interface Expectation {
 
 const quitWithinMs = 5000
 
-export function openChannel(plain: Socket, limits: SmtpLimits, clock: Clock): Channel {
-  let socket: Socket | TLSSocket = plain
-  let secure = false
-  let broken: ConnectionLost | undefined
-  let quitting = false
-  let discarding = false
-  let listener: { ended(reason: ConnectionLost): void; drained?(): void } = { ended() {} }
-  let isStray: (reply: Reply) => boolean = () => false
-  const awaited: Expectation[] = []
+export class Channel {
+  /** Resolves when the socket is closed. */
+  readonly closed: Promise<void>
+  readonly #plain: Socket
+  readonly #limits: SmtpLimits
+  readonly #deadline: Deadline
+  readonly #awaited: Expectation[] = []
+  /** The plain socket, or TLS on it. */
+  #socket: Socket
+  #reader: ReplyReader
+  #listener: ChannelListener = { ended() {} }
+  #isStray: (reply: Reply) => boolean = () => false
+  #broken: ConnectionLost | undefined
+  #isSecure = false
+  #isQuitting = false
+  #isDiscarding = false
 
-  // A single timer for all limits, moved only when a limit comes before it, because most replies arrive long before their limit.
-  let deadlineMs = Infinity
-  let timerAtMs = Infinity
-  let deadlineFor = ''
-  let cancelTimer = () => {}
-  const allow = (what: string, withinMs: number) => {
-    deadlineFor = what
-    deadlineMs = clock.monotonicMs() + withinMs
-    if (deadlineMs >= timerAtMs || broken) return
-    cancelTimer()
-    timerAtMs = deadlineMs
-    cancelTimer = clock.after(withinMs, lookAtClock)
+  constructor(plain: Socket, limits: SmtpLimits, clock: Clock) {
+    this.#plain = plain
+    this.#socket = plain
+    this.#limits = limits
+    this.#deadline = new Deadline(clock, (what) => this.end({ kind: 'timeout', message: `timed out waiting for ${what}` }))
+    this.#reader = this.#openReader()
+    this.#attach(plain)
+    plain.setNoDelay(true)
+    this.closed = new Promise((resolve) => (plain.destroyed ? resolve() : plain.once('close', () => resolve())))
   }
-  const lookAtClock = () => {
-    timerAtMs = Infinity
-    if (deadlineMs === Infinity || broken) return
-    const leftMs = deadlineMs - clock.monotonicMs()
-    if (leftMs <= 0) {
-      end({ kind: 'timeout', message: `timed out waiting for ${deadlineFor}` })
+
+  get secure(): boolean {
+    return this.#isSecure
+  }
+
+  get broken(): ConnectionLost | undefined {
+    return this.#broken
+  }
+
+  listen(listener: ChannelListener): void {
+    this.#listener = listener
+  }
+
+  /** Returns false when the peer reads too slowly: wait for `drained`. */
+  write(...octets: Buffer[]): boolean {
+    if (this.#broken) return true
+    const socket = this.#socket
+    socket.cork()
+    for (const part of octets) if (part.length > 0) socket.write(part)
+    socket.uncork()
+    return !socket.writableNeedDrain
+  }
+
+  /**
+   * Expects the next reply not yet awaited; its time limit starts when the replies before it have arrived. `what` names it in a timeout.
+   */
+  expect(what: string, withinMs: number, take: (reply: Reply) => void): void {
+    this.#awaited.push({ what, withinMs, take })
+    if (this.#awaited.length === 1) this.#deadline.set(what, withinMs)
+  }
+
+  /** Sets the time limit for an operation other than a reply; the next expectation replaces it. */
+  allow(what: string, withinMs: number): void {
+    this.#deadline.set(what, withinMs)
+  }
+
+  /** From now on, replies for which `isStray` returns true are ignored, whether or not a reply is expected. */
+  passOver(isStray: (reply: Reply) => boolean): void {
+    this.#isStray = isStray
+  }
+
+  /** After the reply to STARTTLS: discards octets that follow the reply, because they may have been injected before the handshake. */
+  discardRest(): void {
+    this.#isDiscarding = true
+  }
+
+  /** Resolves with the reason if the handshake fails or times out; the channel is then unusable. */
+  secureWith(options: ConnectionOptions, withinMs: number): Promise<ConnectionLost | TlsSession> {
+    return new Promise((resolve) => {
+      if (this.#broken) {
+        resolve(this.#broken)
+        return
+      }
+      this.#plain.off('data', this.#onData)
+      const before = this.#listener
+      this.#listener = { ended: resolve }
+      let encrypted: TLSSocket
+      try {
+        encrypted = connectTls({ ...options, socket: this.#plain })
+      } catch (error) {
+        this.end({ kind: 'tls', message: error instanceof Error ? error.message : 'failed to start TLS' })
+        return
+      }
+      this.#socket = encrypted
+      this.#attach(encrypted)
+      this.#deadline.set('the TLS handshake', withinMs)
+      encrypted.once('secureConnect', () => {
+        if (this.#broken) return
+        this.#deadline.clear()
+        this.#isSecure = true
+        this.#isDiscarding = false
+        this.#reader = this.#openReader()
+        this.#listener = before
+        resolve(sessionOf(encrypted))
+      })
+    })
+  }
+
+  end(reason: ConnectionLost): void {
+    if (this.#broken) return
+    this.#broken = reason
+    this.#deadline.stop()
+    this.#socket.destroy()
+    this.#plain.destroy()
+    this.#listener.ended(reason)
+  }
+
+  /** Sends QUIT and closes, without waiting for the peer. */
+  quit(): void {
+    if (this.#broken || this.#isQuitting) return
+    this.#isQuitting = true
+    this.#socket.write('QUIT\r\n')
+    this.#deadline.set('QUIT', quitWithinMs)
+  }
+
+  #attach(socket: Socket): void {
+    const ended = () => this.end({ kind: 'dropped', message: 'the peer closed the connection' })
+    socket
+      .on('data', this.#onData)
+      .on('end', ended)
+      .on('close', ended)
+      .on('error', (error) => this.end({ kind: 'dropped', message: `connection lost: ${error.message}` }))
+      .on('drain', () => this.#listener.drained?.())
+  }
+
+  readonly #onData = (octets: Buffer): void => {
+    if (this.#broken || this.#isDiscarding) return
+    if (this.#isQuitting) {
+      this.end({ kind: 'dropped', message: 'QUIT acknowledged' })
       return
     }
-    timerAtMs = deadlineMs
-    cancelTimer = clock.after(Math.ceil(leftMs), lookAtClock)
+    const complaint = this.#reader.push(octets)
+    if (complaint) this.end({ kind: 'protocol', message: complaint })
   }
 
-  const end = (reason: ConnectionLost) => {
-    if (broken) return
-    broken = reason
-    deadlineMs = Infinity
-    cancelTimer()
-    socket.destroy()
-    plain.destroy()
-    listener.ended(reason)
+  #openReader(): ReplyReader {
+    return openReplyReader(this.#limits, (reply) => this.#takeReply(reply))
   }
 
-  const takeReply = (reply: Reply): boolean => {
-    if (isStray(reply)) return true
-    const next = awaited.shift()
+  /** Returns false if the octets after this reply do not count. */
+  #takeReply(reply: Reply): boolean {
+    if (this.#isStray(reply)) return true
+    const next = this.#awaited.shift()
     if (!next) {
       const message = `unexpected reply: ${reply.text.slice(0, 200)}`
-      end(reply.code >= 400 ? { kind: 'reply', message, reply } : { kind: 'protocol', message })
+      this.end(reply.code >= 400 ? { kind: 'reply', message, reply } : { kind: 'protocol', message })
       return false
     }
-    const following = awaited[0]
-    if (following) allow(following.what, following.withinMs)
-    else deadlineMs = Infinity
+    const following = this.#awaited[0]
+    if (following) this.#deadline.set(following.what, following.withinMs)
+    else this.#deadline.clear()
     next.take(reply)
-    return !broken && !discarding
+    return !this.#broken && !this.#isDiscarding
   }
-  let reader = openReplyReader(limits, takeReply)
+}
 
-  const onData = (octets: Buffer) => {
-    if (broken || discarding) return
-    if (quitting) {
-      end({ kind: 'dropped', message: 'QUIT acknowledged' })
-      return
-    }
-    const complaint = reader.push(octets)
-    if (complaint) end({ kind: 'protocol', message: complaint })
+/** A single timer for all limits, moved only when a limit comes before it, because most replies arrive long before their limit. */
+class Deadline {
+  readonly #clock: Clock
+  readonly #expired: (what: string) => void
+  #atMs = Infinity
+  #timerAtMs = Infinity
+  #what = ''
+  #isStopped = false
+  #cancelTimer = () => {}
+
+  constructor(clock: Clock, expired: (what: string) => void) {
+    this.#clock = clock
+    this.#expired = expired
   }
-  const onEnd = () => end({ kind: 'dropped', message: 'the peer closed the connection' })
-  const onError = (error: Error) => end({ kind: 'dropped', message: `connection lost: ${error.message}` })
-  const onDrain = () => listener.drained?.()
-  const attach = (to: Socket) => to.on('data', onData).on('end', onEnd).on('close', onEnd).on('error', onError).on('drain', onDrain)
 
-  attach(plain)
-  plain.setNoDelay(true)
-  const closed = new Promise<void>((resolve) => (plain.destroyed ? resolve() : plain.once('close', () => resolve())))
+  set(what: string, withinMs: number): void {
+    this.#what = what
+    this.#atMs = this.#clock.monotonicMs() + withinMs
+    if (this.#atMs >= this.#timerAtMs || this.#isStopped) return
+    this.#cancelTimer()
+    this.#startTimer(withinMs)
+  }
 
-  return {
-    get secure() {
-      return secure
-    },
-    get broken() {
-      return broken
-    },
-    closed,
-    listen(next) {
-      listener = next
-    },
-    write(...octets) {
-      if (broken) return true
-      socket.cork()
-      for (const part of octets) if (part.length > 0) socket.write(part)
-      socket.uncork()
-      return !socket.writableNeedDrain
-    },
-    expect(what, withinMs, take) {
-      awaited.push({ what, withinMs, take })
-      if (awaited.length === 1) allow(what, withinMs)
-    },
-    allow,
-    passOver(next) {
-      isStray = next
-    },
-    discardRest() {
-      discarding = true
-    },
-    secureWith(options, withinMs) {
-      return new Promise((resolve) => {
-        if (broken) {
-          resolve(broken)
-          return
-        }
-        plain.off('data', onData)
-        const before = listener
-        listener = { ended: resolve }
-        let encrypted: TLSSocket
-        try {
-          encrypted = connectTls({ ...options, socket: plain })
-        } catch (error) {
-          end({ kind: 'tls', message: error instanceof Error ? error.message : 'failed to start TLS' })
-          return
-        }
-        socket = encrypted
-        attach(encrypted)
-        allow('the TLS handshake', withinMs)
-        encrypted.once('secureConnect', () => {
-          if (broken) return
-          deadlineMs = Infinity
-          secure = true
-          discarding = false
-          reader = openReplyReader(limits, takeReply)
-          listener = before
-          resolve(sessionOf(encrypted))
-        })
-      })
-    },
-    end,
-    quit() {
-      if (broken || quitting) return
-      quitting = true
-      socket.write('QUIT\r\n')
-      allow('QUIT', quitWithinMs)
-    },
+  /** Without a limit until the next one is set. */
+  clear(): void {
+    this.#atMs = Infinity
+  }
+
+  /** Limits set later have no effect. */
+  stop(): void {
+    this.#isStopped = true
+    this.#cancelTimer()
+  }
+
+  #startTimer(delayMs: number): void {
+    this.#timerAtMs = this.#atMs
+    this.#cancelTimer = this.#clock.after(delayMs, this.#lookAtClock)
+  }
+
+  readonly #lookAtClock = (): void => {
+    this.#timerAtMs = Infinity
+    if (this.#atMs === Infinity || this.#isStopped) return
+    const leftMs = this.#atMs - this.#clock.monotonicMs()
+    if (leftMs <= 0) this.#expired(this.#what)
+    else this.#startTimer(Math.ceil(leftMs))
   }
 }
 

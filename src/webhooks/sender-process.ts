@@ -6,10 +6,10 @@ import { type Clock, type Ids, type Log, pause, type Secrets, startLoop, type Tr
 import type { Db } from '#db'
 import { findEventsAt } from '#events'
 import type { Post } from '#net'
-import { findRestore, openLeases } from '#spool'
-import { openDeliveryRecorder } from './delivery-recorder.ts'
-import { openEndpoint, type WebhookEndpoint } from './endpoint-sender.ts'
-import { type BatchEvent, openEventBatches } from './event-batches.ts'
+import { findRestore, type Leases, openLeases } from '#spool'
+import { type DeliveryRecorder, openDeliveryRecorder } from './delivery-recorder.ts'
+import { type EndpointDeps, EndpointSender } from './endpoint-sender.ts'
+import { type BatchEvent, type EventBatches, openEventBatches } from './event-batches.ts'
 import { findDueRetries, findHealth, findPositions, hears, type Retry, type StoredPosition } from './log-positions.ts'
 import { findWebhooks, webhookChanged } from './manage-webhooks.ts'
 import type { Bodies } from './payload.ts'
@@ -49,15 +49,126 @@ const maxPerWebhook = 8
 const maxInAll = 1024
 const stopWithinMs = 32_000
 
+/** The webhooks that this process leases, with a sender for each. */
+class LeasedWebhooks {
+  readonly #db: Db
+  readonly #clock: Clock
+  readonly #leases: Leases
+  readonly #pages: EventBatches
+  readonly #recorder: DeliveryRecorder
+  readonly #senderDeps: EndpointDeps
+  readonly #senders: Map<number, EndpointSender>
+  /** Requests that one webhook may have in flight now. */
+  #share = maxPerWebhook
+  #isStopping = false
+
+  constructor(deps: SendingDeps, leases: Leases, senders: Map<number, EndpointSender>) {
+    const { db, clock, ids, log } = deps
+    this.#db = db
+    this.#clock = clock
+    this.#leases = leases
+    this.#senders = senders
+    this.#pages = openEventBatches(deps)
+    this.#recorder = openDeliveryRecorder(deps)
+    this.#senderDeps = {
+      clock,
+      ids,
+      log,
+      pages: this.#pages,
+      recorder: this.#recorder,
+      send: openSend({ ...deps, keys: openInstallationKeys(deps) }),
+      owns: (webhookId, epoch) => !this.#isStopping && leases.owns(webhookId, epoch),
+      share: () => this.#share,
+    }
+  }
+
+  has(webhookId: number): boolean {
+    return this.#senders.has(webhookId)
+  }
+
+  /** Starts newly leased webhooks and stops lost ones; requests in flight of a lost one are still recorded. */
+  async adopt(): Promise<void> {
+    // After a restore no request is sent until the operator resumes sending.
+    if (await findRestore(this.#db)) return
+    const owned = this.#leases.owned()
+    // Without a valid lease no request is started; once it is renewed, sending continues.
+    if (owned.length === 0) return
+    const epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]))
+    for (const [id, sender] of this.#senders) if (epochs.get(id) !== sender.epoch) this.#senders.delete(id)
+    const fresh = owned.filter(({ shard }) => !this.#senders.has(shard))
+    if (fresh.length === 0) return
+    const freshIds = fresh.map(({ shard }) => shard)
+    const health = new Map((await findHealth(this.#db, freshIds)).map(({ webhookId, ...known }) => [webhookId, known]))
+    for (const { shard, epoch } of fresh)
+      this.#senders.set(shard, new EndpointSender(shard, epoch, health.get(shard) ?? healthy, this.#senderDeps))
+    await this.#refresh(freshIds)
+  }
+
+  async refresh(): Promise<void> {
+    await this.#refresh([...this.#senders.keys()])
+  }
+
+  async #refresh(webhookIds: readonly number[]): Promise<void> {
+    if (webhookIds.length === 0) return
+    const known = webhookIds.flatMap((id) => this.#senders.get(id) ?? [])
+    const [webhooks, positions] = await Promise.all([findWebhooks(this.#db, webhookIds), findPositions(this.#db, webhookIds)])
+    const byId = new Map(webhooks.map((webhook) => [webhook.id, webhook]))
+    const places = Map.groupBy(positions, ({ webhookId }: StoredPosition) => webhookId)
+    for (const sender of known) {
+      sender.refresh(byId.get(sender.webhookId), places.get(sender.webhookId) ?? [])
+      if (sender.cursors().some((cursor) => cursor.position().isOver)) this.#recorder.move(sender)
+      sender.pump()
+    }
+  }
+
+  async retryDue(): Promise<void> {
+    const asked = [...this.#senders.values()]
+      .map((one) => ({ webhookId: one.webhookId, room: one.retryRoom() }))
+      .filter(({ room }) => room > 0)
+    const due = asked.length === 0 ? [] : await findDueRetries(this.#db, asked, this.#clock.nowMs())
+    if (due.length === 0) return
+    const found: BatchEvent[] = (await findEventsAt(this.#db, due)).map((event) => ({ event, payload: undefined }))
+    await this.#pages.prepare(found)
+    const byId = new Map(found.map((one) => [one.event.id, one]))
+    for (const one of due) this.#startRetry(one, byId.get(one.id))
+  }
+
+  /** An event that is no longer subscribed to, or no longer in the log, is not retried. */
+  #startRetry(due: Retry, found: BatchEvent | undefined): void {
+    const sender = this.#senders.get(due.webhookId)
+    if (!sender?.webhook) return
+    sender.retry(due, found && hears(sender.webhook, found.event) ? (found.payload ?? undefined) : undefined)
+  }
+
+  savePositions(): void {
+    for (const sender of this.#senders.values()) if (sender.hasMoved()) this.#recorder.move(sender)
+  }
+
+  /** Shares the requests among the busy webhooks, and starts as many as allowed. */
+  pump(): void {
+    const busy = [...this.#senders.values()].filter((one) => one.inFlight > 0).length
+    this.#share = Math.max(1, Math.min(maxPerWebhook, Math.floor(maxInAll / Math.max(1, busy))))
+    for (const sender of this.#senders.values()) sender.pump()
+  }
+
+  /** Starts no further request. */
+  stop(): void {
+    this.#isStopping = true
+  }
+
+  /** Waits for the requests in flight, for at most `stopWithinMs`, and until their results are recorded. */
+  async drain(): Promise<void> {
+    const untilMs = this.#clock.monotonicMs() + stopWithinMs
+    const isBusy = () => [...this.#senders.values()].some((one) => one.inFlight > 0)
+    while (isBusy() && this.#clock.monotonicMs() < untilMs) await pause(this.#clock, tickMs)
+    this.savePositions()
+    await this.#recorder.emptied()
+  }
+}
+
 export async function startSending(deps: SendingDeps): Promise<Sending> {
   const { db, clock, ids, log, processId } = deps
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const endpoints = new Map<number, WebhookEndpoint>()
-  const pages = openEventBatches(deps)
-  const recorder = openDeliveryRecorder(deps)
-  const send = openSend({ ...deps, keys: openInstallationKeys(deps) })
-  let share = maxPerWebhook
+  const senders = new Map<number, EndpointSender>()
   const leases = await openLeases({
     db,
     clock,
@@ -66,102 +177,28 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     newProcessId: () => `${processId}-${ids.label(6)}`,
     leaseMs: deps.config.leaseMs,
     leased: endpointLeases,
-    isIdle: (webhookId) => (endpoints.get(webhookId)?.inFlight ?? 0) === 0,
+    isIdle: (webhookId) => (senders.get(webhookId)?.inFlight ?? 0) === 0,
   })
-  const endpointDeps = {
-    ...deps,
-    pages,
-    recorder,
-    send,
-    owns: (webhookId: number, epoch: number) => !signal.aborted && leases.owns(webhookId, epoch),
-    share: () => share,
-  }
-
-  /** Starts newly leased webhooks and stops lost ones; requests in flight of a lost one are still recorded. */
-  const adopt = async () => {
-    // After a restore no request is sent until the operator resumes sending.
-    if (await findRestore(db)) return
-    const owned = leases.owned()
-    // Without a valid lease no request is started; once it is renewed, sending continues.
-    if (owned.length === 0) return
-    const epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]))
-    for (const [id, endpoint] of endpoints) if (epochs.get(id) !== endpoint.epoch) endpoints.delete(id)
-    const fresh = owned.filter(({ shard }) => !endpoints.has(shard))
-    if (fresh.length === 0) return
-    const health = new Map(
-      (
-        await findHealth(
-          db,
-          fresh.map(({ shard }) => shard),
-        )
-      ).map(({ webhookId, ...known }) => [webhookId, known]),
-    )
-    for (const { shard, epoch } of fresh) endpoints.set(shard, openEndpoint(shard, epoch, health.get(shard) ?? healthy, endpointDeps))
-    await refresh(fresh.map(({ shard }) => shard))
-  }
-
-  const refresh = async (webhookIds: readonly number[]) => {
-    if (webhookIds.length === 0) return
-    const known = webhookIds.flatMap((id) => endpoints.get(id) ?? [])
-    const [webhooks, positions] = await Promise.all([findWebhooks(db, webhookIds), findPositions(db, webhookIds)])
-    const byId = new Map(webhooks.map((webhook) => [webhook.id, webhook]))
-    const places = Map.groupBy(positions, ({ webhookId }: StoredPosition) => webhookId)
-    for (const endpoint of known) {
-      endpoint.refresh(byId.get(endpoint.webhookId), places.get(endpoint.webhookId) ?? [])
-      if (endpoint.cursors().some((cursor) => cursor.position().isOver)) recorder.move(endpoint)
-      endpoint.pump()
-    }
-  }
-
-  const retryDue = async () => {
-    const asked = [...endpoints.values()].map((one) => ({ webhookId: one.webhookId, room: one.retryRoom() })).filter(({ room }) => room > 0)
-    const due = asked.length === 0 ? [] : await findDueRetries(db, asked, clock.nowMs())
-    if (due.length === 0) return
-    const found: BatchEvent[] = (await findEventsAt(db, due)).map((event) => ({ event, payload: undefined }))
-    await pages.prepare(found)
-    const byId = new Map(found.map((one) => [one.event.id, one]))
-    for (const one of due) startRetry(one, byId.get(one.id))
-  }
-
-  /** An event that is no longer subscribed to, or no longer in the log, is not retried. */
-  const startRetry = (due: Retry, found: BatchEvent | undefined) => {
-    const endpoint = endpoints.get(due.webhookId)
-    if (!endpoint?.webhook) return
-    endpoint.retry(due, found && hears(endpoint.webhook, found.event) ? (found.payload ?? undefined) : undefined)
-  }
-
-  const savePositions = () => {
-    for (const endpoint of endpoints.values()) if (endpoint.hasMoved()) recorder.move(endpoint)
-  }
-
-  const tick = () => {
-    const busy = [...endpoints.values()].filter((one) => one.inFlight > 0).length
-    share = Math.max(1, Math.min(maxPerWebhook, Math.floor(maxInAll / Math.max(1, busy))))
-    for (const endpoint of endpoints.values()) endpoint.pump()
-  }
-
+  const webhooks = new LeasedWebhooks(deps, leases, senders)
   const every = (everyMs: number, name: string, turn: () => Promise<void>) => startLoop({ clock, log, name, everyMs }, turn)
   /** The heartbeat continues until the last request is recorded; otherwise another process would repeat it. */
   const leasing = every(leases.everyMs, 'leasing webhooks', async () => {
     await leases.tick()
-    await adopt()
+    await webhooks.adopt()
   })
-  const looking = every(refreshMs, 'reading webhooks', () => refresh([...endpoints.keys()]))
-  const stopListening = await db.listen(webhookChanged, (id) => (endpoints.has(Number(id)) ? looking : leasing).nudge())
+  const looking = every(refreshMs, 'reading webhooks', () => webhooks.refresh())
+  const stopListening = await db.listen(webhookChanged, (id) => (webhooks.has(Number(id)) ? looking : leasing).nudge())
   const loops = [
     looking,
-    every(retryPollMs, 'retrying webhook requests', retryDue),
-    every(moveMs, 'saving positions', async () => savePositions()),
-    every(tickMs, 'sending', async () => tick()),
+    every(retryPollMs, 'retrying webhook requests', () => webhooks.retryDue()),
+    every(moveMs, 'saving positions', async () => webhooks.savePositions()),
+    every(tickMs, 'sending', async () => webhooks.pump()),
   ]
   return {
     async stop() {
-      stopping.abort()
+      webhooks.stop()
       await Promise.all([stopListening(), ...loops.map((loop) => loop.stop())])
-      const untilMs = clock.monotonicMs() + stopWithinMs
-      while ([...endpoints.values()].some((one) => one.inFlight > 0) && clock.monotonicMs() < untilMs) await pause(clock, tickMs)
-      savePositions()
-      await recorder.emptied()
+      await webhooks.drain()
       await leasing.stop()
       await leases.close()
       deps.post.close()
