@@ -76,7 +76,7 @@ function parsed<Result>(entry: Entry, text: string, within: (string | number)[],
 function textOf(entry: Entry, before: ReadonlyMap<string, ReplyRule>): readonly Pattern[] {
   const { text, textOf: id } = entry.fields
   if (text !== undefined) refuse(entry, '"text" and "textOf" exclude each other', 'textOf')
-  return before.get(String(id))?.text ?? refuse(entry, `no earlier rule with a text: "${id}"`, 'textOf')
+  return before.get(String(id))?.text ?? refuse(entry, `no earlier rule with a text: ${JSON.stringify(id)}`, 'textOf')
 }
 
 const matching = (entry: Entry, field: string, form: RegExp) =>

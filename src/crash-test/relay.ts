@@ -113,7 +113,7 @@ export class Sink {
         stream.on('data', (part: Buffer) => parts.push(part))
         stream.on('end', () => {
           const recipients = session.envelope.rcptTo.map((one) => one.address)
-          void this.#take(recipients, Buffer.concat(parts), `${session.id}`).then((id) => done(null, `2.0.0 taken as ${id}`))
+          void this.#take(recipients, Buffer.concat(parts), `${session.id}`, (id) => done(null, `2.0.0 taken as ${id}`))
         })
       },
     })
@@ -122,8 +122,8 @@ export class Sink {
     return server
   }
 
-  /** Records the message; resolves to its id when the reply is due. */
-  async #take(recipients: string[], octets: Buffer, connection: string): Promise<string> {
+  /** Records the message; calls `say` with its id when the reply is due. */
+  async #take(recipients: string[], octets: Buffer, connection: string, say: (id: string) => void): Promise<void> {
     const { clock, chance } = this.#deps
     const id = `t${++this.#number}`
     const { messageId, text } = readMessage(octets)
@@ -142,7 +142,7 @@ export class Sink {
       await this.#held.gone
     }
     await pause(clock, chance.random() * this.slownessMs)
-    return id
+    say(id)
   }
 }
 
