@@ -5,14 +5,14 @@
 import { type Clock, metrics } from '#base'
 import type { SmtpConnection, Transaction, TransactionResult } from '#smtp'
 import { type RemoteMta, resultOf } from './attempt-outcome.ts'
-import { type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
+import { type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress/egress-path.ts'
+import type { WarmUp } from './egress/warm-up.ts'
 import type { FairQueue } from './fair-queue.ts'
 import { type Job, type JobResult, type PreparedMessage, type SignedMessage, separateJob, transactionsOf, withRecipients } from './job.ts'
 import type { OpenedConnection } from './open-connection.ts'
 import type { PipeliningFallback } from './pipelining-fallback.ts'
 import { finishUnprepared, type PrepareResult } from './prepare-messages.ts'
 import { applyReplies } from './shaping/reputation-block.ts'
-import type { WarmUp } from './sources/warm-up.ts'
 import type { Waiters } from './waiters.ts'
 
 /** An idle connection stays open this long for the next message. */

@@ -6,10 +6,10 @@ import type { Clock, Config } from '#base'
 import type { Db } from '#db'
 import { findRoute, type Resolver } from '#net'
 import { listQueuePauses } from '#spool'
+import { listSources } from './egress/egress-sources.ts'
+import { listWarmUps, type WarmUpLine } from './egress/warm-up.ts'
 import { openProviders } from './shaping/providers.ts'
 import { type InForce, listShaping } from './shaping/shaping.ts'
-import { listSources } from './sources/egress-sources.ts'
-import { listWarmUps, type WarmUpLine } from './sources/warm-up.ts'
 
 export interface DelayReason {
   /** Completes "It is due and waits: ". */

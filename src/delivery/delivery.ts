@@ -1,7 +1,7 @@
 /**
  * Delivers queued recipients in one process: claim, prepare, attempt, record. A claimed recipient passes `preSendChecks` and joins a `job`.
  * `dispatch` finds its route (`route-lookup`) and hands it to a `recipientDomain`, whose connections (`open-connection`) send prepared messages
- * (`connection-worker`, `prepare-messages`, `render-message`). The reply becomes an `attempt-outcome`, which `record` stores. `sources/` chooses the egress source,
+ * (`connection-worker`, `prepare-messages`, `render-message`). The reply becomes an `attempt-outcome`, which `record` stores. `egress/` chooses the egress source,
  * `shaping/` limits traffic, `tls/` decides the TLS policy; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping,
  * connection_leases, simulated_events, egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days. Uses: base, mail,
  * dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: usage,
@@ -41,8 +41,9 @@ import {
 import type { Tenants } from '#tenants'
 import type { Outcome } from './attempt-outcome.ts'
 import { openCursors } from './claim-cursors.ts'
-import { type Dispatch, type DispatchDeps, openDispatch } from './dispatch.ts'
-import { maxPostponeMs } from './egress-pool.ts'
+import { Dispatch, type DispatchDeps } from './dispatch.ts'
+import { maxPostponeMs } from './egress/egress-pool.ts'
+import { openSources } from './egress/egress-sources.ts'
 import { openInFlight } from './in-flight.ts'
 import { jobsOf } from './job.ts'
 import { loadSmall, withPools } from './load-jobs.ts'
@@ -53,10 +54,23 @@ import { openRequeue } from './requeue.ts'
 import { openProviders } from './shaping/providers.ts'
 import { openTrafficShaper } from './shaping/shaping.ts'
 import { runDueSimulatedEvents, type SimulatedEventDeps } from './simulated-events.ts'
-import { openSources } from './sources/egress-sources.ts'
 
 export { advanceTestClock } from './advance-test-clock.ts'
 export { type DelayReasons, openDelayReasons } from './delay-reason.ts'
+export {
+  addSource,
+  assignPool,
+  canBind,
+  defaultPool,
+  type EgressSource,
+  listAssignments,
+  listSources,
+  type PoolAssignment,
+  removeAssignmentsOfTenant,
+  removeSource,
+  unassignPool,
+} from './egress/egress-sources.ts'
+export { notifyWarmUps, openWarmUp } from './egress/warm-up.ts'
 export { expireHolds } from './expire-held.ts'
 export { explain } from './explain.ts'
 export {
@@ -78,20 +92,6 @@ export { messageAsSent, rebuildMessage } from './render-message.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restore-hold.ts'
 export { openProviders } from './shaping/providers.ts'
 export { openTrafficShaper } from './shaping/shaping.ts'
-export {
-  addSource,
-  assignPool,
-  canBind,
-  defaultPool,
-  type EgressSource,
-  listAssignments,
-  listSources,
-  type PoolAssignment,
-  removeAssignmentsOfTenant,
-  removeSource,
-  unassignPool,
-} from './sources/egress-sources.ts'
-export { notifyWarmUps, openWarmUp } from './sources/warm-up.ts'
 export { deleteExpiredPolicies, openSts } from './tls/mta-sts-cache.ts'
 export { listTlsRequirements, removeTlsRequirement, requireTls } from './tls/tls-requirements.ts'
 
@@ -195,7 +195,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const shaper = openTrafficShaper({ ...deps, providers })
   const { takeReport } = deps
   const pauses = openQueuePauses(deps)
-  const dispatch: Dispatch = openDispatch({
+  const dispatch = new Dispatch({
     ...deps,
     scenario,
     shaper,

@@ -1,48 +1,25 @@
 /**
- * Routes claimed recipients to a site. Test mail and simulated recipients go to the simulator. All other mail goes to the relay if the
- * operator configured one, otherwise to the recipient domain's MX hosts.
+ * Sends claimed jobs on their way: the router decides where each goes, and the site there sends it. Results come back as outcomes, unsent
+ * jobs return to the spool.
  */
-import { type Clock, type Config, emailIdTimeMs, type Ids, type Log, type Secrets } from '#base'
+import type { Clock, Config, Ids, Log, Secrets } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { openResolver, type Resolver } from '#net'
-import { type Scenario, simulatorDomain } from '#simulator'
+import type { Scenario } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
-import { type Claimed, type Lane, type Leases, type QueuePause, type RetrySchedule, wholeScheduleMs } from '#spool'
-import { type AttemptResult, decideOutcome, expired, noRemote, type Outcome, type RemoteMta, withoutAttempt } from './attempt-outcome.ts'
-import { pausedWords } from './delay-reason.ts'
-import { egressPathsName, egressPathsOf } from './egress-path.ts'
-import { maxPostponeMs, minPostponeMs, openEgressPool } from './egress-pool.ts'
-import { type Job, type JobResult, withRecipients } from './job.ts'
+import type { Claimed, Lane, Leases, QueuePause, RetrySchedule } from '#spool'
+import { type AttemptResult, decideOutcome, noRemote, type Outcome } from './attempt-outcome.ts'
+import type { Job, JobResult } from './job.ts'
 import { openMailGuard } from './mail-ssrf-guard.ts'
-import type { NextHop } from './open-connection.ts'
 import { MessagePreparer } from './prepare-messages.ts'
-import type { Requeue } from './requeue.ts'
+import { type Requeue, UnsentJobs } from './requeue.ts'
 import { type LookedUpRoute, openRouteLookup } from './route-lookup.ts'
-import type { Provider, Providers } from './shaping/providers.ts'
+import { type Route, Router } from './router.ts'
+import type { Providers } from './shaping/providers.ts'
 import type { TrafficShaper } from './shaping/shaping.ts'
 import { sendToSimulator } from './simulated-delivery.ts'
-import { Site } from './site.ts'
-import type { EgressSource } from './sources/egress-sources.ts'
-import type { PathAddresses } from './sources/next-source.ts'
-import { openWarmUp, type WarmUp } from './sources/warm-up.ts'
-import type { GuardedHost } from './tls/tls-policy.ts'
-
-/** A domain in backoff is checked again after at most this time: another process may have raised the limits. */
-const maxSuspensionMs = 30_000
-/** After a resume, mail for the provider continues within this time; also the minimum delay between checks of its mail. */
-const pausedLookMs = 5000
-/**
- * Maximum delay between checks of a paused provider's mail, so that it is not claimed and postponed all the time. Resuming makes it due at
- * once.
- */
-const maxPausedLookMs = 60_000
-const maxSuspended = 2000
-/** After its retry schedule ends, an email may wait this long to be offered one last time. */
-const graceMs = 86_400_000
-const relayProvider: Provider = { name: 'relay', isNamed: true, connections: 40, rate: null }
-/** A password sent to these hosts stays on the machine, so TLS is not required. */
-const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
+import { Sites } from './sites.ts'
 
 export interface DispatchDeps extends Requeue {
   db: Db
@@ -58,7 +35,7 @@ export interface DispatchDeps extends Requeue {
   shaper: TrafficShaper
   providers: Providers
   schedule: RetrySchedule
-  /** InFlight outcomes to the recorder; the recipients are then no longer in flight. */
+  /** Passes outcomes to the recorder; the recipients are then no longer in flight. */
   finished(outcomes: Outcome[]): void
   /** Behaviour of hosts in the simulated network, in addition to the simulator's own addresses. */
   scenario?: Scenario | undefined
@@ -68,237 +45,130 @@ export interface DispatchDeps extends Requeue {
   bounds?: { smtp?: Partial<SmtpLimits>; dnsQueryMs?: number; downForMs?: number } | undefined
 }
 
-export interface Dispatch {
-  send(jobs: readonly Job[]): void
+export class Dispatch {
+  readonly #deps: DispatchDeps
+  readonly #messages: MessagePreparer
+  readonly #unsent: UnsentJobs
+  readonly #router: Router
+  readonly #sites: Sites
+  readonly #lookUp: (domain: string, job: Job) => void
+  #isClosing = false
+
+  constructor(deps: DispatchDeps) {
+    const { db, clock, ids, log, config, leases, schedule, outside, bounds } = deps
+    const resolver = outside?.resolver ?? openResolver({ servers: config.resolvers, clock, ids, queryMs: bounds?.dnsQueryMs })
+    const guard = openMailGuard(deps)
+    const messages = new MessagePreparer(deps)
+    const release = (job: Job) => messages.release(job)
+    const { finished, requeue, postpone } = deps
+    const unsent = new UnsentJobs({ clock, ids, schedule, release, finished, requeue, postpone })
+    this.#deps = deps
+    this.#messages = messages
+    this.#unsent = unsent
+    this.#router = new Router({ clock, config, providers: deps.providers, guard })
+    this.#sites = new Sites({
+      db,
+      clock,
+      config,
+      shaper: deps.shaper,
+      postponeDomains: (jobs, forMs, reason) => unsent.postponeDomains(jobs, forMs, reason),
+      requeue: (job) => unsent.requeue(job),
+      postpone: (job, forMs, reason) => unsent.postpone(job, forMs, reason),
+      site: {
+        clock,
+        log,
+        resolver,
+        prepare: (job) => messages.prepare(job),
+        release,
+        leaseStillHeld: ({ recipients: [first] }) => leases.owns(first.shard, first.epoch),
+        done: (result) => this.#report(result),
+        requeue: (job) => unsent.requeue(job),
+        isLastTry: (job) => unsent.isLastTry(job),
+        postpone: (job, forMs, reason) => unsent.postponeLastTry(job, forMs, reason),
+        smtpLimits: bounds?.smtp,
+        downForMs: bounds?.downForMs,
+        dial: outside?.dial,
+      },
+    })
+    const { pauses } = deps
+    const found = (domain: string, route: LookedUpRoute | undefined, jobs: readonly Job[]) => this.#routeFound(domain, route, jobs)
+    this.#lookUp = openRouteLookup({ db, clock, ids, log, config, resolver, guard, pauses, found })
+  }
+
+  send(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      const route = this.#router.withoutLookup(job)
+      if (route) this.#follow(route, [job])
+      else this.#lookUp(job.recipients[0].recipientDomain, job)
+    }
+  }
+
   /** Recipient domains for which no more mail is to be claimed now. */
-  suspendedDomains(): string[]
+  suspendedDomains(): string[] {
+    return this.#unsent.suspendedDomains()
+  }
+
   /** The same for single tenants: lanes from which no more mail is to be claimed now. */
-  suspendedLanes(): Lane[]
+  suspendedLanes(): Lane[] {
+    return this.#sites.suspendedLanes()
+  }
+
   /** Removes and returns every recipient that no connection has started. */
-  takeUnstarted(): Claimed[]
-  close(): void
-  destroy(): void
-}
+  takeUnstarted(): Claimed[] {
+    return this.#sites.takeUnstarted()
+  }
 
-export function openDispatch(deps: DispatchDeps): Dispatch {
-  const { clock, config, ids, schedule } = deps
-  const random = () => ids.random()
-  const resolver = deps.outside?.resolver ?? openResolver({ servers: config.resolvers, clock, ids, queryMs: deps.bounds?.dnsQueryMs })
-  const guard = openMailGuard(deps)
-  const sites = new Map<string, Site>()
-  let closing = false
+  /** Starts no more transactions. */
+  close(): void {
+    this.#isClosing = true
+    this.#sites.close()
+  }
 
-  const report = ({ job, results, ...known }: JobResult, fractionOf: (claimed: Claimed) => number = random) => {
+  /** Ends every connection at once. */
+  destroy(): void {
+    this.#sites.destroy()
+  }
+
+  #routeFound(domain: string, found: LookedUpRoute | undefined, jobs: readonly Job[]): void {
+    if (found && !this.#isClosing) this.#follow(this.#router.ofDomain(domain, found), jobs)
+    else for (const job of jobs) this.#deps.requeue(job.recipients)
+  }
+
+  #follow(route: Route, jobs: readonly Job[]): void {
+    if (route.kind === 'pause') return this.#unsent.postponeDomains(jobs, route.forMs, route.reason, route.suspensionMs)
+    for (const job of jobs) {
+      if (route.kind === 'simulator') this.#simulate(job)
+      else if (route.kind === 'fail') this.#fail(job, route)
+      else this.#sites.add(route, job)
+    }
+  }
+
+  #simulate(job: Job): void {
+    const { db, clock, log, scenario } = this.#deps
+    void sendToSimulator(job, {
+      db,
+      clock,
+      log,
+      scenario,
+      messages: this.#messages,
+      done: (result, fractionOf) => this.#report(result, fractionOf),
+      requeue: (one) => this.#unsent.requeue(one),
+    })
+  }
+
+  #fail(job: Job, { attemptResult, conversation }: Extract<Route, { kind: 'fail' }>): void {
+    this.#report({ job, results: job.recipients.map(() => attemptResult), remote: noRemote, durationMs: 0, conversation })
+  }
+
+  /** `fractionOf`: the random part of a recipient's retry delay. */
+  #report({ job, results, ...known }: JobResult, fractionOf: (claimed: Claimed) => number = () => this.#deps.ids.random()): void {
+    const { clock, schedule, finished } = this.#deps
     const facts = { ...known, schedule, atMs: clock.nowMs(), unknownRetry: 'by schedule' as const }
-    messages.release(job)
-    deps.finished(
+    this.#messages.release(job)
+    finished(
       job.recipients.map((claimed, index) =>
         decideOutcome(claimed, results[index] as AttemptResult, { ...facts, random: () => fractionOf(claimed) }),
       ),
     )
   }
-
-  const reportAll = (job: Job, attemptResult: AttemptResult, remote: RemoteMta = noRemote, conversation = '') =>
-    report({ job, results: job.recipients.map(() => attemptResult), remote, durationMs: 0, conversation })
-
-  const requeueJob = (job: Job) => {
-    messages.release(job)
-    deps.requeue(job.recipients)
-  }
-
-  const postponeJob = (job: Job, forMs: number, delayReason: string) => {
-    messages.release(job)
-    deps.postpone(job.recipients, forMs, delayReason)
-  }
-
-  const isLastTry = ({ attempts }: Claimed) => attempts + 1 >= schedule.maxAttempts
-  const oldestMs = wholeScheduleMs(schedule) + graceMs
-  /** The retry schedule starts with the first attempt. A held email or one retried by hand has not started it. */
-  const isOver = (one: Claimed) =>
-    isLastTry(one) && one.attempts > 0 && clock.nowMs() - (emailIdTimeMs(one.emailId) ?? clock.nowMs()) > oldestMs
-
-  /** The job's connection was opened for another email, and the job has one attempt left. */
-  const notOfferedAgain = (job: Job, forMs: number, delayReason: string) => {
-    const over = job.recipients.filter(isOver)
-    if (over.length > 0) deps.finished(over.map((one) => decideOutcome(one, expired(delayReason), withoutAttempt(deps, 'by schedule'))))
-    const inTime = job.recipients.filter((one) => !over.includes(one))
-    const rest = withRecipients(job, inTime)
-    if (rest) postponeJob(rest, Math.min(forMs, maxPostponeMs), delayReason)
-    else messages.release(job)
-  }
-
-  const messages = new MessagePreparer(deps)
-
-  /** By recipient domain, oldest first: the monotonic time in ms until which its mail is not claimed. */
-  const suspendedDomains = new Map<string, number>()
-  const postponeJobs = (
-    jobs: readonly Job[],
-    forMs: number,
-    delayReason: string,
-    domainSuspensionMs = Math.min(forMs, maxSuspensionMs),
-  ) => {
-    const untilMs = clock.monotonicMs() + domainSuspensionMs
-    for (const job of jobs) {
-      const [first] = job.recipients
-      if (first) suspendedDomains.set(first.recipientDomain, untilMs)
-      if (forMs > minPostponeMs) postponeJob(job, Math.min(forMs, maxPostponeMs), delayReason)
-      else requeueJob(job)
-    }
-    for (const domain of suspendedDomains.keys()) if (suspendedDomains.size > maxSuspended) suspendedDomains.delete(domain)
-  }
-
-  const pathFor = (source: EgressSource, provider: Provider) => {
-    const { address, ehloName, warmUpFrom } = source
-    return {
-      source: address,
-      ehloName: ehloName ?? config.hostname,
-      limiter: deps.shaper.limiterFor(address, provider),
-      warmUp: warmUpFrom === null ? undefined : warmUpOf(address, provider.isNamed ? provider.name : 'others', warmUpFrom.getTime()),
-    }
-  }
-  const warmUps = new Map<string, WarmUp>()
-  const warmUpOf = (source: string, provider: string, fromMs: number): WarmUp => {
-    const key = `${source} ${provider} ${fromMs}`
-    const warmUp = warmUps.get(key) ?? openWarmUp(deps, { source, provider, fromMs })
-    warmUps.set(key, warmUp)
-    return warmUp
-  }
-  const egressPathsFor = (addresses: PathAddresses<EgressSource> | undefined, provider: Provider) => {
-    if (addresses) {
-      const { ipv4, ipv6 } = addresses
-      return egressPathsOf({ ipv4: ipv4 && pathFor(ipv4, provider), ipv6: ipv6 && pathFor(ipv6, provider) })
-    }
-    const path = { source: undefined, ehloName: config.hostname, limiter: deps.shaper.limiterFor('', provider), warmUp: undefined }
-    return egressPathsOf({ ipv4: path, ipv6: path })
-  }
-
-  /** `addresses`: the egress sources to send from; undefined: the operating system chooses. */
-  const siteFor = (name: string, provider: Provider, addresses?: PathAddresses<EgressSource>): Site => {
-    const key = addresses ? `${name} ${egressPathsName(addresses)}` : name
-    let site = sites.get(key)
-    if (!site) {
-      if (sites.size > maxSites) closeIdle()
-      site = new Site(name, {
-        clock,
-        log: deps.log,
-        resolver,
-        prepare: (job) => messages.prepare(job),
-        release: (job) => messages.release(job),
-        leaseStillHeld(job) {
-          const { shard, epoch } = job.recipients[0] as Claimed
-          return deps.leases.owns(shard, epoch)
-        },
-        done: report,
-        requeue: requeueJob,
-        paths: egressPathsFor(addresses, provider),
-        postponeJobs: (jobs, forMs) =>
-          addresses && !closing
-            ? pools.tryNextSource(name, provider, jobs, forMs)
-            : postponeJobs(jobs, forMs, `${provider.name} accepts no more mail at present`),
-        isLastTry: (job) => job.recipients.some(isLastTry),
-        postpone: notOfferedAgain,
-        smtpLimits: deps.bounds?.smtp,
-        downForMs: deps.bounds?.downForMs,
-        dial: deps.outside?.dial,
-      })
-      sites.set(key, site)
-    }
-    return site
-  }
-
-  const pools = openEgressPool({
-    clock,
-    siteFor,
-    egressPathsFor,
-    requeue: requeueJob,
-    postpone: postponeJob,
-  })
-
-  const closeIdle = () => {
-    for (const [name, site] of sites) if (site.idle) sites.delete(name)
-  }
-
-  const relayHop: NextHop | undefined = config.relay && {
-    hosts: [{ host: config.relay.host, preference: 0, ...relayTls(config.relay) }],
-    port: config.relay.port,
-    auth: config.relay.auth,
-    // The operator named this host; it does not come from a recipient's DNS.
-    guard: { allows: () => true },
-  }
-
-  const sendByRoute = (domain: string, { route, pauses }: LookedUpRoute, jobs: readonly Job[]) => {
-    if (route.kind === 'hosts') {
-      const hosts = route.hosts.map(({ host }) => host).sort()
-      const name = `${route.site} ${hosts.join(' ')} ${route.key}`
-      const provider = deps.providers.ofRoute(route)
-      const queuePause = pauses.find((one) => one.kind === 'provider' && isOneOf([provider, ...deps.providers.among(route)], one.name))
-      if (queuePause) {
-        const forMs = Math.min(maxPausedLookMs, Math.max(pausedLookMs, clock.nowMs() - queuePause.at.getTime()))
-        return postponeJobs(jobs, forMs, pausedWords(queuePause.name) + queuePause.reason, pausedLookMs)
-      }
-      const nextHop: NextHop = { hosts: route.hosts, port: config.mxPort, auth: undefined, ownName: config.hostname, guard }
-      for (const job of jobs) {
-        if (!job.pool) siteFor(name, provider).add(job, nextHop)
-        else pools.add(name, provider, job, nextHop)
-      }
-      return
-    }
-    const attemptResult: AttemptResult = {
-      kind: route.kind,
-      reply: null,
-      classification: route.classification,
-      enhanced: route.enhanced,
-      message: route.message,
-    }
-    for (const job of jobs) reportAll(job, attemptResult, noRemote, `${domain}: ${route.message}`)
-  }
-
-  const lookUp = openRouteLookup({
-    ...deps,
-    resolver,
-    guard,
-    found(domain, found, jobs) {
-      if (found && !closing) sendByRoute(domain, found, jobs)
-      else for (const job of jobs) deps.requeue(job.recipients)
-    },
-  })
-
-  return {
-    send(jobs) {
-      for (const job of jobs) {
-        const [first] = job.recipients
-        if (!first) continue
-        if (first.test || first.recipientDomain === simulatorDomain)
-          void sendToSimulator(job, { ...deps, messages, done: report, requeue: requeueJob })
-        else if (relayHop) siteFor('relay', relayProvider).add(job, relayHop)
-        else lookUp(first.recipientDomain, job)
-      }
-    },
-    suspendedDomains() {
-      const nowMs = clock.monotonicMs()
-      for (const [domain, untilMs] of suspendedDomains) if (untilMs <= nowMs) suspendedDomains.delete(domain)
-      return [...suspendedDomains.keys()]
-    },
-    suspendedLanes: () => pools.suspended(),
-    takeUnstarted: () => [...sites.values()].flatMap((site) => site.takeUnstarted()).flatMap((job) => job.recipients),
-    close() {
-      closing = true
-      for (const site of sites.values()) site.close()
-    },
-    destroy() {
-      for (const site of sites.values()) site.destroy()
-    },
-  }
 }
-
-/** The operator relies on the password's secrecy and on implicit TLS. A relay on this machine needs neither. */
-function relayTls({ implicitTls, auth, host }: NonNullable<Config['relay']>): Pick<GuardedHost, 'tls' | 'policy'> {
-  if (implicitTls) return { tls: 'implicit', policy: 'required' }
-  if (auth && !loopbackHosts.includes(host)) return { tls: 'require', policy: 'required' }
-  return { tls: 'opportunistic', policy: 'opportunistic' }
-}
-
-const isOneOf = (providers: readonly Provider[], name: string) => providers.some((one) => one.name === name)
-
-/** Above this number of sites, those without work are dropped. */
-const maxSites = 10_000

@@ -6,8 +6,8 @@
 import type { TransactionResult } from '#smtp'
 import type { Claimed } from '#spool'
 import type { AttemptResult, RemoteMta } from './attempt-outcome.ts'
-import type { EgressPoolMembers } from './sources/egress-sources.ts'
-import type { WarmUp } from './sources/warm-up.ts'
+import type { EgressPoolMembers } from './egress/egress-sources.ts'
+import type { WarmUp } from './egress/warm-up.ts'
 
 /** RFC 5321 section 4.5.3.1.8: a server must accept at least 100 recipients. */
 const maxRecipientsPerJob = 100

@@ -3,8 +3,8 @@
  */
 import type { Db } from '#db'
 import { loadContentBodies, tagsOf } from '#emails'
+import type { Pools } from './egress/egress-sources.ts'
 import type { Job } from './job.ts'
-import type { Pools } from './sources/egress-sources.ts'
 
 const smallOctets = 65_536
 

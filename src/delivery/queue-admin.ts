@@ -24,8 +24,8 @@ import {
 } from '#spool'
 import { setPause } from '#tenants'
 import { pausedWords } from './delay-reason.ts'
+import { listWarmUps, type WarmUpLine } from './egress/warm-up.ts'
 import { type InForce, listShaping } from './shaping/shaping.ts'
-import { listWarmUps, type WarmUpLine } from './sources/warm-up.ts'
 
 const maxAtOnce = 500
 /** After this time every process has noticed the change. A process that has not would postpone claimed mail for a minute. */

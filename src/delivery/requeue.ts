@@ -1,10 +1,13 @@
 /**
  * Requeues recipients that were claimed and not sent: returns them to the spool, and retries however long the database is unavailable.
  */
-import { type Clock, type Log, pause } from '#base'
+import { type Clock, emailIdTimeMs, type Ids, type Log, pause } from '#base'
 import { CommitUnknown, type Db } from '#db'
-import { type Claimed, postpone, requeueUnsent } from '#spool'
+import { type Claimed, postpone, type RetrySchedule, requeueUnsent, wholeScheduleMs } from '#spool'
+import { decideOutcome, expired, type Outcome, withoutAttempt } from './attempt-outcome.ts'
+import { maxPostponeMs, minPostponeMs } from './egress/egress-pool.ts'
 import type { InFlight } from './in-flight.ts'
+import { type Job, withRecipients } from './job.ts'
 
 const retryEveryMs = 200
 
@@ -38,5 +41,86 @@ export function openRequeue({ db, clock, log, inFlight }: { db: Db; clock: Clock
       const due = new Date(clock.nowMs() + forMs)
       void untilRequeued(claimed, () => postpone(db, claimed, { due, delayReason }))
     },
+  }
+}
+
+/** A domain in backoff is checked again after at most this time: another process may have raised the limits. */
+const maxSuspensionMs = 30_000
+const maxSuspended = 2000
+/** After its retry schedule ends, an email may wait this long to be offered one last time. */
+const graceMs = 86_400_000
+
+export interface UnsentJobsDeps extends Requeue {
+  clock: Clock
+  ids: Ids
+  schedule: RetrySchedule
+  /** Frees the message prepared for the job. */
+  release(job: Job): void
+  finished(outcomes: Outcome[]): void
+}
+
+/** Returns unsent jobs to the spool, at once or for later, and knows the recipient domains that must not be claimed meanwhile. */
+export class UnsentJobs {
+  readonly #deps: UnsentJobsDeps
+  readonly #oldestMs: number
+  /** By recipient domain, oldest first: the monotonic time in ms until which its mail is not claimed. */
+  readonly #suspendedUntilMs = new Map<string, number>()
+
+  constructor(deps: UnsentJobsDeps) {
+    this.#deps = deps
+    this.#oldestMs = wholeScheduleMs(deps.schedule) + graceMs
+  }
+
+  requeue(job: Job): void {
+    this.#deps.release(job)
+    this.#deps.requeue(job.recipients)
+  }
+
+  postpone(job: Job, forMs: number, delayReason: string): void {
+    this.#deps.release(job)
+    this.#deps.postpone(job.recipients, forMs, delayReason)
+  }
+
+  /** Postpones the jobs, and suspends their recipient domains. A short time is waited out in the queue. */
+  postponeDomains(jobs: readonly Job[], forMs: number, delayReason: string, suspensionMs = Math.min(forMs, maxSuspensionMs)): void {
+    const untilMs = this.#deps.clock.monotonicMs() + suspensionMs
+    for (const job of jobs) {
+      this.#suspendedUntilMs.set(job.recipients[0].recipientDomain, untilMs)
+      if (forMs > minPostponeMs) this.postpone(job, Math.min(forMs, maxPostponeMs), delayReason)
+      else this.requeue(job)
+    }
+    for (const domain of this.#suspendedUntilMs.keys())
+      if (this.#suspendedUntilMs.size > maxSuspended) this.#suspendedUntilMs.delete(domain)
+  }
+
+  /** Postpones a job with one attempt left whose connection was opened for another email. Recipients past their schedule expire. */
+  postponeLastTry(job: Job, forMs: number, delayReason: string): void {
+    const { finished, release } = this.#deps
+    const over = job.recipients.filter((one) => this.#isOver(one))
+    if (over.length > 0) finished(over.map((one) => decideOutcome(one, expired(delayReason), withoutAttempt(this.#deps, 'by schedule'))))
+    const inTime = job.recipients.filter((one) => !over.includes(one))
+    const rest = withRecipients(job, inTime)
+    if (rest) this.postpone(rest, Math.min(forMs, maxPostponeMs), delayReason)
+    else release(job)
+  }
+
+  isLastTry(job: Job): boolean {
+    return job.recipients.some((one) => this.#isLast(one))
+  }
+
+  suspendedDomains(): string[] {
+    const nowMs = this.#deps.clock.monotonicMs()
+    for (const [domain, untilMs] of this.#suspendedUntilMs) if (untilMs <= nowMs) this.#suspendedUntilMs.delete(domain)
+    return [...this.#suspendedUntilMs.keys()]
+  }
+
+  #isLast({ attempts }: Claimed): boolean {
+    return attempts + 1 >= this.#deps.schedule.maxAttempts
+  }
+
+  /** The retry schedule starts with the first attempt. A held email or one retried by hand has not started it. */
+  #isOver(one: Claimed): boolean {
+    const nowMs = this.#deps.clock.nowMs()
+    return this.#isLast(one) && one.attempts > 0 && nowMs - (emailIdTimeMs(one.emailId) ?? nowMs) > this.#oldestMs
   }
 }
