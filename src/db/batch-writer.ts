@@ -17,13 +17,13 @@ export interface BatchWriterOptions<Item> {
   /** Milliseconds that a write waits for more items. */
   gatherMs: number
   /** Commits all items or none. `mayBeWritten`: an earlier try failed, and may have committed them. May be called without items. */
-  write(items: readonly Item[], mayBeWritten: boolean): Promise<unknown>
+  write: (items: readonly Item[], mayBeWritten: boolean) => Promise<unknown>
   /** Called once for each item, when it is stored or dropped. */
-  onDone(item: Item): void
+  onDone: (item: Item) => void
   /** The database rejects the content of this item. `retry`: it was changed, or may be stored later. */
-  onRejected(item: Item, error: unknown): 'retry' | 'drop'
+  onRejected: (item: Item, error: unknown) => 'retry' | 'drop'
   /** A write failed for another reason and is repeated. */
-  onRetry(error: unknown): void
+  onRetry: (error: unknown) => void
 }
 
 export class BatchWriter<Item> {
