@@ -53,7 +53,7 @@ if (import.meta.main) {
   const { problems, remarks, summary } = await checkModules(process.cwd(), await import('../modules.config.mjs'))
   console.log(summary)
   if (remarks.length > 0)
-    console.log(`${remarks.length} long functions in src, without a reason or over the limit:\n${printProblems(remarks)}`)
+    console.log(`${remarks.length} long functions in src, without a reason or over the limit\n${printProblems(remarks)}`)
   if (problems.length > 0) {
     console.error(printProblems(problems))
     process.exitCode = 1
