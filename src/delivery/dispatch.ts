@@ -181,8 +181,8 @@ export function openDispatch(deps: DispatchDeps): Dispatch {
         clock,
         log: deps.log,
         resolver,
-        prepare: messages.prepare,
-        release: messages.release,
+        prepare: (job, others) => messages.prepare(job, others),
+        release: (job) => messages.release(job),
         leaseStillHeld(job) {
           const { shard, epoch } = job.recipients[0] as Claimed
           return deps.leases.owns(shard, epoch)
