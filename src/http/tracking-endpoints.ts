@@ -39,6 +39,7 @@ const maxBodyOctets = 4096
 const answerText = (reply: FastifyReply, status: number, text: string) =>
   reply.code(status).header('cache-control', 'no-store').type(plain).send(`${text}\n`)
 
+/** Long because it is a table of routes. */
 export async function serveTrackingEndpoints(app: FastifyInstance, deps: TrackingEndpointDeps): Promise<void> {
   const { trackHosts, clock, log } = deps
   app.decorateRequest('tracked', null)

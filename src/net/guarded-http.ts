@@ -74,6 +74,7 @@ const maxKeptMs = 60_000
 /** Limit of unused connections, over all receivers. */
 const maxKept = 1000
 
+/** Long because POST and GET share the look-up, the time limit and the connections. */
 export function openPost(deps: PostDeps): Post {
   const { clock, keepIdleMs } = deps
   const look = (url: string) => findTarget(url, deps)

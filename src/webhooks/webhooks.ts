@@ -42,7 +42,7 @@ import {
   webhookChanged,
 } from './manage-webhooks.ts'
 import { bodyFor, samplePayload } from './request-body.ts'
-import { openSend } from './send-request.ts'
+import { openSend, type Send } from './send-request.ts'
 import { shownSecret } from './sign-request.ts'
 import { type Jwk, openInstallationKeys, sealedKeysOfWebhooks } from './signing-keys.ts'
 
@@ -143,119 +143,161 @@ const noSuchWebhook = () => new Refusal('not_found', { message: 'no such webhook
 const maxReplayMs = 28_000
 
 export function openWebhooks(deps: WebhooksDeps): Webhooks {
-  const { db, clock, ids, random, secrets, tenants, post } = deps
-  const keys = openInstallationKeys(deps)
-  const send = openSend({ ...deps, keys })
+  return new WebhookService(deps)
+}
 
-  const stored = async (id: string, scope: string | null): Promise<StoredWebhook> => {
-    const found = await findWebhook(db, id, scope)
+class WebhookService implements Webhooks {
+  readonly #deps: WebhooksDeps
+  readonly #keys: ReturnType<typeof openInstallationKeys>
+  readonly #send: Send
+
+  constructor(deps: WebhooksDeps) {
+    this.#deps = deps
+    this.#keys = openInstallationKeys(deps)
+    this.#send = openSend({ ...deps, keys: this.#keys })
+  }
+
+  async create(tenantId: string, wanted: Changes & { name: string; url: string }): Promise<Shown> {
+    const { db, clock, ids, secrets, post } = this.#deps
+    await checkTexts(wanted, post)
+    const octets = this.#newSecret()
+    const uuid = ids.uuid()
+    const record = {
+      tenantId,
+      uuid,
+      name: wanted.name,
+      url: wanted.url,
+      ...subscription(wanted, undefined),
+      enabled: wanted.enabled ?? true,
+      timeoutSeconds: wanted.timeoutSeconds ?? usualTimeoutSeconds,
+    }
+    const webhook = await db.transaction(async (tx) => {
+      if (tenantId !== organisationWide) await tenantForNew(tx, tenantId)
+      const added = await addWebhook(tx, record, sealSecret({ uuid }, octets, secrets), { nowMs: clock.nowMs(), ids })
+      await addEndpoint(tx, added)
+      return added
+    })
+    await this.#changed(webhook)
+    return { webhook, secret: shownSecret(octets) }
+  }
+
+  list(tenantId: string | null): Promise<Webhook[]> {
+    return listWebhooks(this.#deps.db, tenantId)
+  }
+
+  async get(id: string, scope: string | null, { reveal = false }: { reveal?: boolean | undefined } = {}): Promise<Shown> {
+    const webhook = await this.#stored(id, scope)
+    return { webhook, ...(reveal ? { secret: this.#currentSecret(webhook) } : {}) }
+  }
+
+  async update(id: string, scope: string | null, changes: Changes): Promise<Shown> {
+    const { db, clock, secrets, post } = this.#deps
+    const known = await this.#stored(id, scope)
+    await checkTexts(changes, post)
+    const octets = changes.rotateSecret ? this.#newSecret() : undefined
+    const nowMs = clock.nowMs()
+    const change = (now: StoredWebhook): StoredWebhook => ({
+      ...now,
+      name: changes.name ?? now.name,
+      url: changes.url ?? now.url,
+      ...subscription(changes, now),
+      enabled: changes.enabled ?? now.enabled,
+      timeoutSeconds: changes.timeoutSeconds ?? now.timeoutSeconds,
+      ...(octets ? rotated(now, sealSecret(now, octets, secrets), nowMs) : {}),
+    })
+    const webhook = await db.transaction(async (tx) => {
+      const saved = await changeWebhook(tx, known.id, change, nowMs)
+      if (!saved) throw noSuchWebhook()
+      const { before, after } = saved
+      const begins = !before.enabled && after.enabled
+      const moves = before.url !== after.url
+      if (before.enabled && !after.enabled) await stopFollowing(tx, [after.id])
+      if (begins) await startFollowing(tx, after.id)
+      if (moves) await forgive(tx, after.id)
+      return begins || moves ? { ...after, failingSince: null } : after
+    })
+    await this.#changed(webhook)
+    return { webhook, ...(octets ? { secret: shownSecret(octets) } : {}) }
+  }
+
+  async remove(id: string, scope: string | null): Promise<void> {
+    if ((await dropWebhook(this.#deps.db, (await this.#stored(id, scope)).id)) === 0) throw noSuchWebhook()
+  }
+
+  async test(id: string, scope: string | null, event: WebhookEvent, marked: boolean): Promise<TestResult> {
+    const { db, clock, ids, tenants } = this.#deps
+    const webhook = await this.#stored(id, scope)
+    const organisation = await findOrganisation(db)
+    const tenant = webhook.tenantId === organisationWide ? await tenants.default() : await tenants.find(webhook.tenantId)
+    if (!organisation) throw new Error('no organisation')
+    // The tenant was deleted concurrently, and its webhook with it.
+    if (!tenant) throw noSuchWebhook()
+    const uuid = ids.uuid()
+    const nowMs = clock.nowMs()
+    const facts = { nowMs, emailId: ids.emailId(nowMs), uuid: ids.uuid(), tenant, organisationSlug: organisation.slug }
+    const payload = samplePayload(event, facts)
+    const body = bodyFor({ event, timestamp: Math.floor(nowMs) / 1000, tenantId: tenant.id, payload }, marked)(uuid)
+    const { outcome, success } = await this.#send(webhook, { uuid, event, tenantId: tenant.id, attempt: 1, body, withinMs: testWithinMs })
+    return { ...outcome, success }
+  }
+
+  listDeliveries(
+    scope: DeliveryScope,
+    filter: DeliveryFilter,
+    page: { number: number; size: number },
+  ): Promise<{ deliveries: WebhookDelivery[]; total: number }> {
+    return listDeliveries(this.#deps.db, scope, filter, page)
+  }
+
+  deliveriesOfEmail(emailId: string, ownerId: string | null, most: number): Promise<WebhookDelivery[]> {
+    return listDeliveriesOfEmail(this.#deps.db, emailId, ownerId, most)
+  }
+
+  async getDelivery(id: string, scope: DeliveryScope): Promise<WebhookDeliveryDetails> {
+    const found = await findDelivery(this.#deps.db, id, scope)
+    if (!found) throw new Refusal('not_found', { message: 'no such delivery' })
+    return found
+  }
+
+  async replay(id: string, scope: DeliveryScope): Promise<Replayed> {
+    const original = await this.getDelivery(id, scope)
+    const webhook = await this.#stored(String(original.webhookId), null)
+    if (!webhook.enabled) throw new Refusal('webhook_disabled', { message: 'the webhook is disabled' })
+    const body = Buffer.from(original.payload)
+    const withinMs = Math.min(webhook.timeoutSeconds * 1000, maxReplayMs)
+    const { eventUuid: uuid, event, tenantId } = original
+    const { delivery: made } = await this.#send(webhook, { uuid, event, tenantId, attempt: 1, body, withinMs })
+    await recordDeliveries(this.#deps.db, [{ ...made, willRetry: false }])
+    return { success: made.success, statusCode: made.statusCode, durationMs: made.durationMs, newDeliveryId: made.id, at: made.at }
+  }
+
+  replayRange(id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number> {
+    return replayRange(this.#deps.db, id, scope, range)
+  }
+
+  async jwks(): Promise<{ keys: Jwk[] }> {
+    return { keys: (await this.#keys()).map(({ jwk }) => jwk) }
+  }
+
+  async #stored(id: string, scope: string | null): Promise<StoredWebhook> {
+    const found = await findWebhook(this.#deps.db, id, scope)
     if (!found) throw noSuchWebhook()
     return found
   }
-  const newSecret = () => random(new Uint8Array(secretOctets))
-  const currentSecret = (webhook: StoredWebhook) => {
+
+  #newSecret(): Uint8Array {
+    return this.#deps.random(new Uint8Array(secretOctets))
+  }
+
+  #currentSecret(webhook: StoredWebhook): string {
+    const { secrets, clock } = this.#deps
     const [octets] = openedSecrets(webhook, secrets, clock.nowMs())
     return shownSecret(octets as Buffer)
   }
 
-  const changed = (webhook: { id: number }) => db.notify(webhookChanged, String(webhook.id)).catch(() => undefined)
-
-  return {
-    async create(tenantId, wanted) {
-      await checkTexts(wanted, post)
-      const octets = newSecret()
-      const uuid = ids.uuid()
-      const record = {
-        tenantId,
-        uuid,
-        name: wanted.name,
-        url: wanted.url,
-        ...subscription(wanted, undefined),
-        enabled: wanted.enabled ?? true,
-        timeoutSeconds: wanted.timeoutSeconds ?? usualTimeoutSeconds,
-      }
-      const webhook = await db.transaction(async (tx) => {
-        if (tenantId !== organisationWide) await tenantForNew(tx, tenantId)
-        const added = await addWebhook(tx, record, sealSecret({ uuid }, octets, secrets), { nowMs: clock.nowMs(), ids })
-        await addEndpoint(tx, added)
-        return added
-      })
-      await changed(webhook)
-      return { webhook, secret: shownSecret(octets) }
-    },
-    list: (tenantId) => listWebhooks(db, tenantId),
-    async get(id, scope, { reveal = false } = {}) {
-      const webhook = await stored(id, scope)
-      return { webhook, ...(reveal ? { secret: currentSecret(webhook) } : {}) }
-    },
-    async update(id, scope, changes) {
-      const known = await stored(id, scope)
-      await checkTexts(changes, post)
-      const octets = changes.rotateSecret ? newSecret() : undefined
-      const nowMs = clock.nowMs()
-      const change = (now: StoredWebhook): StoredWebhook => ({
-        ...now,
-        name: changes.name ?? now.name,
-        url: changes.url ?? now.url,
-        ...subscription(changes, now),
-        enabled: changes.enabled ?? now.enabled,
-        timeoutSeconds: changes.timeoutSeconds ?? now.timeoutSeconds,
-        ...(octets ? rotated(now, sealSecret(now, octets, secrets), nowMs) : {}),
-      })
-      const webhook = await db.transaction(async (tx) => {
-        const saved = await changeWebhook(tx, known.id, change, nowMs)
-        if (!saved) throw noSuchWebhook()
-        const { before, after } = saved
-        const begins = !before.enabled && after.enabled
-        const moves = before.url !== after.url
-        if (before.enabled && !after.enabled) await stopFollowing(tx, [after.id])
-        if (begins) await startFollowing(tx, after.id)
-        if (moves) await forgive(tx, after.id)
-        return begins || moves ? { ...after, failingSince: null } : after
-      })
-      await changed(webhook)
-      return { webhook, ...(octets ? { secret: shownSecret(octets) } : {}) }
-    },
-    async remove(id, scope) {
-      if ((await dropWebhook(db, (await stored(id, scope)).id)) === 0) throw noSuchWebhook()
-    },
-    async test(id, scope, event, marked) {
-      const webhook = await stored(id, scope)
-      const organisation = await findOrganisation(db)
-      const tenant = webhook.tenantId === organisationWide ? await tenants.default() : await tenants.find(webhook.tenantId)
-      if (!organisation) throw new Error('no organisation')
-      // The tenant was deleted concurrently, and its webhook with it.
-      if (!tenant) throw noSuchWebhook()
-      const uuid = ids.uuid()
-      const nowMs = clock.nowMs()
-      const facts = { nowMs, emailId: ids.emailId(nowMs), uuid: ids.uuid(), tenant, organisationSlug: organisation.slug }
-      const payload = samplePayload(event, facts)
-      const body = bodyFor({ event, timestamp: Math.floor(nowMs) / 1000, tenantId: tenant.id, payload }, marked)(uuid)
-      const { outcome, success } = await send(webhook, { uuid, event, tenantId: tenant.id, attempt: 1, body, withinMs: testWithinMs })
-      return { ...outcome, success }
-    },
-    listDeliveries: (scope, filter, page) => listDeliveries(db, scope, filter, page),
-    deliveriesOfEmail: (emailId, ownerId, most) => listDeliveriesOfEmail(db, emailId, ownerId, most),
-    getDelivery: (id, scope) => delivery(id, scope),
-    async replay(id, scope) {
-      const original = await delivery(id, scope)
-      const webhook = await stored(String(original.webhookId), null)
-      if (!webhook.enabled) throw new Refusal('webhook_disabled', { message: 'the webhook is disabled' })
-      const body = Buffer.from(original.payload)
-      const withinMs = Math.min(webhook.timeoutSeconds * 1000, maxReplayMs)
-      const { eventUuid: uuid, event, tenantId } = original
-      const { delivery: made } = await send(webhook, { uuid, event, tenantId, attempt: 1, body, withinMs })
-      await recordDeliveries(db, [{ ...made, willRetry: false }])
-      return { success: made.success, statusCode: made.statusCode, durationMs: made.durationMs, newDeliveryId: made.id, at: made.at }
-    },
-    replayRange: (id, scope, range) => replayRange(db, id, scope, range),
-    jwks: async () => ({ keys: (await keys()).map(({ jwk }) => jwk) }),
-  }
-
-  async function delivery(id: string, scope: DeliveryScope): Promise<WebhookDeliveryDetails> {
-    const found = await findDelivery(db, id, scope)
-    if (!found) throw new Refusal('not_found', { message: 'no such delivery' })
-    return found
+  /** Notifies the senders; they also poll. */
+  async #changed(webhook: { id: number }): Promise<void> {
+    await this.#deps.db.notify(webhookChanged, String(webhook.id)).catch(() => undefined)
   }
 }
 
