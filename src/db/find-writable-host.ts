@@ -133,7 +133,7 @@ interface Found {
 function firstFit(answers: readonly Promise<Connection>[], isFit: (connection: Connection) => boolean): Promise<Found> {
   return new Promise((resolve) => {
     const unfit: Connection[] = []
-    const faults: unknown[] = new Array(answers.length)
+    const faults = new Map<number, unknown>()
     let left = answers.length
     let isDone = false
     const settle = (found: Found) => {
@@ -142,7 +142,7 @@ function firstFit(answers: readonly Promise<Connection>[], isFit: (connection: C
     }
     const settled = () => {
       left--
-      if (left === 0 && !isDone) settle({ fit: undefined, unfit, faults: faults.filter((fault) => fault !== undefined) })
+      if (left === 0 && !isDone) settle({ fit: undefined, unfit, faults: [...faults].sort(([a], [b]) => a - b).map(([, fault]) => fault) })
     }
     for (const [index, answer] of answers.entries()) {
       answer.then(
@@ -155,7 +155,7 @@ function firstFit(answers: readonly Promise<Connection>[], isFit: (connection: C
           settled()
         },
         (fault: unknown) => {
-          if (!(fault instanceof NotAsked)) faults[index] = fault
+          if (!(fault instanceof NotAsked)) faults.set(index, fault)
           settled()
         },
       )

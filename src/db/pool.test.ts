@@ -1,7 +1,6 @@
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { silentLog } from '#base'
-import { handMovedDurations } from '../../test/support/test-clock.ts'
+import { silentLog, systemClock } from '#base'
 import type { Connection } from './connection.ts'
 import type { Host } from './database-hosts.ts'
 import { DatabaseUnreachable, HostUnusable } from './errors.ts'
@@ -54,7 +53,8 @@ function world(timelines: Record<string, number | undefined>) {
     made.push(connection)
     return connection
   }
-  const clock = handMovedDurations()
+  let passedMs = 0
+  const clock = { ...systemClock, monotonicMs: () => passedMs, pass: (ms: number) => void (passedMs += ms) }
   const pool = new Pool({ url: 'postgres://u@a,b/d', poolSize: 2, applicationName: 'test', log: silentLog, clock }, connectTo)
   return { pool, made, timelines, standbys, hesitating, clock }
 }

@@ -122,7 +122,7 @@ export class SilenceWatch {
     const { clock, log, connections } = this.#deps
     const nowMs = clock.monotonicMs()
     const told = new Set<string>()
-    for (const connection of [...connections()]) {
+    for (const connection of connections()) {
       const { name } = connection.host
       const silentMs = nowMs - (this.#heardMs.get(name) ?? nowMs)
       const reason = reasonToGiveUp({ host: name, timeline: connection.timeline }, silentMs, answers)

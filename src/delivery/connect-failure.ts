@@ -1,6 +1,6 @@
 /** Records a failed connection to a site on the jobs that waited for it. */
 import { type AttemptResult, notOffered, otherConnection, type RemoteMta } from './attempt-outcome.ts'
-import type { EgressPath } from './egress/egress-path.ts'
+import type { EgressPath } from './egress-path.ts'
 import type { Job, JobResult } from './job.ts'
 import type { ConnectFailure } from './open-connection.ts'
 

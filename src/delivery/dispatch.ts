@@ -15,7 +15,7 @@ import { openMailGuard } from './mail-ssrf-guard.ts'
 import { MessagePreparer } from './prepare-messages.ts'
 import { type Requeue, UnsentJobs } from './requeue.ts'
 import { type LookedUpRoute, openRouteLookup } from './route-lookup.ts'
-import { type Route, Router } from './router.ts'
+import { type DeliveryRoute, Router } from './router.ts'
 import type { Providers } from './shaping/providers.ts'
 import type { TrafficShaper } from './shaping/shaping.ts'
 import { sendToSimulator } from './simulated-delivery.ts'
@@ -31,12 +31,12 @@ export interface DispatchDeps extends Requeue {
   config: Pick<Config, 'hostname' | 'mxPort' | 'mtaStsPort' | 'relay' | 'resolvers' | 'trustedResolvers' | 'allowedNetworks'>
   leases: Pick<Leases, 'owns'>
   /** The active queue pauses. */
-  pauses(): Promise<readonly QueuePause[]>
+  pauses: () => Promise<readonly QueuePause[]>
   shaper: TrafficShaper
   providers: Providers
   schedule: RetrySchedule
   /** Passes outcomes to the recorder; the recipients are then no longer in flight. */
-  finished(outcomes: Outcome[]): void
+  finished: (outcomes: Outcome[]) => void
   /** Behaviour of hosts in the simulated network, in addition to the simulator's own addresses. */
   scenario?: Scenario | undefined
   /** Replaces the real network: the resolver that answers DNS queries, and the function that opens connections. */
@@ -134,7 +134,7 @@ export class Dispatch {
     else for (const job of jobs) this.#deps.requeue(job.recipients)
   }
 
-  #follow(route: Route, jobs: readonly Job[]): void {
+  #follow(route: DeliveryRoute, jobs: readonly Job[]): void {
     if (route.kind === 'pause') return this.#unsent.postponeDomains(jobs, route.forMs, route.reason, route.suspensionMs)
     for (const job of jobs) {
       if (route.kind === 'simulator') this.#simulate(job)
@@ -156,7 +156,7 @@ export class Dispatch {
     })
   }
 
-  #fail(job: Job, { attemptResult, conversation }: Extract<Route, { kind: 'fail' }>): void {
+  #fail(job: Job, { attemptResult, conversation }: Extract<DeliveryRoute, { kind: 'fail' }>): void {
     this.#report({ job, results: job.recipients.map(() => attemptResult), remote: noRemote, durationMs: 0, conversation })
   }
 

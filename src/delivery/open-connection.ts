@@ -17,7 +17,7 @@ import {
   type SmtpLimits,
 } from '#smtp'
 import { type AttemptResult, noRemote, type RemoteMta, remoteOf, resultOfFailure } from './attempt-outcome.ts'
-import { type EgressPath, isWithoutLease, type Outlet, pathBackoffMs, targetsOf } from './egress/egress-path.ts'
+import { type EgressPath, isWithoutLease, type Outlet, pathBackoffMs, targetsOf } from './egress-path.ts'
 import type { PipeliningFallback } from './pipelining-fallback.ts'
 import type { ConnectionLease } from './shaping/connection-leases.ts'
 import { isBlockedAtGreeting } from './shaping/reputation-block.ts'

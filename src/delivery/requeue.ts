@@ -5,7 +5,7 @@ import { type Clock, emailIdTimeMs, type Ids, type Log, pause } from '#base'
 import { CommitUnknown, type Db } from '#db'
 import { type Claimed, postpone, type RetrySchedule, requeueUnsent, wholeScheduleMs } from '#spool'
 import { decideOutcome, expired, type Outcome, withoutAttempt } from './attempt-outcome.ts'
-import { maxPostponeMs, minPostponeMs } from './egress/egress-pool.ts'
+import { maxPostponeMs, minPostponeMs } from './egress/pool-wait.ts'
 import type { InFlight } from './in-flight.ts'
 import { type Job, withRecipients } from './job.ts'
 
@@ -55,8 +55,8 @@ export interface UnsentJobsDeps extends Requeue {
   ids: Ids
   schedule: RetrySchedule
   /** Frees the message prepared for the job. */
-  release(job: Job): void
-  finished(outcomes: Outcome[]): void
+  release: (job: Job) => void
+  finished: (outcomes: Outcome[]) => void
 }
 
 /** Returns unsent jobs to the spool, at once or for later, and knows the recipient domains that must not be claimed meanwhile. */

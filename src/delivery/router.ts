@@ -25,7 +25,7 @@ const relayProvider: Provider = { name: 'relay', isNamed: true, connections: 40,
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost']
 
 /** `site`: the name under which jobs share connections. `suspensionMs`: how long the recipient domain is not claimed. */
-export type Route =
+export type DeliveryRoute =
   | { kind: 'simulator' }
   | { kind: 'relay' | 'mx'; site: string; provider: Provider; nextHop: NextHop }
   | { kind: 'pause'; forMs: number; reason: string; suspensionMs: number }
@@ -40,7 +40,7 @@ export interface RouterDeps {
 
 export class Router {
   readonly #deps: RouterDeps
-  readonly #relay: Route | undefined
+  readonly #relay: DeliveryRoute | undefined
 
   constructor(deps: RouterDeps) {
     this.#deps = deps
@@ -49,13 +49,13 @@ export class Router {
   }
 
   /** The route of a job that needs no look-up; undefined if its recipient domain must be looked up. */
-  withoutLookup(job: Job): Route | undefined {
+  withoutLookup(job: Job): DeliveryRoute | undefined {
     const [first] = job.recipients
     return first.test || first.recipientDomain === simulatorDomain ? { kind: 'simulator' } : this.#relay
   }
 
   /** The route of a domain that was looked up. */
-  ofDomain(domain: string, { route, pauses }: LookedUpRoute): Route {
+  ofDomain(domain: string, { route, pauses }: LookedUpRoute): DeliveryRoute {
     const { clock, config, providers, guard } = this.#deps
     if (route.kind !== 'hosts') {
       const { kind, classification, enhanced, message } = route

@@ -2,13 +2,13 @@
 import type { Clock, Config } from '#base'
 import type { Db } from '#db'
 import type { Claimed, Lane } from '#spool'
-import { type EgressPath, egressPathsName, egressPathsOf, type Outlet } from './egress/egress-path.ts'
-import { EgressPool } from './egress/egress-pool.ts'
 import type { EgressSource } from './egress/egress-sources.ts'
 import type { PathAddresses } from './egress/next-source.ts'
 import { openWarmUp, type WarmUp } from './egress/warm-up.ts'
+import { type EgressPath, egressPathsName, egressPathsOf, type Outlet } from './egress-path.ts'
+import { EgressPool } from './egress-pool.ts'
 import type { Job } from './job.ts'
-import type { Route } from './router.ts'
+import type { DeliveryRoute } from './router.ts'
 import type { Provider } from './shaping/providers.ts'
 import type { TrafficShaper } from './shaping/shaping.ts'
 import { Site, type SiteDeps } from './site.ts'
@@ -24,9 +24,9 @@ export interface SitesDeps {
   /** The same for every site. */
   site: Omit<SiteDeps, 'paths' | 'postponeJobs'>
   /** Not sent: the provider accepts no more now. */
-  postponeDomains(jobs: readonly Job[], forMs: number, delayReason: string): void
-  requeue(job: Job): void
-  postpone(job: Job, forMs: number, delayReason: string): void
+  postponeDomains: (jobs: readonly Job[], forMs: number, delayReason: string) => void
+  requeue: (job: Job) => void
+  postpone: (job: Job, forMs: number, delayReason: string) => void
 }
 
 export class Sites {
@@ -48,7 +48,7 @@ export class Sites {
   }
 
   /** Queues the job at its site, over an egress path of its pool if it has one. */
-  add({ site, provider, nextHop }: Extract<Route, { site: string }>, job: Job): void {
+  add({ site, provider, nextHop }: Extract<DeliveryRoute, { site: string }>, job: Job): void {
     if (job.pool) this.#pool.add(site, provider, job, nextHop)
     else this.#siteFor(site, provider, undefined).add(job, nextHop)
   }

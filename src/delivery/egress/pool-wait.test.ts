@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decideWait, type Wait } from './egress-pool.ts'
+import { decideWait, type Wait } from './pool-wait.ts'
 
 const path = (backoffMs: number, warmUpReason?: string) => ({ backoffMs, warmUpReason })
 

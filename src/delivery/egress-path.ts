@@ -4,11 +4,11 @@
  */
 import { isIP } from 'node:net'
 import type { Peer, Target } from '#smtp'
-import type { ConnectionLease } from '../shaping/connection-leases.ts'
-import type { PathLimiter } from '../shaping/shaping.ts'
-import type { EgressSource } from './egress-sources.ts'
-import type { PathAddresses } from './next-source.ts'
-import type { WarmUp } from './warm-up.ts'
+import type { EgressSource } from './egress/egress-sources.ts'
+import type { PathAddresses } from './egress/next-source.ts'
+import type { WarmUp } from './egress/warm-up.ts'
+import type { ConnectionLease } from './shaping/connection-leases.ts'
+import type { PathLimiter } from './shaping/shaping.ts'
 
 /** One source address toward one provider. */
 export interface EgressPath {
