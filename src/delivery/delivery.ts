@@ -1,8 +1,8 @@
 /**
  * Delivers queued recipients in one process: claim, prepare, attempt, record. A claimed recipient passes `preSendChecks` and joins a `job`.
- * `dispatch` finds its route (`route-lookup`) and hands it to a `recipientDomain`, whose connections (`open-connection`) send prepared messages
- * (`connection-worker`, `prepare-messages`, `render-message`). The reply becomes an `attempt-outcome`, which `record` stores. `egress/` chooses the egress source,
- * `shaping/` limits traffic, `tls/` decides the TLS policy; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping,
+ * `dispatch` asks the `router` and hands the job to a `site`, whose connections (`open-connection`) send prepared messages
+ * (`connection-worker`, `prepare-messages`, `render-message`). The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
+ * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping,
  * connection_leases, simulated_events, egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days. Uses: base, mail,
  * dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: usage,
  * housekeeping, doctor, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
