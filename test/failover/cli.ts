@@ -42,6 +42,8 @@ else {
     if (!kind) throw new Error(`--only: "${name}" is not one of ${faultKinds.join(', ')}`)
     return kind as FaultKind
   })
+  const stopped = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stopped.abort())
   const verdict = await runFailover({
     clock: systemClock,
     environment: process.env,
@@ -52,6 +54,7 @@ else {
     instances: Number(values.instances),
     synchronous: !values.async,
     only,
+    signal: stopped.signal,
     onProgress: values.json ? undefined : (line) => console.log(`${new Date().toISOString().slice(11, 19)} ${line}`),
   })
   if (values.json) console.log(JSON.stringify(verdict))

@@ -45,6 +45,8 @@ export interface FailoverOptions {
   synchronous: boolean
   only?: readonly FaultKind[] | undefined
   onProgress?: ((line: string) => void) | undefined
+  /** Ends the run early, with all of its processes. */
+  signal?: AbortSignal | undefined
 }
 
 /** One fault and its effects; milliseconds. */
@@ -86,7 +88,7 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverVer
   const disks = kinds.includes('disk full') ? new NodeDisks() : undefined
   const cluster = new Cluster({ clock, folder, synchronous: options.synchronous })
   const run = new FailoverRun(options, folder)
-  try {
+  const injectAll = async () => {
     disks?.mount(cluster.nodes)
     options.onProgress?.('starting three database nodes')
     await cluster.start()
@@ -100,10 +102,13 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverVer
       fillDisk: disks && ((node) => disks.fill(node)),
     }
     for (const kind of planFaults(chance, options.faults, kinds)) {
+      if (run.violations.length > 20 || options.signal?.aborted) return
       await run.injectOne(kind, world)
-      if (run.violations.length > 20) break
     }
     await run.settle()
+  }
+  try {
+    await Promise.race([injectAll(), interrupted(options.signal)])
   } catch (error) {
     run.violations.push(`the test failed: ${error instanceof Error ? error.stack : String(error)}`)
   } finally {
@@ -115,6 +120,10 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverVer
   if (run.violations.length === 0) rmSync(folder, { recursive: true, force: true })
   return { seed, skipped, folder, ...run.verdict() }
 }
+
+/** Rejects when the signal aborts, so that every process is still ended. */
+const interrupted = (signal: AbortSignal | undefined) =>
+  new Promise<never>((_, reject) => signal?.addEventListener('abort', () => reject(new Error('interrupted'))))
 
 class FailoverRun {
   instances: Service[] = []

@@ -1,4 +1,4 @@
-/** How a job waits that no egress path of its pool accepts now. Pure. */
+/** The wait of a job that no egress path of its pool accepts now. Pure. */
 
 /** Upper limit of a postponement, because an operator may remove its cause. */
 export const maxPostponeMs = 900_000
