@@ -65,7 +65,7 @@ describe('goldens', () => {
     }
     const generated = (file: string) => join(root, 'docs/generated', file)
     expect((await compareGoldens(root, false)).differ).toBe(true)
-    expect((await compareGoldens(root, true)).lines).toHaveLength(9)
+    expect((await compareGoldens(root, true)).lines).toHaveLength(10)
     expect(readFileSync(generated('schema.sql'), 'utf8')).toContain('emails timestamptz not null')
     expect(await compareGoldens(root, false)).toEqual({ lines: [], differ: false })
     rmSync(generated('schema.sql'))
