@@ -59,6 +59,7 @@ else {
   })
   if (values.json) console.log(JSON.stringify(verdict))
   else {
+    for (const warning of verdict.warnings) console.log(`postrider doctor: ${warning}`)
     for (const report of verdict.reports) console.log(lineOf(report))
     console.log(JSON.stringify({ ...verdict.counts, repeated: verdict.repeated, changedAnswers: verdict.changedAnswers }))
     for (const sentence of [...verdict.skipped.map((one) => `skipped: ${one}`), ...verdict.late, ...verdict.violations])

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Clock, pause } from '#base'
 import { openSeededRandom } from '#crash-test'
+import { durabilityProblems, openDb } from '#db'
 import { ApiClient } from '../../src/crash-test/api-client.ts'
 import type { InjectedFault, ReportedEmail } from '../../src/crash-test/ledger.ts'
 import { Sink } from '../../src/crash-test/relay.ts'
@@ -74,6 +75,8 @@ export interface FailoverVerdict {
   violations: string[]
   /** Sentences about times; on a busy machine they say little. */
   late: string[]
+  /** The warnings of `postrider doctor` about the cluster's durability. */
+  warnings: string[]
   folder: string
 }
 
@@ -139,6 +142,7 @@ class FailoverRun {
   #observer: Observer | undefined
   #ask: ApiClient | undefined
   #periodMs = 0
+  #warnings: string[] = []
   #struck: InjectedFault[] = []
 
   constructor(options: FailoverOptions, folder: string) {
@@ -149,6 +153,9 @@ class FailoverRun {
   async start(cluster: Cluster): Promise<void> {
     const { clock, seed, environment, script, perSecond } = this.#options
     this.#cluster = cluster
+    const db = await openDb({ url: cluster.url, poolSize: 1, applicationName: 'tests' })
+    this.#warnings = await durabilityProblems(db)
+    await db.close()
     const sink = await Sink.start({ clock, chance: openSeededRandom(seed + 1), ledgerFile: join(this.#folder, 'relay.jsonl') })
     sink.slownessMs = relaySlownessMs
     this.#sink = sink
@@ -329,6 +336,7 @@ class FailoverRun {
       changedAnswers: load?.changedAnswers ?? 0,
       violations: this.violations,
       late: this.late,
+      warnings: this.#warnings,
     }
   }
 

@@ -1,4 +1,4 @@
-/** A PostgreSQL that somebody else manages: roles without superuser rights, and TLS with a private certificate authority. */
+/** A managed PostgreSQL: roles without superuser rights, and TLS with a private certificate authority. */
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
