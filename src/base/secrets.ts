@@ -68,12 +68,79 @@ const maxKept = 100
 
 export const fingerprintOf = (secret: string): string => openKey(secret).fingerprint
 
-export function openSecrets(secret: string, random: Random): Secrets {
-  let current = openKey(secret)
-  let known: readonly Key[] = [current]
+export const openSecrets = (secret: string, random: Random): Secrets => new SecretRing(secret, random)
+
+class SecretRing implements Secrets {
+  #current: Key
+  /** The current key and the older ones. */
+  #known: readonly Key[]
+  readonly #nextNonce: () => Uint8Array
+
+  constructor(secret: string, random: Random) {
+    this.#current = openKey(secret)
+    this.#known = [this.#current]
+    this.#nextNonce = openNonces(random)
+  }
+
+  seal(name: string, plain: Uint8Array): Buffer {
+    return this.#sealFor('seal', name, plain)
+  }
+
+  open(name: string, sealed: Uint8Array): Buffer {
+    return openSealed(this.#known, 'seal', name, sealed)
+  }
+
+  sealer(purpose: string): Sealer {
+    const full = `seal ${purpose}`
+    return {
+      seal: (name, plain) => this.#sealFor(full, name, plain),
+      open: (name, sealed) => openSealed(this.#known, full, name, sealed),
+    }
+  }
+
+  mac(purpose: string, data: string): Buffer {
+    return macUnder(this.#current, purpose, data)
+  }
+
+  macs(purpose: string, data: string): Buffer[] {
+    return this.#known.map((key) => macUnder(key, purpose, data))
+  }
+
+  get fingerprint(): string {
+    return this.#current.fingerprint
+  }
+
+  get mark(): Buffer {
+    return this.#current.mark
+  }
+
+  get known(): string[] {
+    return this.#known.map((key) => key.secret)
+  }
+
+  textOf(fingerprint: string): string | undefined {
+    return this.#known.find((key) => key.fingerprint === fingerprint)?.secret
+  }
+
+  use(current: string, before: readonly string[]): void {
+    const keyOf = (secret: string) => this.#known.find((key) => key.secret === secret) ?? openKey(secret)
+    const key = keyOf(current)
+    this.#known = [...new Set([current, ...before])].map((secret) => (secret === current ? key : keyOf(secret)))
+    this.#current = key
+  }
+
+  #sealFor(purpose: string, name: string, plain: Uint8Array): Buffer {
+    const nonce = this.#nextNonce()
+    const cipher = createCipheriv('aes-256-gcm', this.#current.of(purpose), nonce).setAAD(Buffer.from(name))
+    return Buffer.concat([this.#current.mark, nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+  }
+}
+
+/** Random nonces, drawn 256 at a time. */
+function openNonces(random: Random): () => Uint8Array {
   const nonces = new Uint8Array(nonceOctets * 256)
   let used = nonces.length
-  const nextNonce = () => {
+  return () => {
     if (used === nonces.length) {
       random(nonces)
       used = 0
@@ -81,53 +148,27 @@ export function openSecrets(secret: string, random: Random): Secrets {
     used += nonceOctets
     return nonces.slice(used - nonceOctets, used)
   }
-  const sealerFor = (purpose: string): Sealer => ({
-    seal(name, plain) {
-      const nonce = nextNonce()
-      const cipher = createCipheriv('aes-256-gcm', current.of(purpose), nonce).setAAD(Buffer.from(name))
-      return Buffer.concat([current.mark, nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()])
-    },
-    open(name, sealed) {
-      if (sealed[0] !== unmarked && sealed[0] !== marked)
-        throw new Error(`the encrypted value of ${name} has the unknown format ${sealed[0]}`)
-      const from = sealed[0] === marked ? 1 + markOctets : 1
-      const fitting = from === 1 ? known : known.filter(({ mark }) => mark.equals(sealed.subarray(0, from)))
-      let wrong: unknown = new Error(`the encrypted value of ${name} was made with another POSTRIDER_SECRET`)
-      for (const key of fitting) {
-        const decipher = createDecipheriv('aes-256-gcm', key.of(purpose), sealed.subarray(from, from + nonceOctets))
-        try {
-          decipher.setAAD(Buffer.from(name)).setAuthTag(sealed.subarray(sealed.length - tagOctets))
-          return Buffer.concat([decipher.update(sealed.subarray(from + nonceOctets, sealed.length - tagOctets)), decipher.final()])
-        } catch (error) {
-          wrong = error
-        }
-      }
-      throw wrong
-    },
-  })
-  const macUnder = (key: Key, purpose: string, data: string) =>
-    createHmac('sha256', key.of(`mac ${purpose}`))
-      .update(data)
-      .digest()
-  return {
-    ...sealerFor('seal'),
-    sealer: (purpose) => sealerFor(`seal ${purpose}`),
-    mac: (purpose, data) => macUnder(current, purpose, data),
-    macs: (purpose, data) => known.map((key) => macUnder(key, purpose, data)),
-    get fingerprint() {
-      return current.fingerprint
-    },
-    get mark() {
-      return current.mark
-    },
-    get known() {
-      return known.map((key) => key.secret)
-    },
-    textOf: (fingerprint) => known.find((key) => key.fingerprint === fingerprint)?.secret,
-    use(now, before) {
-      const keyOf = (one: string) => known.find((key) => key.secret === one) ?? openKey(one)
-      current = keyOf(now)
-      known = [...new Set([now, ...before])].map((one) => (one === now ? current : keyOf(one)))
-    },
-  }
 }
+
+/** Opens `sealed` with the keys that its mark fits; without a mark, with each of them in order. */
+function openSealed(known: readonly Key[], purpose: string, name: string, sealed: Uint8Array): Buffer {
+  if (sealed[0] !== unmarked && sealed[0] !== marked) throw new Error(`the encrypted value of ${name} has the unknown format ${sealed[0]}`)
+  const from = sealed[0] === marked ? 1 + markOctets : 1
+  const fitting = from === 1 ? known : known.filter(({ mark }) => mark.equals(sealed.subarray(0, from)))
+  let wrong: unknown = new Error(`the encrypted value of ${name} was made with another POSTRIDER_SECRET`)
+  for (const key of fitting) {
+    const decipher = createDecipheriv('aes-256-gcm', key.of(purpose), sealed.subarray(from, from + nonceOctets))
+    try {
+      decipher.setAAD(Buffer.from(name)).setAuthTag(sealed.subarray(sealed.length - tagOctets))
+      return Buffer.concat([decipher.update(sealed.subarray(from + nonceOctets, sealed.length - tagOctets)), decipher.final()])
+    } catch (error) {
+      wrong = error
+    }
+  }
+  throw wrong
+}
+
+const macUnder = (key: Key, purpose: string, data: string) =>
+  createHmac('sha256', key.of(`mac ${purpose}`))
+    .update(data)
+    .digest()

@@ -16,6 +16,7 @@ import {
   AlwaysOffSampler,
   AlwaysOnSampler,
   BatchSpanProcessor,
+  type IdGenerator,
   ParentBasedSampler,
   type Sampler,
   type SpanExporter,
@@ -43,24 +44,12 @@ const exported = 0
 const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT }
 
 export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
-  const { clock, log, random, version, role } = deps
+  const { clock, log, random, version } = deps
   const hex = (octets: number) => Buffer.from(random(new Uint8Array(octets))).toString('hex')
   /** The SDK asks for an id synchronously while it creates a span. */
   let nextTraceId: string | undefined
-  const provider = new TracerProvider({
-    resource: defaultResource()
-      .merge(resourceFromAttributes({ 'service.name': 'postrider', 'service.version': version, 'postrider.role': role }))
-      .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
-    sampler: samplerOf(config, log),
-    idGenerator: { generateTraceId: () => nextTraceId ?? hex(16), generateSpanId: () => hex(8) },
-    spanProcessors: [
-      new BatchSpanProcessor({
-        exporter: forgiving(exporterOf(config), deps),
-        maxQueueSize: maxWaiting,
-        scheduledDelayMillis: sendEveryMs,
-      }),
-    ],
-  })
+  const idGenerator = { generateTraceId: () => nextTraceId ?? hex(16), generateSpanId: () => hex(8) }
+  const provider = providerOf(config, deps, idGenerator)
   const tracer = provider.getTracer('postrider', version)
 
   const start = (name: string, kind: SpanKind, startTime: number, { emailId, traceparent, attributes }: Partial<EndedSpan>) => {
@@ -109,6 +98,23 @@ export function openExport(config: TracesConfig, deps: TracesDeps): Traces {
     },
   }
 }
+
+/** Batches the spans, samples them as configured and sends them to the collector. */
+const providerOf = (config: TracesConfig, deps: TracesDeps, idGenerator: IdGenerator) =>
+  new TracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes({ 'service.name': 'postrider', 'service.version': deps.version, 'postrider.role': deps.role }))
+      .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
+    sampler: samplerOf(config, deps.log),
+    idGenerator,
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: forgiving(exporterOf(config), deps),
+        maxQueueSize: maxWaiting,
+        scheduledDelayMillis: sendEveryMs,
+      }),
+    ],
+  })
 
 const samplerForm = /^(parentbased_)?(always_on|always_off|traceidratio)$/
 

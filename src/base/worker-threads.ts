@@ -38,89 +38,110 @@ export type Posted = 'ready' | { result: unknown } | { error: string }
 const startWithinMs = 30_000
 
 /** `file` answers every message with `serveTasks`. */
-export function openThread<Task, Result>(file: URL, { clock, deadlineMs, idleMs, maxHeapMebibytes }: ThreadBounds): Thread<Task, Result> {
-  /** Keyed by `whose`, the next in turn first; no list is empty. */
-  const queues = new Map<string, Set<Waiting>>()
-  let worker: { thread: Worker; isReady: boolean } | undefined
-  let running: Waiting | undefined
-  let isStopped = false
-  let cancelTimer = () => {}
+export const openThread = <Task, Result>(file: URL, bounds: ThreadBounds): Thread<Task, Result> => new QueuedThread(file, bounds)
 
-  const drop = () => {
-    const ended = worker?.thread
-    worker = undefined
-    ended?.removeAllListeners()
-    // Errors of an ending thread concern no running task.
-    ended?.on('error', () => {})
-    void ended?.terminate()
+class QueuedThread<Task, Result> implements Thread<Task, Result> {
+  readonly #file: URL
+  readonly #bounds: ThreadBounds
+  /** Keyed by `whose`, the next in turn first; no list is empty. */
+  readonly #queues = new Map<string, Set<Waiting>>()
+  #worker: { thread: Worker; isReady: boolean } | undefined
+  #running: Waiting | undefined
+  #isStopped = false
+  #cancelTimer = () => {}
+
+  constructor(file: URL, bounds: ThreadBounds) {
+    this.#file = file
+    this.#bounds = bounds
   }
-  const end = (settle: (ended: Waiting) => void) => {
-    cancelTimer()
-    const ended = running
-    running = undefined
-    if (ended) settle(ended)
-    if (queues.size > 0) next()
-    else cancelTimer = clock.after(idleMs, drop)
-  }
-  const fail = (error: Error) => {
-    drop()
-    end(({ reject }) => reject(error))
-  }
-  const giveUpAfter = (ms: number) => {
-    cancelTimer()
-    cancelTimer = clock.after(ms, () => fail(new TookTooLong(`a thread did not respond within ${ms} ms`)))
-  }
-  const hand = () => {
-    giveUpAfter(deadlineMs)
-    worker?.thread.postMessage(running?.task, running?.transfer ?? [])
-  }
-  const start = () => {
-    const thread = new Worker(file, {
-      // The thread needs no settings, so no secret is passed to it.
-      env: {},
-      resourceLimits: maxHeapMebibytes === undefined ? {} : { maxOldGenerationSizeMb: maxHeapMebibytes },
+
+  run(whose: string, task: Task, transfer: Transferable[] = []): Promise<Result> {
+    return new Promise<Result>((resolve, reject) => {
+      if (this.#isStopped) return reject(new Error('the thread has stopped'))
+      const waiting = this.#queues.get(whose) ?? new Set()
+      this.#queues.set(whose, waiting.add({ whose, task, transfer, resolve, reject }))
+      this.#next()
     })
-    thread.unref()
-    thread.on('message', (posted: Posted) => {
-      if (posted === 'ready') {
-        if (worker) worker.isReady = true
-        hand()
-      } else end(({ resolve, reject }) => ('error' in posted ? reject(new Error(posted.error)) : resolve(posted.result as never)))
-    })
-    thread.on('error', (error) => fail(error instanceof Error ? error : new Error(String(error))))
-    thread.on('exit', (code) => fail(new Error(`a thread exited with code ${code}`)))
-    worker = { thread, isReady: false }
-    giveUpAfter(startWithinMs)
   }
-  const next = () => {
-    const [first] = queues
-    if (running || !first) return
+
+  stop(): void {
+    this.#isStopped = true
+    const given = [...this.#queues.values()].flatMap((waiting) => [...waiting])
+    this.#queues.clear()
+    this.#fail(new Error('the thread has stopped'))
+    this.#cancelTimer()
+    for (const { reject } of given) reject(new Error('the thread has stopped'))
+  }
+
+  /** Runs the task next in turn, unless one is running. */
+  #next(): void {
+    const [first] = this.#queues
+    if (this.#running || !first) return
     const [whose, waiting] = first
     const [taken] = waiting
     if (!taken) return
     waiting.delete(taken)
     // Moves to the end of the turn order.
-    queues.delete(whose)
-    if (waiting.size > 0) queues.set(whose, waiting)
-    running = taken
-    if (worker?.isReady) hand()
-    else if (!worker) start()
+    this.#queues.delete(whose)
+    if (waiting.size > 0) this.#queues.set(whose, waiting)
+    this.#running = taken
+    if (this.#worker?.isReady) this.#hand()
+    else if (!this.#worker) this.#start()
   }
-  return {
-    run: (whose, task, transfer = []) =>
-      new Promise<Result>((resolve, reject) => {
-        if (isStopped) return reject(new Error('the thread has stopped'))
-        const waiting = queues.get(whose) ?? new Set()
-        queues.set(whose, waiting.add({ whose, task, transfer, resolve, reject }))
-        next()
-      }),
-    stop() {
-      isStopped = true
-      const given = [...queues.values()].flatMap((waiting) => [...waiting])
-      queues.clear()
-      fail(new Error('the thread has stopped'))
-      cancelTimer()
-      for (const { reject } of given) reject(new Error('the thread has stopped'))
-    },
+
+  #start(): void {
+    const { maxHeapMebibytes } = this.#bounds
+    const thread = new Worker(this.#file, {
+      // The thread needs no settings, so no secret is passed to it.
+      env: {},
+      resourceLimits: maxHeapMebibytes === undefined ? {} : { maxOldGenerationSizeMb: maxHeapMebibytes },
+    })
+    thread.unref()
+    thread.on('message', (posted: Posted) => this.#receive(posted))
+    thread.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))))
+    thread.on('exit', (code) => this.#fail(new Error(`a thread exited with code ${code}`)))
+    this.#worker = { thread, isReady: false }
+    this.#giveUpAfter(startWithinMs)
+  }
+
+  #receive(posted: Posted): void {
+    if (posted === 'ready') {
+      if (this.#worker) this.#worker.isReady = true
+      this.#hand()
+    } else this.#end(({ resolve, reject }) => ('error' in posted ? reject(new Error(posted.error)) : resolve(posted.result as never)))
+  }
+
+  #hand(): void {
+    this.#giveUpAfter(this.#bounds.deadlineMs)
+    this.#worker?.thread.postMessage(this.#running?.task, this.#running?.transfer ?? [])
+  }
+
+  #giveUpAfter(ms: number): void {
+    this.#cancelTimer()
+    this.#cancelTimer = this.#bounds.clock.after(ms, () => this.#fail(new TookTooLong(`a thread did not respond within ${ms} ms`)))
+  }
+
+  #fail(error: Error): void {
+    this.#drop()
+    this.#end(({ reject }) => reject(error))
+  }
+
+  /** Ends the running task, then runs the next one or lets the thread end when idle. */
+  #end(settle: (ended: Waiting) => void): void {
+    this.#cancelTimer()
+    const ended = this.#running
+    this.#running = undefined
+    if (ended) settle(ended)
+    if (this.#queues.size > 0) this.#next()
+    else this.#cancelTimer = this.#bounds.clock.after(this.#bounds.idleMs, () => this.#drop())
+  }
+
+  #drop(): void {
+    const ended = this.#worker?.thread
+    this.#worker = undefined
+    ended?.removeAllListeners()
+    // Errors of an ending thread concern no running task.
+    ended?.on('error', () => {})
+    void ended?.terminate()
   }
 }

@@ -4,7 +4,7 @@
  */
 import { type Log, pause, systemClock } from '#base'
 import type { Connection } from './connection.ts'
-import type { Db, ListenOptions } from './queryable.ts'
+import type { ListenOptions } from './queryable.ts'
 
 const firstPauseMs = 100
 const maxPauseMs = 5000
@@ -17,89 +17,97 @@ interface Listener {
   onReconnect: (() => void) | undefined
 }
 
-export function openNotificationListener(connect: () => Promise<Connection>, log: Log): { listen: Db['listen']; close(): Promise<void> } {
-  const listeners = new Set<Listener>()
-  const closed = new AbortController()
-  let opening: Promise<Connection> | undefined
-  let live: Connection | undefined
+/** `connect` opens a connection for it alone. */
+export class NotificationListener {
+  readonly #connect: () => Promise<Connection>
+  readonly #log: Log
+  readonly #listeners = new Set<Listener>()
+  readonly #closed = new AbortController()
+  #opening: Promise<Connection> | undefined
+  #live: Connection | undefined
 
-  const open = async (): Promise<Connection> => {
-    const connection = await connect()
+  constructor(connect: () => Promise<Connection>, log: Log) {
+    this.#connect = connect
+    this.#log = log
+  }
+
+  /** As `Db.listen`. */
+  async listen(channel: string, heard: (payload: string) => void, { onReconnect }: ListenOptions = {}): Promise<() => Promise<void>> {
+    if (!/^[a-z][a-z_]{0,62}$/.test(channel)) throw new Error(`"${channel}" is not a channel name`)
+    const listener: Listener = { channel, heard, onReconnect }
+    this.#listeners.add(listener)
     try {
-      connection.onNotification((channel, payload) => {
-        for (const listener of listeners) if (listener.channel === channel) listener.heard(payload)
-      })
-      for (const channel of new Set([...listeners].map((listener) => listener.channel))) await connection.script(`listen ${channel}`)
+      // Also for a known channel: a repeated LISTEN has no effect.
+      await (await this.#connected()).script(`listen ${channel}`)
     } catch (error) {
-      void connection.end()
+      this.#listeners.delete(listener)
       throw error
     }
-    live = connection
-    const ended = new AbortController()
-    void ping(connection, ended.signal)
-    connection.onEnd(() => {
-      ended.abort()
-      live = undefined
-      if (!closed.signal.aborted) opening = reopen()
-    })
-    return connection
-  }
-
-  const ping = async (connection: Connection, ended: AbortSignal): Promise<void> => {
-    while (!ended.aborted) {
-      await connection.script('select 1').catch(() => undefined)
-      await pause(systemClock, pingEveryMs, ended)
+    return async () => {
+      this.#listeners.delete(listener)
+      if ([...this.#listeners].some((other) => other.channel === channel)) return
+      await this.#live?.script(`unlisten ${channel}`).catch(() => undefined)
     }
   }
 
-  // Real time, even if the engine runs by another clock, because the server runs in real time.
-  const reopen = async (): Promise<Connection> => {
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
-      await pause(systemClock, pauseMs, closed.signal)
-      if (closed.signal.aborted) throw new Error('the database is closed')
-      try {
-        const connection = await open()
-        for (const listener of listeners) listener.onReconnect?.()
-        return connection
-      } catch (error) {
-        log.warn(`failed to listen to the database; retrying: ${(error as Error).message}`)
-      }
-    }
+  async close(): Promise<void> {
+    this.#closed.abort()
+    await this.#opening?.then(
+      (connection) => connection.end(),
+      () => undefined,
+    )
   }
 
-  const connected = (): Promise<Connection> => {
-    opening ??= open()
-    const mine = opening
+  #connected(): Promise<Connection> {
+    this.#opening ??= this.#open()
+    const mine = this.#opening
     mine.catch(() => {
-      if (opening === mine) opening = undefined
+      if (this.#opening === mine) this.#opening = undefined
     })
     return mine
   }
 
-  return {
-    async listen(channel, heard, { onReconnect }: ListenOptions = {}) {
-      if (!/^[a-z][a-z_]{0,62}$/.test(channel)) throw new Error(`"${channel}" is not a channel name`)
-      const listener: Listener = { channel, heard, onReconnect }
-      listeners.add(listener)
+  async #open(): Promise<Connection> {
+    const connection = await this.#connect()
+    try {
+      connection.onNotification((channel, payload) => {
+        for (const listener of this.#listeners) if (listener.channel === channel) listener.heard(payload)
+      })
+      for (const channel of new Set([...this.#listeners].map((listener) => listener.channel))) await connection.script(`listen ${channel}`)
+    } catch (error) {
+      void connection.end()
+      throw error
+    }
+    this.#live = connection
+    const ended = new AbortController()
+    void ping(connection, ended.signal)
+    connection.onEnd(() => {
+      ended.abort()
+      this.#live = undefined
+      if (!this.#closed.signal.aborted) this.#opening = this.#reopen()
+    })
+    return connection
+  }
+
+  // Real time, even if the engine runs by another clock, because the server runs in real time.
+  async #reopen(): Promise<Connection> {
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
+      await pause(systemClock, pauseMs, this.#closed.signal)
+      if (this.#closed.signal.aborted) throw new Error('the database is closed')
       try {
-        // Also for a known channel: a repeated LISTEN has no effect.
-        await (await connected()).script(`listen ${channel}`)
+        const connection = await this.#open()
+        for (const listener of this.#listeners) listener.onReconnect?.()
+        return connection
       } catch (error) {
-        listeners.delete(listener)
-        throw error
+        this.#log.warn(`failed to listen to the database; retrying: ${(error as Error).message}`)
       }
-      return async () => {
-        listeners.delete(listener)
-        if ([...listeners].some((other) => other.channel === channel)) return
-        await live?.script(`unlisten ${channel}`).catch(() => undefined)
-      }
-    },
-    async close() {
-      closed.abort()
-      await opening?.then(
-        (connection) => connection.end(),
-        () => undefined,
-      )
-    },
+    }
+  }
+}
+
+async function ping(connection: Connection, ended: AbortSignal): Promise<void> {
+  while (!ended.aborted) {
+    await connection.script('select 1').catch(() => undefined)
+    await pause(systemClock, pingEveryMs, ended)
   }
 }

@@ -5,7 +5,7 @@
 import { type Log, silentLog } from '#base'
 import type { Connection, StatementResult } from './connection.ts'
 import { CommitUnknown, isServerUnavailable, isTransactionConflict, mayMeanServerDown } from './errors.ts'
-import { openNotificationListener } from './listen-notify.ts'
+import { NotificationListener } from './listen-notify.ts'
 import { awaitDatabase, Pool } from './pool.ts'
 import { refuseSharedConnections } from './pooler.ts'
 import type { Db, DbSession, Queryable, Tx } from './queryable.ts'
@@ -50,68 +50,21 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
     await pool.close()
     throw error
   }
-  const listener = openNotificationListener(() => pool.extra(), log)
+  const listener = new NotificationListener(() => pool.extra(), log)
   const sessions = new Set<DbSession>()
-
-  const judged = (error: unknown) => {
-    if (isServerUnavailable(error instanceof CommitUnknown ? error.cause : error)) pool.drop()
-    return error
-  }
-
-  const alone = async <T>(work: (connection: Connection) => Promise<T>): Promise<T> => {
-    const connection = await pool.take()
-    try {
-      return await work(connection)
-    } catch (error) {
-      throw judged((await isUnknown(connection, error)) ? new CommitUnknown(error) : error)
-    } finally {
-      pool.give(connection)
-    }
-  }
-
-  async function transactOnce<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const connection = await pool.take()
-    try {
-      await connection.script('begin')
-      const result = await inside(connection, work)
-      await commit(connection)
-      return result
-    } catch (error) {
-      throw judged(error)
-    } finally {
-      pool.give(connection)
-    }
-  }
-
   const db: Db = {
     scope: 'database',
     ...verbs(
-      (statement, parameters) => againIfSacrificed(() => alone((connection) => connection.ask(statement, parameters))),
-      (text) => alone((connection) => connection.script(text)),
+      (statement, parameters) => againIfSacrificed(() => alone(pool, (connection) => connection.ask(statement, parameters))),
+      (text) => alone(pool, (connection) => connection.script(text)),
     ),
-    transaction: (work) => againIfSacrificed(() => transactOnce(work)),
+    transaction: (work) => againIfSacrificed(() => transactOnce(pool, work)),
     listen: (channel, heard, options) => listener.listen(channel, heard, options),
     async notify(channel, payload) {
       await db.rows(say, [channel, payload])
     },
     async session() {
-      const connection = await pool.extra()
-      const lost = new AbortController()
-      connection.onEnd(() => lost.abort())
-      const session: DbSession = {
-        scope: 'session',
-        lost: lost.signal,
-        copyOut: (text) => connection.copyOut(text),
-        copyIn: (text) => connection.copyIn(text),
-        ...verbs(
-          (statement, parameters) => connection.ask(statement, parameters),
-          (text) => connection.script(text),
-        ),
-        async close() {
-          sessions.delete(session)
-          await connection.end()
-        },
-      }
+      const session = sessionOn(await pool.extra(), () => sessions.delete(session))
       sessions.add(session)
       return session
     },
@@ -122,6 +75,57 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
     },
   }
   return db
+}
+
+/** Runs single statements on a connection of the pool. */
+async function alone<T>(pool: Pool, work: (connection: Connection) => Promise<T>): Promise<T> {
+  const connection = await pool.take()
+  try {
+    return await work(connection)
+  } catch (error) {
+    throw judged(pool, (await isUnknown(connection, error)) ? new CommitUnknown(error) : error)
+  } finally {
+    pool.give(connection)
+  }
+}
+
+async function transactOnce<T>(pool: Pool, work: (tx: Tx) => Promise<T>): Promise<T> {
+  const connection = await pool.take()
+  try {
+    await connection.script('begin')
+    const result = await inside(connection, work)
+    await commit(connection)
+    return result
+  } catch (error) {
+    throw judged(pool, error)
+  } finally {
+    pool.give(connection)
+  }
+}
+
+/** Drops the pool's connections if `error` reports that their server is unavailable; returns `error`. */
+function judged(pool: Pool, error: unknown): unknown {
+  if (isServerUnavailable(error instanceof CommitUnknown ? error.cause : error)) pool.drop()
+  return error
+}
+
+function sessionOn(connection: Connection, onClose: () => void): DbSession {
+  const lost = new AbortController()
+  connection.onEnd(() => lost.abort())
+  return {
+    scope: 'session',
+    lost: lost.signal,
+    copyOut: (text) => connection.copyOut(text),
+    copyIn: (text) => connection.copyIn(text),
+    ...verbs(
+      (statement, parameters) => connection.ask(statement, parameters),
+      (text) => connection.script(text),
+    ),
+    async close() {
+      onClose()
+      await connection.end()
+    },
+  }
 }
 
 /** A deadlock of several transactions can have more than one victim. */

@@ -28,68 +28,87 @@ export interface Readiness {
   recordOutage(error: unknown): void
 }
 
-export function openReadiness({ db, clock, log }: { db: Db; clock: Clock; log: Log }): Readiness {
-  let isFull = false
-  let lookedAtMs = Number.NEGATIVE_INFINITY
-  let looking: Promise<void> | undefined
-  let failedRequests = 0
-  let loggedAtMs = Number.NEGATIVE_INFINITY
-  let committedAtMs = Number.NEGATIVE_INFINITY
-  let committing: Promise<unknown> | undefined
+export const openReadiness = (deps: ReadinessDeps): Readiness => new DatabaseReadiness(deps)
 
-  const found = (full: boolean) => {
-    if (full && !isFull) log.error('the disk of the database is full: all writes fail')
-    if (!full && isFull) log.info('the disk of the database has free space again')
-    isFull = full
-    lookedAtMs = clock.monotonicMs()
+interface ReadinessDeps {
+  db: Db
+  clock: Clock
+  log: Log
+}
+
+class DatabaseReadiness implements Readiness {
+  readonly #db: Db
+  readonly #clock: Clock
+  readonly #log: Log
+  #isFull = false
+  #lookedAtMs = Number.NEGATIVE_INFINITY
+  #looking: Promise<void> | undefined
+  #failedRequests = 0
+  #loggedAtMs = Number.NEGATIVE_INFINITY
+  #committedAtMs = Number.NEGATIVE_INFINITY
+  #committing: Promise<unknown> | undefined
+
+  constructor({ db, clock, log }: ReadinessDeps) {
+    this.#db = db
+    this.#clock = clock
+    this.#log = log
   }
-  const lookAtDisk = () => {
-    if (clock.monotonicMs() - lookedAtMs < (isFull ? lookWhileFullEveryMs : lookEveryMs)) return Promise.resolve()
-    looking ??= hasRoomToWrite(db)
-      .then((room) => found(!room))
-      .finally(() => {
-        looking = undefined
-      })
-    return looking
+
+  async look(): Promise<DatabaseState> {
+    const answered = Promise.all([this.#tryToCommit(), this.#lookAtDisk()]).then(
+      (): DatabaseState => (this.#isFull ? 'full' : 'reachable'),
+      (error: unknown): DatabaseState => {
+        this.#log.warn({ err: error }, 'the database did not respond to a readiness check')
+        return 'not reachable'
+      },
+    )
+    const stop = new AbortController()
+    const late = pause(this.#clock, answerWithinMs, stop.signal).then((): DatabaseState => 'not reachable')
+    return Promise.race([answered, late]).finally(() => stop.abort())
+  }
+
+  recordError(error: unknown): void {
+    if (saysDiskIsFull(error)) this.#found(true)
+  }
+
+  recordOutage(error: unknown): void {
+    this.#failedRequests++
+    if (this.#clock.monotonicMs() - this.#loggedAtMs < logOutageEveryMs) return
+    const line = { requests: this.#failedRequests, reason: (error as Error).message }
+    this.#log.error(line, 'requests failed because the database is unreachable')
+    this.#loggedAtMs = this.#clock.monotonicMs()
+    this.#failedRequests = 0
   }
 
   /** Concurrent callers share one commit; otherwise they would fill the connection queue and the database would appear unreachable. */
-  const tryToCommit = (): Promise<unknown> => {
-    if (clock.monotonicMs() - committedAtMs < commitEveryMs) return Promise.resolve()
-    const beganMs = clock.monotonicMs()
-    committing ??= db
+  #tryToCommit(): Promise<unknown> {
+    const beganMs = this.#clock.monotonicMs()
+    if (beganMs - this.#committedAtMs < commitEveryMs) return Promise.resolve()
+    this.#committing ??= this.#db
       .rows(commitARecord)
       .then(() => {
-        committedAtMs = beganMs
+        this.#committedAtMs = beganMs
       })
       .finally(() => {
-        committing = undefined
+        this.#committing = undefined
       })
-    return committing
+    return this.#committing
   }
 
-  return {
-    async look() {
-      const answered = Promise.all([tryToCommit(), lookAtDisk()]).then(
-        (): DatabaseState => (isFull ? 'full' : 'reachable'),
-        (error: unknown): DatabaseState => {
-          log.warn({ err: error }, 'the database did not respond to a readiness check')
-          return 'not reachable'
-        },
-      )
-      const stop = new AbortController()
-      const late = pause(clock, answerWithinMs, stop.signal).then((): DatabaseState => 'not reachable')
-      return Promise.race([answered, late]).finally(() => stop.abort())
-    },
-    recordError(error) {
-      if (saysDiskIsFull(error)) found(true)
-    },
-    recordOutage(error) {
-      failedRequests++
-      if (clock.monotonicMs() - loggedAtMs < logOutageEveryMs) return
-      log.error({ requests: failedRequests, reason: (error as Error).message }, 'requests failed because the database is unreachable')
-      loggedAtMs = clock.monotonicMs()
-      failedRequests = 0
-    },
+  #lookAtDisk(): Promise<void> {
+    if (this.#clock.monotonicMs() - this.#lookedAtMs < (this.#isFull ? lookWhileFullEveryMs : lookEveryMs)) return Promise.resolve()
+    this.#looking ??= hasRoomToWrite(this.#db)
+      .then((room) => this.#found(!room))
+      .finally(() => {
+        this.#looking = undefined
+      })
+    return this.#looking
+  }
+
+  #found(isFull: boolean): void {
+    if (isFull && !this.#isFull) this.#log.error('the disk of the database is full: all writes fail')
+    if (!isFull && this.#isFull) this.#log.info('the disk of the database has free space again')
+    this.#isFull = isFull
+    this.#lookedAtMs = this.#clock.monotonicMs()
   }
 }

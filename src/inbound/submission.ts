@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Accept, AcceptedSubmission, Caller } from '#accept'
-import { type Clock, type Log, networkOf, pause, Refusal, type Traces } from '#base'
+import { type Clock, type EndedSpan, type Log, networkOf, pause, Refusal, type Traces } from '#base'
 import type { Credentials } from '#credentials'
 import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
 import { controlPrefix, readControlFields } from './control-fields.ts'
@@ -35,26 +35,10 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
   const { accept, credentials, clock, log, traces } = deps
   const guard = openLoginGuard(clock)
 
-  /** Before the password is verified, all refusals look the same. */
-  const callerOf = async ({ userName, key }: Login): Promise<Caller> => {
-    const { id, tenantId, mode } = await credentials.authenticateLogin(userName, key)
-    return { credentialId: id, tenantId, mode }
-  }
-
-  const callerNow = async ({ login }: Visit<Login | undefined>): Promise<Caller> => {
-    if (!login) throw new ReplyError(530, '5.7.0', 'Authentication required')
-    try {
-      return await callerOf(login)
-    } catch (error) {
-      if (error instanceof Refusal) throw new ReplyError(530, '5.7.0', 'Login no longer valid', 'and close')
-      throw error
-    }
-  }
-
   return {
     async authenticate(userName, key, address) {
       try {
-        await callerOf({ userName, key })
+        await callerOf(credentials, { userName, key })
         return { userName, key }
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
@@ -66,7 +50,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
     },
 
     async sender(visit) {
-      const caller = await callerNow(visit)
+      const caller = await callerNow(credentials, visit)
       if (visit.from !== '') await accept.refuseRawSender(visit.from, caller)
     },
 
@@ -76,7 +60,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
 
     async message(octets, visit) {
       const beganMs = clock.monotonicMs()
-      const caller = await callerNow(visit)
+      const caller = await callerNow(credentials, visit)
       const { from, fields } = factsOf(octets, visit)
       const { tag, metadata, idempotencyKey } = readControlFields(fields)
       const traced = Buffer.concat([Buffer.from(traceField(visit, deps)), withoutFields(octets, controlPrefix)])
@@ -94,21 +78,40 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
       }
       const answer = await accept.sendRaw(undefined, submission, caller, renderer)
       log.info({ conversation: visit.id, credentialId: caller.credentialId, octets: octets.length, replayed: answer.replayed }, 'submitted')
-      traces?.note({
-        name: 'SMTP submission',
-        kind: 'server',
-        durationMs: clock.monotonicMs() - beganMs,
-        acceptedEmailIds: answer.emailIds,
-        attributes: {
-          'postrider.conversation.id': visit.id,
-          'postrider.credential.id': caller.credentialId,
-          'postrider.tenant.id': caller.tenantId,
-        },
-      })
+      traces?.note(spanOf(visit, caller, answer.emailIds, clock.monotonicMs() - beganMs))
       return answer.body.toString()
     },
   }
 }
+
+/** Before the password is verified, all refusals look the same. */
+async function callerOf(credentials: Credentials, { userName, key }: Login): Promise<Caller> {
+  const { id, tenantId, mode } = await credentials.authenticateLogin(userName, key)
+  return { credentialId: id, tenantId, mode }
+}
+
+/** Verifies the visit's login again. */
+async function callerNow(credentials: Credentials, { login }: Visit<Login | undefined>): Promise<Caller> {
+  if (!login) throw new ReplyError(530, '5.7.0', 'Authentication required')
+  try {
+    return await callerOf(credentials, login)
+  } catch (error) {
+    if (error instanceof Refusal) throw new ReplyError(530, '5.7.0', 'Login no longer valid', 'and close')
+    throw error
+  }
+}
+
+const spanOf = (visit: Visit<unknown>, caller: Caller, acceptedEmailIds: readonly string[], durationMs: number): EndedSpan => ({
+  name: 'SMTP submission',
+  kind: 'server',
+  durationMs,
+  acceptedEmailIds,
+  attributes: {
+    'postrider.conversation.id': visit.id,
+    'postrider.credential.id': caller.credentialId,
+    'postrider.tenant.id': caller.tenantId,
+  },
+})
 
 /** With the null reverse-path, the message's own From is the sender. */
 function factsOf(octets: Buffer, visit: Visit<unknown>) {
