@@ -15,7 +15,7 @@ import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
 import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, tenantFor } from './authorize-sender.ts'
 import type { Commit } from './commit.ts'
-import { openIdempotencyStore } from './idempotency.ts'
+import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
 import { type RetriedEmail, retry } from './manual-retry.ts'
 import { prepareForward } from './postmaster-forward.ts'
 import type {
@@ -28,7 +28,7 @@ import type {
   Submission,
   SubmissionResponse,
 } from './submission.ts'
-import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
+import { checkRaw, type Prepared, type PrepareFacts, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
 import { checkRecipients, checkSender, checkSubmission } from './validate-submission.ts'
 
 export { type Commit, openCommit } from './commit.ts'
@@ -102,76 +102,40 @@ export interface AcceptDeps {
 
 export function openAccept(deps: AcceptDeps): Accept {
   const { db, clock, ids, tenants, commit } = deps
-  const idempotency = openIdempotencyStore(deps)
+  const responder = new Responder(deps)
   const encoder = openContentEncoder(clock)
-  const sendLimitUsage = async (test: boolean) => readSendLimitUsage(db, test, await deps.limitSettings.send(), clock.nowMs())
 
-  /** Commits the result of `prepare`, and responds with `renderer.render`, or with the stored response of the same idempotency key. */
-  async function answer<Result>(
-    caller: Caller,
-    renderer: ResponseRenderer<Result>,
-    prepare: () => Promise<{ submissions: Prepared[]; result: Result }>,
-  ): Promise<SubmissionResponse> {
-    const test = caller.mode === 'test'
-    const key = renderer.idempotency && { ...renderer.idempotency, credentialId: caller.credentialId }
-    const attempt = async (): Promise<SubmissionResponse | undefined> => {
-      const { submissions, result } = await prepare()
-      const body = renderer.render(result)
-      const isNothing = submissions.length === 0
-      if (isNothing && !key) return { body, replayed: false, sendLimitUsage: await sendLimitUsage(test), emailIds: [] }
-      const committed = await commit({ submissions, idempotency: key && { ...key, body } })
-      if (!committed.committed) return undefined
-      if (isNothing) return { body, replayed: false, sendLimitUsage: await sendLimitUsage(test), emailIds: [] }
-      const emailIds = submissions.flatMap(({ emails }) => emails.map(({ id }) => id))
-      metrics.accepted.inc({ mode: caller.mode }, emailIds.length)
-      return { body, replayed: false, sendLimitUsage: committed.sendLimitUsage, emailIds }
-    }
-    const answered = key ? await idempotency.run(key, attempt) : await attempt()
-    if (!answered) throw new Error('an entry without an idempotency key lost a key conflict')
-    return 'replay' in answered
-      ? { body: answered.replay, replayed: true, sendLimitUsage: await sendLimitUsage(test), emailIds: [] }
-      : answered
-  }
-
-  const factsFor = async ({ mode, credentialId }: Caller, tenant: Tenant) => {
+  /** The tenant, the sender and the facts that preparing a submission needs. */
+  const factsFor = async (tenant: Tenant, sender: Sender, { mode, credentialId }: Caller) => {
     const test = mode === 'test'
     const clockOffsetMs = test ? await getTestClockOffsetMs(db, tenant.id) : 0
-    return { test, credentialId, nowMs: clock.nowMs(), clockOffsetMs, ids, publicUrl: deps.publicUrl, encoder }
+    return { tenant, sender, test, credentialId, nowMs: clock.nowMs(), clockOffsetMs, ids, publicUrl: deps.publicUrl, encoder }
+  }
+
+  const activeTenant = async (tenantId: string | null | undefined, caller: Caller): Promise<Tenant> => {
+    const tenant = await tenantFor(tenantId, caller, tenants)
+    refuseUnlessActive(tenant)
+    return tenant
   }
 
   /** The sending tenant, after checking that it may send from this mailbox; the sandbox sender may not. */
-  async function rawSender(tenantId: string | null | undefined, from: Mailbox, caller: Caller): Promise<Tenant> {
-    const tenant = await tenantFor(tenantId, caller, tenants)
-    refuseUnlessActive(tenant)
+  const rawSender = async (tenantId: string | null | undefined, from: Mailbox, caller: Caller): Promise<Tenant> => {
+    const tenant = await activeTenant(tenantId, caller)
     await senderFor(from.address, tenant, caller, { ...deps, sandboxSender: '' })
     return tenant
   }
 
-  /**
-   * From names the sender. A mail program may display any of the originators as the sender, so the tenant must be allowed to send from all
-   * their domains.
-   */
-  async function senderOf(originators: readonly Originator[], tenant: Tenant, caller: Caller): Promise<Sender> {
-    const domains = originators.map(({ address }) => address.domain)
-    const distinct = originators.filter((_, index) => domains.indexOf(domains[index] as string) === index)
-    const senders: Sender[] = []
-    for (const { field, address } of distinct)
-      senders.push(await senderFor(address, tenant, caller, deps, { field: 'rawMessage', header: field }))
-    return senders[0] as Sender
-  }
-
   return {
-    sendLimitUsage,
+    sendLimitUsage: (test) => responder.sendLimitUsage(test),
     retry: (emailId, tenantId) => retry(emailId, tenantId, { db, tenants, nowMs: clock.nowMs() }),
 
     async send(tenantId, submission, caller, renderer) {
       const checked = checkSubmission(submission)
-      return answer(caller, renderer, async () => {
-        const tenant = await tenantFor(tenantId, caller, tenants)
-        refuseUnlessActive(tenant)
+      return responder.answer(caller, renderer, async () => {
+        const tenant = await activeTenant(tenantId, caller)
         const sender = await senderFor(checked.from.address, tenant, caller, deps)
         if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
-        const prepared = await prepareSubmission(checked, submission, { tenant, sender, ...(await factsFor(caller, tenant)) })
+        const prepared = await prepareSubmission(checked, submission, await factsFor(tenant, sender, caller))
         return { submissions: [prepared], result: prepared.accepted }
       })
     },
@@ -182,63 +146,123 @@ export function openAccept(deps: AcceptDeps): Accept {
       const recipients = checkRecipients(submission)
       const from = checkSender(submission.from)
       const checked = checkRaw(submission)
-      return answer(caller, renderer, async () => {
+      return responder.answer(caller, renderer, async () => {
         const tenant = await rawSender(tenantId, from, caller)
-        const sender = await senderOf(checked.originators, tenant, caller)
-        const facts = { tenant, sender, ...(await factsFor(caller, tenant)) }
-        const prepared = await prepareRawSubmission(submission, checked, recipients, facts)
+        const sender = await senderOf(checked.originators, tenant, caller, deps)
+        const prepared = await prepareRawSubmission(submission, checked, recipients, await factsFor(tenant, sender, caller))
         return { submissions: [prepared], result: prepared.accepted }
       })
     },
 
     async forward(octets, address) {
-      const prepared = prepareForward(octets, address, {
-        tenant: await tenants.default(),
-        hostname: deps.hostname,
-        nowMs: clock.nowMs(),
-        ids,
-      })
-      await commit({ submissions: [prepared], idempotency: undefined })
+      const facts = { tenant: await tenants.default(), hostname: deps.hostname, nowMs: clock.nowMs(), ids }
+      await commit({ submissions: [prepareForward(octets, address, facts)], idempotency: undefined })
     },
 
     async sendBatch(tenantId, from, elements, caller, renderer) {
       refuseOverfullBatch(elements)
       const mailbox = checkSender(from)
-      return answer(caller, renderer, async () => {
-        const tenant = await tenantFor(tenantId, caller, tenants)
-        refuseUnlessActive(tenant)
+      return responder.answer(caller, renderer, async () => {
+        const tenant = await activeTenant(tenantId, caller)
         const sender = await senderFor(mailbox.address, tenant, caller, deps)
-        const facts = { tenant, sender, ...(await factsFor(caller, tenant)) }
-        const submissions: Prepared[] = []
-        const results: BatchResult[] = []
-        let octetsInTurn = 0
-        for (const [index, element] of elements.entries()) {
-          if (octetsInTurn > maxOctetsPerTick) {
-            await new Promise<void>((resolve) => void setImmediate(resolve))
-            octetsInTurn = 0
-          }
-          if ('refused' in element) {
-            results.push({ refused: element.refused })
-            continue
-          }
-          try {
-            const submission = { ...element.submission, from }
-            const checked = checkSubmission(submission)
-            refuseCrowdedElement(checked.recipients.envelope.length)
-            if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
-            const prepared = await prepareSubmission(checked, submission, facts)
-            submissions.push(prepared)
-            octetsInTurn += prepared.sizeOctets
-            results.push({ accepted: prepared.accepted })
-          } catch (error) {
-            if (!(error instanceof Refusal)) throw error
-            results.push({ refused: within(error, `emails[${index}]`) })
-          }
-        }
+        const facts = await factsFor(tenant, sender, caller)
+        const { submissions, results } = await prepareBatch(from, elements, facts, deps)
         return { submissions, result: { tenantId: tenant.id, sandbox: sender.sandbox, results } }
       })
     },
   }
+}
+
+/** Commits prepared submissions and makes the response, once for each idempotency key. */
+class Responder {
+  readonly #deps: AcceptDeps
+  readonly #idempotency: IdempotencyStore
+
+  constructor(deps: AcceptDeps) {
+    this.#deps = deps
+    this.#idempotency = openIdempotencyStore(deps)
+  }
+
+  async sendLimitUsage(test: boolean): Promise<SendLimitUsage> {
+    const { db, clock, limitSettings } = this.#deps
+    return readSendLimitUsage(db, test, await limitSettings.send(), clock.nowMs())
+  }
+
+  /** Commits the result of `prepare`, and responds with `renderer.render`, or with the stored response of the same idempotency key. */
+  async answer<Result>(
+    caller: Caller,
+    renderer: ResponseRenderer<Result>,
+    prepare: () => Promise<{ submissions: Prepared[]; result: Result }>,
+  ): Promise<SubmissionResponse> {
+    const test = caller.mode === 'test'
+    const key = renderer.idempotency && { ...renderer.idempotency, credentialId: caller.credentialId }
+    const attempt = async (): Promise<SubmissionResponse | undefined> => {
+      const { submissions, result } = await prepare()
+      const body = renderer.render(result)
+      const isEmpty = submissions.length === 0
+      if (isEmpty && !key) return { body, replayed: false, sendLimitUsage: await this.sendLimitUsage(test), emailIds: [] }
+      const committed = await this.#deps.commit({ submissions, idempotency: key && { ...key, body } })
+      if (!committed.committed) return undefined
+      if (isEmpty) return { body, replayed: false, sendLimitUsage: await this.sendLimitUsage(test), emailIds: [] }
+      const emailIds = submissions.flatMap(({ emails }) => emails.map(({ id }) => id))
+      metrics.accepted.inc({ mode: caller.mode }, emailIds.length)
+      return { body, replayed: false, sendLimitUsage: committed.sendLimitUsage, emailIds }
+    }
+    const answered = key ? await this.#idempotency.run(key, attempt) : await attempt()
+    if (!answered) throw new Error('an entry without an idempotency key lost a key conflict')
+    return 'replay' in answered
+      ? { body: answered.replay, replayed: true, sendLimitUsage: await this.sendLimitUsage(test), emailIds: [] }
+      : answered
+  }
+}
+
+/**
+ * From names the sender. A mail program may display any of the originators as the sender, so the tenant must be allowed to send from all
+ * their domains.
+ */
+async function senderOf(originators: readonly Originator[], tenant: Tenant, caller: Caller, deps: AcceptDeps): Promise<Sender> {
+  const domains = originators.map(({ address }) => address.domain)
+  const distinct = originators.filter((_, index) => domains.indexOf(domains[index] as string) === index)
+  const senders: Sender[] = []
+  for (const { field, address } of distinct)
+    senders.push(await senderFor(address, tenant, caller, deps, { field: 'rawMessage', header: field }))
+  return senders[0] as Sender
+}
+
+/** Prepares each element by itself: a refused one does not refuse the others. Large batches let the event loop take other turns. */
+async function prepareBatch(
+  from: string,
+  elements: readonly BatchElement[],
+  facts: PrepareFacts,
+  { db, clock }: AcceptDeps,
+): Promise<{ submissions: Prepared[]; results: BatchResult[] }> {
+  const submissions: Prepared[] = []
+  const results: BatchResult[] = []
+  let octetsInTurn = 0
+  for (const [index, element] of elements.entries()) {
+    if (octetsInTurn > maxOctetsPerTick) {
+      await new Promise<void>((resolve) => void setImmediate(resolve))
+      octetsInTurn = 0
+    }
+    if ('refused' in element) {
+      results.push({ refused: element.refused })
+      continue
+    }
+    try {
+      const submission = { ...element.submission, from }
+      const checked = checkSubmission(submission)
+      refuseCrowdedElement(checked.recipients.envelope.length)
+      if (facts.sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
+      const prepared = await prepareSubmission(checked, submission, facts)
+      submissions.push(prepared)
+      octetsInTurn += prepared.sizeOctets
+      results.push({ accepted: prepared.accepted })
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      results.push({ refused: within(error, `emails[${index}]`) })
+    }
+  }
+  return { submissions, results }
 }
 
 function refuseOverfullBatch(elements: readonly BatchElement[]): void {

@@ -52,7 +52,7 @@ import { preSendChecks } from './pre-send-checks.ts'
 import { openRecorder } from './record-outcomes.ts'
 import { openRequeue } from './requeue.ts'
 import { openProviders } from './shaping/providers.ts'
-import { openTrafficShaper } from './shaping/shaping.ts'
+import { TrafficShaper } from './shaping/shaping.ts'
 import { runDueSimulatedEvents, type SimulatedEventDeps } from './simulated-events.ts'
 
 export { advanceTestClock } from './advance-test-clock.ts'
@@ -91,7 +91,7 @@ export { deleteDomain } from './remove-domain.ts'
 export { messageAsSent, rebuildMessage } from './render-message.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restore-hold.ts'
 export { openProviders } from './shaping/providers.ts'
-export { openTrafficShaper } from './shaping/shaping.ts'
+export { TrafficShaper } from './shaping/shaping.ts'
 export { deleteExpiredPolicies, openSts } from './tls/mta-sts-cache.ts'
 export { listTlsRequirements, removeTlsRequirement, requireTls } from './tls/tls-requirements.ts'
 
@@ -192,7 +192,7 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
 
   const providers = openProviders(config.providerRules)
   const scenario = config.scenario === undefined ? undefined : readScenarioFile(config.scenario)
-  const shaper = openTrafficShaper({ ...deps, providers })
+  const shaper = new TrafficShaper({ db, clock, log, processId: deps.processId, providers })
   const { takeReport } = deps
   const pauses = openQueuePauses(deps)
   const dispatch = new Dispatch({

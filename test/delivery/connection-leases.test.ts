@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { silentLog, systemClock } from '#base'
 import { type Db, sql } from '#db'
-import { openProviders, openTrafficShaper } from '#delivery'
+import { openProviders, TrafficShaper } from '#delivery'
 import { testDatabase } from '../support/database.ts'
 
 const openLeaseCount = sql<{ open: number }>`
@@ -21,7 +21,7 @@ async function startShape(within: (db: Db) => Db = (db) => db) {
   const database = await testDatabase()
   const { db } = database
   const deps = { clock: systemClock, log: silentLog, processId: 'a', providers: openProviders(undefined) }
-  const shaper = openTrafficShaper({ ...deps, db: within(db) })
+  const shaper = new TrafficShaper({ ...deps, db: within(db) })
   onTestFinished(async () => {
     await shaper.stop()
     await database.close()

@@ -1,7 +1,7 @@
 /** Delay reasons of unclaimed mail toward providers that accept no more. */
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
-import { openProviders, openTrafficShaper } from '#delivery'
+import { openProviders, TrafficShaper } from '#delivery'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { startTestDns } from '../support/test-dns.ts'
 
@@ -23,7 +23,7 @@ async function world() {
   const service = await startService({ rateLimit: null, settings: { POSTRIDER_DNS: dns.address } })
   await service.addDomain(service.tenantId, 'shop.test')
   const providers = openProviders(undefined)
-  const shaper = openTrafficShaper({ db: service.db, clock: systemClock, log: silentLog, processId: 'another', providers })
+  const shaper = new TrafficShaper({ db: service.db, clock: systemClock, log: silentLog, processId: 'another', providers })
   onTestFinished(async () => {
     await shaper.stop()
     await service.stop()

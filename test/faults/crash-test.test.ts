@@ -69,9 +69,9 @@ test(
   async () => {
     const script = built({
       file: 'src/accept/accept.ts',
-      line: 'const committed = await commit({ submissions, idempotency: key && { ...key, body } })',
-      instead: `const committed = { committed: true as const, sendLimitUsage: await sendLimitUsage(test) }
-      setImmediate(() => void commit({ submissions, idempotency: key && { ...key, body } }).catch(() => undefined))`,
+      line: 'const committed = await this.#deps.commit({ submissions, idempotency: key && { ...key, body } })',
+      instead: `const committed = { committed: true as const, sendLimitUsage: await this.sendLimitUsage(test) }
+      setImmediate(() => void this.#deps.commit({ submissions, idempotency: key && { ...key, body } }).catch(() => undefined))`,
     })
     expect(await isCaught(script, 'accept uncommitted', 'lost')).toBe(true)
   },

@@ -2,7 +2,7 @@
  * Connection leases: the number of open connections to a provider from a source address, over all processes together. The provider's row
  * counts them. A row for each process counts its share, so that the leases of an ended process become free.
  */
-import { type Clock, type Log, pause, startLoop } from '#base'
+import { type Clock, type Log, type Loop, pause, startLoop } from '#base'
 import { type Db, sql } from '#db'
 import { livingProcesses } from '#spool'
 import type { Provider } from './providers.ts'
@@ -95,14 +95,6 @@ export interface LeaseHolder {
   leasedConnections: number
 }
 
-export interface ConnectionLeases<Of extends LeaseHolder> {
-  /** Undefined: no lease is available now. */
-  acquire(of: Of): Promise<ConnectionLease | undefined>
-  /** Whether another process was denied a lease within the last half second; it asks ten times as often. */
-  isContended(of: Of): Promise<boolean>
-  stop(): Promise<void>
-}
-
 export interface ConnectionLeasesDeps {
   db: Db
   clock: Clock
@@ -116,56 +108,80 @@ const wantedMs = 500
 const retryMs = 500
 const reapEveryMs = 2000
 
-/** `learn` receives the limits in the provider's row, as stored, whenever leases were acquired. */
-export function openConnectionLeases<Of extends LeaseHolder>(
-  { db, clock, log, processId }: ConnectionLeasesDeps,
-  learn: (of: Of, stored: unknown) => void,
-): ConnectionLeases<Of> {
-  let asking: { of: Of; answer: (granted: boolean) => void }[] = []
+export class ConnectionLeases<Of extends LeaseHolder> {
+  readonly #deps: ConnectionLeasesDeps
+  readonly #learn: (of: Of, stored: unknown) => void
+  readonly #reaping: Loop
+  #asking: { of: Of; answer: (granted: boolean) => void }[] = []
   /** Those whose leases in the row may exceed the number in use here. */
-  const unsettled = new Set<Of>()
-  let isMoving = false
-  let isStopped = false
+  readonly #unsettled = new Set<Of>()
+  #isMoving = false
+  #isStopped = false
 
-  /** One statement at a time, so that the number in use does not change while the row is set to it. */
-  const move = async () => {
-    if (isMoving) return
-    isMoving = true
-    await pause(clock, gatherMs)
-    while (asking.length > 0 || unsettled.size > 0) {
-      if (asking.length > 0) await askAll()
-      if (!(await settle())) await pause(clock, retryMs)
-    }
-    isMoving = false
+  /** `learn` receives the limits in the provider's row, as stored, whenever leases were acquired. */
+  constructor(deps: ConnectionLeasesDeps, learn: (of: Of, stored: unknown) => void) {
+    const { clock, log } = deps
+    this.#deps = deps
+    this.#learn = learn
+    const name = 'reclaiming connection leases of ended processes'
+    this.#reaping = startLoop({ clock, log, name, everyMs: reapEveryMs }, () => this.#reap())
   }
 
-  const askAll = async () => {
-    const asked = asking
-    asking = []
+  /** Undefined: no lease is available now. */
+  async acquire(of: Of): Promise<ConnectionLease | undefined> {
+    const granted = await new Promise<boolean>((answer) => {
+      this.#asking.push({ of, answer })
+      void this.#move()
+    })
+    if (!granted) return undefined
+    let isHeld = true
+    return {
+      release: () => {
+        if (!isHeld) return
+        isHeld = false
+        of.leasedConnections--
+        this.#unsettled.add(of)
+        void this.#move()
+      },
+    }
+  }
+
+  /** Whether another process was denied a lease within the last half second; it asks ten times as often. */
+  async isContended({ source, provider }: Of): Promise<boolean> {
+    const { db, clock } = this.#deps
+    const row = await db.first(deniedSince, [source, provider.name, new Date(clock.nowMs() - wantedMs)])
+    return row?.denied === true
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#reaping.stop()
+    await this.#deps.db.run(releaseLostLeases, [[this.#deps.processId]])
+  }
+
+  /** One statement at a time, so that the number in use does not change while the row is set to it. */
+  async #move(): Promise<void> {
+    if (this.#isMoving) return
+    this.#isMoving = true
+    await pause(this.#deps.clock, gatherMs)
+    while (this.#asking.length > 0 || this.#unsettled.size > 0) {
+      if (this.#asking.length > 0) await this.#askAll()
+      if (!(await this.#settle())) await pause(this.#deps.clock, retryMs)
+    }
+    this.#isMoving = false
+  }
+
+  async #askAll(): Promise<void> {
+    const { log } = this.#deps
+    const asked = this.#asking
+    this.#asking = []
     const wanted = Map.groupBy(asked, ({ of }) => of)
-    const all = [...wanted.keys()]
-    const left = new Map<Of, number>()
-    try {
-      const rows = await db.rows(acquireLeases, [
-        processId,
-        all.map((one) => one.source),
-        all.map((one) => one.provider.name),
-        all.map((one) => wanted.get(one)?.length ?? 0),
-        all.map((one) => one.provider.connections),
-        all.map((one) => one.provider.rate),
-        new Date(clock.nowMs()),
-      ])
-      for (const { source, provider, granted, learned } of rows) {
-        const of = all.find((one) => one.source === source && one.provider.name === provider)
-        if (!of) continue
-        learn(of, learned)
-        left.set(of, granted)
-      }
-    } catch (error) {
+    const left = await this.#take(wanted).catch((error: unknown) => {
       // Without the database no outcome could be recorded either.
       log.warn({ err: error }, 'connection lease denied')
-      for (const of of all) unsettled.add(of)
-    }
+      for (const of of wanted.keys()) this.#unsettled.add(of)
+      return new Map<Of, number>()
+    })
     for (const { of, answer } of asked) {
       const granted = left.get(of) ?? 0
       left.set(of, granted - 1)
@@ -174,61 +190,53 @@ export function openConnectionLeases<Of extends LeaseHolder>(
     }
   }
 
-  const settle = async (): Promise<boolean> => {
-    const some = [...unsettled]
+  /** Takes leases in the rows, and returns how many were granted to each. */
+  async #take(wanted: ReadonlyMap<Of, readonly unknown[]>): Promise<Map<Of, number>> {
+    const { db, clock, processId } = this.#deps
+    const all = [...wanted.keys()]
+    const rows = await db.rows(acquireLeases, [
+      processId,
+      all.map((one) => one.source),
+      all.map((one) => one.provider.name),
+      all.map((one) => wanted.get(one)?.length ?? 0),
+      all.map((one) => one.provider.connections),
+      all.map((one) => one.provider.rate),
+      new Date(clock.nowMs()),
+    ])
+    const left = new Map<Of, number>()
+    for (const { source, provider, granted, learned } of rows) {
+      const of = all.find((one) => one.source === source && one.provider.name === provider)
+      if (!of) continue
+      this.#learn(of, learned)
+      left.set(of, granted)
+    }
+    return left
+  }
+
+  /** Sets the rows to the numbers in use here; returns false if the database is unavailable. */
+  async #settle(): Promise<boolean> {
+    const { db, log, processId } = this.#deps
+    const some = [...this.#unsettled]
     if (some.length === 0) return true
-    unsettled.clear()
+    this.#unsettled.clear()
     try {
-      const leasedConnections = [
-        some.map((one) => one.source),
-        some.map((one) => one.provider.name),
-        some.map((one) => one.leasedConnections),
-      ]
-      await db.run(settleLeases, [processId, ...leasedConnections])
+      const inUse = [some.map((one) => one.source), some.map((one) => one.provider.name), some.map((one) => one.leasedConnections)]
+      await db.run(settleLeases, [processId, ...inUse])
       return true
     } catch (error) {
       log.warn({ err: error }, 'failed to release connection leases; retrying')
       // When the process ends, all leases are returned.
-      if (!isStopped) for (const of of some) unsettled.add(of)
+      if (!this.#isStopped) for (const of of some) this.#unsettled.add(of)
       return false
     }
   }
 
-  const reap = async () => {
+  async #reap(): Promise<void> {
+    const { db, processId } = this.#deps
     const owners = (await db.rows(leaseOwners)).map((one) => one.process)
     // Read after the owners: a process registers before it acquires a lease.
     const living = await livingProcesses(db)
     const lost = owners.filter((owner) => owner !== processId && !living.some((id) => id === owner || id.startsWith(`${owner}-`)))
     if (lost.length > 0) await db.run(releaseLostLeases, [lost])
-  }
-  const reaping = startLoop({ clock, log, name: 'reclaiming connection leases of ended processes', everyMs: reapEveryMs }, reap)
-
-  return {
-    async acquire(of) {
-      const granted = await new Promise<boolean>((answer) => {
-        asking.push({ of, answer })
-        void move()
-      })
-      if (!granted) return undefined
-      let isHeld = true
-      return {
-        release() {
-          if (!isHeld) return
-          isHeld = false
-          of.leasedConnections--
-          unsettled.add(of)
-          void move()
-        },
-      }
-    },
-    async isContended({ source, provider }) {
-      const row = await db.first(deniedSince, [source, provider.name, new Date(clock.nowMs() - wantedMs)])
-      return row?.denied === true
-    },
-    async stop() {
-      isStopped = true
-      await reaping.stop()
-      await db.run(releaseLostLeases, [[processId]])
-    },
   }
 }

@@ -3,12 +3,12 @@
  * lease in the provider's row; where a rate applies, messages reserve their send times there. Refusals change the row (adaptive-limits.ts) and are
  * recorded in the event log. A provider without refusals costs two statements for each connection.
  */
-import { type Clock, type Log, startLoop } from '#base'
+import { type Clock, type Log, type Loop, startLoop } from '#base'
 import type { GivenReply } from '#bounces'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { type AdaptiveLimits, afterRefusedConnection, afterSuccess, afterThrottle, initialLimits, storedLimits } from './adaptive-limits.ts'
-import { type ConnectionLease, type LeaseHolder, openConnectionLeases } from './connection-leases.ts'
+import { type ConnectionLease, ConnectionLeases, type LeaseHolder } from './connection-leases.ts'
 import type { Provider, Providers } from './providers.ts'
 import { type RateLimited, waitForPermit } from './send-rate.ts'
 
@@ -84,11 +84,6 @@ export interface PathLimiter {
   isThrottle(reply: GivenReply): boolean
 }
 
-export interface TrafficShaper {
-  limiterFor(source: string, provider: Provider): PathLimiter
-  stop(): Promise<void>
-}
-
 export interface TrafficShaperDeps {
   db: Db
   clock: Clock
@@ -116,19 +111,90 @@ interface State extends LeaseHolder, RateLimited {
   haltUntilMs: number
 }
 
-export function openTrafficShaper({ db, clock, log, processId, providers }: TrafficShaperDeps): TrafficShaper {
-  const states = new Map<string, State>()
-  let isStopped = false
+export class TrafficShaper {
+  readonly #deps: TrafficShaperDeps
+  readonly #states = new Map<string, State>()
+  readonly #leases: ConnectionLeases<State>
+  readonly #saving: Loop
+  #isStopped = false
 
-  const learn = (state: State, stored: unknown) => {
-    state.isLearned = stored !== null
-    state.learned = storedLimits(stored) ?? initialLimits(state.provider)
+  constructor(deps: TrafficShaperDeps) {
+    const { db, clock, log, processId } = deps
+    this.#deps = deps
+    this.#leases = new ConnectionLeases({ db, clock, log, processId }, learn)
+    const name = 'saving counts of accepted and refused mail'
+    this.#saving = startLoop({ clock, log, name, everyMs: tellEveryMs }, () => this.#saveAll())
   }
-  const leases = openConnectionLeases({ db, clock, log, processId }, learn)
-  const sendRate = { db, clock, log, isStopped: () => isStopped }
+
+  limiterFor(source: string, provider: Provider): PathLimiter {
+    const { db, clock, log, providers } = this.#deps
+    const state = this.#stateFor(source, provider)
+    const leases = this.#leases
+    const sendRate = { db, clock, log, isStopped: () => this.#isStopped }
+    return {
+      connect: () => leases.acquire(state),
+      acquireSendPermit: () => waitForPermit(state, sendRate),
+      isContended: () => leases.isContended(state),
+      get isRateLimited() {
+        return state.learned.rate.perSecond !== null
+      },
+      get backoffMs() {
+        return Math.max(0, Math.max(state.learned.backoff.untilMs ?? 0, state.haltUntilMs) - clock.nowMs())
+      },
+      get maxWaiting() {
+        const { perSecond } = state.learned.rate
+        if (!state.isLearned && perSecond === null) return maxWaitingUnpaced
+        return Math.max(minWaiting, Math.ceil((perSecond ?? 100) * waitingSeconds))
+      },
+      accepted(messages) {
+        state.accepted += messages
+      },
+      rateLimited(cause) {
+        state.throttle = cause
+      },
+      blocked(cause) {
+        state.throttle = cause
+        state.haltUntilMs = clock.nowMs() + haltMs
+      },
+      connectionRefused(cause) {
+        state.refusal = { cause, otherConnections: Math.max(0, state.leasedConnections - 1) }
+      },
+      get hasFewConnections() {
+        return state.learned.connections.max <= fewConnections
+      },
+      isThrottle: (reply) => providers.isThrottle(reply, provider.name),
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#saving.stop()
+    await this.#leases.stop()
+  }
+
+  #stateFor(source: string, provider: Provider): State {
+    const key = `${source} ${provider.name}`
+    const state = this.#states.get(key) ?? newState(source, provider)
+    this.#states.set(key, state)
+    return state
+  }
+
+  async #saveAll(): Promise<void> {
+    const { log } = this.#deps
+    for (const state of [...this.#states.values()].filter(hasNews)) {
+      const { throttle, refusal } = state
+      await this.#save(state).catch((error: unknown) => {
+        state.throttle ??= throttle
+        state.refusal ??= refusal
+        log.warn({ err: error, provider: state.provider.name }, 'failed to save traffic limits; retrying')
+      })
+    }
+    for (const state of this.#states.values()) if (!hasNews(state)) state.accepted = 0
+  }
 
   /** Writes this process's results to the row, and reads the limits adapted by all processes. */
-  const tell = async (state: State) => {
+  async #save(state: State): Promise<void> {
+    const { db, clock } = this.#deps
     const { accepted, throttle, refusal } = state
     state.accepted = 0
     state.throttle = state.refusal = undefined
@@ -139,12 +205,12 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
       const nowMs = clock.nowMs()
       const counted = count(row, accepted, nowMs)
       const before = storedLimits(row.learned) ?? initialLimits(state.provider)
+      const perSecond = Math.max(counted.accepted, counted.previousAccepted)
       let after = before
-      if (throttle !== undefined) after = afterThrottle(after, Math.max(counted.accepted, counted.previousAccepted), nowMs)
+      if (throttle !== undefined) after = afterThrottle(after, perSecond, nowMs)
       if (refusal !== undefined) after = afterRefusedConnection(after, Math.max(refusal.otherConnections, row.connectionsOpen), nowMs)
-      if (accepted > 0 && throttle === undefined && refusal === undefined)
-        after = afterSuccess(after, state.provider, Math.max(counted.accepted, counted.previousAccepted), nowMs)
-      const cause = changeBetween(before, after) ? (throttle ?? refusal?.cause ?? 'no recent refusals') : null
+      if (accepted > 0 && throttle === undefined && refusal === undefined) after = afterSuccess(after, state.provider, perSecond, nowMs)
+      const cause = changeBetween(before, after) ? (throttle ?? refusal?.cause ?? 'no recent refusals').slice(0, causeLength) : null
       const { windowStart, accepted: acceptedNow, previousAccepted } = counted
       const stored = row.learned === null && cause === null ? null : after
       await tx.run(saveRow, [
@@ -155,111 +221,52 @@ export function openTrafficShaper({ db, clock, log, processId, providers }: Traf
         windowStart,
         acceptedNow,
         previousAccepted,
-        cause?.slice(0, causeLength) ?? null,
+        cause,
         new Date(nowMs),
       ])
-      if (cause !== null) await announce(tx, state, { before, after, cause: cause.slice(0, causeLength) }, nowMs)
+      if (cause !== null) await appendLimitChange(tx, state, { before, after, cause }, nowMs)
       learn(state, stored)
       if (after.rate.perSecond !== before.rate.perSecond) state.times = []
     })
   }
+}
 
-  const announce = (
-    tx: Tx,
-    state: State,
-    { before, after, cause }: { before: AdaptiveLimits; after: AdaptiveLimits; cause: string },
-    nowMs: number,
-  ) => {
-    const shown = ({ connections, rate, backoff }: AdaptiveLimits) => ({
-      connections: connections.max,
-      rate: rate.perSecond,
-      backoffUntil: backoff.untilMs === null ? null : new Date(backoff.untilMs).toISOString(),
-    })
-    const data = { provider: state.provider.name, source: state.source, from: shown(before), to: shown(after), cause }
-    return appendEvents(tx, [{ tenantId: '', kind: 'TrafficLimitChanged', emailId: null, at: new Date(nowMs), data }])
-  }
+const newState = (source: string, provider: Provider): State => ({
+  source,
+  provider,
+  learned: initialLimits(provider),
+  isLearned: false,
+  accepted: 0,
+  throttle: undefined,
+  refusal: undefined,
+  leasedConnections: 0,
+  haltUntilMs: 0,
+  times: [],
+  staleAtMs: 0,
+  taking: undefined,
+})
 
-  const hasNews = (one: State) =>
-    one.throttle !== undefined || one.refusal !== undefined || (one.accepted > 0 && (one.isLearned || one.provider.rate !== null))
-  const tellAll = async () => {
-    for (const state of [...states.values()].filter(hasNews)) {
-      const { throttle, refusal } = state
-      await tell(state).catch((error: unknown) => {
-        state.throttle ??= throttle
-        state.refusal ??= refusal
-        log.warn({ err: error, provider: state.provider.name }, 'failed to save traffic limits; retrying')
-      })
-    }
-    for (const state of states.values()) if (!hasNews(state)) state.accepted = 0
-  }
-  const telling = startLoop({ clock, log, name: 'saving counts of accepted and refused mail', everyMs: tellEveryMs }, tellAll)
+function learn(state: State, stored: unknown): void {
+  state.isLearned = stored !== null
+  state.learned = storedLimits(stored) ?? initialLimits(state.provider)
+}
 
-  const stateFor = (source: string, provider: Provider): State => {
-    const key = `${source} ${provider.name}`
-    let state = states.get(key)
-    if (!state) {
-      state = {
-        source,
-        provider,
-        learned: initialLimits(provider),
-        isLearned: false,
-        accepted: 0,
-        throttle: undefined,
-        refusal: undefined,
-        leasedConnections: 0,
-        haltUntilMs: 0,
-        times: [],
-        staleAtMs: 0,
-        taking: undefined,
-      }
-      states.set(key, state)
-    }
-    return state
-  }
+const hasNews = (one: State) =>
+  one.throttle !== undefined || one.refusal !== undefined || (one.accepted > 0 && (one.isLearned || one.provider.rate !== null))
 
-  return {
-    limiterFor(source, provider) {
-      const state = stateFor(source, provider)
-      return {
-        connect: () => leases.acquire(state),
-        acquireSendPermit: () => waitForPermit(state, sendRate),
-        isContended: () => leases.isContended(state),
-        get isRateLimited() {
-          return state.learned.rate.perSecond !== null
-        },
-        get backoffMs() {
-          return Math.max(0, Math.max(state.learned.backoff.untilMs ?? 0, state.haltUntilMs) - clock.nowMs())
-        },
-        get maxWaiting() {
-          const { perSecond } = state.learned.rate
-          if (!state.isLearned && perSecond === null) return maxWaitingUnpaced
-          return Math.max(minWaiting, Math.ceil((perSecond ?? 100) * waitingSeconds))
-        },
-        accepted(messages) {
-          state.accepted += messages
-        },
-        rateLimited(cause) {
-          state.throttle = cause
-        },
-        blocked(cause) {
-          state.throttle = cause
-          state.haltUntilMs = clock.nowMs() + haltMs
-        },
-        connectionRefused(cause) {
-          state.refusal = { cause, otherConnections: Math.max(0, state.leasedConnections - 1) }
-        },
-        get hasFewConnections() {
-          return state.learned.connections.max <= fewConnections
-        },
-        isThrottle: (reply) => providers.isThrottle(reply, provider.name),
-      }
-    },
-    async stop() {
-      isStopped = true
-      await telling.stop()
-      await leases.stop()
-    },
-  }
+function appendLimitChange(
+  tx: Tx,
+  { source, provider }: State,
+  { before, after, cause }: { before: AdaptiveLimits; after: AdaptiveLimits; cause: string },
+  nowMs: number,
+): Promise<unknown> {
+  const shown = ({ connections, rate, backoff }: AdaptiveLimits) => ({
+    connections: connections.max,
+    rate: rate.perSecond,
+    backoffUntil: backoff.untilMs === null ? null : new Date(backoff.untilMs).toISOString(),
+  })
+  const data = { provider: provider.name, source, from: shown(before), to: shown(after), cause }
+  return appendEvents(tx, [{ tenantId: '', kind: 'TrafficLimitChanged', emailId: null, at: new Date(nowMs), data }])
 }
 
 /** Messages accepted in the current second and in the one before. */
