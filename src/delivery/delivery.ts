@@ -17,6 +17,7 @@ import {
   type Failpoint,
   type Ids,
   type Log,
+  type Loop,
   metrics,
   pause,
   type Secrets,
@@ -30,6 +31,7 @@ import {
   type Claimed,
   claim,
   type Lane,
+  type Leases,
   maxRetryMs,
   openLeases,
   openQueuePauses,
@@ -44,13 +46,13 @@ import { openCursors } from './claim-cursors.ts'
 import { Dispatch, type DispatchDeps } from './dispatch.ts'
 import { openSources } from './egress/egress-sources.ts'
 import { maxPostponeMs } from './egress/pool-wait.ts'
-import { openInFlight } from './in-flight.ts'
+import { type InFlight, openInFlight } from './in-flight.ts'
 import { jobsOf } from './job.ts'
 import { loadSmall, withPools } from './load-jobs.ts'
 import { recordOrphanedClaims } from './orphaned-claims.ts'
 import { preSendChecks } from './pre-send-checks.ts'
-import { openRecorder } from './record-outcomes.ts'
-import { openRequeue } from './requeue.ts'
+import { openRecorder, type Recorder } from './record-outcomes.ts'
+import { openRequeue, type Requeue } from './requeue.ts'
 import { openProviders } from './shaping/providers.ts'
 import { TrafficShaper } from './shaping/shaping.ts'
 import { runDueSimulatedEvents, type SimulatedEventDeps } from './simulated-events.ts'
@@ -162,15 +164,10 @@ export interface Delivery {
   stop(): Promise<void>
 }
 
+/** Starts one delivery process: it leases shards, claims their due mail, and sends it until `stop`. */
 export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const { db, clock, ids, log, config } = deps
-  const schedule: RetrySchedule = {
-    baseMs: config.retryBaseSeconds * 1000,
-    maxMs: config.retryMaxSeconds * 1000,
-    maxAttempts: config.maxAttempts,
-  }
   const inFlight = openInFlight()
-  const recorder = openRecorder(deps)
   const leases = await openLeases({
     db,
     clock,
@@ -182,72 +179,135 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     isIdle: (shard) => inFlight.isIdle(shard),
     failpoint: deps.failpoint,
   })
-  const { requeue, postpone } = openRequeue({ db, clock, log, inFlight })
-  const finished = (outcomes: Outcome[]) => {
-    deps.failpoint?.('final-dot-answered')
-    void recorder.record(outcomes).then(() => {
-      for (const { claimed } of outcomes) inFlight.remove(claimed)
+  return new DeliveryProcess(deps, inFlight, leases)
+}
+
+class DeliveryProcess implements Delivery {
+  readonly #deps: DeliveryDeps
+  readonly #inFlight: InFlight
+  readonly #leases: Leases
+  readonly #schedule: RetrySchedule
+  readonly #recorder: Recorder
+  readonly #requeue: Requeue['requeue']
+  readonly #shaper: TrafficShaper
+  readonly #pauses: ReturnType<typeof openQueuePauses>
+  readonly #dispatch: Dispatch
+  readonly #sources: ReturnType<typeof openSources>
+  readonly #cursors = openCursors(lanesPerClaim)
+  /** Continues until the last outcome is recorded: the lease must last as long as a transaction is in flight. */
+  readonly #renewing: Loop
+  readonly #loops: Loop[]
+  #sweepAtMs = 0
+
+  constructor(deps: DeliveryDeps, inFlight: InFlight, leases: Leases) {
+    const { db, clock, log, config } = deps
+    this.#deps = deps
+    this.#inFlight = inFlight
+    this.#leases = leases
+    this.#schedule = {
+      baseMs: config.retryBaseSeconds * 1000,
+      maxMs: config.retryMaxSeconds * 1000,
+      maxAttempts: config.maxAttempts,
+    }
+    this.#recorder = openRecorder(deps)
+    const { requeue, postpone } = openRequeue({ db, clock, log, inFlight })
+    this.#requeue = requeue
+    const providers = openProviders(config.providerRules)
+    this.#shaper = new TrafficShaper({ db, clock, log, processId: deps.processId, providers })
+    this.#pauses = openQueuePauses(deps)
+    this.#dispatch = new Dispatch({
+      db,
+      clock,
+      ids: deps.ids,
+      log,
+      secrets: deps.secrets,
+      domains: deps.domains,
+      config,
+      outside: deps.outside,
+      bounds: deps.bounds,
+      scenario: config.scenario === undefined ? undefined : readScenarioFile(config.scenario),
+      shaper: this.#shaper,
+      providers,
+      leases,
+      pauses: () => this.#pauses.current(),
+      schedule: this.#schedule,
+      finished: (outcomes) => this.#finished(outcomes),
+      requeue,
+      postpone,
     })
+    this.#sources = openSources(deps)
+    this.#renewing = startLoop({ clock, log, name: 'renewing leases', everyMs: leases.everyMs }, () => leases.tick())
+    this.#loops = this.#startLoops()
   }
 
-  const providers = openProviders(config.providerRules)
-  const scenario = config.scenario === undefined ? undefined : readScenarioFile(config.scenario)
-  const shaper = new TrafficShaper({ db, clock, log, processId: deps.processId, providers })
-  const { takeReport } = deps
-  const pauses = openQueuePauses(deps)
-  const dispatch = new Dispatch({
-    ...deps,
-    scenario,
-    shaper,
-    providers,
-    leases,
-    pauses: () => pauses.current(),
-    schedule,
-    finished,
-    requeue,
-    postpone,
-  })
+  async stop(): Promise<void> {
+    const { clock, log } = this.#deps
+    await Promise.all(this.#loops.map((loop) => loop.stop()))
+    this.#dispatch.close()
+    const back = this.#dispatch.takeUnstarted()
+    if (back.length > 0) this.#requeue(back)
+    const deadlineMs = clock.monotonicMs() + orderlyStopMs
+    while (this.#inFlight.size > 0 && clock.monotonicMs() < deadlineMs) await pause(clock, stopLookMs)
+    if (this.#inFlight.size > 0) this.#dispatch.destroy()
+    while (this.#recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + lastRecordsMs) await pause(clock, stopLookMs)
+    await this.#renewing.stop()
+    await this.#shaper.stop().catch((error) => log.warn({ err: error }, 'failed to release connection leases'))
+    await this.#leases.close()
+  }
 
-  const cursors = openCursors(lanesPerClaim)
-  const sources = openSources(deps)
-  const checking = { db, clock, ids, tenants: deps.tenants, schedule, pauses: () => pauses.current() }
-  let sweepAtMs = 0
+  #startLoops(): Loop[] {
+    const { clock, log, takeReport } = this.#deps
+    const loop = (name: string, everyMs: number, turn: () => Promise<number | void>) => startLoop({ clock, log, name, everyMs }, turn)
+    const loops = [
+      loop('claiming mail', idlePollMs, () => this.#claim()),
+      loop('making deferred mail due', promoteMs, () => this.#promote()),
+      loop('correcting due times', recallMs, () => this.#recall()),
+    ]
+    if (takeReport) loops.push(loop('the simulator', simulatedEventsEveryMs, () => this.#runSimulatedEvents(takeReport)))
+    return loops
+  }
 
-  const claimTick = async (): Promise<number> => {
-    const shards = leases.owned()
-    // Runs between claims, while this process's recipients in flight and the spool's claimed rows do not change.
-    if (shards.length > 0 && clock.monotonicMs() >= sweepAtMs) {
-      await recordOrphanedClaims(shards, { db, clock, ids, log, schedule, inFlight, recorder })
-      sweepAtMs = clock.monotonicMs() + Math.min(sweepMs, config.leaseMs / 4)
-    }
-    const most = Math.min(maxPerClaim, maxInFlight - inFlight.size)
+  /** Claims due mail and sends it on its way; returns the ms until the next claim. */
+  async #claim(): Promise<number> {
+    const { db, clock } = this.#deps
+    const shards = this.#leases.owned()
+    if (shards.length > 0 && clock.monotonicMs() >= this.#sweepAtMs) await this.#sweep(shards)
+    const most = Math.min(maxPerClaim, maxInFlight - this.#inFlight.size)
     if (shards.length === 0 || most <= 0) return idlePollMs
-    const windows = withoutSuspended(inFlight.windows())
+    const windows = this.#windows()
+    const pausedDomains = (await this.#pauses.current()).filter((one) => one.kind === 'destination').map((one) => one.name)
     const claimed = await claim(db, {
       shards,
       most,
       lanesPerTenant: lanesPerClaim,
-      cursors: cursors.current,
+      cursors: this.#cursors.current,
       windows,
-      freshWindow: inFlight.freshWindow,
-      paused: [
-        ...(await pauses.current()).filter((one) => one.kind === 'destination').map((one) => one.name),
-        ...dispatch.suspendedDomains(),
-      ],
+      freshWindow: this.#inFlight.freshWindow,
+      paused: [...pausedDomains, ...this.#dispatch.suspendedDomains()],
     })
-    cursors.advance(claimed, windows)
+    this.#cursors.advance(claimed, windows)
     if (claimed.length === 0) return idlePollMs
-    inFlight.add(claimed)
-    await begin(claimed).catch((error) => {
-      requeue(claimed)
+    this.#inFlight.add(claimed)
+    await this.#begin(claimed).catch((error) => {
+      this.#requeue(claimed)
       throw error
     })
     if (claimed.length >= most / 4) return 0
     return claimed.length >= busyFrom ? busyPollMs : idlePollMs
   }
 
-  const withoutSuspended = (windows: ReturnType<typeof inFlight.windows>) => {
-    const suspended = dispatch.suspendedLanes()
+  /** Runs between claims, while this process's recipients in flight and the spool's claimed rows do not change. */
+  async #sweep(shards: ReturnType<Leases['owned']>): Promise<void> {
+    const { db, clock, ids, log, config } = this.#deps
+    const [schedule, inFlight, recorder] = [this.#schedule, this.#inFlight, this.#recorder]
+    await recordOrphanedClaims(shards, { db, clock, ids, log, schedule, inFlight, recorder })
+    this.#sweepAtMs = clock.monotonicMs() + Math.min(sweepMs, config.leaseMs / 4)
+  }
+
+  /** The claim windows, without lanes from which no mail is to be claimed now. */
+  #windows(): ReturnType<InFlight['windows']> {
+    const windows = this.#inFlight.windows()
+    const suspended = this.#dispatch.suspendedLanes()
     if (suspended.length === 0) return windows
     const isSuspended = (one: Lane) =>
       suspended.some((lane) => lane.tenantId === one.tenantId && lane.recipientDomain === one.recipientDomain)
@@ -255,59 +315,44 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     return [...windows.filter((one) => !isSuspended(one)), ...none]
   }
 
-  const begin = async (claimed: readonly Claimed[]) => {
-    const pools = config.relay ? undefined : await sources.current()
-    const { due, outcomes } = await preSendChecks(claimed, checking)
-    if (outcomes.length > 0) finished(outcomes)
+  async #begin(claimed: readonly Claimed[]): Promise<void> {
+    const { db, clock, ids, tenants, config } = this.#deps
+    const pools = config.relay ? undefined : await this.#sources.current()
+    const pauses = () => this.#pauses.current()
+    const { due, outcomes } = await preSendChecks(claimed, { db, clock, ids, tenants, schedule: this.#schedule, pauses })
+    if (outcomes.length > 0) this.#finished(outcomes)
     const jobs = jobsOf(due)
     await loadSmall(db, jobs)
-    dispatch.send(pools && !pools.isEmpty ? await withPools(db, jobs, pools) : jobs)
+    this.#dispatch.send(pools && !pools.isEmpty ? await withPools(db, jobs, pools) : jobs)
   }
 
-  const promoteTick = async (): Promise<undefined> => {
-    const shards = leases.owned()
+  #finished(outcomes: Outcome[]): void {
+    this.#deps.failpoint?.('final-dot-answered')
+    void this.#recorder.record(outcomes).then(() => {
+      for (const { claimed } of outcomes) this.#inFlight.remove(claimed)
+    })
+  }
+
+  async #promote(): Promise<undefined> {
+    const { db, clock } = this.#deps
+    const shards = this.#leases.owned()
     if (shards.length > 0) await promote(db, shards, clock.nowMs(), maxPromoted)
   }
 
-  /** A row with a later due time was written by a clock that was wrong. */
-  const maxWaitMs = Math.max(maxRetryMs(schedule), maxPostponeMs) + recallMs
-  const recallTick = async (): Promise<undefined> => {
-    const shards = leases.owned()
+  /** A row that is due later than the schedule can produce was written by a clock that was wrong. */
+  async #recall(): Promise<undefined> {
+    const { db, clock, log } = this.#deps
+    const shards = this.#leases.owned()
     if (shards.length === 0) return
     const nowMs = clock.nowMs()
+    const maxWaitMs = Math.max(maxRetryMs(this.#schedule), maxPostponeMs) + recallMs
     const emails = await recall(db, shards, nowMs + maxWaitMs, nowMs, maxPromoted)
     if (emails === 0) return
     metrics.recalled.inc(emails)
     log.warn({ emails }, 'next attempts were beyond the retry schedule because a clock had been ahead; made due now')
   }
 
-  const simulatedEventTick = (takeReport: SimulatedEventDeps['takeReport']) => async () =>
-    (await runDueSimulatedEvents({ ...deps, takeReport })) > 0 ? 0 : simulatedEventsEveryMs
-
-  /** Continues until the last outcome is recorded: the lease must last as long as a transaction is in flight. */
-  const renewing = startLoop({ clock, log, name: 'renewing leases', everyMs: leases.everyMs }, () => leases.tick())
-  const loops = [
-    startLoop({ clock, log, name: 'claiming mail', everyMs: idlePollMs }, claimTick),
-    startLoop({ clock, log, name: 'making deferred mail due', everyMs: promoteMs }, promoteTick),
-    startLoop({ clock, log, name: 'correcting due times', everyMs: recallMs }, recallTick),
-    ...(takeReport
-      ? [startLoop({ clock, log, name: 'the simulator', everyMs: simulatedEventsEveryMs }, simulatedEventTick(takeReport))]
-      : []),
-  ]
-
-  return {
-    async stop() {
-      await Promise.all(loops.map((loop) => loop.stop()))
-      dispatch.close()
-      const back = dispatch.takeUnstarted()
-      if (back.length > 0) requeue(back)
-      const deadlineMs = clock.monotonicMs() + orderlyStopMs
-      while (inFlight.size > 0 && clock.monotonicMs() < deadlineMs) await pause(clock, stopLookMs)
-      if (inFlight.size > 0) dispatch.destroy()
-      while (recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + lastRecordsMs) await pause(clock, stopLookMs)
-      await renewing.stop()
-      await shaper.stop().catch((error) => log.warn({ err: error }, 'failed to release connection leases'))
-      await leases.close()
-    },
+  async #runSimulatedEvents(takeReport: SimulatedEventDeps['takeReport']): Promise<number> {
+    return (await runDueSimulatedEvents({ ...this.#deps, takeReport })) > 0 ? 0 : simulatedEventsEveryMs
   }
 }
