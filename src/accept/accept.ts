@@ -100,6 +100,7 @@ export interface AcceptDeps {
   commit: Commit
 }
 
+/** Long because each way to send is one method, which lists its checks in order. */
 export function openAccept(deps: AcceptDeps): Accept {
   const { db, clock, ids, tenants, commit } = deps
   const responder = new Responder(deps)

@@ -106,19 +106,6 @@ const heartbeatsPerLease = 5
 const maxTurnMs = 400
 const believedPart = 0.75
 
-export interface Leases {
-  /** The shards that may be worked on now; empty when the lease has expired. */
-  owned(): readonly OwnedShard[]
-  /** Checked right before a final dot, by the monotonic clock. */
-  owns(shard: number, epoch: number): boolean
-  /** One tick: renew the heartbeat, watch the others, take free shards or give up surplus ones. Rejects if the database is unavailable. */
-  tick(): Promise<void>
-  /** Milliseconds between ticks. */
-  everyMs: number
-  /** Gives up all shards; no recipient may be in flight any more. */
-  close(): Promise<void>
-}
-
 export interface LeaseDeps {
   db: Db
   clock: Clock
@@ -148,37 +135,108 @@ export async function deregisterProcess(db: Db, leased: Leased, processId: strin
 /** The names of the delivery processes that were not removed as dead. */
 export const livingProcesses = async (on: Queryable): Promise<string[]> => (await on.rows(listHeartbeats)).map((one) => one.id)
 
+/** Registers the process, which then owns no shard. */
 export async function openLeases(deps: LeaseDeps): Promise<Leases> {
-  const { db, clock, log, leaseMs, leased } = deps
-  let processId = deps.processId
-  let believedUntilMs = 0
-  let mine: OwnedShard[] = []
+  await deps.db.run(deps.leased.register, [deps.processId])
+  return new Leases(deps)
+}
+
+export class Leases {
+  /** Milliseconds between ticks. */
+  readonly everyMs: number
+  readonly #deps: LeaseDeps
+  #processId: string
+  #believedUntilMs = 0
+  #mine: OwnedShard[] = []
   /** Shards above the fair share: no longer claimed from, and given up once idle. */
-  let leaving = new Set<number>()
-  let seen = new Map<string, { heartbeat: number; sinceMs: number }>()
-  await db.run(leased.register, [processId])
+  #leaving = new Set<number>()
+  #seen = new Map<string, { heartbeat: number; sinceMs: number }>()
 
-  const believed = () => clock.monotonicMs() < believedUntilMs
+  constructor(deps: LeaseDeps) {
+    this.#deps = deps
+    this.#processId = deps.processId
+    this.everyMs = Math.min(deps.leaseMs / heartbeatsPerLease, maxTurnMs)
+  }
 
-  const watch = async (): Promise<number> => {
+  /** The shards that may be worked on now; empty when the lease has expired. */
+  owned(): readonly OwnedShard[] {
+    return this.#isBelieved() ? this.#mine.filter((one) => !this.#leaving.has(one.shard)) : []
+  }
+
+  /** Checked right before a final dot, by the monotonic clock. */
+  owns(shard: number, epoch: number): boolean {
+    return this.#isBelieved() && this.#mine.some((one) => one.shard === shard && one.epoch === epoch)
+  }
+
+  /** One tick: renew the heartbeat, watch the others, take free shards or give up surplus ones. Rejects if the database is unavailable. */
+  async tick(): Promise<void> {
+    const { db, leased } = this.#deps
+    try {
+      await this.#renew()
+      const living = await this.#watch()
+      await db.run(leased.freeOrphans)
+      const share = Math.ceil((await leased.count(db)) / living)
+      if (this.#mine.length < share) await this.#take(share)
+      else await this.#giveUpSurplus(share)
+    } catch (error) {
+      // While the database is unavailable no heartbeat can change, so earlier observations do not show which processes live.
+      this.#seen = new Map()
+      throw error
+    } finally {
+      metrics.ownedShards.set(this.#isBelieved() ? this.#mine.length : 0)
+    }
+  }
+
+  /** Gives up all shards; no recipient may be in flight any more. */
+  async close(): Promise<void> {
+    const { db, leased } = this.#deps
+    this.#mine = []
+    this.#believedUntilMs = 0
+    await deregisterProcess(db, leased, this.#processId)
+  }
+
+  #isBelieved(): boolean {
+    return this.#deps.clock.monotonicMs() < this.#believedUntilMs
+  }
+
+  async #renew(): Promise<void> {
+    const { db, clock, log, leased, leaseMs, newProcessId } = this.#deps
+    const beganMs = clock.monotonicMs()
+    const rows = await db.rows(leased.renewHeartbeat, [this.#processId])
+    if (rows.length === 0) {
+      log.warn({ process: this.#processId }, 'another process declared this process dead; restarting with a new id')
+      this.#mine = []
+      this.#leaving = new Set()
+      this.#processId = newProcessId()
+      await db.run(leased.register, [this.#processId])
+      return
+    }
+    this.#mine = rows.flatMap(({ shard, epoch }) => (shard === null || epoch === null ? [] : [{ shard, epoch }]))
+    this.#believedUntilMs = beganMs + leaseMs * believedPart
+  }
+
+  /** Removes processes whose heartbeat has not changed for a lease period; returns the number of living ones. */
+  async #watch(): Promise<number> {
+    const { db, clock, leased, leaseMs } = this.#deps
     const nowMs = clock.monotonicMs()
     const heartbeats = await db.rows(leased.listHeartbeats)
-    const before = seen
-    seen = new Map(
+    const before = this.#seen
+    this.#seen = new Map(
       heartbeats.map(({ id, heartbeat }) => {
         const known = before.get(id)
         return [id, known && known.heartbeat === heartbeat ? known : { heartbeat, sinceMs: nowMs }]
       }),
     )
     let living = 0
-    for (const [id, { heartbeat, sinceMs }] of seen) {
-      if (id === processId || nowMs - sinceMs < leaseMs) living++
-      else await remove(id, heartbeat)
+    for (const [id, { heartbeat, sinceMs }] of this.#seen) {
+      if (id === this.#processId || nowMs - sinceMs < leaseMs) living++
+      else await this.#remove(id, heartbeat)
     }
     return Math.max(1, living)
   }
 
-  const remove = async (id: string, heartbeat: number) => {
+  async #remove(id: string, heartbeat: number): Promise<void> {
+    const { db, log, leased } = this.#deps
     await db.transaction(async (tx) => {
       if ((await tx.run(leased.removeProcess, [id, heartbeat])) === 1) {
         await tx.run(leased.freeAllOf, [[id]])
@@ -187,58 +245,23 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
     })
   }
 
-  const heartbeat = async () => {
-    const beganMs = clock.monotonicMs()
-    const rows = await db.rows(leased.renewHeartbeat, [processId])
-    if (rows.length === 0) {
-      log.warn({ process: processId }, 'another process declared this process dead; restarting with a new id')
-      mine = []
-      leaving = new Set()
-      processId = deps.newProcessId()
-      await db.run(leased.register, [processId])
-      return
-    }
-    mine = rows.flatMap(({ shard, epoch }) => (shard === null || epoch === null ? [] : [{ shard, epoch }]))
-    believedUntilMs = beganMs + leaseMs * believedPart
+  async #take(share: number): Promise<void> {
+    const { db, leased, failpoint } = this.#deps
+    this.#leaving.clear()
+    const taken = await db.rows(leased.take, [this.#processId, share - this.#mine.length])
+    if (taken.length > 0) failpoint?.('shards-taken')
+    this.#mine = [...this.#mine, ...taken]
   }
 
-  return {
-    everyMs: Math.min(leaseMs / heartbeatsPerLease, maxTurnMs),
-    owned: () => (believed() ? mine.filter((one) => !leaving.has(one.shard)) : []),
-    owns: (shard, epoch) => believed() && mine.some((one) => one.shard === shard && one.epoch === epoch),
-    async tick() {
-      try {
-        await heartbeat()
-        const living = await watch()
-        await db.run(leased.freeOrphans)
-        const share = Math.ceil((await leased.count(db)) / living)
-        if (mine.length < share) {
-          leaving.clear()
-          const taken = await db.rows(leased.take, [processId, share - mine.length])
-          if (taken.length > 0) deps.failpoint?.('shards-taken')
-          mine = [...mine, ...taken]
-        } else {
-          const idle = [...leaving].filter(deps.isIdle).slice(0, mine.length - share)
-          if (idle.length > 0) {
-            mine = mine.filter((one) => !idle.includes(one.shard))
-            await db.run(leased.free, [processId, idle])
-          }
-          // Only idle shards are set aside, for one tick: a shard with an unresponsive recipient would block its other mail.
-          const surplus = mine.filter((one) => deps.isIdle(one.shard)).slice(0, mine.length - share)
-          leaving = new Set(surplus.map((one) => one.shard))
-        }
-      } catch (error) {
-        // While the database is unavailable no heartbeat can change, so earlier observations do not show which processes live.
-        seen = new Map()
-        throw error
-      } finally {
-        metrics.ownedShards.set(believed() ? mine.length : 0)
-      }
-    },
-    async close() {
-      mine = []
-      believedUntilMs = 0
-      await deregisterProcess(db, leased, processId)
-    },
+  async #giveUpSurplus(share: number): Promise<void> {
+    const { db, leased, isIdle } = this.#deps
+    const idle = [...this.#leaving].filter(isIdle).slice(0, this.#mine.length - share)
+    if (idle.length > 0) {
+      this.#mine = this.#mine.filter((one) => !idle.includes(one.shard))
+      await db.run(leased.free, [this.#processId, idle])
+    }
+    // Only idle shards are set aside, for one tick: a shard with an unresponsive recipient would block its other mail.
+    const surplus = this.#mine.filter((one) => isIdle(one.shard)).slice(0, this.#mine.length - share)
+    this.#leaving = new Set(surplus.map((one) => one.shard))
   }
 }

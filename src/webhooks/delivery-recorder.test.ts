@@ -4,7 +4,7 @@ import { silentLog, systemClock } from '#base'
 import type { Db, Sql, Tx } from '#db'
 import { type Attempted, openDeliveryRecorder, type Recorded } from './delivery-recorder.ts'
 import type { EventBatch, EventBatches } from './event-batches.ts'
-import { openLogCursor } from './log-cursor.ts'
+import { LogCursor } from './log-cursor.ts'
 import type { StoredWebhook } from './manage-webhooks.ts'
 import { healthy } from './retry-schedule.ts'
 
@@ -48,7 +48,7 @@ function openFake() {
 
 test('it is never on record as further than the requests that are', async () => {
   const stored = { webhookId: 1, id: 1, xact: '1', eventId: 0, doneIds: [], since: '1:1:', untilXact: null, afterAt: null, beforeAt: null }
-  const cursor = openLogCursor(stored, pages)
+  const cursor = new LogCursor(stored, pages)
   await cursor.fill(webhook)
   const endpoint: Recorded = { webhookId: 1, epoch: 1, health: healthy, webhook: undefined, cursors: () => [cursor], recordAlerted() {} }
   const { db, committed } = openFake()

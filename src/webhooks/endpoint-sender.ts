@@ -7,7 +7,7 @@ import type { LogPosition } from '#events'
 import type { PostOutcome } from '#net'
 import type { Attempted, DeliveryRecorder, Recorded } from './delivery-recorder.ts'
 import type { EventBatches, WebhookPayload } from './event-batches.ts'
-import { type LogCursor, openLogCursor } from './log-cursor.ts'
+import { LogCursor } from './log-cursor.ts'
 import type { Retry, StoredPosition } from './log-positions.ts'
 import type { StoredWebhook } from './manage-webhooks.ts'
 import { afterAttempt, type Health, healthy, isAway, mayProbe, readRetryAfter, webhookRetryDelayMs } from './retry-schedule.ts'
@@ -90,7 +90,7 @@ export class EndpointSender implements Recorded {
     const again = positions.find(({ untilXact }) => untilXact !== null)
     const wanted = now?.enabled ? [live, again].filter((one) => one !== undefined) : []
     const known = this.#cursors
-    this.#cursors = wanted.map((stored) => known.find(({ id }) => id === stored.id) ?? openLogCursor(stored, this.#deps.pages))
+    this.#cursors = wanted.map((stored) => known.find(({ id }) => id === stored.id) ?? new LogCursor(stored, this.#deps.pages))
   }
 
   /** Starts as many first attempts as allowed, and reads on. */

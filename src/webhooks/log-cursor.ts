@@ -29,20 +29,6 @@ export interface CursorPosition extends LogPosition {
   isOver: boolean
 }
 
-export interface LogCursor {
-  readonly id: number
-  /** Takes the first queued event of an email that is not busy; it is in flight from then on. */
-  take(webhook: StoredWebhook, isBusy: (emailId: string) => boolean): CursorEntry | undefined
-  /** Queues the event again. */
-  giveBack(entry: CursorEntry): void
-  /** Reads on, if there is room and more to read; true if new events were queued. */
-  fill(webhook: StoredWebhook): Promise<boolean>
-  /** Everything before it is recorded, or being recorded. */
-  position(): CursorPosition
-  /** Drops the queued events unless some are in flight; they are read again later. */
-  release(): void
-}
-
 /** Whether an event precedes the webhook, that is, is visible in the snapshot `xmin:xmax:xip,…`. */
 function beforeSnapshot(text: string): (xact: bigint) => boolean {
   const [xmin = '0', xmax = '0', open = ''] = text.split(':')
@@ -51,98 +37,120 @@ function beforeSnapshot(text: string): (xact: bigint) => boolean {
   return (xact) => xact < first || (xact < end && !running.has(String(xact)))
 }
 
-export function openLogCursor(stored: StoredPosition, pages: EventBatches): LogCursor {
-  const { since, untilXact, afterAt, beforeAt } = stored
-  const isBefore = beforeSnapshot(since)
-  let done = new Set(stored.doneIds)
-  let cursor: LogPosition = { xact: stored.xact, id: stored.eventId }
-  let entries: CursorEntry[] = []
-  let waiting = 0
-  let isFilling = false
-  let isAtEnd = false
+export class LogCursor {
+  readonly id: StoredPosition['id']
+  readonly #stored: StoredPosition
+  readonly #pages: EventBatches
+  readonly #isBefore: (xact: bigint) => boolean
+  #done: Set<number>
+  #cursor: LogPosition
+  #entries: CursorEntry[] = []
+  #waiting = 0
+  #isFilling = false
+  #isAtEnd = false
   /** Raised to discard a read in progress. */
-  let generation = 0
+  #generation = 0
 
-  const isContended = (webhook: StoredWebhook, { event }: BatchEvent) =>
-    hears(webhook, event) &&
-    !isBefore(BigInt(event.xact)) &&
-    (afterAt === null || event.at > afterAt) &&
-    (beforeAt === null || event.at < beforeAt)
+  constructor(stored: StoredPosition, pages: EventBatches) {
+    this.id = stored.id
+    this.#stored = stored
+    this.#pages = pages
+    this.#isBefore = beforeSnapshot(stored.since)
+    this.#done = new Set(stored.doneIds)
+    this.#cursor = { xact: stored.xact, id: stored.eventId }
+  }
 
-  const add = ({ events, end }: EventBatch, wanted: readonly BatchEvent[]) => {
+  /** The next event for the webhook that is not taken, of an email that is not busy; undefined if there is none. */
+  take(webhook: StoredWebhook, isBusy: (emailId: string) => boolean): CursorEntry | undefined {
+    if (this.#waiting === 0) return undefined
+    for (const entry of this.#entries) {
+      const { event } = entry.at
+      if (entry.isTaken || (event.emailId !== null && isBusy(event.emailId))) continue
+      entry.isTaken = true
+      this.#waiting--
+      if (hears(webhook, event)) return entry
+      // The webhook's subscription has changed since this was read.
+      entry.isRecorded = true
+    }
+    return undefined
+  }
+
+  giveBack(entry: CursorEntry): void {
+    entry.isTaken = false
+    this.#waiting++
+  }
+
+  /** Reads the next events if few are waiting. Resolves to true if there may be more to take. */
+  async fill(webhook: StoredWebhook): Promise<boolean> {
+    this.#settle()
+    const isEnough = this.#waiting >= enoughWaiting || this.#entries.length >= maxAhead
+    if (this.#isFilling || this.#isAtEnd || isEnough || this.#pages.isDry(this.#cursor)) return false
+    this.#isFilling = true
+    const { untilXact } = this.#stored
+    const mine = this.#generation
+    try {
+      const before = this.#waiting
+      const next = await this.#pages.next(this.#cursor)
+      const page = next.events.length === 0 && untilXact !== null ? await this.#pages.last(this.#cursor, untilXact) : next
+      if (!page) return false
+      const wanted = page.events.filter((one) => this.#isContended(webhook, one))
+      await this.#pages.prepare(wanted)
+      if (mine === this.#generation) this.#add(page, wanted)
+      return this.#waiting > before || page.events.length > 0
+    } finally {
+      this.#isFilling = false
+    }
+  }
+
+  /** Everything before it is recorded, or being recorded. */
+  position(): CursorPosition {
+    this.#settle()
+    const isDone = ({ isRecorded, isBeingRecorded }: CursorEntry) => isRecorded || isBeingRecorded
+    const first = this.#entries.find((one) => !isDone(one))
+    const ahead = first ? this.#entries.slice(this.#entries.indexOf(first)) : []
+    const at = first ? { xact: first.at.event.xact, id: first.at.event.id - 1 } : { xact: this.#cursor.xact, id: this.#cursor.id }
+    const doneIds = [...this.#done, ...ahead.filter(isDone).map((one) => one.at.event.id)]
+    return { ...at, doneIds, isOver: this.#isAtEnd && ahead.length === 0 }
+  }
+
+  /** Drops the queued events unless some are in flight; they are read again later. */
+  release(): void {
+    if (this.#entries.some(({ isTaken, isRecorded }) => isTaken && !isRecorded)) return
+    const { xact, id, doneIds } = this.position()
+    if (this.#entries.length === 0) return
+    this.#generation++
+    this.#cursor = { xact, id }
+    this.#done = new Set(doneIds)
+    this.#entries = []
+    this.#waiting = 0
+    this.#isAtEnd = false
+  }
+
+  #isContended(webhook: StoredWebhook, { event }: BatchEvent): boolean {
+    const { afterAt, beforeAt } = this.#stored
+    return (
+      hears(webhook, event) &&
+      !this.#isBefore(BigInt(event.xact)) &&
+      (afterAt === null || event.at > afterAt) &&
+      (beforeAt === null || event.at < beforeAt)
+    )
+  }
+
+  #add({ events, end }: EventBatch, wanted: readonly BatchEvent[]): void {
     for (const at of wanted) {
       if (!at.payload) continue
-      const isRecorded = done.delete(at.event.id)
-      entries.push({ at, isRecorded, isBeingRecorded: false, isTaken: isRecorded })
-      if (!isRecorded) waiting++
+      const isRecorded = this.#done.delete(at.event.id)
+      this.#entries.push({ at, isRecorded, isBeingRecorded: false, isTaken: isRecorded })
+      if (!isRecorded) this.#waiting++
     }
-    cursor = end
-    if (untilXact !== null && (events.length === 0 || BigInt(end.xact) > BigInt(untilXact))) isAtEnd = true
+    this.#cursor = end
+    const { untilXact } = this.#stored
+    if (untilXact !== null && (events.length === 0 || BigInt(end.xact) > BigInt(untilXact))) this.#isAtEnd = true
   }
 
-  const settle = () => {
-    const first = entries.findIndex(({ isRecorded }) => !isRecorded)
-    if (first !== 0) entries = first < 0 ? [] : entries.slice(first)
-  }
-
-  const position = (): CursorPosition => {
-    settle()
-    const isDone = ({ isRecorded, isBeingRecorded }: CursorEntry) => isRecorded || isBeingRecorded
-    const first = entries.find((one) => !isDone(one))
-    const ahead = first ? entries.slice(entries.indexOf(first)) : []
-    const at = first ? { xact: first.at.event.xact, id: first.at.event.id - 1 } : { xact: cursor.xact, id: cursor.id }
-    const doneIds = [...done, ...ahead.filter(isDone).map((one) => one.at.event.id)]
-    return { ...at, doneIds, isOver: isAtEnd && ahead.length === 0 }
-  }
-
-  return {
-    id: stored.id,
-    take(webhook, isBusy) {
-      if (waiting === 0) return undefined
-      for (const entry of entries) {
-        const { event } = entry.at
-        if (entry.isTaken || (event.emailId !== null && isBusy(event.emailId))) continue
-        entry.isTaken = true
-        waiting--
-        if (hears(webhook, event)) return entry
-        // The webhook's subscription has changed since this was read.
-        entry.isRecorded = true
-      }
-      return undefined
-    },
-    giveBack(entry) {
-      entry.isTaken = false
-      waiting++
-    },
-    async fill(webhook) {
-      settle()
-      if (isFilling || isAtEnd || waiting >= enoughWaiting || entries.length >= maxAhead || pages.isDry(cursor)) return false
-      isFilling = true
-      const mine = generation
-      try {
-        const before = waiting
-        const next = await pages.next(cursor)
-        const page = next.events.length === 0 && untilXact !== null ? await pages.last(cursor, untilXact) : next
-        if (!page) return false
-        const wanted = page.events.filter((one) => isContended(webhook, one))
-        await pages.prepare(wanted)
-        if (mine === generation) add(page, wanted)
-        return waiting > before || page.events.length > 0
-      } finally {
-        isFilling = false
-      }
-    },
-    position,
-    release() {
-      if (entries.some(({ isTaken, isRecorded }) => isTaken && !isRecorded)) return
-      const { xact, id, doneIds } = position()
-      if (entries.length === 0) return
-      generation++
-      cursor = { xact, id }
-      done = new Set(doneIds)
-      entries = []
-      waiting = 0
-      isAtEnd = false
-    },
+  /** Drops the recorded events before the first that is not. */
+  #settle(): void {
+    const first = this.#entries.findIndex(({ isRecorded }) => !isRecorded)
+    if (first !== 0) this.#entries = first < 0 ? [] : this.#entries.slice(first)
   }
 }

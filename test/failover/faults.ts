@@ -7,7 +7,7 @@ import type { Cluster, Node } from './cluster.ts'
 import type { Firewall } from './firewall.ts'
 
 /** Longer than Patroni's time to live of 20 s, so that a standby is promoted meanwhile. */
-const silentMs = 45_000
+const silentMs = 32_000
 const etcdAwayMs = 20_000
 
 export interface FaultWorld {

@@ -9,7 +9,11 @@ const links = /\/sign-in\/\w{43}/g
 const found = (text: string, form: RegExp) => new Set(text.match(form)).size
 
 test('the first start prints two keys and a sign-in link once; from then on logs carry no keys, subjects or bodies', async () => {
-  await using service = await startServiceProcess({ POSTRIDER_LOG_LEVEL: 'debug', POSTRIDER_RATE_LIMIT: 'unlimited', POSTRIDER_RELAY: `smtp://127.0.0.1:${await freePort()}` })
+  await using service = await startServiceProcess({
+    POSTRIDER_LOG_LEVEL: 'debug',
+    POSTRIDER_RATE_LIMIT: 'unlimited',
+    POSTRIDER_RELAY: `smtp://127.0.0.1:${await freePort()}`,
+  })
   const first = service.output()
   expect([found(first, keys), found(first, links)]).toEqual([2, 1])
   const [word, body] = ['unmistakable-subject', { from: 'a@simulator.test', to: ['delivered@simulator.test'], text: 'unmistakable-body' }]

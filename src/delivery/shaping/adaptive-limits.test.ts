@@ -29,6 +29,7 @@ const aheadPart = 0.25
 /**
  * Simulates a receiver with a limit for each of its seconds, and two processes that share a row of send times. The processes send a few
  * milliseconds late (now and then many) and report their results twice a second.
+ * Long because one loop holds the state of both sides.
  */
 function play(limits: readonly number[], eraMs: number, settleMs: number, seed: number) {
   const random = numbersFrom(seed)
