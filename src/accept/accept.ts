@@ -230,7 +230,7 @@ async function senderOf(originators: readonly Originator[], tenant: Tenant, call
   return senders[0] as Sender
 }
 
-/** Prepares each element by itself: a refused one does not refuse the others. Large batches let the event loop take other turns. */
+/** Prepares the elements one after the other: a refused one does not refuse the others. Large batches let the event loop take other turns. */
 async function prepareBatch(
   from: string,
   elements: readonly BatchElement[],
