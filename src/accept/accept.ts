@@ -122,7 +122,8 @@ export function openAccept(deps: AcceptDeps): Accept {
   /** The sending tenant, after checking that it may send from this mailbox; the sandbox sender may not. */
   const rawSender = async (tenantId: string | null | undefined, from: Mailbox, caller: Caller): Promise<Tenant> => {
     const tenant = await activeTenant(tenantId, caller)
-    await senderFor(from.address, tenant, caller, { ...deps, sandboxSender: '' })
+    const { domains, tracks, hostname } = deps
+    await senderFor(from.address, tenant, caller, { domains, tracks, hostname, sandboxSender: '' })
     return tenant
   }
 

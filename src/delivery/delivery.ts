@@ -353,6 +353,8 @@ class DeliveryProcess implements Delivery {
   }
 
   async #runSimulatedEvents(takeReport: SimulatedEventDeps['takeReport']): Promise<number> {
-    return (await runDueSimulatedEvents({ ...this.#deps, takeReport })) > 0 ? 0 : simulatedEventsEveryMs
+    const { db, clock, ids, log, secrets } = this.#deps
+    const count = await runDueSimulatedEvents({ db, clock, ids, log, secrets, takeReport })
+    return count > 0 ? 0 : simulatedEventsEveryMs
   }
 }

@@ -33,13 +33,14 @@ export interface RouteLookupDeps {
 }
 
 export function openRouteLookup(deps: RouteLookupDeps): (domain: string, job: Job) => void {
-  const { clock, config, ids, resolver, guard } = deps
+  const { db, clock, config, ids, log, resolver, guard } = deps
   const random = () => ids.random()
   const { get } = openPost({ resolver, guard, openedNetworks: config.allowedNetworks, clock })
   const tlsPolicies = {
-    ...deps,
+    clock,
+    config,
     dnssec: openDnssec({ servers: config.resolvers, trusted: config.trustedResolvers, clock, random }),
-    sts: openSts({ ...deps, get }),
+    sts: openSts({ db, clock, log, config, resolver, get }),
     requirements: openTlsRequirements(deps),
   }
   const looking = new Map<string, Job[]>()

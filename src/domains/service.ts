@@ -37,7 +37,7 @@ export interface DomainServiceDeps {
 }
 
 export function openDomainService(deps: DomainServiceDeps): DomainService {
-  const { db, clock, tenants, hostname } = deps
+  const { db, clock, ids, secrets, tenants, hostname } = deps
 
   const named = async <D extends Domain>(domains: readonly D[]): Promise<Named<D>[]> => {
     if (domains.length === 0) return []
@@ -55,7 +55,7 @@ export function openDomainService(deps: DomainServiceDeps): DomainService {
   return {
     async create(tenantId, name) {
       const wanted = { tenantId: tenantId ?? (await tenants.default()).id, name, trusted: false }
-      const made = await makeDomain(wanted, { ...deps, nowMs: clock.nowMs() })
+      const made = await makeDomain(wanted, { ids, secrets, nowMs: clock.nowMs() })
       const domain = await db.transaction((tx) => addDomain(tx, made))
       return shown({ ...domain, findings: {}, checkedAt: null, failedChecks: 0 })
     },

@@ -52,7 +52,8 @@ async function tell(tx: Tx, domain: CheckedDomain): Promise<void> {
 }
 
 export function startDomainChecks(deps: DomainCheckDeps): Loop {
-  return startLoop({ ...deps, name: 'finding domains due for a check', everyMs }, async (stopping) =>
+  const { clock, log } = deps
+  return startLoop({ clock, log, name: 'finding domains due for a check', everyMs }, async (stopping) =>
     (await checkDueDomains(deps, stopping)) < maxPerRound ? everyMs : 0,
   )
 }

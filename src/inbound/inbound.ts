@@ -53,15 +53,16 @@ const incomingBounds: ListenerLimits = { ...usualBounds, largestOctets: 20 * meb
 
 /** Listens on the three ports of `config` (0: any free port). The caller has called `ensureCertificate`. */
 export async function startInbound(deps: InboundDeps): Promise<Inbound> {
-  const { db, clock, log, config } = deps
+  const { db, clock, log, traces, accept, credentials, returns, config } = deps
+  const { hostname, postmaster } = config
   refuseUnusablePostmaster(config)
   const certificate = readCertificate(config)
   const common = { host: config.smtpHost, hostname: config.hostname, certificate, clock, log }
   // Separate budgets, so that unauthenticated mail cannot displace submissions.
-  const rooms = { incoming: openMemoryBudget(), submission: openMemoryBudget() }
-  const submission = openSubmission({ ...deps, hostname: config.hostname })
-  const incoming = openIncoming({ ...deps, postmaster: config.postmaster, isOurName: (domain) => isOurName(domain, config.hostname, db) })
-  const open = async <Login>(options: Pick<ListenerOptions<Login>, 'port' | 'setting' | 'tls' | 'backend' | 'bounds' | 'room'>) =>
+  const budgets = { incoming: openMemoryBudget(), submission: openMemoryBudget() }
+  const submission = openSubmission({ accept, credentials, hostname, clock, log, traces })
+  const incoming = openIncoming({ returns, accept, postmaster, clock, log, isOurName: (domain) => isOurName(domain, hostname, db) })
+  const open = async <Login>(options: Pick<ListenerOptions<Login>, 'port' | 'setting' | 'tls' | 'backend' | 'bounds' | 'budget'>) =>
     openListener<Login>({ ...common, ...options, bounds: { ...options.bounds, ...deps.bounds } })
 
   const listeners = await Promise.all([
@@ -71,7 +72,7 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
       tls: 'starttls',
       backend: incoming,
       bounds: incomingBounds,
-      room: rooms.incoming,
+      budget: budgets.incoming,
     }),
     open({
       port: config.submissionPort,
@@ -79,7 +80,7 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
       tls: 'starttls',
       backend: submission,
       bounds: submissionBounds,
-      room: rooms.submission,
+      budget: budgets.submission,
     }),
     open({
       port: config.submissionTlsPort,
@@ -87,7 +88,7 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
       tls: 'implicit',
       backend: submission,
       bounds: submissionBounds,
-      room: rooms.submission,
+      budget: budgets.submission,
     }),
   ])
   const followed = followCertificate(config, {

@@ -33,7 +33,7 @@ export function openMemoryBudget(capacity = roomOctets): MemoryBudget {
  */
 export async function collect<T>(
   stream: SMTPServerDataStream,
-  { largest, room }: { largest: number; room: MemoryBudget },
+  { largest, budget }: { largest: number; budget: MemoryBudget },
   use: (octets: Buffer) => Promise<T>,
 ): Promise<T> {
   let held = 0
@@ -42,7 +42,7 @@ export async function collect<T>(
   const drop = (reply: ReplyError) => {
     refused = reply
     kept = Buffer.alloc(0)
-    room.giveBack(held)
+    budget.giveBack(held)
     held = 0
   }
   /** One buffer: a client may send single octets, and a chunk for each would take a hundred times the memory. */
@@ -61,7 +61,7 @@ export async function collect<T>(
       stream.on('data', (chunk: Buffer) => {
         if (refused) return
         if (held + chunk.length > largest) drop(new ReplyError(552, '5.3.4', `Message is larger than ${largest} octets`))
-        else if (!room.take(chunk.length)) drop(new ReplyError(452, '4.3.1', 'Insufficient storage for this message, try again later'))
+        else if (!budget.take(chunk.length)) drop(new ReplyError(452, '4.3.1', 'Insufficient storage for this message, try again later'))
         else keep(chunk)
       })
       stream.once('end', resolve)
@@ -70,6 +70,6 @@ export async function collect<T>(
     if (refused) throw refused
     return await use(kept.subarray(0, held))
   } finally {
-    room.giveBack(held)
+    budget.giveBack(held)
   }
 }

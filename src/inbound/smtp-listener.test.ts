@@ -28,7 +28,7 @@ test('a changed certificate is shown to the next client, and no TLS older than 1
     certificate: make('one.test'),
     backend: { sender: async () => {}, recipient: async () => {}, message: async () => 'Ok' },
     bounds,
-    room: openMemoryBudget(),
+    budget: openMemoryBudget(),
     clock: systemClock,
     log: silentLog,
   })

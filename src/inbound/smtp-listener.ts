@@ -52,7 +52,7 @@ export interface ListenerOptions<Login> {
   certificate: Certificate
   backend: Backend<Login>
   bounds: ListenerLimits
-  room: MemoryBudget
+  budget: MemoryBudget
   clock: Clock
   log: Log
 }
@@ -193,7 +193,7 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
         const use = (octets: Buffer) => within(backend.message(octets, visit), messageWithinMs, clock)
         server.put(
           session,
-          () => collect(stream, { largest: bounds.largestOctets, room: options.room }, use),
+          () => collect(stream, { largest: bounds.largestOctets, budget: options.budget }, use),
           bounds.messageMs + messageWithinMs,
           done,
         )

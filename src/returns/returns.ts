@@ -48,7 +48,7 @@ const noClientAddress = ''
 export const feedbackAddress = (hostname: string) => `fbl@rp.${hostname.toLowerCase()}`
 
 export function openReturns(deps: ReturnsDeps): Returns {
-  const { clock, log } = deps
+  const { db, clock, ids, log, tenants } = deps
   const returnPaths = openReturnPaths(deps.secrets)
   const feedback = feedbackAddress(deps.hostname)
 
@@ -58,7 +58,7 @@ export function openReturns(deps: ReturnsDeps): Returns {
     const isFeedback = envelopeTo.toLowerCase() === feedback
     if (named === undefined && !isFeedback) return { report: null, emailId: null, effect: 'not ours' }
     const { report, heading, complaint } = await message.reading()
-    const facts: EffectDeps = { ...deps, nowMs }
+    const facts: EffectDeps = { db, clock, ids, tenants, nowMs }
     if (complaint) {
       const complained: ComplainedEmail | undefined =
         named === undefined ? complainedEmail(complaint.names, returnPaths, nowMs) : { emailId: named, matchedBy: 'return path' }

@@ -14,6 +14,7 @@ import type { InjectedFault, ReportedEmail } from '../../src/crash-test/ledger.t
 import { Sink } from '../../src/crash-test/relay.ts'
 import { Service } from '../../src/crash-test/service.ts'
 import { added, needsCloseLook, noRunCounts, type RunCounts, reconcile } from '../../src/crash-test/verify-run.ts'
+import { usageDifferences } from './check-usage.ts'
 import { Cluster, type Node } from './cluster.ts'
 import { type FaultKind, type FaultWorld, planFaults, possibleFaults, strike } from './faults.ts'
 import { openFirewall } from './firewall.ts'
@@ -109,6 +110,7 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverVer
       await run.injectOne(kind, world)
     }
     await run.settle()
+    await run.checkUsage()
   }
   try {
     await Promise.race([injectAll(), interrupted(options.signal)])
@@ -325,6 +327,15 @@ class FailoverRun {
     this.#struck = []
     this.#periodMs = this.#options.clock.nowMs()
     load.resume()
+  }
+
+  /** After the last comparison: the counts must agree with the emails. */
+  async checkUsage(): Promise<void> {
+    const [instance] = this.instances
+    if (!instance) return
+    await this.#load?.pause(drainWithinMs)
+    await this.#ask?.untilQuiet(drainWithinMs)
+    this.violations.push(...(await usageDifferences(this.#options.clock, instance.url, instance.key)))
   }
 
   verdict() {

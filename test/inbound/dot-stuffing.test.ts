@@ -21,7 +21,7 @@ async function received(chunks: readonly Buffer[]): Promise<{ content: Buffer; c
   const content = stream.startDataMode()
   let writes = 0
   content.on('data', () => writes++)
-  const all = collect(content, { largest, room: openMemoryBudget() }, (octets) => Promise.resolve(Buffer.from(octets))).finally(() =>
+  const all = collect(content, { largest, budget: openMemoryBudget() }, (octets) => Promise.resolve(Buffer.from(octets))).finally(() =>
     stream.continue(),
   )
   for (const chunk of chunks) await new Promise<void>((resolve) => stream.write(Buffer.from(chunk), () => resolve()))
