@@ -2,6 +2,7 @@
  * Reads the tables and sequences to back up from the database's own catalogue, so that a new table is included automatically. Transaction
  * numbers, which are meaningless on another server, are rewritten so that their order survives.
  */
+import { ownSchema } from './own-schema.ts'
 import type { DbSession, Queryable } from './queryable.ts'
 import { sql } from './sql-tag.ts'
 
@@ -39,7 +40,7 @@ const allColumns = sql<ColumnFacts>`
   from pg_class c
   join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
   left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
-  where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition and c.relname <> 'migrations'
+  where c.relnamespace = ${ownSchema} and c.relkind in ('r', 'p') and not c.relispartition and c.relname <> 'migrations'
     and not exists (select from pg_inherits i where i.inhrelid = c.oid)
     and (c.relkind = 'p' or c.relname !~ '_[0-9]{8}$')
   order by c.relname, a.attnum`
@@ -47,7 +48,7 @@ const allColumns = sql<ColumnFacts>`
 const references = sql<{ table: string; needs: string }>`
   select conrelid::regclass::text as table, confrelid::regclass::text as needs
   from pg_constraint
-  where contype = 'f' and connamespace = 'public'::regnamespace and conrelid <> confrelid and conparentid = 0`
+  where contype = 'f' and connamespace = ${ownSchema} and conrelid <> confrelid and conparentid = 0`
 
 const partitions = sql<StoredPartition>`
   select parent.relname::text as table, c.relname::text as name, pg_get_expr(c.relpartbound, c.oid) as bounds,
@@ -55,7 +56,7 @@ const partitions = sql<StoredPartition>`
   from pg_class c
   join pg_inherits i on i.inhrelid = c.oid
   join pg_class parent on parent.oid = i.inhparent
-  where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relispartition and not i.inhdetachpending
+  where c.relnamespace = ${ownSchema} and c.relkind = 'r' and c.relispartition and not i.inhdetachpending
   order by c.relname`
 
 const sequences = sql<{ name: string; value: number; table: string | null }>`
@@ -63,7 +64,7 @@ const sequences = sql<{ name: string; value: number; table: string | null }>`
   from pg_sequences s
   left join pg_depend d on d.objid = format('%I.%I', s.schemaname, s.sequencename)::regclass and d.deptype = 'i'
   left join pg_class owner on owner.oid = d.refobjid
-  where s.schemaname = 'public'
+  where to_regnamespace(quote_ident(s.schemaname)) = ${ownSchema}
   order by s.sequencename`
 
 export interface Catalogue {

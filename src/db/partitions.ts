@@ -4,6 +4,7 @@
  */
 import { emailIdPrefix } from '#base'
 import { sqlState } from './errors.ts'
+import { ownSchema } from './own-schema.ts'
 import type { Db } from './queryable.ts'
 import { sql } from './sql-tag.ts'
 
@@ -31,13 +32,13 @@ const tryLock = sql<{ taken: boolean }>`
 const presentAmong = sql<{ name: string }>`
   select relname::text as name
   from pg_class
-  where relnamespace = 'public'::regnamespace and relname = any($1::text[])`
+  where relnamespace = ${ownSchema} and relname = any($1::text[])`
 
 const partitionsOf = sql<{ name: string; attached: boolean; leaving: boolean }>`
   select c.relname::text as name, i.inhrelid is not null as attached, coalesce(i.inhdetachpending, false) as leaving
   from pg_class c
   left join pg_inherits i on i.inhrelid = c.oid
-  where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname ~ ('^' || $1::text || '_[0-9]{8}$')
+  where c.relnamespace = ${ownSchema} and c.relkind = 'r' and c.relname ~ ('^' || $1::text || '_[0-9]{8}$')
   order by c.relname`
 
 const indexState = sql<{ isValid: boolean }>`

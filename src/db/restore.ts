@@ -9,6 +9,7 @@ import { type BackupHeader, type BackupProgress, unhurried } from './backup.ts'
 import { quoted, type StoredSequence, type StoredTable } from './backup-catalog.ts'
 import { type Frame, readFrames } from './backup-frames.ts'
 import { migrate, refuseUnknown } from './migrate.ts'
+import { ownSchema } from './own-schema.ts'
 import type { Db, DbSession, Queryable } from './queryable.ts'
 import { sql } from './sql-tag.ts'
 
@@ -37,12 +38,12 @@ const currentNumber = sql<{ number: number }>`
   select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as number`
 
 const setSequence = sql`
-  select setval(format('public.%I', $1::text)::regclass, $2::bigint)`
+  select setval(format('%I', $1::text)::regclass, $2::bigint)`
 
 const relationsNamed = sql<{ name: string }>`
   select relname::text as name
   from pg_class
-  where relnamespace = 'public'::regnamespace and relname = any($1::text[])`
+  where relnamespace = ${ownSchema} and relname = any($1::text[])`
 
 export async function restoreBackup(
   db: Db,

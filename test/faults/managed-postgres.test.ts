@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
-import { type Db, migrate, openDb, startEmbedded } from '#db'
+import { type Db, dropPartitions, ensurePartitions, migrate, openDb, type PartitionedTable, startEmbedded, writeBackup } from '#db'
+import { emailTables } from '#emails'
 import { makeAuthority } from '../support/certificate-authority.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postrider-managed-'))
@@ -82,6 +83,13 @@ test('such a role works in a schema of its own', async () => {
   const db = await opened(urlOf('tenant', 'schemed'))
   await db.script('create schema authorization tenant')
   expect(await migrate(db, systemClock)).toEqual(['initial'])
+  const contents = emailTables.find(({ table }) => table === 'contents') as PartitionedTable
+  const dayMs = Date.UTC(2026, 10, 22)
+  expect(await ensurePartitions(db, [contents], dayMs, 1)).toEqual(['contents_20261122'])
+  expect(await ensurePartitions(db, [contents], dayMs, 1)).toEqual([])
+  const { tables } = await writeBackup(db, { version: '0', nowMs: dayMs, secretFingerprint: '', write: () => Promise.resolve() })
+  expect(Object.keys(tables)).toContain('contents')
+  expect(await dropPartitions(db, 'contents', Date.UTC(2026, 10, 24))).toEqual(['contents_20261122'])
   await db.close()
 })
 
