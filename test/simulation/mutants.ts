@@ -13,9 +13,9 @@ interface Change {
 export const mutants: Readonly<Record<string, Change>> = {
   'commit after reply': {
     file: 'src/accept/accept.ts',
-    line: 'const committed = await commit({ submissions, idempotency: key && { ...key, body } })',
-    instead: `const committed = { committed: true as const, sendLimitUsage: await sendLimitUsage(test) }
-      setImmediate(() => void commit({ submissions, idempotency: key && { ...key, body } }).catch(() => undefined))`,
+    line: 'const committed = await this.#deps.commit({ submissions, idempotency: key && { ...key, body } })',
+    instead: `const committed = { committed: true as const, sendLimitUsage: await this.sendLimitUsage(test) }
+      setImmediate(() => void this.#deps.commit({ submissions, idempotency: key && { ...key, body } }).catch(() => undefined))`,
   },
   'lease not fenced': {
     file: 'src/spool/leases.ts',
