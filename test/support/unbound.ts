@@ -4,6 +4,7 @@ import { createSocket } from 'node:dgram'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from './spawned-service.ts'
 
 const programs = ['/usr/sbin/unbound', '/usr/bin/ldns-keygen', '/usr/bin/ldns-signzone'] as const
 const [unbound, keygen, signzone] = programs
@@ -49,7 +50,7 @@ export async function startUnbound(zones: readonly Zone[]): Promise<Unbound> {
     writeFileSync(served, tamper(readFileSync(signed ? `${file}.signed` : file, 'utf8')))
     return `auth-zone:\n  name: "${name}"\n  zonefile: "${served}"\n  for-downstream: no\n  for-upstream: yes\n  fallback-enabled: no\n`
   })
-  const port = await freeUdpPort()
+  const port = await freeDnsPort()
   const config = join(folder, 'unbound.conf')
   writeFileSync(
     config,
@@ -98,10 +99,15 @@ function ended(child: ChildProcess): Promise<void> {
   })
 }
 
-async function freeUdpPort(): Promise<number> {
-  const socket = createSocket('udp4')
-  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
-  const { port } = socket.address()
-  await new Promise<void>((resolve) => socket.close(() => resolve()))
-  return port
+/** Free for UDP and TCP: unbound binds both, and ends at once if one is taken. */
+async function freeDnsPort(): Promise<number> {
+  for (;;) {
+    const port = await freePort()
+    const socket = createSocket('udp4')
+    const isFree = await new Promise<boolean>((resolve) => {
+      socket.once('error', () => resolve(false)).bind(port, '127.0.0.1', () => resolve(true))
+    })
+    await new Promise<void>((resolve) => socket.close(() => resolve()))
+    if (isFree) return port
+  }
 }
