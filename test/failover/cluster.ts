@@ -244,6 +244,8 @@ export class Cluster {
             parameters: {
               max_connections: 200,
               wal_log_hints: 'on',
+              // A commit on a new primary waits until a standby has connected to it, which by default tries every five seconds.
+              wal_retrieve_retry_interval: '500ms',
               wal_keep_size: '256MB',
               max_wal_senders: 10,
               max_replication_slots: 10,
