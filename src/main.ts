@@ -69,6 +69,8 @@ const inboundProcesses = 1
 /** Shorter than the five seconds after which many receivers close an unused connection. */
 const webhookIdleMs = 3000
 const saveUsesEveryMs = 10_000
+/** A start during a failover waits for the promotion; machines may also start before their database. */
+const databaseWaitMs = 60_000
 
 /** The statements of the hot path find their rows by index; a plan made while a table was empty must not scan it when it is full. */
 const deliverySettings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off', enable_bitmapscan: 'off', jit: 'off' }
@@ -103,7 +105,7 @@ async function serve(): Promise<void> {
   const secrets = openSecrets(given[0], systemRandom)
   const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
-  const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log })
+  const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, waitMs: databaseWaitMs })
   const ground = { config, log, traces, secrets, db }
   const open: Role[] = []
   try {

@@ -6,7 +6,7 @@
 import { type Clock, type Log, pause, systemClock } from '#base'
 import { type Connection, connectDatabase } from './connection.ts'
 import { type Host, hostsOf } from './database-hosts.ts'
-import { DatabaseUnreachable, HostUnusable, isTooManyConnections } from './errors.ts'
+import { DatabaseUnreachable, HostUnusable, isTooManyConnections, sqlState } from './errors.ts'
 import { HostFinder } from './find-writable-host.ts'
 import { type HostAnswer, SilenceWatch } from './silence-watch.ts'
 
@@ -198,6 +198,15 @@ async function askHost(host: Host, connect: Connect): Promise<HostAnswer> {
   }
 }
 
+/** A wrong login, database or host name does not become right while one waits. */
+function isWrongAddress(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    const { code } = cause as { code?: unknown }
+    if (/^(28|3D)/.test(sqlState(cause) ?? '') || code === 'ENOTFOUND') return true
+  }
+  return false
+}
+
 /** Connects once, so that a wrong URL is reported at the start; retries for `waitMs`, for a server that is still starting. */
 export async function awaitDatabase(pool: Pool, waitMs: number, log: Log): Promise<void> {
   const deadlineMs = systemClock.monotonicMs() + waitMs
@@ -206,7 +215,7 @@ export async function awaitDatabase(pool: Pool, waitMs: number, log: Log): Promi
       pool.give(await pool.take())
       return
     } catch (error) {
-      if (!(error instanceof DatabaseUnreachable) || systemClock.monotonicMs() >= deadlineMs) throw error
+      if (!(error instanceof DatabaseUnreachable) || isWrongAddress(error) || systemClock.monotonicMs() >= deadlineMs) throw error
       if (!told) log.warn(`${error.message}; retrying for ${Math.round(waitMs / 1000)} s`)
       await pause(systemClock, 250)
     }
