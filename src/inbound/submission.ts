@@ -18,7 +18,7 @@ export interface SubmissionDeps {
   hostname: string
   clock: Clock
   log: Log
-  traces?: Traces | undefined
+  traces: Traces | undefined
 }
 
 /** The login, verified again for each message, so that a held or revoked one stops working at once. */

@@ -12,7 +12,7 @@ export interface RequestDeps {
   ids: Ids
   secrets: Secrets
   post: Post
-  traces?: Traces | undefined
+  traces: Traces | undefined
   keys: () => Promise<InstallationKey[]>
   config: { webhookSignatureHeader: string }
   /** The program's version, for the User-Agent. */

@@ -63,7 +63,7 @@ class LeasedWebhooks {
   #isStopping = false
 
   constructor(deps: SendingDeps, leases: Leases, senders: Map<number, EndpointSender>) {
-    const { db, clock, ids, log, secrets, post, config, version } = deps
+    const { db, clock, ids, log, traces, secrets, post, config, version } = deps
     this.#db = db
     this.#clock = clock
     this.#leases = leases
@@ -76,7 +76,7 @@ class LeasedWebhooks {
       log,
       pages: this.#pages,
       recorder: this.#recorder,
-      send: openSend({ clock, ids, secrets, post, config, version, keys: openInstallationKeys(deps) }),
+      send: openSend({ clock, ids, traces, secrets, post, config, version, keys: openInstallationKeys(deps) }),
       owns: (webhookId, epoch) => !this.#isStopping && leases.owns(webhookId, epoch),
       share: () => this.#share,
     }

@@ -154,8 +154,8 @@ class WebhookService implements Webhooks {
   constructor(deps: WebhooksDeps) {
     this.#deps = deps
     this.#keys = openInstallationKeys(deps)
-    const { clock, ids, secrets, post, config, version } = deps
-    this.#send = openSend({ clock, ids, secrets, post, config, version, keys: this.#keys })
+    const { clock, ids, traces, secrets, post, config, version } = deps
+    this.#send = openSend({ clock, ids, traces, secrets, post, config, version, keys: this.#keys })
   }
 
   async create(tenantId: string, wanted: Changes & { name: string; url: string }): Promise<Shown> {
