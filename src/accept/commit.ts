@@ -229,6 +229,7 @@ async function writeFlush(entries: readonly CommitEntry[], lane: Lane) {
     inserted = await insertRows(entries, keyed, taken.granted, lane)
   } catch (error) {
     if (error instanceof StillUnknown) {
+      void lane.slots.confirm(taken)
       void giveBackLater(submissions, taken, lane)
       throw isAway()
     }
@@ -236,6 +237,7 @@ async function writeFlush(entries: readonly CommitEntry[], lane: Lane) {
     if (!(error instanceof NotDurable)) await lane.slots.giveBack(taken, [...submissions.keys()])
     throw error
   }
+  await lane.slots.confirm(taken)
   const won = new Set(inserted.winners.map(onceName))
   const beaten = keyed.flatMap(({ idempotency }, n) => (idempotency && !won.has(onceName(idempotency)) ? [n] : []))
   // A collision with itself means that an earlier try was committed. The stored responses show which keys were won then.

@@ -63,6 +63,9 @@ export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfi
     async notify(channel, payload) {
       await db.rows(say, [channel, payload])
     },
+    get interruptions() {
+      return pool.interruptions
+    },
     async session() {
       const session = sessionOn(await pool.extra(), () => sessions.delete(session))
       sessions.add(session)

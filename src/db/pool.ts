@@ -48,6 +48,7 @@ export class Pool {
   /** Pool connections that are open or being made. */
   #used = 0
   #fullUntilMs = 0
+  #interruptions = 0
   #isClosing = false
   #allGone: (() => void) | undefined
 
@@ -57,7 +58,7 @@ export class Pool {
     this.#size = poolSize
     this.#log = log
     this.#clock = clock
-    this.#finder = new HostFinder({ hosts, connect, clock, log, onNewTimeline: () => this.#endUnfit() })
+    this.#finder = new HostFinder({ hosts, connect, clock, log, onNewTimeline: () => this.#leaveOldTimeline() })
     this.#watch = new SilenceWatch({
       hosts,
       clock,
@@ -66,6 +67,11 @@ export class Pool {
       ask: (host) => askHost(host, connect),
       onWritable: (host, timeline) => this.#finder.note(host, timeline),
     })
+  }
+
+  /** Grows when a connection ends, or when another server is used. */
+  get interruptions(): number {
+    return this.#interruptions
   }
 
   async take(): Promise<Connection> {
@@ -95,7 +101,10 @@ export class Pool {
     const generation = this.#generation
     const connection = await this.#finder.connect()
     this.#open.set(connection, generation)
-    connection.onEnd(() => this.#open.delete(connection))
+    connection.onEnd(() => {
+      this.#open.delete(connection)
+      this.#interruptions++
+    })
     this.#watch.start()
     return connection
   }
@@ -176,6 +185,11 @@ export class Pool {
     if (this.#isClosing || this.#used >= this.#size) return
     const next = this.#waiting.shift()
     if (next) this.#growFor(next)
+  }
+
+  #leaveOldTimeline(): void {
+    this.#interruptions++
+    this.#endUnfit()
   }
 
   #endUnfit(): void {

@@ -46,6 +46,11 @@ export interface Db extends Queryable {
   listen(channel: string, heard: (payload: string) => void, options?: ListenOptions): Promise<() => Promise<void>>
   notify(channel: string, payload: string): Promise<void>
   session(): Promise<DbSession>
+  /**
+   * Grows when a connection ends, or when another server is used. If it has not grown, the server has kept what it confirmed, also what it
+   * committed without waiting for its disk.
+   */
+  readonly interruptions: number
   /** Waits for running statements, then ends every connection. */
   close(): Promise<void>
 }

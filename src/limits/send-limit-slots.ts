@@ -1,11 +1,12 @@
 /**
  * Send-limit slots as one writer takes them, one take after the other. Slots taken for emails that were not accepted are returned exactly
- * once. Each take has a number, stored with the counters, so that a take or a return whose reply was lost is recognised.
+ * once. Each take has a number, stored with the counters, so that a take or a return whose reply was lost is recognised, and a take that
+ * was lost with its server.
  */
 import { CommitUnknown, type Db, sql } from '#db'
 import type { Tell } from './limit-notifications.ts'
 import type { SendLimits } from './limit-overrides.ts'
-import { type Demand, hourOf, type SendLimitUsage, type Spent, takeSlots } from './send-limit.ts'
+import { type Demand, hourOf, type SendLimitUsage, type Spent, takeAgain, takeSlots } from './send-limit.ts'
 
 /** Numbers only grow, so that a take that reaches the server after its return has no effect. */
 const takeBack = sql`
@@ -22,15 +23,26 @@ export interface GrantedSlots {
   /** The slots each demand took from each counter. */
   spent: Spent[][]
   hour: Date
+  /** The writer's number of this take. */
+  nth: number
+  /** `db.interruptions` before the take. */
+  interruptions: number
 }
 
 export interface Slots {
   take(demands: readonly Demand[], limits: SendLimits, nowMs: number, tell: Tell): Promise<GrantedSlots>
+  /**
+   * Called once the emails of a take are stored, or may be. Takes the slots again if the server that gave them was lost with that commit:
+   * now, or before the next take if the database is unavailable. Never rejects.
+   */
+  confirm(taken: GrantedSlots): Promise<void>
   /** Returns the slots of some demands of a take: now, or before the next take if the database is unavailable. Never rejects. */
   giveBack(taken: GrantedSlots, demands: readonly number[]): Promise<void>
 }
 
-interface Return {
+/** Work on the counters that is still to be done. */
+interface Owed {
+  kind: 'take again' | 'give back'
   nth: number
   /** The hour of a take that is known to have happened, perhaps not the last one; null: that of the last one, if it happened. */
   hour: Date | null
@@ -40,7 +52,7 @@ interface Return {
 /** `writer`: a unique name. */
 export function openSlots(db: Db, writer: string): Slots {
   let nth = 0
-  let owed: Return[] = []
+  let owed: Owed[] = []
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const done = last.then(work)
@@ -50,14 +62,9 @@ export function openSlots(db: Db, writer: string): Slots {
 
   const settle = async () => {
     for (const one of owed) {
-      await db.run(takeBack, [
-        writer,
-        one.nth,
-        one.hour,
-        one.spent.map(({ scope }) => scope),
-        one.spent.map(({ test }) => test),
-        one.spent.map(({ count }) => count),
-      ])
+      const columns = [one.spent.map(({ scope }) => scope), one.spent.map(({ test }) => test), one.spent.map(({ count }) => count)]
+      if (one.kind === 'give back') await db.run(takeBack, [writer, one.nth, one.hour, ...columns])
+      else await db.run(takeAgain, [one.hour, writer, one.nth, ...columns, one.spent.map(({ waiting }) => waiting)])
       owed = owed.filter((other) => other !== one)
     }
   }
@@ -68,23 +75,31 @@ export function openSlots(db: Db, writer: string): Slots {
         await settle()
         nth += 2
         const tried: Spent[][] = []
+        const { interruptions } = db
         try {
           const { granted, sendLimitUsage } = await takeSlots(db, demands, limits, nowMs, tell, { writer, nth, tried })
-          return { granted, sendLimitUsage, spent: tried, hour: hourOf(nowMs) }
+          return { granted, sendLimitUsage, spent: tried, hour: hourOf(nowMs), nth, interruptions }
         } catch (error) {
           if (error instanceof CommitUnknown) {
-            owed.push({ nth, hour: null, spent: together(tried.flat()) })
+            owed.push({ kind: 'give back', nth, hour: null, spent: together(tried.flat()) })
             await settle().catch(() => undefined)
           }
           throw error
         }
       }),
+    confirm: (taken) =>
+      db.interruptions === taken.interruptions
+        ? Promise.resolve()
+        : inTurn(async () => {
+            owed.push({ kind: 'take again', nth: taken.nth, hour: taken.hour, spent: together(taken.spent.flat()) })
+            await settle()
+          }).catch(() => undefined),
     giveBack: (taken, demands) =>
       inTurn(async () => {
         const spent = together(demands.flatMap((index) => taken.spent[index] ?? []))
         if (spent.length === 0) return
         nth += 2
-        owed.push({ nth, hour: taken.hour, spent })
+        owed.push({ kind: 'give back', nth, hour: taken.hour, spent })
         await settle()
       }).catch(() => undefined),
   }
@@ -93,10 +108,11 @@ export function openSlots(db: Db, writer: string): Slots {
 /** Merges the slots to one entry for each counter. */
 function together(spent: readonly Spent[]): Spent[] {
   const sums = new Map<string, Spent>()
-  for (const { scope, test, count } of spent) {
+  for (const { scope, test, count, waiting } of spent) {
+    if (count + waiting === 0) continue
     const key = `${scope} ${test}`
-    const sum = sums.get(key)?.count ?? 0
-    if (count > 0) sums.set(key, { scope, test, count: sum + count })
+    const sum = sums.get(key)
+    sums.set(key, { scope, test, count: (sum?.count ?? 0) + count, waiting: (sum?.waiting ?? 0) + waiting })
   }
   return [...sums.values()]
 }

@@ -1,8 +1,8 @@
 /**
  * The hourly send limit (contract section 6.2): an accepted email takes a send-limit slot of the current hour, or waits for one in order
  * of acceptance. One row of counters serves all processes. The counters are committed without waiting for the disk. The accepting commit
- * that follows in the same log flushes them too, so no slot is given twice for an accepted email. A process that crashes between the two
- * loses the slot until the hour ends.
+ * that follows in the same log flushes them too, so no slot is given twice for an accepted email. If the server was lost between the two,
+ * the counters are raised again. A process that crashes between the two loses the slot until the hour ends.
  */
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { approachingFrom, notifyLimitReached, type Tell, type Watched } from './limit-notifications.ts'
@@ -28,11 +28,12 @@ interface Counter extends Watched {
   scope: string
 }
 
-/** The slots taken from one counter. */
+/** The effect of a take on one counter: slots taken, and emails that wait. */
 export interface Spent {
   scope: string
   test: boolean
   count: number
+  waiting: number
 }
 
 /** The writer and the number of its take; `tried` receives the slots of each demand before they can be committed. */
@@ -91,6 +92,18 @@ const takeAtOnce = sql<{ used: number }>`
         and (approaching_notified_at >= $1 or ${usedNow} + $4 < $6))
   returning used`
 
+/**
+ * Repeats a take of hour $1 by writer $2 with number $3, unless the counters have it, or have begun a later hour. The server may have
+ * been replaced by one that never got the take.
+ */
+export const takeAgain = sql`
+  update send_limit_usage
+  set hour = ${runningHour}, used = ${usedNow} + lost.count, waiting = send_limit_usage.waiting + lost.waiting,
+      takes = ${takesNow} || jsonb_build_object($2::text, $3::bigint)
+  from unnest($4::text[], $5::boolean[], $6::bigint[], $7::bigint[]) as lost (scope, test, count, waiting)
+  where send_limit_usage.scope = lost.scope and send_limit_usage.test = lost.test
+    and hour <= $1 and coalesce((${takesNow} ->> $2)::bigint, 0) < $3`
+
 const readCounter = sql<{ used: number }>`
   select ${usedNow} as used
   from send_limit_usage
@@ -145,7 +158,7 @@ export async function takeSlots(
     const wanted = demands.reduce((sum, one) => sum + one.count, 0)
     const limit = limits.organisation
     const quietBelow = limit === null ? null : approachingFrom(limit)
-    taker.tried.push(...demands.map(({ test, count }) => [{ scope: organisationLimitScope, test, count }]))
+    taker.tried.push(...demands.map(({ test, count }) => [{ scope: organisationLimitScope, test, count, waiting: 0 }]))
     const { writer, nth } = taker
     const taken = await db.first(takeAtOnce, [hourOf(nowMs), organisationLimitScope, first.test, wanted, limit, quietBelow, writer, nth])
     if (taken) {
@@ -168,10 +181,10 @@ export async function takeSlots(
       const slots = Math.min(withinTenant, roomFor(organisation, limits.organisation))
       organisation.used += slots
       organisation.waiting += withinTenant - slots
-      const spent = [{ scope: organisationLimitScope, test, count: slots }]
+      const spent = [{ scope: organisationLimitScope, test, count: slots, waiting: withinTenant - slots }]
       taker.tried.push(spent)
       if (tenant && ceiling !== undefined) {
-        spent.push({ scope: tenant.scope, test, count: slots })
+        spent.push({ scope: tenant.scope, test, count: slots, waiting: count - withinTenant })
         tenant.used += slots
         tenant.waiting += count - withinTenant
         touched.set(tenant, { tenantId, limit: ceiling })

@@ -188,3 +188,65 @@ describe('what waits for capacity', () => {
     expect(await releaseWaiting(db, limits, nextHourMs)).toBe(4)
   })
 })
+
+describe('slots whose server was lost before their commit was on its disk', () => {
+  const allCounters = sql`
+    select *
+    from send_limit_usage
+    order by scope, test`
+  const forgetTakes = sql`
+    update send_limit_usage
+    set hour = hour - interval '1 hour', used = 7, waiting = 0, takes = '{}'
+    where used + waiting > 0`
+  const endConnections = sql`
+    select pg_terminate_backend(pid)
+    from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
+
+  const demands = [
+    { tenantId: 'a', test: false, count: 4 },
+    { tenantId: 'low', test: false, count: 3 },
+    { tenantId: 'b', test: true, count: 6 },
+  ]
+  const limits = limitsOf(5, { low: 2 })
+  const interrupt = async () => {
+    const { interruptions } = db
+    const others = await Promise.all([db.rows(endConnections), db.rows(endConnections)])
+    expect(others).toHaveLength(2)
+    await expect.poll(() => db.interruptions).toBeGreaterThan(interruptions)
+  }
+
+  test.each([
+    ['without a ceiling', demands.slice(0, 1)],
+    ['with a ceiling, and emails that wait', demands],
+  ])('are taken again: %s', async (_name, some) => {
+    await take(limitsOf(null), 1, nowMs - hourMs)
+    const slots = openSlots(db, ids.label(6))
+    const taken = await slots.take(some, limits, nowMs, tell)
+    const wanted = await db.rows(allCounters)
+    await interrupt()
+    await db.run(forgetTakes)
+    await slots.confirm(taken)
+    expect(await db.rows(allCounters)).toEqual(wanted)
+  })
+
+  test('stay taken once if they were not lost', async () => {
+    const slots = openSlots(db, ids.label(6))
+    const taken = await slots.take(demands, limits, nowMs, tell)
+    const wanted = await db.rows(allCounters)
+    await interrupt()
+    await slots.confirm(taken)
+    await slots.confirm(taken)
+    expect(await db.rows(allCounters)).toEqual(wanted)
+  })
+
+  test('are not taken in a later hour', async () => {
+    const slots = openSlots(db, ids.label(6))
+    const taken = await slots.take(demands, limits, nowMs, tell)
+    await take(limits, 1, nextHourMs)
+    const wanted = await db.rows(allCounters)
+    await interrupt()
+    await slots.confirm(taken)
+    expect(await db.rows(allCounters)).toEqual(wanted)
+  })
+})

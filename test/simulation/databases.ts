@@ -37,6 +37,9 @@ export async function openDatabases(store: Store): Promise<Databases> {
     listen: (...asked) => pools[which].listen(...asked),
     notify: (...asked) => pools[which].notify(...asked),
     session: () => pools[which].session(),
+    get interruptions() {
+      return pools[which].interruptions
+    },
     close: async () => {},
   })
   return {

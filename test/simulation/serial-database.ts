@@ -260,6 +260,8 @@ export function openGate({ chance, fateOf, seen }: GateDeps): Gate {
       session: async (): Promise<DbSession> => {
         throw new Error('the simulation has no sessions')
       },
+      /** The simulated server keeps every commit. */
+      interruptions: 0,
       close: async () => {},
     }),
     async settle() {
