@@ -105,7 +105,13 @@ async function serve(): Promise<void> {
   const secrets = openSecrets(given[0], systemRandom)
   const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
-  const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, waitMs: databaseWaitMs })
+  const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, waitMs: databaseWaitMs, ending }).catch(
+    async (error: unknown) => {
+      await embedded?.stop()
+      if (!ending.aborted) throw error
+    },
+  )
+  if (!db) return log.info('stopped while waiting for the database')
   const ground = { config, log, traces, secrets, db }
   const open: Role[] = []
   try {

@@ -22,6 +22,8 @@ export interface DbConfig {
   log?: Log
   /** Milliseconds to wait for a database that does not answer yet. */
   waitMs?: number
+  /** Ends that wait. */
+  ending?: AbortSignal
 }
 
 const say = sql`
@@ -41,9 +43,9 @@ function verbs(
 }
 
 /** Rejects with `DatabaseUnreachable` if no writable host answers within `waitMs`, and with a sentence if a pooler shares connections. */
-export async function openDb({ log = silentLog, waitMs = 0, ...config }: DbConfig): Promise<Db> {
+export async function openDb({ log = silentLog, waitMs = 0, ending, ...config }: DbConfig): Promise<Db> {
   const pool = new Pool({ ...config, log })
-  await awaitDatabase(pool, waitMs, log)
+  await awaitDatabase(pool, waitMs, log, ending)
   try {
     await refuseSharedConnections(() => pool.extra())
   } catch (error) {

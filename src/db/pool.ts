@@ -221,17 +221,21 @@ function isWrongAddress(error: unknown): boolean {
   return false
 }
 
-/** Connects once, so that a wrong URL is reported at the start; retries for `waitMs`, for a server that is still starting. */
-export async function awaitDatabase(pool: Pool, waitMs: number, log: Log): Promise<void> {
+/**
+ * Connects once, so that a wrong URL is reported at the start; retries for `waitMs`, for a server that is still starting, or until `ending`
+ * aborts.
+ */
+export async function awaitDatabase(pool: Pool, waitMs: number, log: Log, ending?: AbortSignal): Promise<void> {
   const deadlineMs = systemClock.monotonicMs() + waitMs
   for (let told = false; ; told = true) {
     try {
       pool.give(await pool.take())
       return
     } catch (error) {
-      if (!(error instanceof DatabaseUnreachable) || isWrongAddress(error) || systemClock.monotonicMs() >= deadlineMs) throw error
+      const isOver = ending?.aborted || systemClock.monotonicMs() >= deadlineMs
+      if (!(error instanceof DatabaseUnreachable) || isWrongAddress(error) || isOver) throw error
       if (!told) log.warn(`${error.message}; retrying for ${Math.round(waitMs / 1000)} s`)
-      await pause(systemClock, 250)
+      await pause(systemClock, 250, ending)
     }
   }
 }

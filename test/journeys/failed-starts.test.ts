@@ -1,5 +1,6 @@
 /** Commands and starts that failed for newcomers: each message names the next step, and no files are left behind. */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, unlink } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -88,6 +89,19 @@ test('a port that is taken is named with its setting', async () => {
   taken.close()
   await expect.poll(ready, { timeout: 20_000 }).toMatchObject({ smtp: 'listening' })
 }, 90_000)
+
+test('a service that waits for its database stops when it is asked to', async () => {
+  const database = `postgres://postrider@127.0.0.1:${await freePort()}/postrider`
+  const environment = { DATABASE_URL: database, POSTRIDER_SECRET: 's'.repeat(43), POSTRIDER_LOG_LEVEL: 'info' }
+  const service = spawn(process.execPath, [script, 'serve'], { env: { ...process.env, ...environment } as NodeJS.ProcessEnv })
+  onTestFinished(() => void service.kill('SIGKILL'))
+  let output = ''
+  for (const stream of [service.stdout, service.stderr]) stream.on('data', (octets) => (output += octets))
+  await expect.poll(() => output, { timeout: 20_000 }).toContain('retrying for 60 s')
+  service.kill('SIGTERM')
+  expect(await once(service, 'exit')).toEqual([0, null])
+  expect(output).toContain('stopped while waiting for the database')
+}, 30_000)
 
 test('a member whose address the first start made up can be listed and reset', async () => {
   await using service = await startServiceProcess({ POSTRIDER_HOSTNAME: 'vm' })
