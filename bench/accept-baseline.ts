@@ -51,6 +51,7 @@ const http = await startHttp({
   installation: { version: 'bench', settings: [], runChecks: async () => [] },
   isAlone: () => true,
   dashboardFolder: 'none',
+  referenceFolder: 'dashboard/reference',
   docsFolder: 'docs',
 })
 process.send?.({ port: http.port })

@@ -56,6 +56,7 @@ const failpoint = openFailpoints(environment.POSTRIDER_FAILPOINTS)
 const script = new URL('../bin/postrider.js', import.meta.url).pathname
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 const dashboardFolder = new URL('../dashboard/dist', import.meta.url).pathname
+const referenceFolder = new URL('../dashboard/reference', import.meta.url).pathname
 const docsFolder = new URL('../docs', import.meta.url).pathname
 /** The HTTPS port of track domains. */
 const httpsPort = 443
@@ -257,6 +258,7 @@ async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal;
     resolver,
     isAlone: () => presence.isAlone(),
     dashboardFolder,
+    referenceFolder,
     docsFolder,
     installation: {
       version,

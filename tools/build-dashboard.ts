@@ -1,7 +1,7 @@
 /**
  * Builds dashboard/ into dashboard/dist if a source is newer than the build: `npm run build`, and the first step of `npm start`. Without
  * the build tools (a production install), or if the build fails, it reports that and exits with 1; `npm start` then serves the previous
- * build. Imports only Node's own modules, because a production install has no others.
+ * build. Imports only Node's own modules at first, because a production install has no others.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
@@ -42,3 +42,4 @@ else if (!isUpToDate()) {
   })
   if (status !== 0) fail('the dashboard could not be built')
 }
+if (existsSync(vite)) await (await import('./build-reference.ts')).buildReference()

@@ -9,6 +9,7 @@ import { refusals, settings } from '#base'
 import { coverageDocument, readContractEndpoints, type ServedDocument } from './api-coverage.ts'
 import { type ApiDocument, clientApi } from './generate-client.ts'
 import { modulesDocument, readModuleHeaders } from './module-headers.ts'
+import { openApiDocument } from './openapi.ts'
 import { commandsDocument, configDocument, errorsDocument } from './reference-pages.ts'
 import { type Query, schemaDocument } from './schema-document.ts'
 import { readSource } from './source-files.ts'
@@ -57,7 +58,7 @@ async function schemaOf(root: string): Promise<string> {
   }
 }
 
-const clientOf = async (root: string) => clientApi((await callModule(root, 'http', 'openApiDocument')) as ApiDocument)
+const clientOf = async () => clientApi((await openApiDocument()) as ApiDocument)
 
 function goldens(root: string): Golden[] {
   return [
@@ -72,12 +73,12 @@ function goldens(root: string): Golden[] {
     },
     { file: '../remote-misbehaviour.md', make: async () => (await import('../test/faults/remote/misbehaviours-document.ts')).document() },
     { file: 'schema.sql', make: () => schemaOf(root) },
-    { file: 'openapi.json', make: async () => `${JSON.stringify(await callModule(root, 'http', 'openApiDocument'), null, 2)}\n` },
-    { file: '../../packages/client/src/generated-types.ts', make: async () => (await clientOf(root)).types },
-    { file: '../../packages/client/src/generated.ts', make: async () => (await clientOf(root)).methods },
+    { file: 'openapi.json', make: async () => `${JSON.stringify(await openApiDocument(), null, 2)}\n` },
+    { file: '../../packages/client/src/generated-types.ts', make: async () => (await clientOf()).types },
+    { file: '../../packages/client/src/generated.ts', make: async () => (await clientOf()).methods },
     {
       file: '../api-coverage.md',
-      make: async () => coverageDocument(readContractEndpoints(), (await callModule(root, 'http', 'openApiDocument')) as ServedDocument),
+      make: async () => coverageDocument(readContractEndpoints(), (await openApiDocument()) as ServedDocument),
     },
     {
       file: 'cli.md',

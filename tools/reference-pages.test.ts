@@ -53,7 +53,7 @@ describe('goldens', () => {
     db: `const row = { oid: 1, name: 'emails', partition_key: 'RANGE (id)', options: null, type: 'timestamp with time zone', required: true,
         identity: '', default_value: null, collation: null, storage: null, definition: 'CREATE INDEX x ON ONLY public.emails USING btree (id)' }
       export const openScratchDatabase = async () => ({ query: async () => [row], close: async () => {} })`,
-    http: 'export const openApiDocument = async () => ({ openapi: "3.1.0", components: { schemas: {} }, paths: {} })',
+
     cli: 'export const commandsHelp = () => [{ name: "serve", help: "usage" }]',
   }
 

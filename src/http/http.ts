@@ -8,19 +8,20 @@
  */
 import type { Socket } from 'node:net'
 import { type Config, pause, portTaken, systemClock } from '#base'
+import { serveReference } from './api-reference.ts'
 import { type AppDeps, buildApp } from './app.ts'
 import { defaultHttpLimits, type HttpLimits } from './connection-limits.ts'
 import { notBuilt, readPages, servePages } from './dashboard-files.ts'
 import { serveGuide } from './guide.ts'
-import { openApiDocument } from './openapi.ts'
 import { openReadiness } from './readiness.ts'
 import { openServices, type Services, type ServicesDeps } from './services.ts'
 import { openStreams } from './streaming-responses.ts'
 import { type SystemEndpointDeps, serveSystemEndpoints } from './system-endpoints.ts'
 
-export { openApiDocument, refusalsOf } from './openapi.ts'
 export type { Endpoint } from './v1/define-endpoint.ts'
-export { pathsOf, routes } from './v1/endpoints.ts'
+export { refusalsOf } from './v1/endpoint-refusals.ts'
+export { fastifyPath, pathsOf, routes } from './v1/endpoints.ts'
+export { failureOf } from './v1/response-envelope.ts'
 
 export interface HttpDeps
   extends Omit<AppDeps, 'bounds' | 'config' | 'streams' | 'readiness' | keyof Services>,
@@ -29,7 +30,9 @@ export interface HttpDeps
   config: AppDeps['config'] & ServicesDeps['config'] & SystemEndpointDeps['config'] & Pick<Config, 'host' | 'port'>
   /** The dashboard built by Vite. If it is missing, `/` and the log report it. */
   dashboardFolder: string
-  /** The Markdown of the guide. */
+  /** The page and program of the API reference, built from Scalar. */
+  referenceFolder: string
+  /** The Markdown of the guide, and the OpenAPI document. */
   docsFolder: string
   /** Overrides for tests with slow or many clients. */
   bounds?: Partial<HttpLimits>
@@ -54,7 +57,8 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; stop():
   if (pages.size === 0) deps.log.warn(notBuilt)
   servePages(app, pages)
   serveGuide(app, deps.docsFolder)
-  await serveSystemEndpoints(app, await openApiDocument(), { ...deps, ...services, readiness, ready: () => !stopping })
+  serveSystemEndpoints(app, { ...deps, ...services, readiness, ready: () => !stopping })
+  serveReference(app, deps)
   const sockets = new Set<Socket>()
   app.server.on('connection', (socket: Socket) => {
     sockets.add(socket)

@@ -1,6 +1,5 @@
 /**
- * Endpoints outside the API (contract section 18): health, metrics, webhook signing keys, the OpenAPI document and its viewer. No keys, no
- * envelope.
+ * Endpoints outside the API (contract section 18): health, metrics, webhook signing keys. No keys, no envelope.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -19,11 +18,7 @@ export interface SystemEndpointDeps {
   smtp?: (() => boolean) | undefined
 }
 
-/** Scripts, styles and data from this server only: the reference must work in a closed network and send no requests elsewhere. */
-const referencePolicy =
-  "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; frame-ancestors 'none'"
-
-export async function serveSystemEndpoints(app: FastifyInstance, document: object, deps: SystemEndpointDeps): Promise<void> {
+export function serveSystemEndpoints(app: FastifyInstance, deps: SystemEndpointDeps): void {
   app.get('/healthz', { exposeHeadRoute: true }, async () => ({ status: 'ok' }))
 
   app.get('/readyz', { exposeHeadRoute: true }, async (_request, reply) => {
@@ -43,28 +38,6 @@ export async function serveSystemEndpoints(app: FastifyInstance, document: objec
   app.get('/.well-known/jwks.json', async (_request, reply) =>
     reply.header('cache-control', 'public, max-age=3600').send(await deps.webhooks.jwks()),
   )
-
-  const documentText = JSON.stringify(document)
-  app.get('/v1/openapi.json', async (_request, reply) => reply.type('application/json; charset=utf-8').send(documentText))
-
-  await app.register(async (docs) => {
-    docs.addHook('onSend', async (_request, reply) => void reply.header('content-security-policy', referencePolicy))
-    const { default: reference } = await import('@scalar/fastify-api-reference')
-    await docs.register(reference, {
-      routePrefix: '/docs',
-      configuration: {
-        url: '/v1/openapi.json',
-        pageTitle: 'Postrider API',
-        withDefaultFonts: false,
-        telemetry: false,
-        // Hides links to services of the viewer's vendor.
-        hideClientButton: true,
-        showDeveloperTools: 'never',
-        agent: { disabled: true },
-        mcp: { disabled: true },
-      },
-    })
-  })
 }
 
 const digest = (text: string) => createHash('sha256').update(text).digest()

@@ -1,7 +1,7 @@
 /** The client has a method for each endpoint of the published document, and each method calls its endpoint. */
 import { expect, test } from 'vitest'
-import { openApiDocument } from '#http'
 import { Postrider } from '../../packages/client/src/index.ts'
+import { openApiDocument } from '../../tools/openapi.ts'
 
 interface Document {
   paths: Record<string, Record<string, { operationId: string }>>

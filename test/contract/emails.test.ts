@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openApiDocument, pathsOf, routes } from '#http'
+import { pathsOf, routes } from '#http'
+import { openApiDocument } from '../../tools/openapi.ts'
 import { type Answer, type Service, startService } from '../support/in-process-service.ts'
 import { halfPastTwelve, handMovedDurations } from '../support/test-clock.ts'
 

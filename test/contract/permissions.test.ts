@@ -1,8 +1,9 @@
 /** Permissions: every endpoint with every kind of key. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { permissions } from '#credentials'
-import { type Endpoint, openApiDocument, pathsOf, routes } from '#http'
+import { type Endpoint, pathsOf, routes } from '#http'
 import { missingEndpoints, readContractEndpoints, type ServedDocument } from '../../tools/api-coverage.ts'
+import { openApiDocument } from '../../tools/openapi.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
 const everywhere = routes.flatMap((endpoint) => pathsOf(endpoint).map((path) => [`${endpoint.method} ${path}`, endpoint, path] as const))

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { embeddedUrlIfRunning, ensurePartitions, migrate, openDb, type PartitionedTable, sql, startEmbedded } from '#db'
+import { buildReference } from '../../tools/build-reference.ts'
 import { testTimeMs } from './database.ts'
 import { databaseAt } from './database-url.ts'
 
@@ -23,6 +24,7 @@ const folderPrefix = 'postrider-test-'
 const dayMs = 86_400_000
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await buildReference()
   const server = await startServer()
   const templateName = `postrider_template_${openIds(systemRandom).label(8)}`
   const admin = await openDb({ url: databaseAt(server.url, 'postgres'), poolSize: 1, applicationName: 'tests' })

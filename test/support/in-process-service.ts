@@ -198,6 +198,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     },
     isAlone: () => true,
     dashboardFolder: wish.dashboardFolder ?? 'no such folder',
+    referenceFolder: 'dashboard/reference',
     docsFolder: 'docs',
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
   })

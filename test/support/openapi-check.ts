@@ -1,7 +1,7 @@
 /** Compares every response in a test with the published OpenAPI document. A response that the document does not describe fails the test. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { openApiDocument } from '#http'
+import { openApiDocument } from '../../tools/openapi.ts'
 
 interface Response {
   headers?: Record<string, object>

@@ -40,6 +40,9 @@ import {
 } from './webhook-deliveries.ts'
 import { createWebhook, deleteWebhook, listWebhooksRoute, retrieveWebhook, testWebhook, updateWebhook } from './webhooks.ts'
 
+/** `/v1` and the path in Fastify's notation. */
+export const fastifyPath = (path: string) => `/v1${path.replace(/\{(\w+)\}/g, ':$1')}`
+
 export const routes: readonly Endpoint[] = [
   sendEmail,
   sendBatch,

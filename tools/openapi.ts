@@ -3,28 +3,8 @@ import swagger from '@fastify/swagger'
 import fastify from 'fastify'
 import Type from 'typebox'
 import { type RefusalCode, refusals } from '#base'
+import { type Endpoint, failureOf, fastifyPath, pathsOf, refusalsOf, routes } from '#http'
 import { type Document, shareParts } from './openapi-parts.ts'
-import type { Endpoint } from './v1/define-endpoint.ts'
-import { pathsOf, routes } from './v1/endpoints.ts'
-import { failureOf } from './v1/response-envelope.ts'
-
-/** Refusals that every endpoint may return. */
-const everywhere: readonly RefusalCode[] = [
-  'authentication_required',
-  'invalid_api_key',
-  'expired_api_key',
-  'credential_on_hold',
-  'permission_denied',
-  'rate_limit_exceeded',
-  'validation_error',
-  'invalid_json',
-  'invalid_content_type',
-  'payload_too_large',
-  'internal_error',
-]
-
-/** Every code an endpoint may answer with. */
-export const refusalsOf = (endpoint: Pick<Endpoint, 'refuses'>): RefusalCode[] => [...new Set([...everywhere, ...endpoint.refuses])]
 
 const parameterMeanings: Readonly<Record<string, string>> = {
   emailId: 'Id of an email, as returned by a send',
@@ -93,9 +73,6 @@ export async function openApiDocument(): Promise<object> {
   shareParts(document as unknown as Document, failureOf(Object.keys(refusals)))
   return document
 }
-
-/** `/v1` and the path in Fastify's notation. */
-export const fastifyPath = (path: string) => `/v1${path.replace(/\{(\w+)\}/g, ':$1')}`
 
 function schemaOf(endpoint: Endpoint, path: string, family: number) {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string)
