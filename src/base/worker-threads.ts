@@ -37,8 +37,11 @@ export type Posted = 'ready' | { result: unknown } | { error: string }
 
 const startWithinMs = 30_000
 
-/** `file` answers every message with `serveTasks`. */
-export const openThread = <Task, Result>(file: URL, bounds: ThreadBounds): Thread<Task, Result> => new QueuedThread(file, bounds)
+/** `file`, a TypeScript module, answers every message with `serveTasks`. In the compiled program its JavaScript runs. */
+export const openThread = <Task, Result>(file: URL, bounds: ThreadBounds): Thread<Task, Result> =>
+  new QueuedThread(isCompiled ? new URL(file.href.replace(/\.ts$/, '.js')) : file, bounds)
+
+const isCompiled = import.meta.url.endsWith('.js')
 
 class QueuedThread<Task, Result> implements Thread<Task, Result> {
   readonly #file: URL

