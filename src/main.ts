@@ -8,6 +8,7 @@ import { openAccept, openCommit } from '#accept'
 import {
   type Children,
   type Config,
+  type HostedRole,
   type Ids,
   type Log,
   openFailpoints,
@@ -22,6 +23,7 @@ import {
   shownSettings,
   signalReady,
   startChildren,
+  startInProcess,
   startLoop,
   systemClock,
   systemRandom,
@@ -61,12 +63,6 @@ const docsFolder = new URL('../docs', import.meta.url).pathname
 /** The HTTPS port of track domains. */
 const httpsPort = 443
 const apiConnections = 12
-const deliveryConnections = 6
-const inboundConnections = 8
-const webhookConnections = 6
-const webhookProcesses = 1
-/** Ports are bound once. A process apart from the API, because its input from outside is hostile. */
-const inboundProcesses = 1
 /** Shorter than the five seconds after which many receivers close an unused connection. */
 const webhookIdleMs = 3000
 const saveUsesEveryMs = 10_000
@@ -150,19 +146,16 @@ async function makeReady({ config, log, secrets, db }: Ground, given: readonly s
 async function startRoles(ground: Ground, { url, ending, open }: { url: string; ending: AbortSignal; open: Role[] }): Promise<void> {
   const { config, log, secrets, db } = ground
   const wants = new Set(config.roles)
-  const processes = (command: string, count: number, ended: (name: string) => Promise<void>) =>
-    startProcesses({ command, count, ended }, { config, secrets, url, log, ending })
-  open.push(followRing({ db, clock, log, secrets }))
-  if (wants.has('delivery'))
-    open.push(processes('delivery-process', config.deliveryProcesses, (name) => deregisterProcess(db, shardLeases, name)))
-  if (wants.has('webhooks')) open.push(processes('webhooks-process', webhookProcesses, (name) => deregisterSender(db, name)))
-  let takesSmtp: (() => boolean) | undefined
-  if (wants.has('inbound')) {
-    ensureCertificate(config, { clock, random: systemRandom })
-    const children = processes('inbound-process', inboundProcesses, async () => {})
-    takesSmtp = () => children.ready > 0
+  const host = (role: HostedRole) => {
+    const children = hostRole(role, ground, { url, ending })
     open.push(children)
+    return children
   }
+  open.push(followRing({ db, clock, log, secrets }))
+  if (wants.has('delivery')) host('delivery')
+  if (wants.has('webhooks')) host('webhooks')
+  if (wants.has('inbound')) ensureCertificate(config, { clock, random: systemRandom })
+  const listeners = wants.has('inbound') ? host('inbound') : undefined
   if (wants.has('housekeeping'))
     open.push(
       startHousekeeping({
@@ -176,7 +169,7 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
         limitSettings: openLimitSettings({ db, clock, config }),
       }),
     )
-  if (wants.has('api')) open.push(await startApi(ground, { ending, smtp: takesSmtp }))
+  if (wants.has('api')) open.push(await startApi(ground, { ending, smtp: listeners && (() => listeners.ready > 0) }))
   open.push(startHealthMetrics({ db, clock, log, dataFolder: config.dataDirectory }))
 }
 
@@ -186,14 +179,17 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
  */
 const memoryGivenBack = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' }
 
-/** Starts the processes of a role, and restarts them when they die. */
-function startProcesses(
-  role: { command: string; count: number; ended: (name: string) => Promise<void> },
-  { config, secrets, url, log, ending }: { config: Config; secrets: Secrets; url: string; log: Log; ending: AbortSignal },
-): Children {
+/** Starts a role in processes of its own, and restarts them when they die; or in this process, where the settings say so. */
+function hostRole(role: HostedRole, ground: Ground, { url, ending }: { url: string; ending: AbortSignal }): Children {
+  const { config, log, secrets, db } = ground
+  const { ended } = hostedRoles[role]
+  const common = { newName: () => `${config.hostname}-${ids.token(12)}`, ended: (name: string) => ended(db, name), ending, clock, log }
+  if (!config.separateProcesses.includes(role))
+    return startInProcess({ ...common, start: (name) => startHere(role, name, url, { ...ground, log: openLog(config.logLevel, role) }) })
   return startChildren({
+    ...common,
     script,
-    argumentsFor: (name) => [role.command, name],
+    argumentsFor: (name) => [`${role}-process`, name],
     // Only the secret in force when the child starts.
     environment: () => ({
       ...memoryGivenBack,
@@ -204,12 +200,7 @@ function startProcesses(
       POSTRIDER_SECRET_NEW: undefined,
       POSTRIDER_SECRET_NEW_FILE: undefined,
     }),
-    count: role.count,
-    newName: () => `${config.hostname}-${ids.token(12)}`,
-    ended: role.ended,
-    ending,
-    clock,
-    log,
+    count: role === 'delivery' ? config.deliveryProcesses : 1,
   })
 }
 
@@ -279,35 +270,21 @@ async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal;
   }
 }
 
-/** The main function of a process started by `serve`. `name`: for the log and the database. */
-async function runProcess(
-  name: string,
-  { role, poolSize, databaseSettings }: { role: string; poolSize: number; databaseSettings?: Readonly<Record<string, string>> },
-  start: (ground: Ground) => Promise<Role>,
-): Promise<void> {
-  const config = readConfig(environment)
-  const log = openLog(config.logLevel, name)
-  const stop = untilSignal()
-  const traces = await tracesOf(config, log, role)
-  const given = givenSecrets(config, ids)
-  const secrets = openSecrets(given[0], systemRandom)
-  const url = config.databaseUrl as string
-  const db = await openDb({ url, poolSize, applicationName: `postrider ${name}`, settings: databaseSettings, log })
-  await openRing(db, secrets, given)
-  const ring = followRing({ db, clock, log, secrets })
-  const running = await start({ config, log, traces, secrets, db })
-  await stop
-  await running.stop()
-  await ring.stop()
-  await traces?.stop()
-  await db.close()
+/** A role that may have processes of its own. */
+interface Hosted {
+  poolSize: number
+  databaseSettings?: Readonly<Record<string, string>>
+  /** `name`: unique among all processes, ever. */
+  start(ground: Ground, name: string): Promise<Role>
+  /** Called when the process of this name has ended. */
+  ended(db: Db, name: string): Promise<void>
 }
 
-const deliver = (processId: string): Promise<void> =>
-  runProcess(
-    `delivery ${processId}`,
-    { role: 'delivery', poolSize: deliveryConnections, databaseSettings: deliverySettings },
-    async ({ config, log, traces, secrets, db }) => {
+const hostedRoles: Record<HostedRole, Hosted> = {
+  delivery: {
+    poolSize: 6,
+    databaseSettings: deliverySettings,
+    start({ config, log, traces, secrets, db }, processId) {
       const tenants = openTenants({ db, clock })
       const domains = openDomains({ db, clock, secrets })
       const resolver = openResolver({ servers: config.resolvers, clock, ids })
@@ -315,34 +292,85 @@ const deliver = (processId: string): Promise<void> =>
       const { takeReport } = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: readHere(readReport) })
       return startDelivery({ db, clock, ids, log, traces, secrets, domains, tenants, config, processId, takeReport, failpoint })
     },
-  )
+    ended: (db, name) => deregisterProcess(db, shardLeases, name),
+  },
+  inbound: { poolSize: 8, start: startListeners, ended: async () => {} },
+  webhooks: {
+    poolSize: 6,
+    start({ config, log, traces, secrets, db }, processId) {
+      const resolver = openResolver({ servers: config.resolvers, clock, ids })
+      const { allowedNetworks: openedNetworks } = config
+      const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
+      return startSending({ db, clock, ids, log, traces, secrets, post, bodies: openPayloadBodies({ db }), config, version, processId })
+    },
+    ended: deregisterSender,
+  },
+}
 
-const receive = (): Promise<void> =>
-  runProcess('inbound', { role: 'inbound', poolSize: inboundConnections }, async (ground) => {
-    const { config, log, traces, secrets, db } = ground
-    const { tenants, accept, credentials, uses } = openAcceptance(ground)
-    const resolver = openResolver({ servers: config.resolvers, clock, ids })
-    const reader = openReader({ clock, log })
-    const { hostname } = config
-    const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
-    const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
-    signalReady()
+async function startListeners(ground: Ground): Promise<Role> {
+  const { config, log, traces, secrets, db } = ground
+  const { tenants, accept, credentials, uses } = openAcceptance(ground)
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
+  const reader = openReader({ clock, log })
+  const { hostname } = config
+  const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
+  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
+  return {
+    async stop() {
+      await inbound.stop()
+      reader.stop()
+      await uses.stop()
+    },
+  }
+}
+
+/** Database connections for one role. */
+const openRoleDb = (role: HostedRole, name: string, url: string, log: Log): Promise<Db> => {
+  const { poolSize, databaseSettings } = hostedRoles[role]
+  return openDb({ url, poolSize, applicationName: `postrider ${role} ${name}`, settings: databaseSettings, log })
+}
+
+/** Starts a role in this process, with database connections of its own. */
+async function startHere(role: HostedRole, name: string, url: string, ground: Ground): Promise<Role> {
+  const db = await openRoleDb(role, name, url, ground.log)
+  const traces = await tracesOf(ground.config, ground.log, role)
+  const end = async () => {
+    await traces?.stop()
+    await db.close()
+  }
+  try {
+    const running = await hostedRoles[role].start({ ...ground, traces, db }, name)
     return {
       async stop() {
-        await inbound.stop()
-        reader.stop()
-        await uses.stop()
+        await running.stop()
+        await end()
       },
     }
-  })
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
 
-const sendWebhooks = (processId: string): Promise<void> =>
-  runProcess(`webhooks ${processId}`, { role: 'webhooks', poolSize: webhookConnections }, async ({ config, log, traces, secrets, db }) => {
-    const resolver = openResolver({ servers: config.resolvers, clock, ids })
-    const { allowedNetworks: openedNetworks } = config
-    const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
-    return startSending({ db, clock, ids, log, traces, secrets, post, bodies: openPayloadBodies({ db }), config, version, processId })
-  })
+/** The main function of a process started by `serve`. `name`: for the log and the database. */
+async function runRole(role: HostedRole, name: string): Promise<void> {
+  const config = readConfig(environment)
+  const log = openLog(config.logLevel, `${role} ${name}`)
+  const stop = untilSignal()
+  const traces = await tracesOf(config, log, role)
+  const given = givenSecrets(config, ids)
+  const secrets = openSecrets(given[0], systemRandom)
+  const db = await openRoleDb(role, name, config.databaseUrl as string, log)
+  await openRing(db, secrets, given)
+  const ring = followRing({ db, clock, log, secrets })
+  const running = await hostedRoles[role].start({ config, log, traces, secrets, db }, name)
+  signalReady()
+  await stop
+  await running.stop()
+  await ring.stop()
+  await traces?.stop()
+  await db.close()
+}
 
 /** Ctrl-C, SIGTERM, or the end of the parent process. */
 function untilSignal(): Promise<void> {
@@ -360,9 +388,7 @@ const exitCode = await runCommand(process.argv.slice(2), {
   ...openInstallations({ environment, clock, ids, random: systemRandom, version }),
   untilSignal,
   serve,
-  deliver,
-  receive,
-  sendWebhooks,
+  runRole,
   print: (text) => console.log(text),
   failpoint,
 })

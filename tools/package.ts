@@ -30,7 +30,13 @@ export function compile(path: string, source: string): { code: string; map: stri
   const plain = transformSync(path, source, { lang: 'ts', sourcemap: true, typescript: { rewriteImportExtensions: 'rewrite' } })
   if (plain.errors.length > 0) throw new Error(`${path}: ${plain.errors.map(({ message }) => message).join('; ')}`)
   // Names stay, so that a stack trace says which function failed.
-  const small = minifySync(path, plain.code, { module: true, mangle: false, compress: true, sourcemap: true, inputMap: plain.map })
+  const small = minifySync(path, plain.code, {
+    module: true,
+    mangle: false,
+    compress: true,
+    sourcemap: true,
+    ...(plain.map ? { inputMap: plain.map } : {}),
+  })
   if (small.errors.length > 0) throw new Error(`${path}: ${small.errors.map(({ message }) => message).join('; ')}`)
   const out = `${name.slice(0, -'.ts'.length)}.js`
   const map = { ...small.map, file: out, sources: [name], sourcesContent: [source] }
@@ -63,7 +69,10 @@ function compileSources(folder: string): void {
 function publishedManifest(): object {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
   const { name, version, description, license, dependencies, devDependencies, optionalDependencies } = manifest
-  const isOf = (prefix: string) => ([name]: [string, string]) => name.startsWith(prefix)
+  const isOf =
+    (prefix: string) =>
+    ([name]: [string, string]) =>
+      name.startsWith(prefix)
   const optional = Object.entries(optionalDependencies)
   const [, nodeVersion] = optional.find(isOf('node-')) ?? []
   if (nodeVersion === undefined) throw new Error('package.json names no version of Node')

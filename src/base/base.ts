@@ -13,6 +13,8 @@ export { type Clock, pause, systemClock } from './clock.ts'
 export {
   type Config,
   ConfigError,
+  type HostedRole,
+  hostedRoleNames,
   readConfig,
   type ShownSetting,
   settings,
@@ -40,3 +42,4 @@ export { openThread, type Thread, TookTooLong } from './worker-threads.ts'
 export function assertNever(never: never): never {
   throw new Error(`impossible value: ${JSON.stringify(never)}`)
 }
+export { startInProcess } from './role-in-process.ts'

@@ -5,12 +5,26 @@
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import { availableParallelism, hostname } from 'node:os'
+import { availableParallelism, hostname, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import type { Network } from './ip-networks.ts'
 
 const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
+
+/** The roles that may have processes of their own. */
+export const hostedRoleNames = ['delivery', 'inbound', 'webhooks'] as const
+export type HostedRole = (typeof hostedRoleNames)[number]
+
+const gibioctet = 2 ** 30
+
+/** A process costs 60 MiB or more; one that shares its core with all others gains no time for them. */
+function rolesApart(): HostedRole[] {
+  const cores = availableParallelism()
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+  if (cores > 2 && memory > 2 * gibioctet) return [...hostedRoleNames]
+  return cores === 2 && memory >= gibioctet ? ['delivery'] : []
+}
 
 interface Setting<T> {
   env: string
@@ -153,6 +167,12 @@ export const settings = {
   ),
   roles: setting('POSTRIDER_ROLES', 'all', `comma-separated roles: ${roleNames.join(', ')}`, (v) =>
     v === undefined || v === 'all' ? [...roleNames] : list(v).map((name) => oneOf(name, roleNames, 'api')),
+  ),
+  separateProcesses: setting(
+    'POSTRIDER_SEPARATE_PROCESSES',
+    'by the machine',
+    `comma-separated roles with processes of their own: ${hostedRoleNames.join(', ')}, or \`none\`. Default: all; delivery with two cores or 2 GiB of memory; none with one core or less than 1 GiB`,
+    (v) => (v === undefined ? rolesApart() : v === 'none' ? [] : list(v).map((name) => oneOf(name, hostedRoleNames, 'delivery'))),
   ),
   deliveryProcesses: setting(
     'POSTRIDER_DELIVERY_PROCESSES',

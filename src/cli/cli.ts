@@ -7,7 +7,7 @@
  */
 import { spawn } from 'node:child_process'
 import { getSystemErrorMessage } from 'node:util'
-import { ConfigError, Refusal, settings } from '#base'
+import { ConfigError, hostedRoleNames, Refusal, settings } from '#base'
 import { migrate } from '#db'
 import type { Installation } from '#installation'
 import { recordAction } from '#members'
@@ -79,35 +79,17 @@ const bench: Command = {
   },
 }
 
-const deliveryProcess: Command = {
-  name: 'delivery-process',
-  summary: 'run one delivery process; started by serve',
-  help: 'postrider delivery-process ID\n\nStarted by serve.',
-  options: {},
-  positionals: ['ID'],
-  hidden: true,
-  run: (given, deps) => deps.deliver(given.positionals[0] as string),
-}
-
-const inboundProcess: Command = {
-  name: 'inbound-process',
-  summary: 'run the process of the SMTP listeners; started by serve',
-  help: 'postrider inbound-process ID\n\nStarted by serve.',
-  options: {},
-  positionals: ['ID'],
-  hidden: true,
-  run: (_given, deps) => deps.receive(),
-}
-
-const webhooksProcess: Command = {
-  name: 'webhooks-process',
-  summary: 'run one process that sends to webhooks; started by serve',
-  help: 'postrider webhooks-process ID\n\nStarted by serve.',
-  options: {},
-  positionals: ['ID'],
-  hidden: true,
-  run: (given, deps) => deps.sendWebhooks(given.positionals[0] as string),
-}
+const roleProcesses = hostedRoleNames.map(
+  (role): Command => ({
+    name: `${role}-process`,
+    summary: `run one ${role} process; started by serve`,
+    help: `postrider ${role}-process ID\n\nStarted by serve.`,
+    options: {},
+    positionals: ['ID'],
+    hidden: true,
+    run: (given, deps) => deps.runRole(role, given.positionals[0] as string),
+  }),
+)
 
 const commands: readonly Command[] = [
   serve,
@@ -161,9 +143,7 @@ const commands: readonly Command[] = [
   classifyCommand,
   bench,
   crashTest,
-  deliveryProcess,
-  inboundProcess,
-  webhooksProcess,
+  ...roleProcesses,
 ]
 
 const shown = commands.filter((one) => !one.hidden)

@@ -1,6 +1,6 @@
 /** Command definition and shared helpers: arguments, help, output. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { type Clock, Refusal } from '#base'
+import { type Clock, type HostedRole, Refusal } from '#base'
 import type { Installation, Installations } from '#installation'
 import { openTenants, type Tenant } from '#tenants'
 
@@ -14,12 +14,8 @@ export interface CommandDeps extends Installations {
   untilSignal(): Promise<void>
   /** Runs the service until it is stopped. */
   serve(): Promise<void>
-  /** Runs one delivery process under the name given by its parent. */
-  deliver(processId: string): Promise<void>
-  /** Runs the SMTP listeners. */
-  receive(): Promise<void>
-  /** Runs one webhook sender process under the name given by its parent. */
-  sendWebhooks(processId: string): Promise<void>
+  /** Runs one role in this process, under the name given by its parent. */
+  runRole(role: HostedRole, name: string): Promise<void>
   print(text: string): void
   /** For tests that end a command halfway. */
   failpoint?: ((place: string) => void) | undefined

@@ -12,9 +12,7 @@ export function runHere(words: readonly string[], given: Partial<Deps>): Promise
     withRawDatabase: never,
     untilSignal: never,
     serve: never,
-    deliver: never,
-    receive: never,
-    sendWebhooks: never,
+    runRole: never,
   }
   return runCommand(words, { environment: {}, version: 'test', clock: systemClock, ...refused, print: () => undefined, ...given })
 }

@@ -1,0 +1,46 @@
+/** Runs a role in this process, where a machine is too small for a process of its own. */
+import type { Children } from './child-processes.ts'
+import { type Clock, pause } from './clock.ts'
+import type { Log } from './log.ts'
+
+export interface RoleInProcess {
+  /** Starts the role under a name that is never used again. */
+  start(name: string): Promise<{ stop(): Promise<void> }>
+  newName(): string
+  /** Called after a failed start: gives back what it may have registered. */
+  ended(name: string): Promise<void>
+  /** Aborts when the program is stopping. */
+  ending: AbortSignal
+  clock: Clock
+  log: Log
+}
+
+const firstBackoffMs = 100
+const maxBackoffMs = 5000
+
+/** Repeats a failed start, as a child process would be started again: a port may become free. */
+export function startInProcess({ start, newName, ended, ending, clock, log }: RoleInProcess): Children {
+  let running: { stop(): Promise<void> } | undefined
+  const begin = async () => {
+    for (let backoffMs = firstBackoffMs; !ending.aborted && !running; backoffMs = Math.min(backoffMs * 2, maxBackoffMs)) {
+      const name = newName()
+      try {
+        running = await start(name)
+      } catch (error) {
+        log.error({ err: error }, 'a role failed to start; retrying')
+        await ended(name).catch((failed: unknown) => log.warn({ err: failed }, 'failed to deregister a role; its lease will expire'))
+        await pause(clock, backoffMs, ending)
+      }
+    }
+  }
+  const beginning = begin()
+  return {
+    get ready() {
+      return running ? 1 : 0
+    },
+    async stop() {
+      await beginning
+      await running?.stop()
+    },
+  }
+}
