@@ -44,7 +44,7 @@ import { type FirstStart, firstStart, followRing, givenSecrets, openInstallation
 import { openLimitSettings, openPresence } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
 import { openReader, openReturns, readHere } from '#returns'
-import { deregisterProcess, shardLeases } from '#spool'
+import { deregisterProcess, openWaker, shardLeases } from '#spool'
 import { openTenants } from '#tenants'
 import { openTracks } from '#tracking'
 import { deregisterSender, openPayloadBodies, startSending } from '#webhooks'
@@ -158,7 +158,7 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
   const listeners = wants.has('inbound') ? host('inbound') : undefined
   if (wants.has('housekeeping'))
     open.push(
-      startHousekeeping({
+      await startHousekeeping({
         db,
         clock,
         log,
@@ -210,7 +210,7 @@ function openAcceptance({ config, log, secrets, db }: Ground) {
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const commit = openCommit({ db, clock, ids, limitSettings, failpoint })
+  const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }), failpoint })
   const { sandboxSender, hostname, publicUrl } = config
   const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
   const credentials = openCredentials({ db, clock })

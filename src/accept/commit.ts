@@ -115,6 +115,8 @@ export interface CommitDeps {
   clock: Clock
   ids: Pick<Ids, 'label'>
   limitSettings: LimitSettings
+  /** Called after each commit, without waiting: wakes the processes that deliver. */
+  wake: () => void
   /** Called where a crash test may inject a failure. */
   failpoint?: Failpoint | undefined
 }
@@ -201,6 +203,7 @@ async function commitTogether(all: Waiting[], deps: Lane): Promise<void> {
       deps,
     )
     metrics.acceptBatch.observe(group.length)
+    deps.wake()
     for (const { entry, settle } of group) {
       const committed = entry.idempotency === undefined || won.has(onceName(entry.idempotency))
       settle(committed ? { committed, sendLimitUsage: sendLimitUsage(entry.submissions[0]?.test ?? false) } : { committed })

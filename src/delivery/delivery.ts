@@ -35,10 +35,12 @@ import {
   maxRetryMs,
   openLeases,
   openQueuePauses,
+  openWakefulness,
   promote,
   type RetrySchedule,
   recall,
   shardLeases,
+  type Wakefulness,
 } from '#spool'
 import type { Tenants } from '#tenants'
 import type { Outcome } from './attempt-outcome.ts'
@@ -100,8 +102,10 @@ export { listTlsRequirements, removeTlsRequirement, requireTls } from './tls/tls
 /** Maximum number of recipients in flight in this process. They are small, because bodies are not kept. */
 const maxInFlight = 2000
 const maxPerClaim = 400
-/** Interval of claims while the queue is empty: the longest time before a new email is seen. */
+/** Interval of claims while there was mail lately. */
 const idlePollMs = 25
+/** The same while there was none: accepted mail wakes the process, other mail is seen after this time. */
+const asleepPollMs = 1000
 /** Interval of claims under load: claiming a few recipients costs as much as claiming dozens. */
 const busyPollMs = 50
 const busyFrom = 16
@@ -179,13 +183,14 @@ export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
     isIdle: (shard) => inFlight.isIdle(shard),
     failpoint: deps.failpoint,
   })
-  return new DeliveryProcess(deps, inFlight, leases)
+  return new DeliveryProcess(deps, { inFlight, leases, wakefulness: await openWakefulness({ db, clock }) })
 }
 
 class DeliveryProcess implements Delivery {
   readonly #deps: DeliveryDeps
   readonly #inFlight: InFlight
   readonly #leases: Leases
+  readonly #wakefulness: Wakefulness
   readonly #schedule: RetrySchedule
   readonly #recorder: Recorder
   readonly #requeue: Requeue['requeue']
@@ -196,14 +201,16 @@ class DeliveryProcess implements Delivery {
   readonly #cursors = openCursors(lanesPerClaim)
   /** Continues until the last outcome is recorded: the lease must last as long as a transaction is in flight. */
   readonly #renewing: Loop
+  readonly #claiming: Loop
   readonly #loops: Loop[]
   #sweepAtMs = 0
 
-  constructor(deps: DeliveryDeps, inFlight: InFlight, leases: Leases) {
+  constructor(deps: DeliveryDeps, { inFlight, leases, wakefulness }: { inFlight: InFlight; leases: Leases; wakefulness: Wakefulness }) {
     const { db, clock, log, config } = deps
     this.#deps = deps
     this.#inFlight = inFlight
     this.#leases = leases
+    this.#wakefulness = wakefulness
     this.#schedule = {
       baseMs: config.retryBaseSeconds * 1000,
       maxMs: config.retryMaxSeconds * 1000,
@@ -237,12 +244,14 @@ class DeliveryProcess implements Delivery {
     })
     this.#sources = openSources(deps)
     this.#renewing = startLoop({ clock, log, name: 'renewing leases', everyMs: leases.everyMs }, () => leases.tick())
-    this.#loops = this.#startLoops()
+    this.#claiming = startLoop({ clock, log, name: 'claiming mail', everyMs: idlePollMs }, () => this.#claim())
+    wakefulness.wakes(this.#claiming)
+    this.#loops = [this.#claiming, ...this.#startLoops()]
   }
 
   async stop(): Promise<void> {
     const { clock, log } = this.#deps
-    await Promise.all(this.#loops.map((loop) => loop.stop()))
+    await Promise.all([this.#wakefulness.close(), ...this.#loops.map((loop) => loop.stop())])
     this.#dispatch.close()
     const back = this.#dispatch.takeUnstarted()
     if (back.length > 0) this.#requeue(back)
@@ -259,7 +268,6 @@ class DeliveryProcess implements Delivery {
     const { clock, log, takeReport } = this.#deps
     const loop = (name: string, everyMs: number, turn: () => Promise<number | void>) => startLoop({ clock, log, name, everyMs }, turn)
     const loops = [
-      loop('claiming mail', idlePollMs, () => this.#claim()),
       loop('making deferred mail due', promoteMs, () => this.#promote()),
       loop('correcting due times', recallMs, () => this.#recall()),
     ]
@@ -286,7 +294,8 @@ class DeliveryProcess implements Delivery {
       paused: [...pausedDomains, ...this.#dispatch.suspendedDomains()],
     })
     this.#cursors.advance(claimed, windows)
-    if (claimed.length === 0) return idlePollMs
+    if (claimed.length === 0) return this.#inFlight.size > 0 ? idlePollMs : this.#wakefulness.delayMs(idlePollMs, asleepPollMs)
+    this.#wakefulness.stayAwake()
     this.#inFlight.add(claimed)
     await this.#begin(claimed).catch((error) => {
       this.#requeue(claimed)
@@ -333,10 +342,14 @@ class DeliveryProcess implements Delivery {
     })
   }
 
-  async #promote(): Promise<undefined> {
+  async #promote(): Promise<number> {
     const { db, clock } = this.#deps
     const shards = this.#leases.owned()
-    if (shards.length > 0) await promote(db, shards, clock.nowMs(), maxPromoted)
+    if (shards.length > 0 && (await promote(db, shards, clock.nowMs(), maxPromoted)) > 0) {
+      this.#wakefulness.stayAwake()
+      this.#claiming.nudge()
+    }
+    return this.#wakefulness.delayMs(promoteMs, asleepPollMs)
   }
 
   /** A row that is due later than the schedule can produce was written by a clock that was wrong. */
@@ -355,6 +368,6 @@ class DeliveryProcess implements Delivery {
   async #runSimulatedEvents(takeReport: SimulatedEventDeps['takeReport']): Promise<number> {
     const { db, clock, ids, log, secrets } = this.#deps
     const count = await runDueSimulatedEvents({ db, clock, ids, log, secrets, takeReport })
-    return count > 0 ? 0 : simulatedEventsEveryMs
+    return count > 0 ? 0 : this.#wakefulness.delayMs(simulatedEventsEveryMs, asleepPollMs)
   }
 }

@@ -18,7 +18,7 @@ import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
-import { releaseWaiting } from '#spool'
+import { openWakefulness, releaseWaiting } from '#spool'
 import { checkDueTrackDomains, trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
 import { deliveryTables } from '#webhooks'
@@ -28,6 +28,8 @@ import { applyRetention, type Keep } from './retention.ts'
 
 const indexEveryMs = 600_000
 const tickMs = 500
+/** The same while there was no mail lately. */
+const asleepTickMs = 2000
 const daysAhead = 7
 const hourMs = 3_600_000
 /** Retention of the audit log: a year, plus time to review it. */
@@ -64,12 +66,15 @@ export function ensureUpcomingPartitions(db: Db, nowMs: number): Promise<string[
   return ensurePartitions(db, tables, nowMs, daysAhead)
 }
 
-async function countAll(db: Db): Promise<void> {
-  for (let round = 0; round < maxCountingRounds; round++) if ((await rollUpCounts(db)) === 0) return
+/** Returns whether there was anything to count. */
+async function countAll(db: Db): Promise<boolean> {
+  for (let round = 0; round < maxCountingRounds; round++) if ((await rollUpCounts(db)) === 0) return round > 0
+  return true
 }
 
-export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
+export async function startHousekeeping(deps: HousekeepingDeps): Promise<Housekeeping> {
   const { db, clock, log, limitSettings } = deps
+  const wakefulness = await openWakefulness({ db, clock })
   const chores: { name: string; everyMs: number; run: (nowMs: number) => Promise<unknown> }[] = [
     {
       name: 'releasing mail over the send limit',
@@ -78,7 +83,13 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     },
     { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: (nowMs) => followQueueUpdates(db, nowMs) },
     { name: 'applying the automatic pause', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.brake, nowMs, log) },
-    { name: 'counting', everyMs: tickMs, run: () => countAll(db) },
+    {
+      name: 'counting',
+      everyMs: tickMs,
+      run: async () => {
+        if (await countAll(db)) wakefulness.stayAwake()
+      },
+    },
     {
       name: 'deleting counts of idle seconds',
       everyMs: hourMs,
@@ -106,9 +117,12 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
         await chore.run(clock.nowMs()).catch((error) => log.warn({ err: error }, `${chore.name} failed; retrying`))
       }
     })
+    return wakefulness.delayMs(tickMs, asleepTickMs)
   }
 
-  const loops = [startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn), startDomainChecks(deps)]
+  const tidying = startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn)
+  wakefulness.wakes(tidying)
+  const loops = [tidying, startDomainChecks(deps)]
   // On separate schedules: they wait for readers of a table, such as a dump that takes hours, and must not delay other tasks.
   const patient = [
     startLoop({ clock, log, name: 'indexing completed days', everyMs: indexEveryMs }, async () => {
@@ -122,7 +136,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Housekeeping {
     async stop() {
       // Not awaited: unfinished work is repeated later.
       for (const loop of patient) void loop.stop()
-      await Promise.all(loops.map((loop) => loop.stop()))
+      await Promise.all([wakefulness.close(), ...loops.map((loop) => loop.stop())])
     },
   }
 }

@@ -102,8 +102,8 @@ export const shardLeases: Leased = {
 }
 
 const heartbeatsPerLease = 5
-/** Short enough that shards change owners quickly when processes start and stop. */
-const maxTurnMs = 400
+/** Between ticks while shards change owners, so that they do so quickly when processes start and stop. */
+const changingTurnMs = 400
 const believedPart = 0.75
 
 export interface LeaseDeps {
@@ -142,7 +142,7 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
 }
 
 export class Leases {
-  /** Milliseconds between ticks. */
+  /** Milliseconds between ticks while shards change owners. */
   readonly everyMs: number
   readonly #deps: LeaseDeps
   #processId: string
@@ -155,7 +155,7 @@ export class Leases {
   constructor(deps: LeaseDeps) {
     this.#deps = deps
     this.#processId = deps.processId
-    this.everyMs = Math.min(deps.leaseMs / heartbeatsPerLease, maxTurnMs)
+    this.everyMs = Math.min(deps.leaseMs / heartbeatsPerLease, changingTurnMs)
   }
 
   /** The shards that may be worked on now; empty when the lease has expired. */
@@ -168,16 +168,23 @@ export class Leases {
     return this.#isBelieved() && this.#mine.some((one) => one.shard === shard && one.epoch === epoch)
   }
 
-  /** One tick: renew the heartbeat, watch the others, take free shards or give up surplus ones. Rejects if the database is unavailable. */
-  async tick(): Promise<void> {
+  /**
+   * One tick: renew the heartbeat, watch the others, take free shards or give up surplus ones. Returns the milliseconds until the next.
+   * Rejects if the database is unavailable.
+   */
+  async tick(): Promise<number> {
     const { db, leased } = this.#deps
     try {
+      const before = this.#mine.length
+      const known = this.#seen.size
       await this.#renew()
       const living = await this.#watch()
       await db.run(leased.freeOrphans)
       const share = Math.ceil((await leased.count(db)) / living)
       if (this.#mine.length < share) await this.#take(share)
       else await this.#giveUpSurplus(share)
+      const isSettled = this.#mine.length === before && this.#seen.size === known && this.#leaving.size === 0
+      return isSettled ? this.#deps.leaseMs / heartbeatsPerLease : this.everyMs
     } catch (error) {
       // While the database is unavailable no heartbeat can change, so earlier observations do not show which processes live.
       this.#seen = new Map()

@@ -6,7 +6,7 @@ import { type Clock, type Ids, type Log, pause, type Secrets, startLoop, type Tr
 import type { Db } from '#db'
 import { findEventsAt } from '#events'
 import type { Post } from '#net'
-import { findRestore, type Leases, openLeases } from '#spool'
+import { findRestore, type Leases, openLeases, openWakefulness } from '#spool'
 import { type DeliveryRecorder, openDeliveryRecorder } from './delivery-recorder.ts'
 import { type EndpointDeps, EndpointSender } from './endpoint-sender.ts'
 import { type BatchEvent, type EventBatches, openEventBatches } from './event-batches.ts'
@@ -42,6 +42,10 @@ export interface Sending {
 const tickMs = 40
 const refreshMs = 500
 const retryPollMs = 200
+/** The same while there was no work lately: accepted mail wakes the process. */
+const asleepTickMs = 250
+const asleepRefreshMs = 2000
+const asleepRetryPollMs = 1000
 /** Interval for saving positions that only moved past unsubscribed events. */
 const moveMs = 5000
 /** Most requests of one webhook, and of all together while fewer webhooks than that are busy; with more busy webhooks, each has one. */
@@ -80,6 +84,10 @@ class LeasedWebhooks {
       owns: (webhookId, epoch) => !this.#isStopping && leases.owns(webhookId, epoch),
       share: () => this.#share,
     }
+  }
+
+  get isBusy(): boolean {
+    return [...this.#senders.values()].some((one) => one.inFlight > 0)
   }
 
   has(webhookId: number): boolean {
@@ -159,8 +167,7 @@ class LeasedWebhooks {
   /** Waits for the requests in flight, for at most `stopWithinMs`, and until their results are recorded. */
   async drain(): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + stopWithinMs
-    const isBusy = () => [...this.#senders.values()].some((one) => one.inFlight > 0)
-    while (isBusy() && this.#clock.monotonicMs() < untilMs) await pause(this.#clock, tickMs)
+    while (this.isBusy && this.#clock.monotonicMs() < untilMs) await pause(this.#clock, tickMs)
     this.savePositions()
     await this.#recorder.emptied()
   }
@@ -180,24 +187,38 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     isIdle: (webhookId) => (senders.get(webhookId)?.inFlight ?? 0) === 0,
   })
   const webhooks = new LeasedWebhooks(deps, leases, senders)
-  const every = (everyMs: number, name: string, turn: () => Promise<void>) => startLoop({ clock, log, name, everyMs }, turn)
+  const every = (everyMs: number, name: string, turn: () => Promise<number | void>) => startLoop({ clock, log, name, everyMs }, turn)
   /** The heartbeat continues until the last request is recorded; otherwise another process would repeat it. */
   const leasing = every(leases.everyMs, 'leasing webhooks', async () => {
-    await leases.tick()
+    const nextMs = await leases.tick()
     await webhooks.adopt()
+    return nextMs
   })
-  const looking = every(refreshMs, 'reading webhooks', () => webhooks.refresh())
+  const wakefulness = await openWakefulness({ db, clock })
+  const looking = every(refreshMs, 'reading webhooks', async () => {
+    await webhooks.refresh()
+    return wakefulness.delayMs(refreshMs, asleepRefreshMs)
+  })
   const stopListening = await db.listen(webhookChanged, (id) => (webhooks.has(Number(id)) ? looking : leasing).nudge())
+  const sendingLoop = every(tickMs, 'sending', async () => {
+    webhooks.pump()
+    if (webhooks.isBusy) wakefulness.stayAwake()
+    return wakefulness.delayMs(tickMs, asleepTickMs)
+  })
+  wakefulness.wakes(sendingLoop)
   const loops = [
     looking,
-    every(retryPollMs, 'retrying webhook requests', () => webhooks.retryDue()),
+    sendingLoop,
+    every(retryPollMs, 'retrying webhook requests', async () => {
+      await webhooks.retryDue()
+      return wakefulness.delayMs(retryPollMs, asleepRetryPollMs)
+    }),
     every(moveMs, 'saving positions', async () => webhooks.savePositions()),
-    every(tickMs, 'sending', async () => webhooks.pump()),
   ]
   return {
     async stop() {
       webhooks.stop()
-      await Promise.all([stopListening(), ...loops.map((loop) => loop.stop())])
+      await Promise.all([stopListening(), wakefulness.close(), ...loops.map((loop) => loop.stop())])
       await webhooks.drain()
       await leasing.stop()
       await leases.close()

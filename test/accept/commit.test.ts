@@ -41,7 +41,13 @@ async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock
   const { db } = database
   return {
     db,
-    commit: openCommit({ db: wrap(db), clock, ids, limitSettings: { send, usualRate: () => null, rateOf: () => Promise.resolve(null) } }),
+    commit: openCommit({
+      db: wrap(db),
+      clock,
+      ids,
+      wake: () => {},
+      limitSettings: { send, usualRate: () => null, rateOf: () => Promise.resolve(null) },
+    }),
   }
 }
 
@@ -185,7 +191,7 @@ test('whatever answers are lost, the slots used are as many as the emails accept
       await db.script(deleteAll)
       const coming = [...fates]
       const limitSettings = { send: () => Promise.resolve(limits), usualRate: () => null, rateOf: () => Promise.resolve(null) }
-      const processes = [0, 1].map(() => openCommit({ db: faulty(db, coming), clock: quick, ids, limitSettings }))
+      const processes = [0, 1].map(() => openCommit({ db: faulty(db, coming), clock: quick, ids, wake: () => {}, limitSettings }))
       const commitIn = (process: number, given: Entry) => (processes[process] as ReturnType<typeof openCommit>)(given)
       for (const round of rounds) {
         const asked = round.map(({ process, key }) => {

@@ -264,7 +264,7 @@ describe('retention', () => {
     const [old] = await ensurePartitions(db, logTables, nowMs() - 200 * dayMs, 1)
     const reader = await db.session()
     await reader.script('begin; select count(*) from request_logs')
-    const housekeeping = startHousekeeping({
+    const housekeeping = await startHousekeeping({
       db,
       clock,
       log: silentLog,

@@ -23,7 +23,6 @@ describe.skipIf(missing !== undefined)(`PgBouncer${missing === undefined ? '' : 
   test('in session mode, the service starts, accepts and delivers', async () => {
     await using pooler = await startPgBouncer(inject('serverUrl'), database, await freePort(), 'session')
     await using service = await startServiceProcess({ DATABASE_URL: pooler.url, POSTRIDER_SECRET: 'a secret for the test of the pooler' })
-    await service.start()
     const email = { from: 'a@simulator.test', to: ['delivered@simulator.test'], subject: 's', text: 't' }
     const { status, body } = await service.call('POST', '/emails', email, service.testKey)
     expect(status).toBe(200)

@@ -12,7 +12,7 @@ import { startHousekeeping } from '#housekeeping'
 import { openLimitSettings } from '#limits'
 import type { Post, Resolver } from '#net'
 import type { Dial } from '#smtp'
-import { deregisterProcess, shardLeases } from '#spool'
+import { deregisterProcess, openWaker, shardLeases } from '#spool'
 import { openTenants } from '#tenants'
 import { openTracks } from '#tracking'
 import { deregisterSender, openPayloadBodies, startSending } from '#webhooks'
@@ -85,7 +85,7 @@ export function openProcesses(deps: ProcessDeps) {
       const { life, clock, db, kind } = begin('api', real.other)
       const limitSettings = openLimitSettings({ db, clock, config })
       const failpoint = (place: string) => deps.failpoint(place, life)
-      const commit: Commit = openCommit({ db, clock, ids, limitSettings, failpoint })
+      const commit: Commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }), failpoint })
       const accept = openAccept({
         db,
         clock,
@@ -157,7 +157,7 @@ export function openProcesses(deps: ProcessDeps) {
         clock,
         kind,
         async stop() {
-          await housekeeping.stop()
+          await (await housekeeping).stop()
           life.end()
         },
       }

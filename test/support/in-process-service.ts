@@ -31,6 +31,7 @@ import { openLimitSettings } from '#limits'
 import { openResolver } from '#net'
 import { openReader, openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
+import { openWaker } from '#spool'
 import { addTenant, createOrganisation, openTenants } from '#tenants'
 import { openTracks } from '#tracking'
 import { testDatabase } from './database.ts'
@@ -156,7 +157,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const commit = openCommit({ db, clock, ids, limitSettings })
+  const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }) })
   const accept = openAccept({
     db,
     clock,
@@ -217,7 +218,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     running.push(inbound, { stop: () => rm(folder, { recursive: true }) })
   }
   if (wish.roles?.includes('housekeeping'))
-    running.push(startHousekeeping({ db, clock, log, resolver, hostname, keep: config, brake: config, limitSettings }))
+    running.push(await startHousekeeping({ db, clock, log, resolver, hostname, keep: config, brake: config, limitSettings }))
   if (wish.roles?.includes('delivery'))
     running.push(
       await startDelivery({

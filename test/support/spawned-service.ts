@@ -64,6 +64,7 @@ export async function startServiceProcess(environment: Record<string, string> = 
   let keys = { liveKey: '', testKey: '' }
 
   const startBlind = () => {
+    if (child?.exitCode === null && child.signalCode === null) throw new Error('the service is running already')
     const started = spawn(node, [script, 'serve'], { env: env as NodeJS.ProcessEnv, stdio: ['ignore', 'pipe', 'pipe'] })
     child = started
     for (const stream of [started.stdout, started.stderr]) stream.on('data', (piece) => (output = (output + piece).slice(-200_000)))

@@ -1,0 +1,55 @@
+/**
+ * Wakes processes that wait for mail. They look often while there is work, and rarely when there is none for a while. A notification is a
+ * hint that there is work again: one that is lost costs the time until they look by themselves.
+ */
+import type { Clock, Loop } from '#base'
+import type { Db } from '#db'
+
+const channel = 'mail_queued'
+/** Notifications of one process under load. */
+const notifyEveryMs = 500
+/** How long to look often after the last work or notification. Longer than `notifyEveryMs`, so that no mail falls between the two. */
+const awakeMs = 2000
+
+/** Returns a function to call after each commit of mail. It never rejects and never waits. */
+export function openWaker({ db, clock }: { db: Pick<Db, 'notify'>; clock: Clock }): () => void {
+  let notifiedMs = Number.NEGATIVE_INFINITY
+  return () => {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - notifiedMs < notifyEveryMs) return
+    notifiedMs = nowMs
+    db.notify(channel, '').catch(() => {
+      notifiedMs = Number.NEGATIVE_INFINITY
+    })
+  }
+}
+
+export interface Wakefulness {
+  /** `busyMs` while there was work lately, `idleMs` otherwise: the delay before looking again. */
+  delayMs(busyMs: number, idleMs: number): number
+  /** There was work. */
+  stayAwake(): void
+  /** Notifications start the loop's next turn at once, if it waits for `idleMs`. */
+  wakes(loop: Pick<Loop, 'nudge'>): void
+  close(): Promise<void>
+}
+
+export async function openWakefulness({ db, clock }: { db: Pick<Db, 'listen'>; clock: Clock }): Promise<Wakefulness> {
+  const woken: Pick<Loop, 'nudge'>[] = []
+  let untilMs = clock.monotonicMs() + awakeMs
+  const stayAwake = () => {
+    untilMs = clock.monotonicMs() + awakeMs
+  }
+  const wake = () => {
+    const isAsleep = clock.monotonicMs() >= untilMs
+    stayAwake()
+    if (isAsleep) for (const loop of woken) loop.nudge()
+  }
+  const close = await db.listen(channel, wake, { onReconnect: wake })
+  return {
+    delayMs: (busyMs, idleMs) => (clock.monotonicMs() < untilMs ? busyMs : idleMs),
+    stayAwake,
+    wakes: (loop) => void woken.push(loop),
+    close,
+  }
+}
