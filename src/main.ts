@@ -25,6 +25,7 @@ import {
   startChildren,
   startInProcess,
   startLoop,
+  startMemoryTrim,
   systemClock,
   systemRandom,
   type Traces,
@@ -151,7 +152,7 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
     open.push(children)
     return children
   }
-  open.push(followRing({ db, clock, log, secrets }))
+  open.push(followRing({ db, clock, log, secrets }), startMemoryTrim({ clock, log }))
   if (wants.has('delivery')) host('delivery')
   if (wants.has('webhooks')) host('webhooks')
   if (wants.has('inbound')) ensureCertificate(config, { clock, random: systemRandom })
@@ -362,12 +363,12 @@ async function runRole(role: HostedRole, name: string): Promise<void> {
   const secrets = openSecrets(given[0], systemRandom)
   const db = await openRoleDb(role, name, config.databaseUrl as string, log)
   await openRing(db, secrets, given)
-  const ring = followRing({ db, clock, log, secrets })
+  const background = [followRing({ db, clock, log, secrets }), startMemoryTrim({ clock, log })]
   const running = await hostedRoles[role].start({ config, log, traces, secrets, db }, name)
   signalReady()
   await stop
   await running.stop()
-  await ring.stop()
+  await Promise.all(background.map((loop) => loop.stop()))
   await traces?.stop()
   await db.close()
 }

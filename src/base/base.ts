@@ -23,7 +23,7 @@ export {
 } from './config.ts'
 export { makeDataDirectory } from './data-directory.ts'
 export { type Failpoint, openFailpoints } from './failpoints.ts'
-export { openCollector } from './garbage-collection.ts'
+export { openCollector, startMemoryTrim } from './garbage-collection.ts'
 export { emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
 export { isInNetwork, type Network, networkOf, siteOf } from './ip-networks.ts'
 export { endOfJsonString } from './json-scanner.ts'

@@ -1,13 +1,14 @@
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { silentLog, systemClock } from '#base'
+import { silentLog } from '#base'
+import { handMoved } from '../../test/support/test-clock.ts'
 import type { Connection } from './connection.ts'
 import type { Host } from './database-hosts.ts'
 import { DatabaseUnreachable, HostUnusable } from './errors.ts'
 import { Pool } from './pool.ts'
 
 /** Hosts a and b with a timeline each; undefined means down. */
-function world(timelines: Record<string, number | undefined>) {
+function world(timelines: Record<string, number | undefined>, poolSize = 2) {
   const made: (Connection & { spoil(): void; lose(): void; ended: boolean })[] = []
   const standbys: Record<string, number> = {}
   const hesitating = new Set<string>()
@@ -53,9 +54,8 @@ function world(timelines: Record<string, number | undefined>) {
     made.push(connection)
     return connection
   }
-  let passedMs = 0
-  const clock = { ...systemClock, monotonicMs: () => passedMs, pass: (ms: number) => void (passedMs += ms) }
-  const pool = new Pool({ url: 'postgres://u@a,b/d', poolSize: 2, applicationName: 'test', log: silentLog, clock }, connectTo)
+  const clock = handMoved()
+  const pool = new Pool({ url: 'postgres://u@a,b/d', poolSize, applicationName: 'test', log: silentLog, clock }, connectTo)
   return { pool, made, timelines, standbys, hesitating, clock }
 }
 
@@ -72,6 +72,21 @@ describe('the pool', () => {
     expect(await fourth).toBe(second)
     expect(served).toEqual([3, 4])
     expect(made).toHaveLength(2)
+  })
+
+  test('ends connections that were idle for a minute, except one', async () => {
+    const { pool, made, clock } = world({ a: 1 }, 4)
+    const taken = await Promise.all([pool.take(), pool.take(), pool.take(), pool.take()])
+    for (const connection of taken.slice(0, 3)) pool.give(connection)
+    clock.moveMs(59_000)
+    expect(made.filter(({ ended }) => ended)).toEqual([])
+    pool.give(await pool.take())
+    clock.moveMs(1000)
+    expect(made.map(({ ended }) => ended)).toEqual([true, true, false, false])
+    pool.give(taken[3] as Connection)
+    clock.moveMs(120_000)
+    expect(made.filter(({ ended }) => !ended)).toHaveLength(1)
+    expect((await pool.take()).spoilt).toBe(false)
   })
 
   test('replaces a lost connection for whoever waits', async () => {
@@ -121,7 +136,7 @@ describe('the pool', () => {
     timelines.a = undefined
     timelines.b = 1
     await expect(pool.extra()).rejects.toThrow('timeline 1 is older than 2')
-    clock.pass(5000)
+    clock.moveMs(5000)
     expect((await pool.extra()).timeline).toBe(1)
     pool.give(newest)
     expect((await pool.take()).timeline).toBe(1)
@@ -142,16 +157,18 @@ describe('the pool', () => {
     timelines.a = undefined
     standbys.a = 2
     timelines.b = 1
-    clock.pass(60_000)
+    clock.moveMs(60_000)
     await expect(pool.extra()).rejects.toThrow('timeline 1 is older than 2')
   })
 
   test('asks the other hosts when the current one hesitates', async () => {
-    const { pool, timelines, hesitating } = world({ a: 1, b: undefined })
+    const { pool, timelines, hesitating, clock } = world({ a: 1, b: undefined })
     await pool.take()
     hesitating.add('a')
     timelines.b = 2
-    expect((await pool.take()).host.name).toBe('b')
+    const taken = pool.take()
+    clock.moveMs(1000)
+    expect((await taken).host.name).toBe('b')
   })
 
   test('leaves idle connections at once when told that the server goes, and used ones when they come back', async () => {

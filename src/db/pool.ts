@@ -25,6 +25,9 @@ type Connect = (host: Host, withinMs?: number) => Promise<Connection>
 /** A server that is asked because another connection fell silent must answer sooner than one that is asked first. */
 const askWithinMs = 1500
 
+/** Connections that were idle for this long end, except one: each takes some megabytes of the server's memory. */
+const idleMs = 60_000
+
 /** Delay before a full server is asked for another connection while others are open. */
 const fullForMs = 1000
 
@@ -41,7 +44,11 @@ export class Pool {
   readonly #watch: SilenceWatch
   /** Every open connection, in use, idle or outside the pool, with its generation. */
   readonly #open = new Map<Connection, number>()
+  /** The one idle for longest first. */
   readonly #idle: Connection[] = []
+  /** By the monotonic clock. */
+  readonly #idleSinceMs = new WeakMap<Connection, number>()
+  #cancelTrim: (() => void) | undefined
   readonly #waiting: Waiting[] = []
   /** Raised to invalidate every connection made so far. */
   #generation = 0
@@ -93,7 +100,7 @@ export class Pool {
     }
     const next = this.#waiting.shift()
     if (next) next.settle(connection)
-    else this.#idle.push(connection)
+    else this.#keep(connection)
   }
 
   /** A connection outside the pool. */
@@ -117,6 +124,7 @@ export class Pool {
 
   async close(): Promise<void> {
     this.#isClosing = true
+    this.#cancelTrim?.()
     for (const { fail } of this.#waiting.splice(0)) fail(new Error('the database is closed'))
     const gone = new Promise<void>((resolve) => {
       this.#allGone = resolve
@@ -124,6 +132,21 @@ export class Pool {
     this.#endUnfit()
     if (this.#used > 0) await gone
     this.#watch.stop()
+  }
+
+  #keep(connection: Connection): void {
+    this.#idle.push(connection)
+    this.#idleSinceMs.set(connection, this.#clock.monotonicMs())
+    this.#cancelTrim ??= this.#clock.after(idleMs, () => this.#trim())
+  }
+
+  #trim(): void {
+    this.#cancelTrim = undefined
+    const beforeMs = this.#clock.monotonicMs() - idleMs
+    const isLong = (connection: Connection | undefined) => connection !== undefined && (this.#idleSinceMs.get(connection) ?? 0) <= beforeMs
+    let left = this.#used
+    for (; left > 1 && isLong(this.#idle[0]); left--) void this.#idle.shift()?.end()
+    if (left > 1 && this.#idle.length > 0) this.#cancelTrim = this.#clock.after(idleMs, () => this.#trim())
   }
 
   #isFit(connection: Connection): boolean {

@@ -9,7 +9,7 @@ import { appendEvents } from '#events'
 import type { Resolver } from '#net'
 import { findServer } from '#tenants'
 
-const everyMs = 1000
+const everyMs = 3000
 const maxPerRound = 40
 const atOnce = 10
 

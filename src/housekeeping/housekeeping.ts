@@ -29,7 +29,7 @@ import { applyRetention, type Keep } from './retention.ts'
 const indexEveryMs = 600_000
 const tickMs = 500
 /** The same while there was no mail lately. */
-const asleepTickMs = 2000
+const asleepTickMs = 4000
 const daysAhead = 7
 const hourMs = 3_600_000
 /** Retention of the audit log: a year, plus time to review it. */

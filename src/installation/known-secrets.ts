@@ -20,7 +20,7 @@ interface KeptSecret {
 }
 
 /** Polling interval of every process: a change is in force everywhere within this time plus the query's duration. */
-const lookEveryMs = 1000
+const lookEveryMs = 3000
 
 const lastRotation = sql<Rotation>`
   select old_fingerprint as "oldFingerprint", new_fingerprint as "newFingerprint", step, began_at as "beganAt"

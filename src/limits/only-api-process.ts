@@ -17,6 +17,9 @@ const countJoined = sql<{ joined: number }>`
     and database = (select oid from pg_database where datname = current_database())`
 
 const lookEveryMs = 500
+/** Without a request for this long, the process stops looking; the next request starts it again. */
+const askedWithinMs = 5000
+const asleepMs = 60_000
 /** How long the result of a check is valid: a process that started meanwhile is seen by then. */
 const believedMs = 1500
 /** After the last other process has gone, the requests it allowed still count for this long. */
@@ -36,6 +39,7 @@ export async function openPresence(deps: { db: Db; clock: Clock; log: Log; endin
   let session: DbSession | undefined
   let believedUntilMs = 0
   let aloneSinceMs: number | undefined
+  let askedMs = clock.monotonicMs()
 
   const look = async (): Promise<boolean> => {
     if (session?.lost.aborted) session = undefined
@@ -51,6 +55,8 @@ export async function openPresence(deps: { db: Db; clock: Clock; log: Log; endin
       session = opened
     }
     const beganMs = clock.monotonicMs()
+    // Another process may have come and gone in a time without checks.
+    if (beganMs >= believedUntilMs) aloneSinceMs = undefined
     const isOnly = (await session.first(countJoined, [presenceLock]))?.joined === 1
     aloneSinceMs = isOnly ? (aloneSinceMs ?? beganMs) : undefined
     believedUntilMs = beganMs + believedMs
@@ -59,10 +65,15 @@ export async function openPresence(deps: { db: Db; clock: Clock; log: Log; endin
 
   if (await look()) aloneSinceMs = clock.monotonicMs() - aloneAfterMs
   else await pause(clock, believedMs + aloneAfterMs, ending)
-  const looking = startLoop({ clock, log, name: 'finding other API processes', everyMs: lookEveryMs }, async () => void (await look()))
+  const looking = startLoop({ clock, log, name: 'finding other API processes', everyMs: lookEveryMs }, async () => {
+    await look()
+    return clock.monotonicMs() - askedMs < askedWithinMs ? lookEveryMs : asleepMs
+  })
   return {
     isAlone: () => {
       const nowMs = clock.monotonicMs()
+      if (nowMs - askedMs >= askedWithinMs) looking.nudge()
+      askedMs = nowMs
       return (
         aloneSinceMs !== undefined && session?.lost.aborted === false && nowMs < believedUntilMs && nowMs - aloneSinceMs >= aloneAfterMs
       )

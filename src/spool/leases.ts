@@ -101,7 +101,7 @@ export const shardLeases: Leased = {
   count: () => Promise.resolve(shardCount),
 }
 
-const heartbeatsPerLease = 5
+const heartbeatsPerLease = 4
 /** Between ticks while shards change owners, so that they do so quickly when processes start and stop. */
 const changingTurnMs = 400
 const believedPart = 0.75
@@ -180,11 +180,14 @@ export class Leases {
       await this.#renew()
       const living = await this.#watch()
       await db.run(leased.freeOrphans)
-      const share = Math.ceil((await leased.count(db)) / living)
+      const count = await leased.count(db)
+      const share = Math.ceil(count / living)
       if (this.#mine.length < share) await this.#take(share)
       else await this.#giveUpSurplus(share)
       const isSettled = this.#mine.length === before && this.#seen.size === known && this.#leaving.size === 0
-      return isSettled ? this.#deps.leaseMs / heartbeatsPerLease : this.everyMs
+      if (!isSettled) return this.everyMs
+      // A process that has no shard and could get none only needs to be seen alive.
+      return this.#deps.leaseMs / (count === 0 ? 2 : heartbeatsPerLease)
     } catch (error) {
       // While the database is unavailable no heartbeat can change, so earlier observations do not show which processes live.
       this.#seen = new Map()

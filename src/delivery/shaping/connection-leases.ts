@@ -106,7 +106,7 @@ const gatherMs = 5
 const wantedMs = 500
 /** Delay after a failed query. */
 const retryMs = 500
-const reapEveryMs = 2000
+const reapEveryMs = 5000
 
 export class ConnectionLeases<Of extends LeaseHolder> {
   readonly #deps: ConnectionLeasesDeps

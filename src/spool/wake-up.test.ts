@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import { handMoved } from '../../test/support/test-clock.ts'
+import { openWakefulness, openWaker } from './wake-up.ts'
+
+/** Passes notifications on, unless it is down. */
+function channel() {
+  const heard: (() => void)[] = []
+  const sent: string[] = []
+  let isDown = false
+  return {
+    sent,
+    down: (is: boolean) => void (isDown = is),
+    db: {
+      async notify(name: string) {
+        if (isDown) throw new Error('down')
+        sent.push(name)
+        for (const one of heard) one()
+      },
+      async listen(_name: string, one: () => void) {
+        heard.push(one)
+        return async () => void heard.splice(heard.indexOf(one), 1)
+      },
+    },
+  }
+}
+
+test('a process notifies at most twice a second, and again at once after a failure', async () => {
+  const clock = handMoved()
+  const { db, sent, down } = channel()
+  const wake = openWaker({ db, clock })
+  for (let ms = 0; ms < 2000; ms += 10) {
+    wake()
+    clock.moveMs(10)
+  }
+  expect(sent).toHaveLength(4)
+  clock.moveMs(1000)
+  down(true)
+  wake()
+  await Promise.resolve()
+  await Promise.resolve()
+  down(false)
+  wake()
+  expect(sent).toHaveLength(5)
+})
+
+test('a process that had no work for two seconds looks rarely, until it is woken', async () => {
+  const clock = handMoved()
+  const { db } = channel()
+  const wake = openWaker({ db, clock })
+  const wakefulness = await openWakefulness({ db, clock })
+  let nudges = 0
+  wakefulness.wakes({ nudge: () => void nudges++ })
+  expect(wakefulness.delayMs(25, 2000)).toBe(25)
+  clock.moveMs(1999)
+  wakefulness.stayAwake()
+  clock.moveMs(1999)
+  expect(wakefulness.delayMs(25, 2000)).toBe(25)
+  clock.moveMs(1)
+  expect([wakefulness.delayMs(25, 2000), nudges]).toEqual([2000, 0])
+  wake()
+  expect([wakefulness.delayMs(25, 2000), nudges]).toEqual([25, 1])
+})
+
+test('whenever mail is committed, the next look is soon', async () => {
+  const clock = handMoved()
+  const { db } = channel()
+  const wake = openWaker({ db, clock })
+  const wakefulness = await openWakefulness({ db, clock })
+  for (let ms = 0; ms < 20_000; ms += 130) {
+    clock.moveMs(130)
+    wake()
+    expect(wakefulness.delayMs(25, 2000)).toBe(25)
+  }
+})
