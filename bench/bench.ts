@@ -11,7 +11,9 @@ import { silentLog } from '#base'
 import { embeddedUrlIfRunning, openDb, sql } from '#db'
 import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
 import { capacityLines, measureCapacity } from './capacity.ts'
+import { costLines, measureCost } from './cost.ts'
 import { emailsPage } from './emails-page.ts'
+import { footprintLines, measureFootprint } from './footprint.ts'
 import { endChild, load, median, paced, type Sink, startChild, startSink, typicalBody } from './helpers.ts'
 import { missingPeer, startPostfix } from './postfix-peer.ts'
 import { read } from './read-latency.ts'
@@ -289,22 +291,34 @@ const benchmarks: Record<string, (note: (text: string) => void) => Promise<Resul
   webhooks,
 }
 
-/** Without a peer, and so not among the ratios. */
-async function capacity(): Promise<void> {
-  const found = await measureCapacity((text) => (json ? undefined : console.log(text)))
-  console.log(json ? JSON.stringify(found) : capacityLines(found).join('\n'))
+/** Not in messages a second, and so not in the common table. */
+const reports: Record<string, (note: (text: string) => void) => Promise<{ found: object; lines: string[] }>> = {
+  async capacity(note) {
+    const found = await measureCapacity(note)
+    return { found, lines: capacityLines(found) }
+  },
+  async cost(note) {
+    const found = await measureCost(environment, note)
+    return { found, lines: costLines(found) }
+  },
+  async footprint(note) {
+    const found = await measureFootprint(environment, note)
+    return { found, lines: footprintLines(found) }
+  },
 }
 
 const words = process.argv.slice(2)
 const json = words.includes('--json')
 const named = words.filter((word) => !word.startsWith('--'))
-if (named.length === 1 && named[0] === 'capacity') {
-  await capacity()
+const report = named.length === 1 ? reports[named[0] as string] : undefined
+if (report) {
+  const { found, lines } = await report((text) => (json ? undefined : console.log(text)))
+  console.log(json ? JSON.stringify(found) : lines.join('\n'))
   process.exit(0)
 }
 if (words.includes('--help') || named.some((name) => !(name in benchmarks))) {
   console.log(
-    `npm run bench [name…] [-- --json]\n\nnames: ${Object.keys(benchmarks).join(', ')}; without one, all of these\ncapacity: PostgreSQL's time and WAL for a message, by part`,
+    `npm run bench [name…] [-- --json]\n\nnames: ${Object.keys(benchmarks).join(', ')}; without one, all of these\ncapacity: PostgreSQL's time and WAL for a message, by part\ncost: CPU for a message, by process, against Postfix with OpenDKIM\nfootprint: memory and idle CPU of the compiled program`,
   )
   process.exit(words.includes('--help') ? 0 : 2)
 }

@@ -2,7 +2,7 @@
  * Inputs of the capacity model: for each part of a message's life, PostgreSQL's time and WAL. Runs the service on a server that counts by
  * statement (pg_stat_statements), with one delivery process and one webhook that takes every event.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -10,6 +10,7 @@ import { silentLog, systemClock } from '#base'
 import { type Db, openDb, sql, startEmbedded } from '#db'
 import { startServiceProcess } from '../test/support/spawned-service.ts'
 import { load, startSink, typicalBody } from './helpers.ts'
+import { cpuByKind } from './process-figures.ts'
 
 const messages = 8000
 const warmUp = 8000
@@ -56,6 +57,8 @@ export async function measureCapacity(note: (text: string) => void): Promise<Cap
   const folder = mkdtempSync(join(tmpdir(), 'postrider-capacity-'))
   const embedded = await startEmbedded({ folder, clock: systemClock, log: silentLog, settingsForTests: statementSettings })
   const url = embedded.url.replace('://postrider:', '://postgres:')
+  const main = Number(readFileSync(join(folder, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
+  const cpuMs = () => cpuByKind([main], () => 'PostgreSQL').get('PostgreSQL') ?? 0
   const db = await openDb({ url, poolSize: 1, applicationName: 'postrider bench' })
   const sink = await startSink()
   try {
@@ -81,11 +84,11 @@ export async function measureCapacity(note: (text: string) => void): Promise<Cap
     note(`  ${warmUp} messages to warm up`)
     await send(warmUp)
     await db.script('select pg_stat_statements_reset()')
-    const [walBefore, cpuBefore] = [await walOf(db), cpuMsOf(folder)]
+    const [walBefore, cpuBefore] = [await walOf(db), cpuMs()]
     note(`  ${messages} messages`)
     await send(messages)
     const walOctets = ((await walOf(db)) - walBefore) / messages
-    const cpuMicros = ((cpuMsOf(folder) - cpuBefore) / messages) * 1000
+    const cpuMicros = ((cpuMs() - cpuBefore) / messages) * 1000
     return { parts: byPart(await db.rows(statementCosts)), cpuMicros, walOctets }
   } finally {
     await sink.stop()
@@ -108,23 +111,6 @@ function byPart(statements: readonly { query: string; calls: number; ms: number;
     costs.set(part, cost)
   }
   return [...costs.values()].sort((a, b) => b.micros - a.micros)
-}
-
-/** CPU of the server's processes so far. Linux only. Backends that end meanwhile are missing, so the connections must stay open. */
-function cpuMsOf(folder: string): number {
-  const main = readFileSync(join(folder, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0] ?? ''
-  const tickMs = 10
-  let ticks = 0
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      if (pid === main || fields[1] === main) ticks += Number(fields[11]) + Number(fields[12])
-    } catch {
-      // The process has ended.
-    }
-  }
-  return ticks * tickMs
 }
 
 /** Messages a second of one primary, by its cores and by the link to its standby in bits a second. */

@@ -1,6 +1,6 @@
 /** Postfix, with OpenDKIM on request, in its own folders on loopback ports: the peer for end-to-end speed. */
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -28,6 +28,8 @@ async function freePort(): Promise<number> {
 export interface Postfix {
   /** Sends messages of `octets` with smtp-source; resolves when all are sent. */
   feed(messages: number, octets: number): Promise<void>
+  /** The main processes: Postfix's master, and OpenDKIM. */
+  processes(): number[]
   stop(): Promise<void>
 }
 
@@ -116,6 +118,10 @@ export async function startPostfix(sinkPort: number, signed: boolean): Promise<P
         { timeout: 120_000 },
       )
     },
+    processes: () => [
+      Number(readFileSync(join(queue, 'pid/master.pid'), 'utf8')),
+      ...(dkim?.child.pid === undefined ? [] : [dkim.child.pid]),
+    ],
     async stop() {
       await run(`${sbin}/postfix`, ['-c', config, 'stop']).catch(() => undefined)
       dkim?.child.kill('SIGTERM')

@@ -4,7 +4,7 @@ import { openWakefulness, openWaker } from './wake-up.ts'
 
 /** Passes notifications on, unless it is down. */
 function channel() {
-  const heard: (() => void)[] = []
+  const heard: ((payload: string) => void)[] = []
   const sent: string[] = []
   let isDown = false
   return {
@@ -14,9 +14,9 @@ function channel() {
       async notify(name: string) {
         if (isDown) throw new Error('down')
         sent.push(name)
-        for (const one of heard) one()
+        for (const one of heard) one('')
       },
-      async listen(_name: string, one: () => void) {
+      async listen(_name: string, one: (payload: string) => void) {
         heard.push(one)
         return async () => void heard.splice(heard.indexOf(one), 1)
       },
