@@ -183,8 +183,13 @@ const memoryGivenBack = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '104857
 /** Starts a role in processes of its own, and restarts them when they die; or in this process, where the settings say so. */
 function hostRole(role: HostedRole, ground: Ground, { url, ending }: { url: string; ending: AbortSignal }): Children {
   const { config, log, secrets, db } = ground
-  const { ended } = hostedRoles[role]
-  const common = { newName: () => `${config.hostname}-${ids.token(12)}`, ended: (name: string) => ended(db, name), ending, clock, log }
+  const common = {
+    newName: () => `${config.hostname}-${ids.token(12)}`,
+    ended: (name: string) => hostedRoles[role].ended(db, name),
+    ending,
+    clock,
+    log,
+  }
   if (!config.separateProcesses.includes(role))
     return startInProcess({ ...common, start: (name) => startHere(role, name, url, { ...ground, log: openLog(config.logLevel, role) }) })
   return startChildren({

@@ -2,7 +2,6 @@
  * Triggers garbage collections. V8 collects only on allocation, so an idle process keeps its last data for hours: 700 MB were seen after
  * one large email to 50 domains.
  */
-import { performance } from 'node:perf_hooks'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Loop, startLoop } from './background-loop.ts'
@@ -36,19 +35,20 @@ export function openCollector(clock: Clock): Collector {
 
 /** A process that was idle for this long returns memory. */
 const trimEveryMs = 15_000
-/** Part of the time that its event loop was busy. */
+/** CPU time for the time that passed. */
 const idleBelow = 0.05
 /** It has grown by this factor since it last returned memory; a collection that frees little is not worth its time. */
 const grownBy = 1.15
 
 /** Returns the memory that an idle process does not need to the system, after its start and after each time of work. Takes some 70 ms. */
 export function startMemoryTrim({ clock, log }: { clock: Clock; log: Log }): Loop {
-  let since = performance.eventLoopUtilization()
+  let [atMs, spent] = [clock.monotonicMs(), process.cpuUsage()]
   let leastOctets = 0
   return startLoop({ clock, log, name: 'returning memory', everyMs: trimEveryMs }, async () => {
-    const { utilization } = performance.eventLoopUtilization(since)
-    since = performance.eventLoopUtilization()
-    if (utilization >= idleBelow || process.memoryUsage.rss() < leastOctets * grownBy) return
+    const { user, system } = process.cpuUsage(spent)
+    const usage = (user + system) / 1000 / (clock.monotonicMs() - atMs)
+    ;[atMs, spent] = [clock.monotonicMs(), process.cpuUsage()]
+    if (usage >= idleBelow || process.memoryUsage.rss() < leastOctets * grownBy) return
     exposed()({ type: 'major', execution: 'sync', flavor: 'last-resort' })
     leastOctets = process.memoryUsage.rss()
   })

@@ -7,7 +7,7 @@ export interface RoleInProcess {
   /** Starts the role under a name that is never used again. */
   start(name: string): Promise<{ stop(): Promise<void> }>
   newName(): string
-  /** Called after a failed start: gives back what it may have registered. */
+  /** Called after a failed start, which may have registered the name. */
   ended(name: string): Promise<void>
   /** Aborts when the program is stopping. */
   ending: AbortSignal
@@ -19,16 +19,17 @@ const firstBackoffMs = 100
 const maxBackoffMs = 5000
 
 /** Repeats a failed start, as a child process would be started again: a port may become free. */
-export function startInProcess({ start, newName, ended, ending, clock, log }: RoleInProcess): Children {
+export function startInProcess(role: RoleInProcess): Children {
+  const { ending, clock, log } = role
   let running: { stop(): Promise<void> } | undefined
   const begin = async () => {
     for (let backoffMs = firstBackoffMs; !ending.aborted && !running; backoffMs = Math.min(backoffMs * 2, maxBackoffMs)) {
-      const name = newName()
+      const name = role.newName()
       try {
-        running = await start(name)
+        running = await role.start(name)
       } catch (error) {
         log.error({ err: error }, 'a role failed to start; retrying')
-        await ended(name).catch((failed: unknown) => log.warn({ err: failed }, 'failed to deregister a role; its lease will expire'))
+        await role.ended(name).catch((failed: unknown) => log.warn({ err: failed }, 'failed to deregister a role; its lease will expire'))
         await pause(clock, backoffMs, ending)
       }
     }

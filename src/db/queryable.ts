@@ -47,8 +47,8 @@ export interface Db extends Queryable {
   notify(channel: string, payload: string): Promise<void>
   session(): Promise<DbSession>
   /**
-   * Grows when a connection ends, or when another server is used. If it has not grown, the server has kept what it confirmed, also what it
-   * committed without waiting for its disk.
+   * Grows when a connection ends, or when another server is used. As long as it stands, the server has every commit that it confirmed, also
+   * one that did not wait for its disk.
    */
   readonly interruptions: number
   /** Waits for running statements, then ends every connection. */

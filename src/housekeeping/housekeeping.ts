@@ -18,7 +18,7 @@ import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
-import { openWakefulness, releaseWaiting } from '#spool'
+import { openWakefulness, releaseWaiting, type Wakefulness } from '#spool'
 import { checkDueTrackDomains, trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
 import { deliveryTables } from '#webhooks'
@@ -72,10 +72,15 @@ async function countAll(db: Db): Promise<boolean> {
   return true
 }
 
-export async function startHousekeeping(deps: HousekeepingDeps): Promise<Housekeeping> {
-  const { db, clock, log, limitSettings } = deps
-  const wakefulness = await openWakefulness({ db, clock })
-  const chores: { name: string; everyMs: number; run: (nowMs: number) => Promise<unknown> }[] = [
+interface Chore {
+  name: string
+  everyMs: number
+  run: (nowMs: number) => Promise<unknown>
+}
+
+function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
+  const { db, log, limitSettings } = deps
+  return [
     {
       name: 'releasing mail over the send limit',
       everyMs: tickMs,
@@ -105,6 +110,12 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
     { name: 'deleting failed sign-in attempts', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
     { name: 'creating partitions', everyMs: hourMs, run: (nowMs) => ensureUpcomingPartitions(db, nowMs) },
   ]
+}
+
+export async function startHousekeeping(deps: HousekeepingDeps): Promise<Housekeeping> {
+  const { db, clock, log } = deps
+  const wakefulness = await openWakefulness({ db, clock })
+  const chores = choresOf(deps, wakefulness)
   const due = new Map<string, number>()
 
   const turn = async () => {

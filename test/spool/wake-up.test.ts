@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { handMoved } from '../../test/support/test-clock.ts'
-import { openWakefulness, openWaker } from './wake-up.ts'
+import { openWakefulness, openWaker } from '#spool'
+import { handMoved } from '../support/test-clock.ts'
 
 /** Passes notifications on, unless it is down. */
 function channel() {

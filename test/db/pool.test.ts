@@ -1,11 +1,11 @@
 import { Readable, Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '#base'
-import { handMoved } from '../../test/support/test-clock.ts'
-import type { Connection } from './connection.ts'
-import type { Host } from './database-hosts.ts'
-import { DatabaseUnreachable, HostUnusable } from './errors.ts'
-import { Pool } from './pool.ts'
+import type { Connection } from '../../src/db/connection.ts'
+import type { Host } from '../../src/db/database-hosts.ts'
+import { DatabaseUnreachable, HostUnusable } from '../../src/db/errors.ts'
+import { Pool } from '../../src/db/pool.ts'
+import { handMoved } from '../support/test-clock.ts'
 
 /** Hosts a and b with a timeline each; undefined means down. */
 function world(timelines: Record<string, number | undefined>, poolSize = 2) {
