@@ -169,6 +169,7 @@ const settingsOf = ({ environment, folder, relayPort, leaseMs, shared }: Service
   POSTRIDER_RELAY: `smtp://${host}:${relayPort}`,
   // No server listens there, so that this test sends no DNS queries to other machines.
   POSTRIDER_DNS: `${host}:9`,
+  POSTRIDER_SEPARATE_PROCESSES: 'delivery,inbound,webhooks',
   POSTRIDER_DELIVERY_PROCESSES: '2',
   POSTRIDER_LEASE_MS: String(leaseMs),
   POSTRIDER_RETRY_BASE_SECONDS: '1',

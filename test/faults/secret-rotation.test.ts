@@ -70,6 +70,7 @@ describe.skipIf(process.platform !== 'linux')('secrets', () => {
   test('stand in the environment of no process that the service has started, nor does the address of the database', async () => {
     await using service = await startServiceProcess({
       POSTRIDER_METRICS_TOKEN: 'metrics-token-of-the-test',
+      POSTRIDER_SEPARATE_PROCESSES: 'delivery,inbound,webhooks',
       POSTRIDER_RELAY: 'smtp://user:relay-password-of-the-test@127.0.0.1:9',
       POSTRIDER_SECRET: 'a-secret-of-the-test-itself',
       PGPASSWORD: 'database-password-of-the-test',

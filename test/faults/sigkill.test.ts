@@ -19,6 +19,7 @@ beforeAll(async () => {
   peer = await startPeer({ replyAfterMs: 30 })
   service = await startServiceProcess({
     POSTRIDER_RELAY: `smtp://127.0.0.1:${peer.port}`,
+    POSTRIDER_SEPARATE_PROCESSES: 'delivery,inbound,webhooks',
     POSTRIDER_DELIVERY_PROCESSES: '4',
     POSTRIDER_LEASE_MS: '1000',
     POSTRIDER_RETRY_BASE_SECONDS: '1',

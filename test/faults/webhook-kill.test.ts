@@ -147,7 +147,11 @@ describe('a process that sends, of a running service', () => {
 
   test('leaves its webhooks at once to the one that is started in its place when it is killed', { timeout: 60_000 }, async () => {
     const leaseMs = 60_000
-    await using service = await startServiceProcess({ POSTRIDER_ROLES: 'api,webhooks', POSTRIDER_LEASE_MS: String(leaseMs) })
+    await using service = await startServiceProcess({
+      POSTRIDER_ROLES: 'api,webhooks',
+      POSTRIDER_SEPARATE_PROCESSES: 'webhooks',
+      POSTRIDER_LEASE_MS: String(leaseMs),
+    })
     const db = await openDb({
       url: (await embeddedUrlIfRunning(service.folder)) as string,
       poolSize: 1,

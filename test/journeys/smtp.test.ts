@@ -18,6 +18,7 @@ beforeAll(async () => {
   ports = { smtp: await freePort(), submission: await freePort(), submissionTls: await freePort() }
   service = await startServiceProcess({
     POSTRIDER_RELAY: `smtp://127.0.0.1:${mx.port}`,
+    POSTRIDER_SEPARATE_PROCESSES: 'delivery,inbound',
     POSTRIDER_SMTP_PORT: String(ports.smtp),
     POSTRIDER_SUBMISSION_PORT: String(ports.submission),
     POSTRIDER_SUBMISSION_TLS_PORT: String(ports.submissionTls),
