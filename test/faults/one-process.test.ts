@@ -1,4 +1,4 @@
-/** All roles in one process, as on a small machine: mail by API and SMTP is delivered and told to webhooks, also across kills. */
+/** All roles in one process, as on a small machine: mail by API and SMTP is delivered and reported to webhooks, also across kills. */
 import { createTransport } from 'nodemailer'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Peer, startPeer } from '../support/smtp-server-peer.ts'
