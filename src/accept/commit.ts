@@ -231,13 +231,13 @@ async function writeFlush(entries: readonly CommitEntry[], lane: Lane) {
   try {
     inserted = await insertRows(entries, keyed, taken.granted, lane)
   } catch (error) {
-    if (error instanceof StillUnknown) {
+    // The rows of a commit without its standby's confirmation remain, unless a failover follows.
+    if (error instanceof StillUnknown || error instanceof NotDurable) {
       void lane.slots.confirm(taken)
       void giveBackLater(submissions, taken, lane)
-      throw isAway()
+      throw error instanceof NotDurable ? error : isAway()
     }
-    // The rows of a commit without its standby's confirmation remain, and so do their slots.
-    if (!(error instanceof NotDurable)) await lane.slots.giveBack(taken, [...submissions.keys()])
+    await lane.slots.giveBack(taken, [...submissions.keys()])
     throw error
   }
   await lane.slots.confirm(taken)

@@ -91,19 +91,22 @@ export function openSlots(db: Db, writer: string): Slots {
       db.interruptions === taken.interruptions
         ? Promise.resolve()
         : inTurn(async () => {
-            owed.push({ kind: 'take again', nth: taken.nth, hour: taken.hour, spent: together(taken.spent.flat()) })
+            owed.push(again(taken))
             await settle()
           }).catch(() => undefined),
     giveBack: (taken, demands) =>
       inTurn(async () => {
         const spent = together(demands.flatMap((index) => taken.spent[index] ?? []))
         if (spent.length === 0) return
+        if (db.interruptions !== taken.interruptions) owed.push(again(taken))
         nth += 2
         owed.push({ kind: 'give back', nth, hour: taken.hour, spent })
         await settle()
       }).catch(() => undefined),
   }
 }
+
+const again = ({ nth, hour, spent }: GrantedSlots): Owed => ({ kind: 'take again', nth, hour, spent: together(spent.flat()) })
 
 /** Merges the slots to one entry for each counter. */
 function together(spent: readonly Spent[]): Spent[] {

@@ -198,6 +198,12 @@ describe('slots whose server was lost before their commit was on its disk', () =
     update send_limit_usage
     set hour = hour - interval '1 hour', used = 7, waiting = 0, takes = '{}'
     where used + waiting > 0`
+  /** Makes the counters those of a server that does not have later takes. */
+  const setCounters = sql`
+    update send_limit_usage
+    set used = before.used, waiting = before.waiting, takes = before.takes
+    from json_to_recordset($1::json) as before (scope text, test boolean, used bigint, waiting bigint, takes jsonb)
+    where send_limit_usage.scope = before.scope and send_limit_usage.test = before.test`
   const endConnections = sql`
     select pg_terminate_backend(pid)
     from pg_stat_activity
@@ -228,6 +234,18 @@ describe('slots whose server was lost before their commit was on its disk', () =
     await db.run(forgetTakes)
     await slots.confirm(taken)
     expect(await db.rows(allCounters)).toEqual(wanted)
+  })
+
+  test('are given back once if their emails were not stored', async () => {
+    const slots = openSlots(db, ids.label(6))
+    await slots.take(demands.slice(0, 1), limitsOf(50), nowMs, tell)
+    const wanted = await db.rows(allCounters)
+    const taken = await slots.take(demands.slice(0, 1), limitsOf(50), nowMs, tell)
+    await interrupt()
+    const used = async () => (await readSendLimitUsage(db, false, limits, nowMs)).used
+    await db.run(setCounters, [JSON.stringify(wanted)])
+    await slots.giveBack(taken, [0])
+    expect(await used()).toBe(4)
   })
 
   test('stay taken once if they were not lost', async () => {
