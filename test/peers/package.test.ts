@@ -1,4 +1,4 @@
-/** The npm package, as a user installs it: in an empty folder with an empty home, on whichever Node the machine has. */
+/** The npm package, as a user installs it: in an empty folder with an empty home, on the Node of the machine. */
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
