@@ -9,6 +9,8 @@ import type { Firewall } from './firewall.ts'
 /** Longer than Patroni's time to live of 20 s, so that a standby is promoted meanwhile. */
 const silentMs = 32_000
 const etcdAwayMs = 20_000
+/** How long standbys receive nothing before their primary dies: an asynchronous one loses the mail of this time. */
+const lagMs = 2000
 
 export interface FaultWorld {
   clock: Clock
@@ -49,6 +51,8 @@ async function silently({ clock, firewall }: FaultWorld, act: (firewall: Firewal
   }
 }
 
+const othersOf = ({ cluster }: FaultWorld, leader: Node): Node[] => cluster.nodes.filter((node) => node !== leader)
+
 const faults = {
   'kill postgres': async ({ cluster }, leader) => killAll((await cluster.postgresOf(leader)).slice(0, 1)),
   'kill node': killNode,
@@ -67,9 +71,18 @@ const faults = {
   'isolate primary': (world, leader) => silently(world, (firewall) => firewall.isolate(leader)),
   'separate primary': (world, leader) =>
     silently(world, (firewall) => {
-      const { nodes, etcdMachine } = world.cluster
-      firewall.separate(leader, [...nodes.filter((node) => node !== leader), etcdMachine])
+      firewall.separate(leader, [...othersOf(world, leader), world.cluster.etcdMachine])
     }),
+  'cut off standbys': (world, leader) => silently(world, (firewall) => firewall.separate(leader, othersOf(world, leader))),
+  'lag and kill node': async (world, leader) => {
+    world.firewall?.separate(leader, othersOf(world, leader))
+    try {
+      await pause(world.clock, lagMs)
+      await killNode(world, leader)
+    } finally {
+      world.firewall?.heal()
+    }
+  },
   'host gone': (world, leader) =>
     silently(world, async (firewall) => {
       firewall.isolate(leader)
@@ -92,7 +105,7 @@ const faults = {
 export type FaultKind = keyof typeof faults
 export const faultKinds = Object.keys(faults) as FaultKind[]
 
-const needFirewall: readonly FaultKind[] = ['isolate primary', 'separate primary', 'host gone']
+const needFirewall: readonly FaultKind[] = ['isolate primary', 'separate primary', 'cut off standbys', 'lag and kill node', 'host gone']
 
 /** The faults that this host allows, and a sentence for each that it does not. */
 export function possibleFaults(
