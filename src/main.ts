@@ -4,6 +4,7 @@
  * is longer than other files. A role opens its own.
  */
 import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
 import { openAccept, openCommit } from '#accept'
 import {
   type Children,
@@ -36,7 +37,7 @@ import { holdAfterRestore, startDelivery } from '#delivery'
 import { publicAddresses, readPlatform, runChecks, startHealthMetrics } from '#doctor'
 import { ensurePlatformKey, openDomains } from '#domains'
 import { ensureUpcomingPartitions, startHousekeeping } from '#housekeeping'
-import { startHttp } from '#http'
+import { openLocalApi, startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
 import { openLimitSettings, openPresence } from '#limits'
@@ -350,6 +351,12 @@ function untilSignal(): Promise<void> {
   })
 }
 
+/** On standard error, because standard output may be redirected. */
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  return lines.question(question).finally(() => lines.close())
+}
+
 reportToParent(clock)
 const exitCode = await runCommand(process.argv.slice(2), {
   environment,
@@ -362,6 +369,8 @@ const exitCode = await runCommand(process.argv.slice(2), {
   receive,
   sendWebhooks,
   print: (text) => console.log(text),
+  openLocalApi,
+  ask: process.stdin.isTTY && process.stderr.isTTY ? ask : undefined,
   failpoint,
 })
 process.exit(exitCode)

@@ -402,7 +402,7 @@ export const shownSettings = (environment: Record<string, string | undefined>): 
   }))
 
 /** Variables with secrets. Every process of the same user can read another's initial environment, so child processes start without them. */
-const isSecretSetting = (name: string) => secretSettings.has(name) || /^(POSTRIDER_API_KEY|PGPASSWORD|PGPASSFILE)$/.test(name)
+const isSecretSetting = (name: string) => secretSettings.has(name) || /^(POSTRIDER_KEY|PGPASSWORD|PGPASSFILE)$/.test(name)
 
 type Environment = Record<string, string | undefined>
 
