@@ -16,6 +16,7 @@ import {
   openLog,
   openSecrets,
   openTraces,
+  pause,
   readConfig,
   readFromParent,
   reportToParent,
@@ -72,6 +73,8 @@ const webhookIdleMs = 3000
 const saveUsesEveryMs = 10_000
 /** A start during a failover waits for the promotion; machines may also start before their database. */
 const databaseWaitMs = 60_000
+/** The keys of a first start do not wait longer for SMTP listeners that cannot start. */
+const welcomeWithinMs = 5000
 
 /** The statements of the hot path find their rows by index; a plan made while a table was empty must not scan it when it is full. */
 const deliverySettings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off', enable_bitmapscan: 'off', jit: 'off' }
@@ -96,7 +99,7 @@ interface Role {
 
 async function serve(): Promise<void> {
   const config = readConfig(environment)
-  const log = openLog(config.logLevel, 'serve')
+  const log = openLog(config, 'serve')
   if (failpoint) log.warn('POSTRIDER_FAILPOINTS is set: a crash test can kill this service')
   const ended = new AbortController()
   const ending = ended.signal
@@ -121,9 +124,12 @@ async function serve(): Promise<void> {
       if (shown) console.log(welcome(config, shown))
       return
     }
-    await startRoles(ground, { url, ending, open })
-    console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
+    const { smtpReady } = await startRoles(ground, { url, ending, open })
+    if (!shown) console.log(`Postrider is running at ${config.publicUrl}`)
     if (config.roles.includes('inbound')) console.log(smtpPorts(config))
+    // Last on the screen: the keys are shown only once, and a process that starts may still write log lines.
+    if (shown && process.stdout.isTTY) await Promise.race([smtpReady, pause(clock, welcomeWithinMs, ending)])
+    if (shown) console.log(welcome(config, shown))
     await stop
     log.info('stopping')
   } finally {
@@ -146,8 +152,11 @@ async function makeReady({ config, log, secrets, db }: Ground, given: readonly s
   return firstStart(config, db, { clock, ids, secrets })
 }
 
-/** In this order. Started roles are in `open`, even if a later one fails. */
-async function startRoles(ground: Ground, { url, ending, open }: { url: string; ending: AbortSignal; open: Role[] }): Promise<void> {
+/** In this order. Started roles are in `open`, even if a later one fails. `smtpReady` resolves when the SMTP listeners listen. */
+async function startRoles(
+  ground: Ground,
+  { url, ending, open }: { url: string; ending: AbortSignal; open: Role[] },
+): Promise<{ smtpReady: Promise<void> }> {
   const { config, log, secrets, db } = ground
   const wants = new Set(config.roles)
   const processes = (command: string, count: number, ended: (name: string) => Promise<void>) =>
@@ -157,10 +166,12 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
     open.push(processes('delivery-process', config.deliveryProcesses, (name) => deregisterProcess(db, shardLeases, name)))
   if (wants.has('webhooks')) open.push(processes('webhooks-process', webhookProcesses, (name) => deregisterSender(db, name)))
   let takesSmtp: (() => boolean) | undefined
+  let smtpReady = Promise.resolve()
   if (wants.has('inbound')) {
     ensureCertificate(config, { clock, random: systemRandom })
     const children = processes('inbound-process', inboundProcesses, async () => {})
     takesSmtp = () => children.ready > 0
+    smtpReady = children.allReady
     open.push(children)
   }
   if (wants.has('housekeeping'))
@@ -178,6 +189,7 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
     )
   if (wants.has('api')) open.push(await startApi(ground, { ending, smtp: takesSmtp }))
   open.push(startHealthMetrics({ db, clock, log, dataFolder: config.dataDirectory }))
+  return { smtpReady }
 }
 
 /**
@@ -285,7 +297,7 @@ async function runProcess(
   start: (ground: Ground) => Promise<Role>,
 ): Promise<void> {
   const config = readConfig(environment)
-  const log = openLog(config.logLevel, name)
+  const log = openLog(config, name)
   const stop = untilSignal()
   const traces = await tracesOf(config, log, role)
   const given = givenSecrets(config, ids)

@@ -36,6 +36,8 @@ const stopWithinMs = 35_000
 export interface Children {
   /** How many live children have called `signalReady`. */
   readonly ready: number
+  /** Resolves when `count` live children have called `signalReady` for the first time. */
+  readonly allReady: Promise<void>
   /** Called after `ending` has aborted. */
   stop(): Promise<void>
 }
@@ -53,6 +55,7 @@ export function startChildren(options: ChildrenOptions): Children {
   const living = new Set<ChildProcess>()
   const ready = new Set<ChildProcess>()
   const ends = new Set<Promise<void>>()
+  const { promise: allReady, resolve: noteAllReady } = Promise.withResolvers<void>()
 
   const start = (backoffMs: number) => {
     // A signal to all processes has already come, which the new child would miss.
@@ -70,7 +73,9 @@ export function startChildren(options: ChildrenOptions): Children {
     living.add(child)
     collectFromChild(child)
     child.on('message', (message) => {
-      if (typeof message === 'object' && 'ready' in message) ready.add(child)
+      if (typeof message !== 'object' || !('ready' in message)) return
+      ready.add(child)
+      if (ready.size === options.count) noteAllReady()
     })
     const end = new Promise<void>((resolve) =>
       child.once('exit', (code, signal) => {
@@ -95,6 +100,7 @@ export function startChildren(options: ChildrenOptions): Children {
     get ready() {
       return ready.size
     },
+    allReady,
     async stop() {
       for (const child of living) child.kill('SIGTERM')
       const cancel = clock.after(stopWithinMs, () => {

@@ -336,6 +336,9 @@ export const settings = {
   logLevel: setting('POSTRIDER_LOG_LEVEL', 'info', '`debug`, `info`, `warn`, `error` or `silent`', (v) =>
     oneOf(v, ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
   ),
+  logFormat: setting('POSTRIDER_LOG_FORMAT', '`text` on a terminal, otherwise `json`', '`json` or `text`: form of the log lines', (v) =>
+    v === undefined ? undefined : oneOf(v, ['json', 'text'], 'json'),
+  ),
 } as const
 
 type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
