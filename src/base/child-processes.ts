@@ -10,9 +10,9 @@ export interface ChildrenOptions {
   /** The program's script. */
   script: string
   /** Arguments of the child with this name. */
-  argumentsFor(name: string): string[]
+  argumentsFor: (name: string) => string[]
   /** Called at each start. Secret variables are sent to the child through a pipe, which it reads with `readFromParent`. */
-  environment(): Record<string, string | undefined>
+  environment: () => Record<string, string | undefined>
   count: number
   /** A unique name for each start of a child, never reused. */
   newName(): string
@@ -50,6 +50,18 @@ export function readFromParent(environment: Record<string, string | undefined>):
   return environment[settingsByPipe] === undefined ? {} : (JSON.parse(readFileSync(0, 'utf8')) as Record<string, string>)
 }
 
+function forkChild({ script, argumentsFor, environment }: ChildrenOptions, name: string): ChildProcess {
+  const { open, secret } = partedEnvironment(environment())
+  const child = fork(script, argumentsFor(name), {
+    env: { ...open, [settingsByPipe]: '1' } as NodeJS.ProcessEnv,
+    stdio: ['pipe', 'inherit', 'inherit', 'ipc'],
+  })
+  // The exit event covers a child that ends before reading all its input.
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(JSON.stringify(secret))
+  return child
+}
+
 export function startChildren(options: ChildrenOptions): Children {
   const { clock, log, ending } = options
   const living = new Set<ChildProcess>()
@@ -62,19 +74,11 @@ export function startChildren(options: ChildrenOptions): Children {
     if (ending.aborted) return
     const name = options.newName()
     const startedMs = clock.monotonicMs()
-    const { open, secret } = partedEnvironment(options.environment())
-    const child = fork(options.script, options.argumentsFor(name), {
-      env: { ...open, [settingsByPipe]: '1' } as NodeJS.ProcessEnv,
-      stdio: ['pipe', 'inherit', 'inherit', 'ipc'],
-    })
-    // The exit event covers a child that ends before reading all its input.
-    child.stdin?.on('error', () => undefined)
-    child.stdin?.end(JSON.stringify(secret))
+    const child = forkChild(options, name)
     living.add(child)
     collectFromChild(child)
     child.on('message', (message) => {
-      if (typeof message !== 'object' || !('ready' in message)) return
-      ready.add(child)
+      if (typeof message === 'object' && 'ready' in message) ready.add(child)
       if (ready.size === options.count) noteAllReady()
     })
     const end = new Promise<void>((resolve) =>

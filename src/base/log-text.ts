@@ -16,6 +16,8 @@ const printable = (text: string) =>
 const plainValue = /^[\p{L}\p{N}_.:/@+-]+$/u
 const shown = (value: unknown) => (typeof value === 'string' && plainValue.test(value) ? value : printable(JSON.stringify(value)))
 
+const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
+
 /** As pino serialises an error. */
 interface LoggedError {
   message?: unknown
@@ -24,7 +26,7 @@ interface LoggedError {
 
 /** The stack, one line each, below the log line. */
 function stackOf({ message, stack }: LoggedError): string {
-  const lines = String(stack ?? message ?? '').split('\n')
+  const lines = textOf(stack ?? message).split('\n')
   return lines.map((line) => `\n    ${printable(line.trim())}`).join('')
 }
 
@@ -41,7 +43,7 @@ export function logLineText(line: string, output: { isTTY?: boolean }): string {
     output.isTTY === true ? styleText(style, text, { stream: output as NodeJS.WriteStream }) : text
   const at = new Date(Number(time)).toISOString().slice(11, 23)
   const rest = Object.entries(fields).map(([key, value]) => `${printable(key)}=${shown(value)}`)
-  const head = `${paint('gray', `${at}Z`)} ${paint(colour, name.padEnd(5))} ${printable(String(role))}: ${printable(String(msg ?? ''))}`
+  const head = `${paint('gray', `${at}Z`)} ${paint(colour, name.padEnd(5))} ${printable(textOf(role))}: ${printable(textOf(msg))}`
   const tail = rest.length === 0 ? '' : `  ${paint('gray', rest.join(' '))}`
   return `${head}${tail}${typeof err === 'object' && err !== null ? stackOf(err) : ''}`
 }
