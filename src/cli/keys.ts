@@ -3,22 +3,27 @@ import { permissions } from '#credentials'
 import { apiHelp, apiUsage, maxListed, perRequest, scopeOf, tenantApiOptions, withApi } from './api.ts'
 import { type Command, needed, printed, text, UsageError } from './command-definition.ts'
 
+const types: readonly string[] = ['live', 'test', 'smtp']
+const kindOf = (type: string) =>
+  type === 'smtp' ? ({ type: 'smtp' } as const) : ({ type: 'api', mode: type === 'test' ? 'test' : 'live' } as const)
+
 export const keyCreate: Command = {
   name: 'key create',
   audited: true,
-  summary: 'create an API key and print it once',
-  help: `postrider key create --type live|test [--tenant ID] [--permissions a,b] [--name N] ${apiUsage}
+  summary: 'create an API key or SMTP login and print it once',
+  help: `postrider key create --type live|test|smtp [--tenant ID] [--permissions a,b] [--name N] ${apiUsage}
 
-Creates an API key and prints it once. Without --tenant, the key belongs to the organisation; without --permissions, it has full access.
+Creates an API key, or with --type smtp the SMTP login of a tenant (--tenant), and prints it once. Without --tenant, the key belongs to the organisation;
+without --permissions, it has full access.
 Permissions: ${permissions.join(', ')}
 ${apiHelp}
 
 Example: postrider key create --type live --name shop --permissions emails:send`,
   options: { type: { type: 'string' }, permissions: { type: 'string' }, name: { type: 'string' }, ...tenantApiOptions },
-  values: { type: ['live', 'test'], permissions },
+  values: { type: types, permissions },
   run(given, deps) {
     const type = needed(given, 'type')
-    if (type !== 'live' && type !== 'test') throw new UsageError('--type must be live or test')
+    if (!types.includes(type)) throw new UsageError(`--type must be one of ${types.join(', ')}`)
     const words = text(given, 'permissions')
       ?.split(',')
       .map((one) => one.trim())
@@ -28,9 +33,11 @@ Example: postrider key create --type live --name shop --permissions emails:send`
       return known
     })
     return withApi(given, deps, async (service) => {
-      const asked = { type: 'api', mode: type, name: text(given, 'name') ?? `${type}-key`, permissions: wanted ?? null } as const
-      const { id, key, tenantId, permissions: allowed } = await scopeOf(service, given).credentials.create(asked)
-      printed(given, deps, { id, key, type, tenantId, permissions: allowed }, `${key}\n\nStore this key now: it is shown only once.`)
+      const asked = { ...kindOf(type), name: text(given, 'name') ?? `${type}-key`, permissions: wanted ?? null }
+      const { id, key, smtpUsername, tenantId, permissions: allowed } = await scopeOf(service, given).credentials.create(asked)
+      const record = { id, key, ...(smtpUsername === undefined ? {} : { smtpUsername }), type, tenantId, permissions: allowed }
+      const lines = smtpUsername === undefined ? `${key}` : `user name  ${smtpUsername}\npassword   ${key}`
+      printed(given, deps, record, `${lines}\n\nStore this key now: it is shown only once.`)
     })
   },
 }

@@ -28,7 +28,7 @@ test.skipIf(!exists('bash'))('bash offers the commands, their second words, and 
   expect(await offered('domain', 'r')).toEqual(['remove'])
   expect(await offered('tenant', 'delete', '--')).toEqual(['--yes', '--url', '--key', '--json', '--help'])
   expect(await offered('tenant', 'delete', 'abc', '--y')).toEqual(['--yes'])
-  expect(await offered('key', 'create', '--type', '')).toEqual(['live', 'test'])
+  expect(await offered('key', 'create', '--type', '')).toEqual(['live', 'test', 'smtp'])
   expect(await offered('key', 'create', '--name', 'x', '--type', 'l')).toEqual(['live'])
   expect(await offered('backup', '')).toEqual([])
 })

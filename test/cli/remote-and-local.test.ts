@@ -104,6 +104,15 @@ describe.each([
     expect((await command('key', 'revoke', String(id))).code).toBe(2)
   })
 
+  test('an SMTP login is created with its user name', async () => {
+    const { id, key, smtpUsername } = json<{ id: number; key: string; smtpUsername: string }>(
+      await command('key', 'create', '--type', 'smtp', '--tenant', service.tenantId, '--json'),
+    )
+    expect(smtpUsername).toBe(`${service.tenantId}/${key}`)
+    expect((await command('key', 'list', '--tenant', service.tenantId)).text).toContain(`${String(id).padEnd(12)}smtp-key  SMTP login`)
+    await command('key', 'revoke', String(id))
+  })
+
   test('an address is suppressed, listed and released', async () => {
     expect((await command('suppression', 'add', 'Ann@example.com', '--reason', 'asked')).text).toBe(
       'Ann@example.com is suppressed'.toLowerCase(),
