@@ -37,6 +37,7 @@ COPY --from=packages /app/node_modules ./node_modules
 COPY package.json LICENSE ./
 COPY bin ./bin
 COPY src ./src
+COPY packages/client ./packages/client
 COPY docs ./docs
 COPY --from=dashboard /app/dashboard/dist ./dashboard/dist
 RUN printf '#!/bin/sh\nexec /app/node_modules/.bin/node /app/bin/postrider.js "$@"\n' > /usr/local/bin/postrider \

@@ -4,6 +4,7 @@
  * is longer than other files. A role opens its own.
  */
 import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline/promises'
 import { openAccept, openCommit } from '#accept'
 import {
   type Children,
@@ -16,6 +17,7 @@ import {
   openLog,
   openSecrets,
   openTraces,
+  pause,
   readConfig,
   readFromParent,
   reportToParent,
@@ -39,7 +41,7 @@ import { holdAfterRestore, startDelivery } from '#delivery'
 import { publicAddresses, readPlatform, runChecks, startHealthMetrics } from '#doctor'
 import { ensurePlatformKey, openDomains } from '#domains'
 import { ensureUpcomingPartitions, startHousekeeping } from '#housekeeping'
-import { startHttp } from '#http'
+import { openLocalApi, startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
 import { openLimitSettings, openPresence } from '#limits'
@@ -69,6 +71,8 @@ const webhookIdleMs = 3000
 const saveUsesEveryMs = 10_000
 /** A start during a failover waits for the promotion; machines may also start before their database. */
 const databaseWaitMs = 60_000
+/** The keys of a first start do not wait longer for SMTP listeners that cannot start. */
+const welcomeWithinMs = 5000
 
 /** The statements of the hot path find their rows by index; a plan made while a table was empty must not scan it when it is full. */
 const deliverySettings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off', enable_bitmapscan: 'off', jit: 'off' }
@@ -93,7 +97,7 @@ interface Role {
 
 async function serve(): Promise<void> {
   const config = readConfig(environment)
-  const log = openLog(config.logLevel, 'serve')
+  const log = openLog(config, 'serve')
   if (failpoint) log.warn('POSTRIDER_FAILPOINTS is set: a crash test can kill this service')
   const ended = new AbortController()
   const ending = ended.signal
@@ -118,9 +122,12 @@ async function serve(): Promise<void> {
       if (shown) console.log(welcome(config, shown))
       return
     }
-    await startRoles(ground, { url, ending, open })
-    console.log(shown ? welcome(config, shown) : `Postrider is running at ${config.publicUrl}`)
+    const { smtpReady } = await startRoles(ground, { url, ending, open })
+    if (!shown) console.log(`Postrider is running at ${config.publicUrl}`)
     if (config.roles.includes('inbound')) console.log(smtpPorts(config))
+    // Last on the screen: the keys are shown only once, and a process that starts may still write log lines.
+    if (shown && process.stdout.isTTY) await Promise.race([smtpReady, pause(clock, welcomeWithinMs, ending)])
+    if (shown) console.log(welcome(config, shown))
     await stop
     log.info('stopping')
   } finally {
@@ -143,8 +150,11 @@ async function makeReady({ config, log, secrets, db }: Ground, given: readonly s
   return firstStart(config, db, { clock, ids, secrets })
 }
 
-/** In this order. Started roles are in `open`, even if a later one fails. */
-async function startRoles(ground: Ground, { url, ending, open }: { url: string; ending: AbortSignal; open: Role[] }): Promise<void> {
+/** In this order. Started roles are in `open`, even if a later one fails. `smtpReady` resolves when the SMTP listeners listen. */
+async function startRoles(
+  ground: Ground,
+  { url, ending, open }: { url: string; ending: AbortSignal; open: Role[] },
+): Promise<{ smtpReady: Promise<void> }> {
   const { config, log, secrets, db } = ground
   const wants = new Set(config.roles)
   const host = (role: HostedRole) => {
@@ -172,6 +182,7 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
     )
   if (wants.has('api')) open.push(await startApi(ground, { ending, smtp: listeners && (() => listeners.ready > 0) }))
   open.push(startHealthMetrics({ db, clock, log, dataFolder: config.dataDirectory }))
+  return { smtpReady: listeners?.allReady ?? Promise.resolve() }
 }
 
 /**
@@ -191,7 +202,7 @@ function hostRole(role: HostedRole, ground: Ground, { url, ending }: { url: stri
     log,
   }
   if (!config.separateProcesses.includes(role))
-    return startInProcess({ ...common, start: (name) => startHere(role, name, url, { ...ground, log: openLog(config.logLevel, role) }) })
+    return startInProcess({ ...common, start: (name) => startHere(role, name, url, { ...ground, log: openLog(config, role) }) })
   return startChildren({
     ...common,
     script,
@@ -361,7 +372,7 @@ async function startHere(role: HostedRole, name: string, url: string, ground: Gr
 /** The main function of a process started by `serve`. `name`: for the log and the database. */
 async function runRole(role: HostedRole, name: string): Promise<void> {
   const config = readConfig(environment)
-  const log = openLog(config.logLevel, `${role} ${name}`)
+  const log = openLog(config, `${role} ${name}`)
   const stop = untilSignal()
   const traces = await tracesOf(config, log, role)
   const given = givenSecrets(config, ids)
@@ -386,6 +397,12 @@ function untilSignal(): Promise<void> {
   })
 }
 
+/** On standard error, because standard output may be redirected. */
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  return lines.question(question).finally(() => lines.close())
+}
+
 reportToParent(clock)
 const exitCode = await runCommand(process.argv.slice(2), {
   environment,
@@ -396,6 +413,8 @@ const exitCode = await runCommand(process.argv.slice(2), {
   serve,
   runRole,
   print: (text) => console.log(text),
+  openLocalApi,
+  ask: process.stdin.isTTY && process.stderr.isTTY ? ask : undefined,
   failpoint,
 })
 process.exit(exitCode)

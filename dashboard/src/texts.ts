@@ -119,6 +119,19 @@ export const texts = {
       `No live mail yet. ${count.toLocaleString()} ${count === 1 ? 'email was' : 'emails were'} sent with test keys.`,
     showTest: 'Show test mail',
   },
+  firstSteps: {
+    title: 'First steps',
+    states: { done: 'Done', waits: 'Waiting for DNS', open: 'To do' },
+    test: 'Send a test email',
+    testHelp:
+      'Set POSTRIDER_KEY to the test key that the first start printed, and run this command. The email appears in the test inbox and stays on this machine.',
+    copy: 'Copy the command',
+    domain: 'Add a sending domain',
+    domainHelp: 'Add the domain that you send from, and publish its DNS records. Postrider checks them every ten minutes.',
+    key: 'Create a live key',
+    keyHelp: 'Create a key for your program, with only the permissions that it needs.',
+    ends: 'This list ends with the first live email.',
+  },
   overview: {
     half: 'Median delivery time',
     seconds: (count: string) => `${count} s`,

@@ -10,9 +10,9 @@ export interface ChildrenOptions {
   /** The program's script. */
   script: string
   /** Arguments of the child with this name. */
-  argumentsFor(name: string): string[]
+  argumentsFor: (name: string) => string[]
   /** Called at each start. Secret variables are sent to the child through a pipe, which it reads with `readFromParent`. */
-  environment(): Record<string, string | undefined>
+  environment: () => Record<string, string | undefined>
   count: number
   /** A unique name for each start of a child, never reused. */
   newName(): string
@@ -36,6 +36,8 @@ const stopWithinMs = 35_000
 export interface Children {
   /** How many live children have called `signalReady`. */
   readonly ready: number
+  /** Resolves when `count` live children have called `signalReady` for the first time. */
+  readonly allReady: Promise<void>
   /** Called after `ending` has aborted. */
   stop(): Promise<void>
 }
@@ -48,29 +50,36 @@ export function readFromParent(environment: Record<string, string | undefined>):
   return environment[settingsByPipe] === undefined ? {} : (JSON.parse(readFileSync(0, 'utf8')) as Record<string, string>)
 }
 
+function forkChild({ script, argumentsFor, environment }: ChildrenOptions, name: string): ChildProcess {
+  const { open, secret } = partedEnvironment(environment())
+  const child = fork(script, argumentsFor(name), {
+    env: { ...open, [settingsByPipe]: '1' } as NodeJS.ProcessEnv,
+    stdio: ['pipe', 'inherit', 'inherit', 'ipc'],
+  })
+  // The exit event covers a child that ends before reading all its input.
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(JSON.stringify(secret))
+  return child
+}
+
 export function startChildren(options: ChildrenOptions): Children {
   const { clock, log, ending } = options
   const living = new Set<ChildProcess>()
   const ready = new Set<ChildProcess>()
   const ends = new Set<Promise<void>>()
+  const { promise: allReady, resolve: noteAllReady } = Promise.withResolvers<void>()
 
   const start = (backoffMs: number) => {
     // A signal to all processes has already come, which the new child would miss.
     if (ending.aborted) return
     const name = options.newName()
     const startedMs = clock.monotonicMs()
-    const { open, secret } = partedEnvironment(options.environment())
-    const child = fork(options.script, options.argumentsFor(name), {
-      env: { ...open, [settingsByPipe]: '1' } as NodeJS.ProcessEnv,
-      stdio: ['pipe', 'inherit', 'inherit', 'ipc'],
-    })
-    // The exit event covers a child that ends before reading all its input.
-    child.stdin?.on('error', () => undefined)
-    child.stdin?.end(JSON.stringify(secret))
+    const child = forkChild(options, name)
     living.add(child)
     collectFromChild(child)
     child.on('message', (message) => {
       if (typeof message === 'object' && 'ready' in message) ready.add(child)
+      if (ready.size === options.count) noteAllReady()
     })
     const end = new Promise<void>((resolve) =>
       child.once('exit', (code, signal) => {
@@ -95,6 +104,7 @@ export function startChildren(options: ChildrenOptions): Children {
     get ready() {
       return ready.size
     },
+    allReady,
     async stop() {
       for (const child of living) child.kill('SIGTERM')
       const cancel = clock.after(stopWithinMs, () => {

@@ -356,6 +356,9 @@ export const settings = {
   logLevel: setting('POSTRIDER_LOG_LEVEL', 'info', '`debug`, `info`, `warn`, `error` or `silent`', (v) =>
     oneOf(v, ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
   ),
+  logFormat: setting('POSTRIDER_LOG_FORMAT', '`text` on a terminal, otherwise `json`', '`json` or `text`: form of the log lines', (v) =>
+    v === undefined ? undefined : oneOf(v, ['json', 'text'], 'json'),
+  ),
 } as const
 
 type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
@@ -422,7 +425,7 @@ export const shownSettings = (environment: Record<string, string | undefined>): 
   }))
 
 /** Variables with secrets. Every process of the same user can read another's initial environment, so child processes start without them. */
-const isSecretSetting = (name: string) => secretSettings.has(name) || /^(POSTRIDER_API_KEY|PGPASSWORD|PGPASSFILE)$/.test(name)
+const isSecretSetting = (name: string) => secretSettings.has(name) || /^(POSTRIDER_KEY|PGPASSWORD|PGPASSFILE)$/.test(name)
 
 type Environment = Record<string, string | undefined>
 

@@ -39,6 +39,7 @@ export function startInProcess(role: RoleInProcess): Children {
     get ready() {
       return running ? 1 : 0
     },
+    allReady: beginning,
     async stop() {
       await beginning
       await running?.stop()

@@ -59,8 +59,19 @@ function isPermanent(said: QuotedReply, status: string | null, reason: string, w
   const enhanced = said.enhanced ?? status
   if (enhanced?.startsWith('4')) return false
   if (said.enhanced === null ? /^5\.[1267]\./.test(enhanced ?? '') : said.enhanced.startsWith('5')) return true
-  const own = plainWords(`${reason} ${words.slice(0, maxTextLength)}`)
-  return !says(own, expiryWords) && !says(own, tiredWords) && !lasted.test(own)
+  return !isTired(plainWords(reason)) && !wordsAreTired(words)
+}
+
+/** The sending server gave up after temporary failures. */
+const isTired = (plain: string): boolean => says(plain, expiryWords) || says(plain, tiredWords) || lasted.test(plain)
+
+/** The last words and their result: a report with many recipients asks for each of them. */
+let lastTired = { words: '', isTired: false }
+
+function wordsAreTired(words: string): boolean {
+  const own = words.slice(0, maxTextLength)
+  if (own !== lastTired.words) lastTired = { words: own, isTired: isTired(plainWords(own)) }
+  return lastTired.isTired
 }
 
 /** How long a server tried without a refusal: `not delivered within 2 days`, `5日間`. */

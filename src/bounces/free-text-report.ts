@@ -56,7 +56,7 @@ export function failuresIn(text: string, known: MessageParties): ReportedFailure
   const to = new Set(known.to.map((one) => one.toLowerCase()))
   const ours = new Set(known.ours.map((one) => one.toLowerCase()))
   const best = new Map<string, ReportedFailure & { at: number }>()
-  const failing = lines.map((line) => factsOf(line).fails)
+  const fails = (from: number, to: number) => lines.slice(Math.max(0, from), to).some((line) => factsOf(line).fails)
   const start = lines.slice(0, maxLeadIn)
   let left = maxWeighedAddresses
   let isInReply = false
@@ -70,8 +70,8 @@ export function failuresIn(text: string, known: MessageParties): ReportedFailure
       if ((ours.has(key) || goesOn) && !to.has(key)) continue
       let weight = placeWeight(line, start, end) + (to.has(key) ? 6 : 0)
       if (notHimAbove(lines, at, line.slice(0, start))) weight -= 8
-      if (failing.slice(at, at + 4).some(Boolean)) weight += 2
-      if (failing.slice(Math.max(0, at - 4), at).some(Boolean)) weight += 1
+      if (fails(at, at + 4)) weight += 2
+      if (fails(at - 4, at)) weight += 1
       if (staff.test(address) && !to.has(key)) weight -= 5
       const earlier = best.get(key)
       if (earlier && earlier.weight >= weight) continue
@@ -95,6 +95,9 @@ interface LineFacts extends QuotedReply {
 export interface TextLine {
   text: string
   facts?: LineFacts
+  /** The text after a label such as `Reason:`; null: the line has none. */
+  labelled?: string | null
+  isOwnCommand?: boolean
 }
 
 export const textLinesOf = (text: string, most: number): TextLine[] =>
@@ -142,16 +145,15 @@ function placeWeight(line: string, start: number, end: number): number {
 export function reasonIn(from: readonly TextLine[], recipient: string | null): string | null {
   const lines = from.map(({ text }) => text)
   for (const [at, line] of from.entries()) {
-    if (ownCommand.test(line.text)) continue
+    if (isOwnCommand(line)) continue
     const { code, enhanced, fails } = factsOf(line)
     if (code !== null || (enhanced !== null && fails)) return tidy(withRest(lines, at), recipient)
   }
-  const given = announcedReason(lines)
+  const given = announcedReason(from)
   if (given !== null) return tidy(given, recipient)
   if (recipient !== null && colonWords.test(lines[0] ?? '')) return tidy(paragraph(lines, 0), recipient)
   const failing = from.findIndex(
-    (line, at) =>
-      !ownCommand.test(line.text) && (at === 0 && recipient !== null ? factsIn(line.text.replace(recipient, '')) : factsOf(line)).fails,
+    (line, at) => !isOwnCommand(line) && (at === 0 && recipient !== null ? factsIn(line.text.replace(recipient, '')) : factsOf(line)).fails,
   )
   if (failing >= 0) return tidy(paragraph(lines, failing), recipient)
   const below = belowAddress(lines, recipient)
@@ -164,19 +166,34 @@ const label =
   /^[^\p{L}\n]{0,20}(?:(?:the )?(?:failure |error |bounce |delivery |technical )?(?:reason|response|error message|error description|diagnostic code|cause|details)|the (?:reason|response|error)[^:\n]{0,60}|grund|fehlermeldung|ursache|motif|raison|motivo|causa|reden|powód|przyczyna|причина|理由|原因|退信原因|důvod|příčina|orsak|årsag|syy|neden|sebep)[^:：\n\p{L}]{0,10}[:：][ \t]*(.{0,2000})$/iu
 
 /** `Reason: …` on one line, or on the lines below. */
-function announcedReason(lines: readonly string[]): string | null {
-  for (const [at, line] of lines.entries()) {
-    const match = line.length < maxLineLength ? label.exec(line) : null
-    if (!match) continue
-    if ((match[1] as string).trim().length > 3)
-      return [
-        match[1],
-        ...lines.slice(at + 1, at + 3).filter((_, index, some) => some.slice(0, index + 1).every((one) => one.trim() !== '')),
-      ].join('\n')
-    const next = lines.slice(at + 1, at + 4).findIndex((one) => one.trim() !== '')
-    if (next >= 0) return paragraph(lines, at + 1 + next)
+function announcedReason(from: readonly TextLine[]): string | null {
+  const text = (at: number) => from[at]?.text ?? ''
+  for (const [at, line] of from.entries()) {
+    const given = labelledIn(line)
+    if (given === null) continue
+    if (given.trim().length > 3) {
+      const below = [at + 1, at + 2].map(text)
+      const end = below.findIndex((one) => one.trim() === '')
+      return [given, ...(end < 0 ? below : below.slice(0, end))].join('\n')
+    }
+    const next = [at + 1, at + 2, at + 3].find((below) => text(below).trim() !== '')
+    if (next !== undefined)
+      return paragraph(
+        from.map((one) => one.text),
+        next,
+      )
   }
   return null
+}
+
+function isOwnCommand(line: TextLine): boolean {
+  line.isOwnCommand ??= ownCommand.test(line.text)
+  return line.isOwnCommand
+}
+
+function labelledIn(line: TextLine): string | null {
+  if (line.labelled === undefined) line.labelled = line.text.length < maxLineLength ? (label.exec(line.text)?.[1] ?? null) : null
+  return line.labelled
 }
 
 /** The lines directly below a line with only the address, in any words. */

@@ -8,25 +8,12 @@ import type { RawDatabase } from '#installation'
 import { recordRestore } from '#spool'
 import { findOrganisation } from '#tenants'
 import { type Command, type CommandArguments, type CommandDeps, jsonOption, printed, UsageError } from './command-definition.ts'
-
-const progressEveryMs = 200
+import { openProgress } from './progress.ts'
 
 const total = (tables: Record<string, number>) => Object.values(tables).reduce((sum, rows) => sum + rows, 0)
 const megabytes = (octets: number) => `${(octets / 1e6).toFixed(1)} MB`
 
-/** On a terminal: one line, updated in place. */
-function showProgress({ clock }: CommandDeps): { show: ((now: BackupProgress) => void) | undefined; end(): void } {
-  if (!process.stderr.isTTY) return { show: undefined, end: () => undefined }
-  let shownMs = Number.NEGATIVE_INFINITY
-  return {
-    show({ table, rows, octets }) {
-      if (clock.monotonicMs() - shownMs < progressEveryMs) return
-      shownMs = clock.monotonicMs()
-      process.stderr.write(`\r\x1b[K${table}${rows > 0 ? ` ${rows} rows` : ''}, ${megabytes(octets)}`)
-    },
-    end: () => void process.stderr.write('\r\x1b[K'),
-  }
-}
+const shownProgress = ({ table, rows, octets }: BackupProgress) => `${table}${rows > 0 ? ` ${rows} rows` : ''}, ${megabytes(octets)}`
 
 /** Runs `work` with a writer. The file gets its name once complete, and only its owner can read it. */
 async function intoFile<T>(name: string, work: (write: (octets: Buffer) => Promise<void>) => Promise<T>): Promise<T> {
@@ -70,9 +57,10 @@ postrider restore FILE         restores the backup`,
       const withSecret = given.options['with-secret'] === true
       const secretFingerprint = (await findOrganisation(db))?.secretFingerprint ?? ''
       const secret = withSecret ? secrets.textOf(secretFingerprint) : undefined
-      const progress = showProgress(deps)
+      const progress = openProgress(deps.clock)
+      const showing = (now: BackupProgress) => progress.show(`backing up ${shownProgress(now)}`)
       const done = await intoFile(name, async (write) => {
-        const written = await writeBackup(db, { version, nowMs: clock.nowMs(), secretFingerprint, secret, write, progress: progress.show })
+        const written = await writeBackup(db, { version, nowMs: clock.nowMs(), secretFingerprint, secret, write, progress: showing })
         if ((await findOrganisation(db))?.secretFingerprint !== secretFingerprint)
           throw new Error('POSTRIDER_SECRET was rotated during the backup: the backup is discarded, run it again')
         return written
@@ -140,7 +128,7 @@ const emailsOf = (count: number) => `${count} ${count === 1 ? 'email' : 'emails'
 function bringBack(name: string, given: CommandArguments, deps: CommandDeps): Promise<void> {
   return deps.withRawDatabase(async (installation) => {
     const { db, clock } = installation
-    const progress = showProgress(deps)
+    const progress = openProgress(deps.clock)
     let secret: string | undefined
     const { header, tables, migrated } = await restoreBackup(db, {
       source: name === '-' ? process.stdin : createReadStream(name),
@@ -150,7 +138,7 @@ function bringBack(name: string, given: CommandArguments, deps: CommandDeps): Pr
       },
       isEmpty: async (on) => (await findOrganisation(on)) === undefined,
       finish: async (on, found) => void (await recordRestore(on, new Date(found.madeAt), clock.nowMs())),
-      progress: progress.show,
+      progress: (now) => progress.show(`restoring ${shownProgress(now)}`),
     }).finally(() => progress.end())
     const isKept = installation.secret === undefined && installation.config.databaseUrl === undefined
     if (isKept && secret !== undefined) installation.keepSecret(secret)

@@ -1,28 +1,33 @@
 /**
  * Command line entry point: one file for each kind of command.
- * Owns: nothing. Uses: base, mail, net, bounces, db, tenants, members, credentials, limits, domains, emails, spool, delivery, usage,
- * webhooks, housekeeping, installation, crash-test, doctor. Used by: main.
+ * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
+ * emails, spool, delivery, usage, webhooks, housekeeping, installation, crash-test, doctor. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
 import { spawn } from 'node:child_process'
 import { getSystemErrorMessage } from 'node:util'
 import { ConfigError, hostedRoleNames, Refusal, settings } from '#base'
+import { ApiError } from '#client'
 import { migrate } from '#db'
 import type { Installation } from '#installation'
 import { recordAction } from '#members'
+import { shownApiError } from './api.ts'
 import { backup, restore } from './backup.ts'
 import { bounceParse } from './bounce.ts'
 import { classifyCommand } from './classify.ts'
 import { type Command, type CommandArguments, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command-definition.ts'
+import { completionOf } from './completion.ts'
 import { crashTest } from './crash-test.ts'
-import { keyCreate, limitsSet, memberAdd, memberList, memberReset, memberResetTotp, tenantCreate } from './create-commands.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
-import { domainAdd, domainRemove, domainTrust, domainVerify } from './domains.ts'
+import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
+import { emailList, emailShow } from './emails.ts'
 import { erase } from './erase.ts'
-import { domainList, keyList, limitsList, tenantList, webhookList } from './list-commands.ts'
+import { keyCreate, keyList, keyRevoke } from './keys.ts'
+import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
+import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
 import {
   explainCommand,
   queueCancel,
@@ -37,8 +42,11 @@ import {
 import { secretRotate } from './secret.ts'
 import { sendCommand } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
+import { alarming, strong } from './styles.ts'
+import { suppressionAdd, suppressionList, suppressionRemove } from './suppressions.ts'
+import { tenantCreate, tenantDelete, tenantList, tenantShow } from './tenants.ts'
 import { tlsList, tlsRemove, tlsRequire } from './tls.ts'
-import { webhookReplay, webhookRotateKey } from './webhook.ts'
+import { webhookAdd, webhookList, webhookRemove, webhookReplay, webhookRotateKey, webhookTest } from './webhooks.ts'
 
 const serve: Command = {
   name: 'serve',
@@ -91,17 +99,29 @@ const roleProcesses = hostedRoleNames.map(
   }),
 )
 
+const versionCommand: Command = {
+  name: 'version',
+  summary: 'print the version',
+  help: 'postrider version [--json]\n\nPrints the version of Postrider; postrider --version does the same.\n\nExample: postrider version --json',
+  options: { ...jsonOption },
+  run: async (given, deps) => printed(given, deps, { version: deps.version, node: process.versions.node }, deps.version),
+}
+
 const commands: readonly Command[] = [
   serve,
   migrateCommand,
   keyCreate,
   keyList,
+  keyRevoke,
   tenantCreate,
   tenantList,
+  tenantShow,
+  tenantDelete,
   tenantPause,
   tenantResume,
   domainAdd,
   domainList,
+  domainShow,
   domainVerify,
   domainTrust,
   domainRemove,
@@ -134,7 +154,15 @@ const commands: readonly Command[] = [
   restore,
   doctor,
   dns,
+  emailList,
+  emailShow,
+  suppressionList,
+  suppressionAdd,
+  suppressionRemove,
   webhookList,
+  webhookAdd,
+  webhookRemove,
+  webhookTest,
   webhookReplay,
   webhookRotateKey,
   sendCommand,
@@ -143,6 +171,8 @@ const commands: readonly Command[] = [
   classifyCommand,
   bench,
   crashTest,
+  versionCommand,
+  completionOf(() => shown),
   ...roleProcesses,
 ]
 
@@ -150,12 +180,14 @@ const shown = commands.filter((one) => !one.hidden)
 
 const firstSteps = `
 
+Commands for domains, emails, keys, suppressions, tenants and webhooks also work on a remote service: see --url in their --help.
+
 First steps:
   postrider serve     run the service; the first start prints keys, a sign-in link and a curl command
   postrider doctor    check the installation and print a remedy for each problem
   postrider queue     show queued mail and the reasons for delays`
 
-const overview = (some: readonly Command[]) => `Usage: postrider <command> [options]
+const overview = (some: readonly Command[]) => `${strong('Usage:')} postrider <command> [options]
 
 ${some.map((one) => `  ${one.name.padEnd(20)}${one.summary}`).join('\n')}
 
@@ -186,14 +218,13 @@ function noSuchCommand(words: readonly string[]): string {
 
 /** Runs the command line; returns the exit code: 0, 1 for a failure, 2 for a usage error or a refusal. */
 export async function runCommand(given: readonly string[], deps: CommandDeps): Promise<number> {
-  const words = given[0] === 'help' ? [...given.slice(1), '--help'] : given
+  const words = given[0] === 'help' ? [...given.slice(1), '--help'] : given[0] === '--version' ? ['version', ...given.slice(1)] : given
   const command = commandOf(words)
   if (!command) {
     const some = words.length === 0 || asksHelp(words[0]) ? shown : asksHelp(words[1]) ? begins(words[0]) : []
     if (some.length > 0) deps.print(overview(some))
-    else if (words[0] === '--version') deps.print(deps.version)
-    else console.error(noSuchCommand(words))
-    return some.length > 0 || words[0] === '--version' ? 0 : 2
+    else console.error(alarming(noSuchCommand(words)))
+    return some.length > 0 ? 0 : 2
   }
   const rest = words.slice(command.name.split(' ').length)
   if (rest.some(asksHelp)) {
@@ -235,15 +266,20 @@ function recording({ name, audited }: Command, { options, positionals }: Command
 }
 
 function told(error: unknown, command: Command): number {
+  if (error instanceof ApiError) {
+    const { lines, exitCode } = shownApiError(error, command.name)
+    console.error(alarming(lines))
+    return exitCode
+  }
   if (error instanceof Refusal) {
     const isAboutCall = !error.hasOwnSuggestion && (error.code === 'validation_error' || error.code === 'not_found')
-    console.error(`${error.message}\n${isAboutCall ? `Run postrider ${command.name} --help for usage` : error.suggestion}`)
-  } else if (error instanceof UsageError || error instanceof ConfigError) console.error(error.message)
+    console.error(alarming(`${error.message}\n${isAboutCall ? `Run postrider ${command.name} --help for usage` : error.suggestion}`))
+  } else if (error instanceof UsageError || error instanceof ConfigError) console.error(alarming(error.message))
   else if (error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))
     // Removes Node's advice on arguments that begin with a dash.
-    console.error(`${error.message.split('. To specify')[0]}\n\n${command.help}`)
+    console.error(alarming(`${error.message.split('. To specify')[0]}\n\n${command.help}`))
   else {
-    console.error(error instanceof Error ? sentenceOf(error) : error)
+    console.error(error instanceof Error ? alarming(sentenceOf(error)) : error)
     return 1
   }
   return 2

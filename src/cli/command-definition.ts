@@ -17,6 +17,10 @@ export interface CommandDeps extends Installations {
   /** Runs one role in this process, under the name given by its parent. */
   runRole(role: HostedRole, name: string): Promise<void>
   print(text: string): void
+  /** The API under /v1 on this installation's database, in this process, as a `fetch` for the client. */
+  openLocalApi(installation: Installation): (url: string, init: RequestInit) => Promise<Response>
+  /** Asks on the terminal and resolves with the answer; undefined without a terminal. */
+  ask?: ((question: string) => Promise<string>) | undefined
   /** For tests that end a command halfway. */
   failpoint?: ((place: string) => void) | undefined
 }
@@ -29,8 +33,10 @@ export interface Command {
   options: ParseArgsOptionsConfig
   /** Names of positional arguments, in order. A last one that ends with `?` is optional; one that ends with `...` takes one or more. */
   positionals?: readonly string[]
+  /** The possible values of options, for completion. */
+  values?: Readonly<Record<string, readonly string[]>>
   hidden?: boolean
-  /** Successful calls go into the audit log; `unnamed`: without arguments, because they name a person to be erased. */
+  /** Successful calls go into the audit log; `unnamed`: without arguments, which name a person or may contain a secret. */
   audited?: true | 'unnamed'
   run(given: CommandArguments, deps: CommandDeps): Promise<void>
 }
@@ -78,6 +84,13 @@ export async function tenantOf(installation: Installation, id: string | undefine
 export async function givenTenant(given: CommandArguments, installation: Installation): Promise<string | undefined> {
   const id = text(given, 'tenant')
   return id === undefined ? undefined : (await tenantOf(installation, id)).id
+}
+
+/** Throws unless --yes is given or the answer on the terminal is yes. */
+export async function confirmed(given: CommandArguments, { ask }: CommandDeps, question: string): Promise<void> {
+  if (given.options.yes === true) return
+  if (!ask) throw new UsageError(`${question} Give --yes: this is not a terminal, so the command cannot ask`)
+  if (!/^y(es)?$/i.test((await ask(`${question} [y/N] `)).trim())) throw new UsageError('nothing was changed')
 }
 
 /** Prints JSON with --json, otherwise text lines. */

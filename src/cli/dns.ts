@@ -4,6 +4,7 @@ import type { PlatformRecord } from '#domains'
 import { openResolver } from '#net'
 import { type Command, jsonOption } from './command-definition.ts'
 import { unpublishable } from './domains.ts'
+import { shade } from './styles.ts'
 
 const says: Record<string, string> = {
   OK: 'published',
@@ -14,7 +15,7 @@ const says: Record<string, string> = {
 
 function line({ type, name, value, status, found }: PlatformRecord): string {
   const instead = status === 'Invalid' && found ? `\n        found  ${found.join('\n               ')}` : ''
-  return `  ${(status ?? '?').padEnd(8)}${type.padEnd(6)}${name} ${says[status ?? 'unknown']}\n        value  ${value}${instead}`
+  return `  ${shade(status ?? '?', 8)}${type.padEnd(6)}${name} ${says[status ?? 'unknown']}\n        value  ${value}${instead}`
 }
 
 export const dns: Command = {

@@ -2,11 +2,12 @@
 import { type CheckResult, publicAddresses, readPlatform, runChecks } from '#doctor'
 import { openResolver } from '#net'
 import { type Command, jsonOption } from './command-definition.ts'
+import { shade } from './styles.ts'
 
 const httpsPort = 443
 
 const line = ({ check, status, detail, remedy: todo }: CheckResult) =>
-  `${status.padEnd(9)}${check}: ${detail}${todo === null ? '' : `\n         → ${todo}`}`
+  `${shade(status, 9)}${check}: ${detail}${todo === null ? '' : `\n         → ${todo}`}`
 
 export const doctor: Command = {
   name: 'doctor',

@@ -1,38 +1,39 @@
-/** Commands for sending domains: add, check, trust without a check, and remove, by name. */
+/** Commands for sending domains: add, list, show, check, trust without a check, and remove, by name. */
 import { Refusal } from '#base'
-import { deleteDomain } from '#delivery'
-import { addDomain, type DnsRecord, type Domain, makeDomain, openDomainService, openDomains, recordsOf, trustDomain } from '#domains'
-import type { Installation } from '#installation'
+import { ApiError, type Domain, type DomainsListData } from '#client'
+import { trustDomain } from '#domains'
 import { parseDomain } from '#mail'
-import { openResolver } from '#net'
-import { openTenants } from '#tenants'
-import { type Command, type CommandArguments, jsonOption, printed, tenantOf, text } from './command-definition.ts'
+import { simulatorDomain } from '#simulator'
+import { apiHelp, apiUsage, type OpenedApi, scopeOf, tenantApiOptions, withApi } from './api.ts'
+import { type Command, type CommandArguments, type CommandDeps, jsonOption, printed, UsageError } from './command-definition.ts'
+import { shade } from './styles.ts'
 
-const ofTenant = { tenant: { type: 'string' }, ...jsonOption } as const
+const ofTenant = '--tenant      tenant of the domain, if several tenants have a domain of this name'
 
-/** The domain of that name, of the given or the default tenant. */
-async function domainOf(given: CommandArguments, installation: Installation): Promise<Domain> {
-  const tenant = await tenantOf(installation, text(given, 'tenant'))
-  const name = given.positionals[0] as string
-  const domain = await openDomains(installation).find(tenant.id, parseDomain(name) ?? name)
-  if (!domain || domain.testOnly)
+type Listed = DomainsListData['domains'][number]
+
+const ownDomains = async (service: OpenedApi, given: CommandArguments): Promise<Listed[]> =>
+  (await scopeOf(service, given).domains.list()).domains.filter(({ name }) => name !== simulatorDomain)
+
+/** The domain of the given name, among those that the caller may see. Refuses `not_found`. */
+async function domainOf(service: OpenedApi, given: CommandArguments): Promise<Listed> {
+  const [name = ''] = given.positionals
+  const wanted = parseDomain(name) ?? name
+  const [found, ...others] = (await ownDomains(service, given)).filter((one) => one.name === wanted)
+  if (!found)
     throw new Refusal('not_found', {
-      message: `tenant ${tenant.id} has no sending domain ${name}`,
-      suggestion: 'Run postrider domain list for all domains and their tenants. Use --tenant ID for another tenant',
+      message: `no sending domain ${name}`,
+      suggestion: 'Run postrider domain list for all domains and their tenants',
     })
-  return domain
+  if (others.length > 0) {
+    const owners = [found, ...others].map(({ tenantId }) => tenantId).join(', ')
+    throw new UsageError(`several tenants have a domain ${name}: ${owners}. Name one with --tenant ID`)
+  }
+  return found
 }
 
-export const shownDomain = ({ id, uuid, name, tenantId, verified, verifiedAt, trusted, createdAt }: Domain) => ({
-  id,
-  uuid,
-  name,
-  tenantId,
-  verified,
-  verifiedAt,
-  trusted,
-  createdAt,
-})
+const verdictOf = ({ verified, trusted }: Pick<Domain, 'verified' | 'trusted'>) =>
+  trusted ? 'trusted' : verified ? 'verified' : 'not verified'
 
 /** A note below a list of records. */
 export const unpublishable = (hostname: string) =>
@@ -40,48 +41,58 @@ export const unpublishable = (hostname: string) =>
     ? ''
     : `\n\nThe records use "${hostname}", which is not a public host name. First set POSTRIDER_HOSTNAME to the public name of this machine.`
 
+const noteOf = ({ installation }: OpenedApi) => (installation ? unpublishable(installation.config.hostname) : '')
+
+const needed = ({ dnsRecords: { spf, dkim, returnPath, dkimEd25519 } }: Domain) => [spf, dkim, returnPath, dkimEd25519]
+
 export const domainAdd: Command = {
   name: 'domain add',
   audited: true,
   summary: 'add a sending domain with its own DKIM keys',
-  help: `postrider domain add NAME [--tenant ID] [--trust] [--json]
+  help: `postrider domain add NAME [--tenant ID] [--trust] ${apiUsage}
 
 Adds a sending domain and prints the DNS records to publish. Then run postrider domain verify NAME.
---tenant  tenant of the domain (default: the default tenant)
---trust   lets the tenant use the domain without DNS verification (private networks, relays); recorded as trusted`,
-  options: { ...ofTenant, trust: { type: 'boolean' } },
+--tenant      tenant of the domain (default: the tenant of the key, or the default tenant)
+--trust       lets the tenant use the domain without DNS verification (private networks, relays); recorded as trusted. On this machine only
+${apiHelp}
+
+Example: postrider domain add news.example.com`,
+  options: { ...tenantApiOptions, trust: { type: 'boolean' } },
   positionals: ['NAME'],
   run: (given, deps) =>
-    deps.withInstallation(async (installation) => {
-      const tenant = await tenantOf(installation, text(given, 'tenant'))
-      const wanted = { tenantId: tenant.id, name: given.positionals[0] as string, trusted: given.options.trust === true }
-      const made = await makeDomain(wanted, { nowMs: installation.clock.nowMs(), ids: installation.ids, secrets: installation.secrets })
-      const domain = await installation.db
-        .transaction((tx) => addDomain(tx, made))
-        .catch((error: unknown) => {
-          throw error instanceof Refusal && error.code === 'domain_already_exists' ? hasIt(error, wanted) : error
-        })
-      const records = recordsOf(domain, installation.config.hostname)
-      const { id, name, trusted } = domain
-      const lines = [records.spf, records.dkim, records.returnPath, records.dkimEd25519].map(
-        (one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`,
-      )
-      printed(
-        given,
-        deps,
-        { ...shownDomain(domain), dnsRecords: records },
-        `domain ${name} (${id}) of tenant ${tenant.id}${trusted ? ', trusted: ready to use' : ''}\n\nRecords to publish:\n${lines.join('\n')}${unpublishable(installation.config.hostname)}`,
-      )
+    withApi(given, deps, async (service) => {
+      const isTrusted = given.options.trust === true
+      if (isTrusted) refuseRemote(service, '--trust')
+      const [name = ''] = given.positionals
+      const { domains } = scopeOf(service, given)
+      const made = await domains.create({ name }).catch((error: unknown) => {
+        throw error instanceof ApiError && error.code === 'domain_already_exists' ? hasIt(error, name, isTrusted) : error
+      })
+      const domain = isTrusted ? await trusted(service, made) : made
+      const lines = needed(domain).map((one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`)
+      const title = `domain ${domain.name} (${domain.id}) of tenant ${domain.tenantId}${isTrusted ? ', trusted: ready to use' : ''}`
+      printed(given, deps, { ...domain }, `${title}\n\nRecords to publish:\n${lines.join('\n')}${noteOf(service)}`)
     }),
 }
 
-const hasIt = (refusal: Refusal, { name, trusted }: { name: string; trusted: boolean }) =>
-  new Refusal(refusal.code, {
-    message: refusal.message,
-    suggestion: trusted
+const hasIt = ({ message }: ApiError, name: string, isTrusted: boolean) =>
+  new Refusal('domain_already_exists', {
+    message,
+    suggestion: isTrusted
       ? `To use it without DNS verification: postrider domain trust ${name}`
       : `To check DNS: postrider domain verify ${name}`,
   })
+
+/** Only the operator of the machine vouches for a domain: the API cannot. */
+function refuseRemote({ installation }: OpenedApi, what: string): void {
+  if (!installation) throw new UsageError(`${what} works only on the machine of the installation, without --url`)
+}
+
+/** Trusts the domain, and returns its new record. */
+async function trusted({ api, installation }: OpenedApi, { id, tenantId }: Pick<Listed, 'id' | 'tenantId'>): Promise<Domain> {
+  if (installation) await trustDomain(installation.db, { id, tenantId }, installation.clock.nowMs())
+  return api.domains.retrieve(id)
+}
 
 export const domainTrust: Command = {
   name: 'domain trust',
@@ -92,53 +103,97 @@ export const domainTrust: Command = {
 Marks an existing domain as trusted, as postrider domain add --trust does: its tenant can send from it without DNS verification. For
 private networks, relays and tests; receivers on the internet still check SPF and DKIM. Takes effect within one second. To undo, remove
 the domain and add it again.
---tenant  tenant of the domain (default: the default tenant)`,
-  options: ofTenant,
+${ofTenant}
+
+Example: postrider domain trust intranet.example`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
   positionals: ['NAME'],
   run: (given, deps) =>
-    deps.withInstallation(async (installation) => {
-      const domain = await trustDomain(installation.db, await domainOf(given, installation), installation.clock.nowMs())
-      printed(given, deps, shownDomain(domain), `domain ${domain.name} (${domain.id}) is trusted: ready to use`)
+    withApi(given, deps, async (service) => {
+      refuseRemote(service, 'domain trust')
+      const domain = await trusted(service, await domainOf(service, given))
+      printed(given, deps, { ...domain }, `domain ${domain.name} (${domain.id}) is trusted: ready to use`)
+    }),
+}
+
+export const domainList: Command = {
+  name: 'domain list',
+  summary: 'list sending domains and their verification status',
+  help: `postrider domain list [--tenant ID] ${apiUsage}
+
+Lists the sending domains of all tenants, or of one. To see missing DNS records: postrider domain verify NAME.
+${apiHelp}
+
+Example: postrider domain list --url https://mail.example.com`,
+  options: tenantApiOptions,
+  run: (given, deps) =>
+    withApi(given, deps, async (service) => {
+      const domains = await ownDomains(service, given)
+      const lines = domains.map((one) => `${String(one.id).padEnd(12)}${one.name}  ${shade(verdictOf(one))}, tenant ${one.tenantId}`)
+      printed(given, deps, { domains }, lines.join('\n') || 'no sending domains. To add one: postrider domain add NAME')
     }),
 }
 
 const state: Record<string, string> = { OK: 'OK', Missing: 'missing', Invalid: 'wrong', null: 'lookup failed' }
 
-const recordLine = ({ type, fullName, value, status, found, problem }: DnsRecord) =>
-  [
-    `  ${type.padEnd(6)}${fullName} ${state[String(status)]}${problem ? `: ${problem}` : ''}`,
+function recordLine({ type, fullName, value, status, found, problem }: Domain['dnsRecords']['spf'], isChecked: boolean): string {
+  const said = isChecked || status !== null ? ` ${shade(state[String(status)] ?? '')}${problem ? `: ${problem}` : ''}` : ''
+  return [
+    `  ${type.padEnd(6)}${fullName}${said}`,
     ...(status === 'OK' ? [] : [`        publish ${value}`]),
-    ...(status !== 'OK' && found?.length ? [`        found   ${found.join('\n                ')}`] : []),
+    ...(status !== 'OK' && found.length > 0 ? [`        found   ${found.join('\n                ')}`] : []),
   ].join('\n')
+}
+
+function shown(given: CommandArguments, deps: CommandDeps, service: OpenedApi, domain: Domain): void {
+  const isChecked = domain.dnsCheckedAt !== null
+  const verdict = domain.trusted ? `${shade('trusted')}, regardless of DNS` : shade(verdictOf(domain))
+  const checked = isChecked ? `DNS checked ${domain.dnsCheckedAt}` : 'DNS not checked yet'
+  const title = `domain ${domain.name} (${domain.id}) of tenant ${domain.tenantId} is ${verdict}; ${checked}`
+  const lines = needed(domain).map((one) => recordLine(one, isChecked))
+  printed(given, deps, { ...domain }, `${title}\n\n${lines.join('\n')}${noteOf(service)}`)
+}
+
+export const domainShow: Command = {
+  name: 'domain show',
+  summary: 'show a sending domain and its DNS records',
+  help: `postrider domain show NAME [--tenant ID] ${apiUsage}
+
+Prints a domain with the DNS records to publish and the result of the last check. To check now: postrider domain verify NAME.
+${ofTenant}
+${apiHelp}
+
+Example: postrider domain show news.example.com`,
+  options: tenantApiOptions,
+  positionals: ['NAME'],
+  run: (given, deps) =>
+    withApi(given, deps, async (service) => {
+      const { id, tenantId } = await domainOf(service, given)
+      shown(given, deps, service, await service.api.domains.retrieve(id, { tenantId }))
+    }),
+}
 
 export const domainVerify: Command = {
   name: 'domain verify',
   audited: true,
   summary: 'check the DNS records of a sending domain now',
-  help: `postrider domain verify NAME [--tenant ID] [--json]
+  help: `postrider domain verify NAME [--tenant ID] ${apiUsage}
 
 Looks up the records of a domain and reports each as OK, missing or wrong. Takes up to ten seconds. A verified domain that fails this
 check is no longer verified. The exit code is 1 while the tenant cannot send from the domain.
---tenant  tenant of the domain (default: the default tenant)
-Same as POST /v1/domains/ID/verify. In the background, Postrider checks DNS every 10 minutes for the first week.`,
-  options: ofTenant,
+${ofTenant}
+${apiHelp}
+In the background, Postrider checks DNS every 10 minutes for the first week.
+
+Example: postrider domain verify news.example.com`,
+  options: tenantApiOptions,
   positionals: ['NAME'],
   async run(given, deps) {
-    const verified = await deps.withInstallation(async (installation) => {
-      const { id, tenantId } = await domainOf(given, installation)
-      const { config, clock, ids } = installation
-      const resolver = openResolver({ servers: config.resolvers, clock, ids })
-      const domains = openDomainService({ ...installation, tenants: openTenants(installation), resolver, hostname: config.hostname })
-      const domain = await domains.verify(String(id), tenantId)
-      const { spf, dkim, returnPath, dkimEd25519 } = domain.dnsRecords
-      const verdict = domain.trusted ? 'trusted, regardless of DNS' : domain.verified ? 'verified' : 'not verified'
-      printed(
-        given,
-        deps,
-        { ...shownDomain(domain), dnsRecords: domain.dnsRecords },
-        `domain ${domain.name} (${id}) is ${verdict}\n\n${[spf, dkim, returnPath, dkimEd25519].map(recordLine).join('\n')}${unpublishable(config.hostname)}`,
-      )
-      return domain.verified
+    const { verified } = await withApi(given, deps, async (service) => {
+      const { id, tenantId } = await domainOf(service, given)
+      const domain = await service.api.domains.verify(id, { tenantId })
+      shown(given, deps, service, domain)
+      return domain
     })
     if (!verified) throw new Error('the tenant cannot send from this domain')
   },
@@ -148,17 +203,20 @@ export const domainRemove: Command = {
   name: 'domain remove',
   audited: true,
   summary: 'remove a sending domain and its DKIM keys',
-  help: `postrider domain remove NAME [--tenant ID] [--json]
+  help: `postrider domain remove NAME [--tenant ID] ${apiUsage}
 
 Removes a domain from its tenant, with its DKIM keys and its track domains. Queued mail from the domain fails within seconds, so let the
 queue drain first (postrider queue). A domain that is added again gets new keys, and you must publish their records.
---tenant  tenant of the domain (default: the default tenant)`,
-  options: ofTenant,
+${ofTenant}
+${apiHelp}
+
+Example: postrider domain remove news.example.com`,
+  options: tenantApiOptions,
   positionals: ['NAME'],
   run: (given, deps) =>
-    deps.withInstallation(async (installation) => {
-      const domain = await domainOf(given, installation)
-      await deleteDomain(installation.db, domain, installation.clock.nowMs())
-      printed(given, deps, { id: domain.id, name: domain.name, tenantId: domain.tenantId }, `domain ${domain.name} removed`)
+    withApi(given, deps, async (service) => {
+      const { id, name, tenantId } = await domainOf(service, given)
+      await service.api.domains.delete(id, { tenantId })
+      printed(given, deps, { id, name, tenantId }, `domain ${name} removed`)
     }),
 }

@@ -2,6 +2,7 @@
 import { eraseAddress } from '#housekeeping'
 import { parseAddress } from '#mail'
 import { type Command, givenTenant, jsonOption, printed, UsageError } from './command-definition.ts'
+import { openProgress } from './progress.ts'
 
 export const erase: Command = {
   name: 'erase',
@@ -20,8 +21,11 @@ the address. Messages still queued for other recipients are kept and counted: ru
     if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
     await deps.withInstallation(async (installation) => {
       const tenantId = (await givenTenant(given, installation)) ?? null
-      const told = (emails: number) => given.options.json !== true && deps.print(`${emails} emails erased so far`)
-      const erased = await eraseAddress(installation, address.text, tenantId, installation.clock.nowMs(), told)
+      const progress = openProgress(deps.clock)
+      const show = (emails: number) => progress.show(`${emails} emails erased so far`)
+      const erased = await eraseAddress(installation, address.text, tenantId, installation.clock.nowMs(), show).finally(() =>
+        progress.end(),
+      )
       const kept =
         erased.kept === 0 ? '' : `\n${erased.kept} messages kept: still queued for other recipients. Run this command again later`
       printed(

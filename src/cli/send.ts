@@ -1,18 +1,14 @@
-/** `postrider sendCommand`: sends one email through the running service's API and follows it until it is final. */
+/** `postrider send`: sends one email through the running service's API and follows it until it is final. */
 import { pause } from '#base'
+import { plain, withRemote } from './api.ts'
 import { type Command, jsonOption, needed, text, UsageError } from './command-definition.ts'
+import { shade } from './styles.ts'
 
 const finalStates = ['sent', 'hardfail', 'bounced', 'held']
 const askEveryMs = 200
 const followForMs = 60_000
-const answerWithinMs = 30_000
-const maxRequests = 400
-
-interface Reply {
-  success: boolean
-  data?: { id?: string; status?: string; deliveries?: { status: string; timestampIso: string; details: string; output: string }[] }
-  error?: { code: string; message: string; suggestion: string }
-}
+/** Another program may use up the rate limit of the key at the same time. */
+const maxRetries = 10
 
 export const sendCommand: Command = {
   name: 'send',
@@ -24,8 +20,10 @@ Sends one email through the running service and prints each attempt until the fi
 --to       recipient
 --subject  subject (default: Hello from Postrider)
 --text     plain text body; --html: HTML body
---key      API key (default: the environment variable POSTRIDER_API_KEY)
---url      URL of the service (default: http://127.0.0.1:$PORT)`,
+--key      API key (default: the environment variable POSTRIDER_KEY)
+--url      URL of the service (default: the environment variable POSTRIDER_URL, or http://127.0.0.1:$PORT)
+
+Example: postrider send --from hello@simulator.test --to delivered@simulator.test`,
   options: {
     from: { type: 'string' },
     to: { type: 'string' },
@@ -36,35 +34,11 @@ Sends one email through the running service and prints each attempt until the fi
     url: { type: 'string' },
     ...jsonOption,
   },
-  async run(given, deps) {
-    const key = text(given, 'key') ?? deps.environment.POSTRIDER_API_KEY
-    if (!key) throw new UsageError('--key is required (or set POSTRIDER_API_KEY)')
-    const base = `${(text(given, 'url') ?? `http://127.0.0.1:${deps.environment.PORT ?? '3025'}`).replace(/\/$/, '')}/v1`
-    const late = new AbortController()
-    let asked = 0
-    const ask = async (method: string, path: string, body?: object): Promise<Reply> => {
-      if (++asked > maxRequests) throw new UsageError('other requests have used up the rate limit of the key')
-      const cancel = deps.clock.after(answerWithinMs, () => late.abort(new Error(`no response within ${answerWithinMs / 1000} s`)))
-      const answer = await fetch(base + path, {
-        method,
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        signal: late.signal,
-        ...(body ? { body: JSON.stringify(body) } : {}),
-      }).catch((error: Error) => {
-        throw new UsageError(
-          `no response from the service at ${base}: ${(error.cause as Error | undefined)?.message ?? error.message}. Start it with: npm start`,
-        )
-      })
-      const reply = (await answer.json()) as Reply
-      cancel()
-      // Another program may use the key at the same time.
-      if (reply.error?.code === 'rate_limit_exceeded') {
-        await pause(deps.clock, Math.max(1, Number(answer.headers.get('retry-after')) || 1) * 1000)
-        return ask(method, path, body)
-      }
-      if (!reply.success) throw new UsageError(`${reply.error?.code}: ${reply.error?.message}. ${reply.error?.suggestion}`)
-      return reply
-    }
+  run(given, deps) {
+    const { POSTRIDER_KEY, POSTRIDER_URL, PORT } = deps.environment
+    const key = text(given, 'key') ?? POSTRIDER_KEY
+    if (!key) throw new UsageError('--key is required (or set POSTRIDER_KEY)')
+    const url = text(given, 'url') ?? (POSTRIDER_URL || `http://127.0.0.1:${PORT || '3025'}`)
     const message = {
       from: needed(given, 'from'),
       to: [needed(given, 'to')],
@@ -72,23 +46,24 @@ Sends one email through the running service and prints each attempt until the fi
       text: text(given, 'text') ?? 'It works.',
       html: text(given, 'html') ?? null,
     }
-    const id = (await ask('POST', '/emails', message)).data?.id as string
-    if (!given.options.json) deps.print(`${id} pending`)
-    let shown = 0
-    const untilMs = deps.clock.monotonicMs() + followForMs
-    for (;;) {
-      const { data } = await ask('GET', `/emails/${id}/deliveries`)
-      const deliveries = data?.deliveries ?? []
-      if (!given.options.json)
-        for (const one of deliveries.slice(shown))
-          deps.print(`${one.timestampIso} ${one.status}: ${one.details}${one.output ? `\n  ${one.output}` : ''}`)
-      shown = deliveries.length
-      const status = data?.status ?? 'pending'
-      if (finalStates.includes(status) || deps.clock.monotonicMs() > untilMs) {
-        if (given.options.json) deps.print(JSON.stringify({ id, status, deliveries }))
-        return
+    return withRemote(url, key, async (api) => {
+      const { id } = await api.emails.send(message)
+      const isJson = given.options.json === true
+      if (!isJson) deps.print(`${id} ${shade('pending')}`)
+      let printedAttempts = 0
+      const untilMs = deps.clock.monotonicMs() + followForMs
+      for (;;) {
+        const { status, deliveries } = await api.emails.retrieveDeliveries(id, {}, { maxRetries })
+        if (!isJson)
+          for (const one of deliveries.slice(printedAttempts))
+            deps.print(`${one.timestampIso} ${shade(one.status)}: ${plain(one.details)}${one.output ? `\n  ${plain(one.output)}` : ''}`)
+        printedAttempts = deliveries.length
+        if (finalStates.includes(status) || deps.clock.monotonicMs() > untilMs) {
+          if (isJson) deps.print(JSON.stringify({ id, status, deliveries }))
+          return
+        }
+        await pause(deps.clock, askEveryMs)
       }
-      await pause(deps.clock, askEveryMs)
-    }
+    })
   },
 }

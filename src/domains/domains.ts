@@ -17,14 +17,13 @@ import { sealNameOf } from './sealed-keys.ts'
 
 export { addDomain, makeDomain } from './add-domain.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
-export { type DnsRecord, nameInZone, recordsOf, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
+export { type DnsRecord, nameInZone, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
 export { ensurePlatformKey } from './platform-key.ts'
 export { type PlatformRecord, platformRecords } from './platform-records.ts'
 export {
   type CheckedDomain,
   type Domain,
   findDomainById,
-  listDomains,
   removeDomain,
   removeDomainsOfTenant,
   trustDomain,

@@ -29,7 +29,7 @@ export async function recordChange(
   const known = Object.keys((schema as { properties?: object } | undefined)?.properties ?? {})
   const body = Object.fromEntries(Object.entries((request.body ?? {}) as Data).filter(([name]) => known.includes(name)))
   const made = madeIn(answer)
-  const { tenantId: inPath, address: _, ...ids } = params as Data
+  const { tenantId: inPath, email: _, ...ids } = params as Data
   const named = admission.tenantId ?? inPath ?? made.tenantId ?? body.tenantId
   const entry = {
     actor: { kind: isPerson ? ('member' as const) : ('key' as const), name: credential.name },

@@ -18,6 +18,7 @@ import { openServices, type Services, type ServicesDeps } from './services.ts'
 import { openStreams } from './streaming-responses.ts'
 import { type SystemEndpointDeps, serveSystemEndpoints } from './system-endpoints.ts'
 
+export { openLocalApi } from './local-api.ts'
 export type { Endpoint } from './v1/define-endpoint.ts'
 export { refusalsOf } from './v1/endpoint-refusals.ts'
 export { fastifyPath, pathsOf, routes } from './v1/endpoints.ts'

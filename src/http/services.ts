@@ -36,25 +36,11 @@ export interface ServicesDeps {
 
 export type Services = ReturnType<typeof openServices>
 
-export function openServices({
-  db,
-  clock,
-  ids,
-  random,
-  log,
-  traces,
-  secrets,
-  tenants,
-  resolver,
-  installation,
-  isAlone,
-  config,
-}: ServicesDeps) {
-  const { hostname, allowedNetworks } = config
-  const { version } = installation
+export function openServices(deps: ServicesDeps) {
+  const { db, clock, ids, log, secrets, isAlone, config } = deps
   const rateLimiter = openRateLimiter(clock)
-  const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
   return {
+    ...openEndpointServices(deps),
     requestLogs: openRequestLogs({ db, clock, log, secrets }),
     trackingEvents: openTrackingEvents({ db, clock, log, ids, keepEmailDays: config.keepEmailDays }),
     tokens: openTokens(secrets),
@@ -62,6 +48,16 @@ export function openServices({
     sessions: openSessions({ db, clock, ids, secrets }),
     rateLimiter,
     keyRates: openKeyRates({ db, clock, rateLimiter, isAlone }),
+  }
+}
+
+/** Those that the endpoints under /v1 call: without timers, so they need no end. */
+export function openEndpointServices(deps: Omit<ServicesDeps, 'isAlone' | 'log'>) {
+  const { db, clock, ids, random, traces, secrets, tenants, resolver, installation, config } = deps
+  const { hostname, allowedNetworks } = config
+  const { version } = installation
+  const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
+  return {
     shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname }),
     delayReasons: openDelayReasons({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),

@@ -84,7 +84,8 @@ async function withDatabase<T>(
   { whileServing }: { whileServing: boolean },
   work: (db: Db, isOurs: boolean) => Promise<T>,
 ): Promise<T> {
-  const log = openLog('warn', 'command')
+  // On standard error: standard output is the command's result.
+  const log = openLog({ logLevel: 'warn', logFormat: config.logFormat }, 'command', process.stderr)
   const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataDirectory))
   if (running === undefined && whileServing) throw new Error('the service is not running here. Start it with: postrider serve')
   const embedded = running === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined

@@ -59,7 +59,7 @@ export {
 export { type EventStream, openEventStream, parsePosition, positionText, type StreamEvent, type StreamStep } from './event-stream.ts'
 export { openForward } from './forward-to-listener.ts'
 export { measureFailing } from './log-positions.ts'
-export { disabledReasons, listWebhooks, organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './manage-webhooks.ts'
+export { disabledReasons, organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './manage-webhooks.ts'
 export { type Bodies, openPayloadBodies, type PreparedBody, type WebhookEmailEvent, webhookEmailEvents } from './payload.ts'
 export { samplePayload, webhookBody } from './request-body.ts'
 export { type Sending, startSending } from './sender-process.ts'
@@ -303,7 +303,7 @@ class WebhookService implements Webhooks {
 }
 
 /** Queues the events between two times, both exclusive, to be sent again to a webhook; returns their number. */
-export async function replayRange(db: Db, id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number> {
+async function replayRange(db: Db, id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number> {
   if (range.after >= range.before) throw wrongField('before', 'must be later than after')
   const known = await findWebhook(db, id, scope)
   const queued = await db.transaction(async (tx) => {

@@ -53,7 +53,8 @@ describe('help', () => {
   ])('of a first word lists what begins with it: %s %s', async (...words) => {
     const { code, text } = await ran(...words)
     expect(code).toBe(0)
-    expect(text.match(/^ {2}\w+ \w+/gm)).toEqual(['  tenant create', '  tenant list', '  tenant pause', '  tenant resume'])
+    const names = ['create', 'list', 'show', 'delete', 'pause', 'resume']
+    expect(text.match(/^ {2}\w+ \w+/gm)).toEqual(names.map((name) => `  tenant ${name}`))
   })
 
   test.each([
@@ -64,8 +65,9 @@ describe('help', () => {
     expect(await ran(...words)).toMatchObject({ code: 0, text: expect.stringMatching(/^postrider queue pause --destination/) })
   })
 
-  test('--version says the version', async () => {
-    expect(await ran('--version')).toMatchObject({ code: 0, text: 'test' })
+  test.each(['--version', 'version'])('%s prints the version', async (word) => {
+    expect(await ran(word)).toMatchObject({ code: 0, text: 'test' })
+    expect(JSON.parse((await ran(word, '--json')).text)).toEqual({ version: 'test', node: process.versions.node })
   })
 })
 
@@ -80,8 +82,12 @@ describe('a wrong call', () => {
     ['queue --tenant nobody', 'no such tenant: nobody\nRun postrider tenant list for all ids'],
     ['queue flush --tenant nobody', 'no such tenant: nobody\nRun postrider tenant list for all ids'],
     ['limits set --key 999 --rate 5', 'no such credential\nRun postrider limits set --help for usage'],
-    ['key create --type live --name a.b', 'name must be 1 to 50 letters, digits, _ or -\nRun postrider key create --help for usage'],
-    ['tenant list --frob', "Unknown option '--frob'\n\npostrider tenant list [--json]"],
+    [
+      'key create --type live --name a.b',
+      'validation_error: name must match ^[a-zA-Z0-9_-]{1,50}$\nRun postrider key create --help for usage',
+    ],
+    ['tenant list --frob', "Unknown option '--frob'\n\npostrider tenant list [--url URL --key KEY] [--json]"],
+    ['domain list --tenant nobody', 'not_found: tenantId: no such tenant: nobody\nRun postrider tenant list for all ids'],
   ])('says on standard error what is wrong and what there is: %s', async (words, wrong) => {
     const { code, text, said } = await ran(...words.split(' '))
     expect([code, text]).toEqual([2, ''])
@@ -129,7 +135,9 @@ describe('a list', () => {
     const { text } = await ran('webhook', 'list')
     expect(text).toBe(`${String(webhook.id).padEnd(12)}orders  http://127.0.0.1/a, all events, disabled`)
     const json = (await ran('webhook', 'list', '--json')).text
-    expect(JSON.parse(json)).toMatchObject({ webhooks: [{ id: webhook.id, tenantId: null, enabled: false, disabledReason: 'requested' }] })
+    expect(JSON.parse(json)).toMatchObject({
+      webhooks: [{ id: String(webhook.id), tenantId: null, enabled: false, disabledReason: 'requested' }],
+    })
     expect(json).not.toContain(secret)
   })
 

@@ -30,6 +30,15 @@ function wrongOf(lines: readonly string[]): string[] {
 const typedIn = (path: string) => found(read(path), /^ *```(?:sh|console)\n([^]*?)^ *```/gm).join('')
 
 describe('what comes with the program', () => {
+  test('npm runs an install script only of a package that package.json names', () => {
+    const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { hasInstallScript?: true; os?: string[] }> }
+    const { allowScripts } = JSON.parse(read('package.json')) as { allowScripts: Record<string, boolean> }
+    const withScripts = Object.entries(packages).filter(([path, one]) => path !== '' && one.hasInstallScript)
+    const names = withScripts.map(([path]) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length))
+    expect(names.filter((name) => allowScripts[name] === undefined)).toEqual([])
+    expect(Object.keys(allowScripts).filter((name) => !names.includes(name))).toEqual([])
+  })
+
   test.each(['packaging/grafana.json', 'packaging/alerts.yml', 'docs/operating.md'])('%s names only metrics that exist', async (path) => {
     const { text } = await metricsPage()
     const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]))

@@ -36,7 +36,7 @@ test('installs from its file alone, starts, and delivers a first email', { timeo
   await run('npm', ['install', '--no-audit', '--no-fund', packed, client], { cwd: app, env, timeout: 300_000 })
   const program = join(app, 'node_modules/postrider')
   expect((await readdir(program)).sort()).toEqual(
-    ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'bin', 'dashboard', 'docs', 'lib', 'package.json'].sort(),
+    ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'bin', 'client', 'dashboard', 'docs', 'lib', 'package.json'].sort(),
   )
   const files = await readdir(program, { recursive: true })
   expect(files.filter((name) => /\.test\.|\.ts$/.test(name))).toEqual([])

@@ -1,6 +1,7 @@
 /** Runs a command of the command line in this process. The test passes the permitted dependencies; all others reject. */
 import { systemClock } from '#base'
 import { runCommand } from '#cli'
+import { openLocalApi } from '#http'
 
 type Deps = Parameters<typeof runCommand>[1]
 
@@ -14,5 +15,13 @@ export function runHere(words: readonly string[], given: Partial<Deps>): Promise
     serve: never,
     runRole: never,
   }
-  return runCommand(words, { environment: {}, version: 'test', clock: systemClock, ...refused, print: () => undefined, ...given })
+  return runCommand(words, {
+    environment: {},
+    version: 'test',
+    clock: systemClock,
+    openLocalApi,
+    ...refused,
+    print: () => undefined,
+    ...given,
+  })
 }

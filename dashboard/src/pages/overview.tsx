@@ -17,6 +17,7 @@ import {
   sumOf,
   useOverTime,
 } from '../parts/chart.tsx'
+import { FirstSteps } from '../parts/first-steps.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -46,7 +47,7 @@ function usePaused() {
 }
 
 export function OverviewPage() {
-  const { tenantId, member } = useHere()
+  const { tenantId, member, mayChange } = useHere()
   const paused = usePaused()
   const [filters, change] = useFilters()
   const period = periodOf(filters.period)
@@ -69,6 +70,7 @@ export function OverviewPage() {
           <p>{words.resume}</p>
         </div>
       ))}
+      {series.data && accepted === 0 && mayChange && member.tenantId === null && tenantId === undefined && <FirstSteps />}
       {series.data && <Figures points={points} recent={recent.data} />}
       {series.data && accepted === 0 && (
         <div className="mt-6">

@@ -508,6 +508,8 @@ export interface Domain {
   name: string
   /** true: the tenant can send from the domain */
   verified: boolean
+  /** true: the operator lets the tenant send without DNS verification */
+  trusted: boolean
   tenant_id: string
   tenant_name: string
   tenantId: string
@@ -615,6 +617,8 @@ export interface DomainsListData {
     name: string
     /** true: the tenant can send from the domain */
     verified: boolean
+    /** true: the operator lets the tenant send without DNS verification */
+    trusted: boolean
     tenant_id: string
     tenant_name: string
     tenantId: string

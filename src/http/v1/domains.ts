@@ -32,6 +32,7 @@ const summaryFields = {
   id: Type.Integer(),
   name: Type.String({ description: 'A-labels' }),
   verified: Type.Boolean({ description: 'true: the tenant can send from the domain' }),
+  trusted: Type.Boolean({ description: 'true: the operator lets the tenant send without DNS verification' }),
   tenant_id: Type.String(),
   tenant_name: Type.String(),
   tenantId: Type.String(),
@@ -130,10 +131,11 @@ export const deleteDomainRoute = route({
   },
 })
 
-const summaryToWire = ({ id, name, verified, tenantId, tenantName, createdAt }: Domain & { tenantName: string }) => ({
+const summaryToWire = ({ id, name, verified, trusted, tenantId, tenantName, createdAt }: Domain & { tenantName: string }) => ({
   id,
   name,
   verified,
+  trusted,
   tenant_id: tenantId,
   tenant_name: tenantName,
   tenantId,

@@ -10,7 +10,7 @@ const hotSettings = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_merg
 const clock = systemClock
 const [, , processId = '', bounds = '{}'] = process.argv
 const config = readConfig(process.env)
-const log = openLog(config.logLevel, `delivery ${processId}`)
+const log = openLog(config, `delivery ${processId}`)
 const secrets = openSecrets(config.secret ?? '', systemRandom)
 const given = config.databaseUrl ?? ''
 const url = `${given}${given.includes('?') ? '&' : '?'}options=${encodeURIComponent(hotSettings)}`

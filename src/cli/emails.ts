@@ -1,0 +1,108 @@
+/** Commands that read emails: list and show. */
+import type { Email, ListedEmail } from '#client'
+import { emailStatuses } from '#emails'
+import { apiHelp, apiUsage, perRequest, plain, tenantApiOptions, withApi } from './api.ts'
+import { type Command, type CommandArguments, printed, text, UsageError } from './command-definition.ts'
+import { shade } from './styles.ts'
+
+const usualLimit = 30
+const maxLimit = 1000
+
+const line = ({ id, timestampIso, status, to, subject, test }: ListedEmail) =>
+  `${id}  ${timestampIso.slice(0, 19)}Z  ${shade(status, 8)}  ${plain(to).padEnd(32)}  ${plain(subject)}${test ? '  (test)' : ''}`
+
+function limitOf(given: CommandArguments): number {
+  const value = text(given, 'limit') ?? String(usualLimit)
+  if (!/^\d{1,4}$/.test(value) || Number(value) < 1 || Number(value) > maxLimit)
+    throw new UsageError(`--limit must be a whole number from 1 to ${maxLimit}`)
+  return Number(value)
+}
+
+/** undefined: mail of both kinds. */
+function kindOf({ options }: CommandArguments): boolean | undefined {
+  if (options.test === true && options.live === true) throw new UsageError('give --test or --live, not both')
+  return options.test === true ? true : options.live === true ? false : undefined
+}
+
+function statusOf(given: CommandArguments) {
+  const wanted = text(given, 'status')
+  const status = emailStatuses.find((one) => one === wanted)
+  if (wanted !== undefined && status === undefined) throw new UsageError(`--status must be one of ${emailStatuses.join(', ')}`)
+  return status
+}
+
+export const emailList: Command = {
+  name: 'email list',
+  summary: 'list emails, newest first',
+  help: `postrider email list [--status S] [--to A] [--from A] [--tag T] [--subject WORDS] [--after T] [--before T] [--test|--live]
+                     [--limit N] [--tenant ID] ${apiUsage}
+
+Lists emails with id, time, status, recipient and subject.
+--status         ${emailStatuses.join(', ')}
+--subject        words of the subject, or their beginnings
+--after, --before  time of acceptance: unix seconds or ISO 8601
+--test, --live   only mail sent with test keys, or only live mail
+--limit          number of emails (default: ${usualLimit}; at most ${maxLimit})
+${apiHelp}
+
+Example: postrider email list --status hardfail --after 2026-03-01 --limit 100`,
+  options: {
+    ...Object.fromEntries(
+      ['status', 'to', 'from', 'tag', 'subject', 'after', 'before', 'limit'].map((name) => [name, { type: 'string' as const }]),
+    ),
+    test: { type: 'boolean' },
+    live: { type: 'boolean' },
+    ...tenantApiOptions,
+  },
+  values: { status: emailStatuses },
+  run(given, deps) {
+    const limit = limitOf(given)
+    const [to, from, tag, subject, after, before] = ['to', 'from', 'tag', 'subject', 'after', 'before'].map((name) => text(given, name))
+    const query = { status: statusOf(given), test: kindOf(given), to, from, tag, subject, after, before, tenantId: text(given, 'tenant') }
+    return withApi(given, deps, async ({ api }) => {
+      const emails = await api.emails.list({ ...query, perPage: Math.min(limit, perRequest) }).take(limit)
+      printed(given, deps, { emails }, emails.map(line).join('\n') || 'no emails')
+    })
+  },
+}
+
+type Attempt = NonNullable<Email['deliveries']>[number]
+
+const attemptLine = ({ timestampIso, status, details, output }: Attempt) =>
+  `  ${timestampIso} ${shade(status)}: ${plain(details)}${output === '' ? '' : `\n    ${plain(output)}`}`
+
+function shownEmail(email: Email): string {
+  const { id, from, to, subject, status, test, tenantId, timestampIso, tag, messageId, explanation, deliveries = [] } = email
+  const { now, next } = explanation
+  return [
+    `${id} ${shade(status)}${test ? ' (test)' : ''}`,
+    `  from     ${plain(from)}`,
+    `  to       ${plain(to)}`,
+    `  subject  ${plain(subject)}`,
+    ...(tag === undefined ? [] : [`  tag      ${plain(tag)}`]),
+    `  accepted ${timestampIso}, tenant ${tenantId}, Message-ID ${plain(messageId)}`,
+    '',
+    plain(now),
+    plain(next),
+    ...(deliveries.length === 0 ? [] : ['', 'Attempts:', ...deliveries.map(attemptLine)]),
+  ].join('\n')
+}
+
+export const emailShow: Command = {
+  name: 'email show',
+  summary: 'show an email, its state and its attempts',
+  help: `postrider email show ID [--tenant ID] ${apiUsage}
+
+Prints an email with its state, the reason, the next step and every attempt; with --json also its headers, content and opens and clicks.
+${apiHelp}
+
+Example: postrider email show 0Wq7T4vZk2qXw9LbN1cYdE --json`,
+  options: tenantApiOptions,
+  positionals: ['ID'],
+  run: (given, deps) =>
+    withApi(given, deps, async ({ api }) => {
+      const expand = given.options.json === true ? 'content,headers,deliveries,activity' : 'deliveries'
+      const email = await api.emails.retrieve(given.positionals[0] as string, { expand, tenantId: text(given, 'tenant') })
+      printed(given, deps, { ...email }, shownEmail(email))
+    }),
+}

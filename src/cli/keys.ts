@@ -1,0 +1,90 @@
+/** Commands for API keys: create, list, revoke. */
+import { permissions } from '#credentials'
+import { apiHelp, apiUsage, maxListed, perRequest, scopeOf, tenantApiOptions, withApi } from './api.ts'
+import { type Command, needed, printed, text, UsageError } from './command-definition.ts'
+
+const types: readonly string[] = ['live', 'test', 'smtp']
+const kindOf = (type: string) =>
+  type === 'smtp' ? ({ type: 'smtp' } as const) : ({ type: 'api', mode: type === 'test' ? 'test' : 'live' } as const)
+
+export const keyCreate: Command = {
+  name: 'key create',
+  audited: true,
+  summary: 'create an API key or SMTP login and print it once',
+  help: `postrider key create --type live|test|smtp [--tenant ID] [--permissions a,b] [--name N] ${apiUsage}
+
+Creates an API key, or with --type smtp the SMTP login of a tenant (--tenant), and prints it once. Without --tenant, the key belongs to the organisation;
+without --permissions, it has full access.
+Permissions: ${permissions.join(', ')}
+${apiHelp}
+
+Example: postrider key create --type live --name shop --permissions emails:send`,
+  options: { type: { type: 'string' }, permissions: { type: 'string' }, name: { type: 'string' }, ...tenantApiOptions },
+  values: { type: types, permissions },
+  run(given, deps) {
+    const type = needed(given, 'type')
+    if (!types.includes(type)) throw new UsageError(`--type must be one of ${types.join(', ')}`)
+    const words = text(given, 'permissions')
+      ?.split(',')
+      .map((one) => one.trim())
+    const wanted = words?.map((word) => {
+      const known = permissions.find((one) => one === word)
+      if (known === undefined) throw new UsageError(`--permissions: "${word}" is not one of ${permissions.join(', ')}`)
+      return known
+    })
+    return withApi(given, deps, async (service) => {
+      const asked = { ...kindOf(type), name: text(given, 'name') ?? `${type}-key`, permissions: wanted ?? null }
+      const { id, key, smtpUsername, tenantId, permissions: allowed } = await scopeOf(service, given).credentials.create(asked)
+      const record = { id, key, ...(smtpUsername === undefined ? {} : { smtpUsername }), type, tenantId, permissions: allowed }
+      const lines = smtpUsername === undefined ? `${key}` : `user name  ${smtpUsername}\npassword   ${key}`
+      printed(given, deps, record, `${lines}\n\nStore this key now: it is shown only once.`)
+    })
+  },
+}
+
+export const keyList: Command = {
+  name: 'key list',
+  summary: 'list API keys and SMTP logins, without secrets',
+  help: `postrider key list [--tenant ID] ${apiUsage}
+
+Lists the newest ${maxListed} keys of the organisation, or of one tenant, with id, permissions and last use.
+${apiHelp}
+
+Example: postrider key list --json`,
+  options: tenantApiOptions,
+  run: (given, deps) =>
+    withApi(given, deps, async (service) => {
+      const keys = await scopeOf(service, given).credentials.list({ perPage: perRequest }).take(maxListed)
+      const lines = keys.map(({ id, name, type, mode, hold, permissions, lastUsedAt }) =>
+        [
+          `${String(id).padEnd(12)}${name}  ${type === 'smtp' ? 'SMTP login' : `${mode} key`}`,
+          permissions === null ? 'full access' : permissions.join(' '),
+          ...(hold ? ['on hold'] : []),
+          lastUsedAt === null ? 'never used' : `last used ${lastUsedAt.slice(0, 16)}Z`,
+        ].join(', '),
+      )
+      const owner = text(given, 'tenant') === undefined ? 'the organisation' : 'this tenant'
+      printed(given, deps, { keys }, lines.join('\n') || `${owner} has no keys. To create one: postrider key create --type live`)
+    }),
+}
+
+export const keyRevoke: Command = {
+  name: 'key revoke',
+  audited: true,
+  summary: 'revoke an API key or SMTP login',
+  help: `postrider key revoke ID [--tenant ID] ${apiUsage}
+
+Revokes a key: requests with it are refused within about two seconds. A revoked key cannot be used again. postrider key list prints the ids.
+--tenant      tenant of the key (default: any)
+${apiHelp}
+
+Example: postrider key revoke 17`,
+  options: tenantApiOptions,
+  positionals: ['ID'],
+  run: (given, deps) =>
+    withApi(given, deps, async (service) => {
+      const [id = ''] = given.positionals
+      await scopeOf(service, given).credentials.delete(id)
+      printed(given, deps, { id: Number(id), revoked: true }, `key ${id} is revoked`)
+    }),
+}

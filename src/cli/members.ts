@@ -1,0 +1,93 @@
+/** Commands for the members who can sign in to the dashboard. */
+import type { Installation } from '#installation'
+import { parseAddress } from '#mail'
+import { addMember, listMembers, resetMember, resetSecondFactor, roles } from '#members'
+import { type Command, type CommandArguments, givenTenant, jsonOption, printed, text, UsageError } from './command-definition.ts'
+
+const facts = (installation: Installation) => ({ nowMs: installation.clock.nowMs(), ids: installation.ids })
+
+export const memberAdd: Command = {
+  name: 'member add',
+  audited: true,
+  summary: 'add a member; members of the organisation can receive sandbox mail',
+  help: `postrider member add ADDRESS [--role owner|admin|viewer] [--tenant ID] [--json]
+
+Adds a member and prints a sign-in link that works once, within 24 hours. With --tenant, the member sees only that tenant and cannot
+receive sandbox mail.`,
+  options: { role: { type: 'string' }, tenant: { type: 'string' }, ...jsonOption },
+  values: { role: roles },
+  positionals: ['ADDRESS'],
+  async run(given, deps) {
+    const address = parseAddress(given.positionals[0] as string)
+    if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
+    const role = roles.find((one) => one === (text(given, 'role') ?? 'viewer'))
+    if (!role) throw new UsageError(`--role must be one of ${roles.join(', ')}`)
+    await deps.withInstallation(async (installation) => {
+      const tenantId = (await givenTenant(given, installation)) ?? null
+      const { member, signInToken } = await installation.db.transaction((tx) =>
+        addMember(tx, { address: address.text, role, tenantId }, facts(installation)),
+      )
+      const signInUrl = `${installation.config.publicUrl}/sign-in/${signInToken}`
+      printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
+    })
+  },
+}
+
+export const memberList: Command = {
+  name: 'member list',
+  summary: 'list members',
+  help: 'postrider member list [--json]\n\nLists the members who can sign in to the dashboard, with role and tenant.',
+  options: { ...jsonOption },
+  run: (given, deps) =>
+    deps.withInstallation(async ({ db }) => {
+      const members = await listMembers(db, null)
+      const lines = members.map((one) => `${one.address}  ${one.role}${one.tenantId === null ? '' : ` of tenant ${one.tenantId}`}`)
+      printed(given, deps, { members }, lines.join('\n') || 'no members. To add one: postrider member add ADDRESS --role owner')
+    }),
+}
+
+/** null: the organisation; undefined: not given. */
+const meantTenant = async (given: CommandArguments, installation: Installation): Promise<string | null | undefined> =>
+  text(given, 'tenant') === 'organisation' ? null : givenTenant(given, installation)
+
+export const memberReset: Command = {
+  name: 'member reset',
+  audited: true,
+  summary: "end a member's sessions and print a new sign-in link",
+  help: `postrider member reset ADDRESS [--tenant ID|organisation] [--json]
+
+Deletes the password of a member, ends all sessions within one second, and prints a new sign-in link that works once, within 24 hours.
+--tenant  selects the member if the address belongs to several`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
+  positionals: ['ADDRESS'],
+  async run(given, deps) {
+    const address = given.positionals[0] as string
+    await deps.withInstallation(async (installation) => {
+      const tenantId = await meantTenant(given, installation)
+      const { member, signInToken } = await installation.db.transaction((tx) => resetMember(tx, address, tenantId, facts(installation)))
+      const signInUrl = `${installation.config.publicUrl}/sign-in/${signInToken}`
+      printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
+    })
+  },
+}
+
+export const memberResetTotp: Command = {
+  name: 'member reset-totp',
+  summary: 'turn off two-factor authentication of a member',
+  help: `postrider member reset-totp ADDRESS [--tenant ID|organisation] [--json]
+
+Turns two-factor authentication off for a member who has lost the authenticator and the recovery codes: the password alone signs in.
+Ends all sessions of the member within one second.
+--tenant  selects the member if the address belongs to several`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
+  positionals: ['ADDRESS'],
+  audited: true,
+  async run(given, deps) {
+    const address = given.positionals[0] as string
+    await deps.withInstallation(async (installation) => {
+      const tenantId = await meantTenant(given, installation)
+      const member = await installation.db.transaction((tx) => resetSecondFactor(tx, address, tenantId))
+      printed(given, deps, { ...member }, `two-factor authentication is now off for ${member.address} (${member.role})`)
+    })
+  },
+}
