@@ -25,6 +25,8 @@ export interface MessageParties {
 const maxLines = 1_500
 /** More than any report names; each is weighed by dozens of words around it. */
 const maxWeighedAddresses = 400
+/** Texts around an @ that are examined for an address. */
+const maxTries = 4000
 /** More than one message has. */
 const maxFailures = 50
 /** The part searched for a reason that does not stand near the address. */
@@ -59,12 +61,13 @@ export function failuresIn(text: string, known: MessageParties): ReportedFailure
   const fails = (from: number, to: number) => lines.slice(Math.max(0, from), to).some((line) => factsOf(line).fails)
   const start = lines.slice(0, maxLeadIn)
   let left = maxWeighedAddresses
+  const tries = { left: maxTries }
   let isInReply = false
   for (const [at, { text: line }] of lines.entries()) {
     if (left <= 0) break
     isInReply = line.startsWith(' ') || line.startsWith('\t') ? isInReply && line.trim() !== '' : beginsReply.test(line)
     const goesOn = isInReply && /^[ \t]/.test(line)
-    for (const { address, start, end } of addressesIn(line, Math.min(20, left))) {
+    for (const { address, start, end } of addressesIn(line, Math.min(20, left), tries)) {
       left--
       const key = address.toLowerCase()
       if ((ours.has(key) || goesOn) && !to.has(key)) continue

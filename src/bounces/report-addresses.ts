@@ -15,10 +15,14 @@ export interface FoundAddress {
   end: number
 }
 
-/** The first `most` addresses in a text, in order. */
-export function addressesIn(text: string, most = 200): FoundAddress[] {
+/** Most texts around an @ that are examined for addresses; the others are taken for body text. */
+const maxTries = 2000
+
+/** The first `most` addresses in a text, in order. `tries`: how many more texts around an @ may be examined, for several calls together. */
+export function addressesIn(text: string, most = 200, tries = { left: maxTries }): FoundAddress[] {
   const found: FoundAddress[] = []
-  for (let at = text.indexOf('@'); at >= 0 && found.length < most; at = text.indexOf('@', at + 1)) {
+  for (let at = text.indexOf('@'); at >= 0 && found.length < most && tries.left > 0; at = text.indexOf('@', at + 1)) {
+    tries.left--
     const start = localStart(text, at)
     let end = at + 1
     while (end < text.length && end - at <= maxDomainLength && isDomain.test(text[end] as string)) end++

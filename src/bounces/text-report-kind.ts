@@ -6,7 +6,7 @@ import { isAutoReply, isListMail, saysAutomatic } from './auto-responses.ts'
 import { meaningOf, replyIn } from './classify-report.ts'
 import type { DeliveryStatus } from './delivery-status.ts'
 import { meaningOfAction } from './dsn-report.ts'
-import { failuresIn, maxLeadIn, reasonIn, textLinesOf } from './free-text-report.ts'
+import { failuresIn, maxLeadIn, type ReportedFailure, reasonIn, textLinesOf } from './free-text-report.ts'
 import { fieldOf, type Part } from './mime-parts.ts'
 import { messageIdOf, type OriginalMessage, quotedOriginal } from './original-message.ts'
 import { says } from './phrase-matcher.ts'
@@ -27,7 +27,8 @@ export function fromWords(message: Part, { subject, isProgram, attached, partial
   const quoted = quotedOriginal(text)
   const original = attached ?? quoted.original
   const own = saysItself(quoted.words) || quoted.rest === '' ? quoted.words : `${quoted.words}\n${quoted.rest}`
-  const names = failuresIn(own, { to: original?.to ?? [], ours: oursOf(message, original) }).filter((one) => one.weight >= 4).length
+  const found = failuresIn(own, { to: original?.to ?? [], ours: oursOf(message, original) })
+  const names = found.filter((one) => one.weight >= 4).length
   const kind = kindOf(message, {
     subject,
     words: plainWords(own),
@@ -49,7 +50,7 @@ export function fromWords(message: Part, { subject, isProgram, attached, partial
   }
   if (kind !== 'bounce' && kind !== 'delay') return reportOf('other', [], facts)
   const action = kind === 'bounce' ? 'failed' : 'delayed'
-  const failures = toldFailures(message, own, original)
+  const failures = toldFailures(message, own, original, found)
   const recipients = failures.map(({ recipient, reason }) => ({
     recipient,
     action,
@@ -67,9 +68,11 @@ function toldFailures(
   message: Part,
   words: string,
   original: OriginalMessage | null,
+  inWords: readonly ReportedFailure[],
 ): { recipient: string | null; reason: string | null }[] {
   const failed = addressesIn(fieldOf(message, 'x-failed-recipients') ?? '', 50).map((one) => one.address)
-  const found = failuresIn(words, { to: [...(original?.to ?? []), ...failed], ours: oursOf(message, original) })
+  const found =
+    failed.length === 0 ? inWords : failuresIn(words, { to: [...(original?.to ?? []), ...failed], ours: oursOf(message, original) })
   const reasonOf = (recipient: string) => found.find((one) => one.recipient.toLowerCase() === recipient.toLowerCase())?.reason
   const otherwise = reasonIn(textLinesOf(words, maxLeadIn), null)
   if (failed.length > 0) return failed.map((recipient) => ({ recipient, reason: reasonOf(recipient) ?? otherwise }))

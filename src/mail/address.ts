@@ -50,6 +50,8 @@ const isLocal = (local: string) =>
 /** A host name of at least two labels as lower-case A-labels; undefined if the text is not one. */
 export function parseDomain(text: string): string | undefined {
   if (text.length === 0 || text.length > maxDomainLength || forbidden.test(text) || /[\s%:/?#[\]@\\<>^|"]/.test(text)) return undefined
+  // Checked first, because the conversion takes microseconds. UTS 46 maps the other three to the first.
+  if (!/[.\u3002\uff0e\uff61]/.test(text)) return undefined
   const domain = (ascii.test(text) ? text : domainToASCII(text)).toLowerCase()
   const labels = domain.split('.')
   if (domain.length > maxDomainLength || labels.length < 2 || labels.some((one) => one.length > maxLabelLength || !label.test(one)))
