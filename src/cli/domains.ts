@@ -32,8 +32,7 @@ async function domainOf(service: OpenedApi, given: CommandArguments): Promise<Li
   return found
 }
 
-const verdictOf = ({ verified, trusted }: Pick<Domain, 'verified' | 'trusted'>) =>
-  trusted ? 'trusted' : verified ? 'verified' : 'not verified'
+const verdictOf = ({ verified }: Pick<Domain, 'verified'>) => (verified ? 'verified' : 'not verified')
 
 /** A note below a list of records. */
 export const unpublishable = (hostname: string) =>
@@ -121,7 +120,8 @@ export const domainList: Command = {
   summary: 'list sending domains and their verification status',
   help: `postrider domain list [--tenant ID] ${apiUsage}
 
-Lists the sending domains of all tenants, or of one. To see missing DNS records: postrider domain verify NAME.
+Lists the sending domains of all tenants, or of one. A trusted domain is always verified. To see missing DNS records: postrider domain
+verify NAME.
 ${apiHelp}
 
 Example: postrider domain list --url https://mail.example.com`,
