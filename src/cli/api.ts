@@ -53,8 +53,11 @@ function reasonOf(error: Error): string {
 
 /** Runs `work` with the API that the options and the environment name. */
 export async function withApi<T>(given: CommandArguments, deps: CommandDeps, work: (service: OpenedApi) => Promise<T>): Promise<T> {
-  const url = text(given, 'url') ?? (deps.environment.POSTRIDER_URL || undefined)
+  const named = deps.environment.POSTRIDER_URL || undefined
+  const url = text(given, 'url') ?? named
   if (url !== undefined) {
+    // A person may have forgotten the variable, and mean the installation on this machine.
+    if (url === named && process.stderr.isTTY) console.error(`using ${url} (POSTRIDER_URL)`)
     const key = text(given, 'key') ?? deps.environment.POSTRIDER_KEY
     return withRemote(url, key, (api) => work({ api, installation: undefined }))
   }

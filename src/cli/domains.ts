@@ -4,7 +4,7 @@ import { ApiError, type Domain, type DomainsListData } from '#client'
 import { trustDomain } from '#domains'
 import { parseDomain } from '#mail'
 import { simulatorDomain } from '#simulator'
-import { apiHelp, apiUsage, type OpenedApi, scopeOf, tenantApiOptions, withApi } from './api.ts'
+import { apiHelp, apiUsage, type OpenedApi, plain, scopeOf, tenantApiOptions, withApi } from './api.ts'
 import { type Command, type CommandArguments, type CommandDeps, jsonOption, printed, UsageError } from './command-definition.ts'
 import { shade } from './styles.ts'
 
@@ -32,8 +32,7 @@ async function domainOf(service: OpenedApi, given: CommandArguments): Promise<Li
   return found
 }
 
-const verdictOf = ({ verified, trusted }: Pick<Domain, 'verified' | 'trusted'>) =>
-  trusted ? 'trusted' : verified ? 'verified' : 'not verified'
+const verdictOf = ({ verified }: Pick<Domain, 'verified'>) => (verified ? 'verified' : 'not verified')
 
 /** A note below a list of records. */
 export const unpublishable = (hostname: string) =>
@@ -121,7 +120,8 @@ export const domainList: Command = {
   summary: 'list sending domains and their verification status',
   help: `postrider domain list [--tenant ID] ${apiUsage}
 
-Lists the sending domains of all tenants, or of one. To see missing DNS records: postrider domain verify NAME.
+Lists the sending domains of all tenants, or of one. A trusted domain is always verified. To see missing DNS records: postrider domain
+verify NAME.
 ${apiHelp}
 
 Example: postrider domain list --url https://mail.example.com`,
@@ -137,11 +137,11 @@ Example: postrider domain list --url https://mail.example.com`,
 const state: Record<string, string> = { OK: 'OK', Missing: 'missing', Invalid: 'wrong', null: 'lookup failed' }
 
 function recordLine({ type, fullName, value, status, found, problem }: Domain['dnsRecords']['spf'], isChecked: boolean): string {
-  const said = isChecked || status !== null ? ` ${shade(state[String(status)] ?? '')}${problem ? `: ${problem}` : ''}` : ''
+  const said = isChecked || status !== null ? ` ${shade(state[String(status)] ?? '')}${problem ? `: ${plain(problem)}` : ''}` : ''
   return [
     `  ${type.padEnd(6)}${fullName}${said}`,
     ...(status === 'OK' ? [] : [`        publish ${value}`]),
-    ...(status !== 'OK' && found.length > 0 ? [`        found   ${found.join('\n                ')}`] : []),
+    ...(status !== 'OK' && found.length > 0 ? [`        found   ${found.map(plain).join('\n                ')}`] : []),
   ].join('\n')
 }
 

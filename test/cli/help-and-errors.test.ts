@@ -114,7 +114,7 @@ describe('a list', () => {
     await ran('domain', 'add', 'shop.example.com', '--tenant', made.id)
     await ran('domain', 'add', 'lab.example.com', '--trust')
     expect((await ran('domain', 'list')).text).toMatch(
-      /\d+ +shop\.example\.com {2}not verified, tenant \w+\n\d+ +lab\.example\.com {2}trusted/,
+      /\d+ +shop\.example\.com {2}not verified, tenant \w+\n\d+ +lab\.example\.com {2}verified/,
     )
     const { domains } = JSON.parse((await ran('domain', 'list', '--tenant', made.id, '--json')).text)
     expect(domains).toMatchObject([{ name: 'shop.example.com', tenantId: made.id, verified: false }])

@@ -50,6 +50,8 @@ export async function startServiceProcess(environment: Record<string, string> = 
   const url = `http://127.0.0.1:${port}`
   const env = {
     ...process.env,
+    // Commands are for this service.
+    POSTRIDER_URL: '',
     POSTRIDER_DATA: folder,
     PORT: String(port),
     POSTRIDER_HOSTNAME: 'mail.postrider.test',

@@ -508,13 +508,13 @@ export interface Domain {
   name: string
   /** true: the tenant can send from the domain */
   verified: boolean
-  /** true: the operator lets the tenant send without DNS verification */
-  trusted: boolean
   tenant_id: string
   tenant_name: string
   tenantId: string
   createdAt: string
   uuid: string
+  /** true: the operator lets the tenant send without DNS verification */
+  trusted: boolean
   verifiedAt: string | null
   dnsCheckedAt: string | null
   dnsRecords: {
@@ -617,8 +617,6 @@ export interface DomainsListData {
     name: string
     /** true: the tenant can send from the domain */
     verified: boolean
-    /** true: the operator lets the tenant send without DNS verification */
-    trusted: boolean
     tenant_id: string
     tenant_name: string
     tenantId: string

@@ -32,7 +32,6 @@ const summaryFields = {
   id: Type.Integer(),
   name: Type.String({ description: 'A-labels' }),
   verified: Type.Boolean({ description: 'true: the tenant can send from the domain' }),
-  trusted: Type.Boolean({ description: 'true: the operator lets the tenant send without DNS verification' }),
   tenant_id: Type.String(),
   tenant_name: Type.String(),
   tenantId: Type.String(),
@@ -42,6 +41,7 @@ const summaryFields = {
 const DomainObject = Type.Object({
   ...summaryFields,
   uuid: Type.String({ format: 'uuid' }),
+  trusted: Type.Boolean({ description: 'true: the operator lets the tenant send without DNS verification' }),
   verifiedAt: nullable(Instant),
   dnsCheckedAt: nullable(Instant),
   dnsRecords: Type.Object({
@@ -131,11 +131,10 @@ export const deleteDomainRoute = route({
   },
 })
 
-const summaryToWire = ({ id, name, verified, trusted, tenantId, tenantName, createdAt }: Domain & { tenantName: string }) => ({
+const summaryToWire = ({ id, name, verified, tenantId, tenantName, createdAt }: Domain & { tenantName: string }) => ({
   id,
   name,
   verified,
-  trusted,
   tenant_id: tenantId,
   tenant_name: tenantName,
   tenantId,
@@ -145,6 +144,7 @@ const summaryToWire = ({ id, name, verified, trusted, tenantId, tenantName, crea
 const domainToWire = (domain: DomainView): Static<typeof DomainObject> => ({
   ...summaryToWire(domain),
   uuid: domain.uuid,
+  trusted: domain.trusted,
   verifiedAt: domain.verifiedAt?.toISOString() ?? null,
   dnsCheckedAt: domain.checkedAt?.toISOString() ?? null,
   dnsRecords: domain.dnsRecords,
