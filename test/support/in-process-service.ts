@@ -208,7 +208,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
   const running: { stop(): Promise<void> }[] = [http]
   let ports: Inbound['ports'] = { smtp: 0, submission: 0, submissionTls: 0 }
   if (wish.roles?.includes('inbound')) {
-    const folder = await mkdtemp(join(tmpdir(), 'postrider-test-'))
+    const folder = await mkdtemp(join(tmpdir(), 'postrider-inbound-'))
     const settings = { ...config, dataDirectory: folder, smtpPort: 0, submissionPort: 0, submissionTlsPort: 0 }
     ensureCertificate(settings, { clock, random: systemRandom })
 
