@@ -24,7 +24,7 @@ interface Change {
 function built(change: Change): string {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-mutant-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  for (const name of ['src', 'bin', 'package.json']) cpSync(name, join(folder, name), { recursive: true })
+  for (const name of ['src', 'bin', 'packages/client/src', 'package.json']) cpSync(name, join(folder, name), { recursive: true })
   symlinkSync(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
   const file = join(folder, change.file)
   const parts = readFileSync(file, 'utf8').split(change.line)

@@ -27,7 +27,7 @@ create index contents_upgraded on contents (upgraded);
 function nextVersion(): string {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-next-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  for (const name of ['src', 'bin', 'package.json']) cpSync(name, join(folder, name), { recursive: true })
+  for (const name of ['src', 'bin', 'packages/client/src', 'package.json']) cpSync(name, join(folder, name), { recursive: true })
   symlinkSync(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'))
   const migrations = join(folder, 'src/db/migrations')
   const number = readdirSync(migrations).filter((name) => name.endsWith('.sql')).length + 1
