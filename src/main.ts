@@ -180,7 +180,7 @@ async function startRoles(ground: Ground, { url, ending, open }: { url: string; 
   if (https) open.push(https)
   if (wants.has('api')) open.push(await startApi(ground, { ending, smtp: takesSmtp, https: https?.serving }))
   // Once all ports are open that the certificate authority connects to.
-  https?.obtain()
+  await https?.obtain()
   open.push(startHealthMetrics({ db, clock, log, dataFolder: config.dataDirectory }))
 }
 
@@ -252,8 +252,8 @@ async function openHttps({ config, log, secrets, db }: Ground) {
   const smtpNames = config.roles.includes('inbound') && config.tlsCert === undefined ? [config.hostname] : []
   return {
     serving: { store, challengeContexts: openChallengeContexts(challenges) },
-    obtain() {
-      const loop = startObtaining({
+    async obtain() {
+      const loop = await startObtaining({
         db,
         clock,
         log,

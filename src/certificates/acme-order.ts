@@ -3,7 +3,7 @@ import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:cry
 import type { Authorization, Client } from 'acme-client'
 import { type Clock, pause, type Secrets } from '#base'
 import type { Db } from '#db'
-import { openTransport } from './acme-requests.ts'
+import { openTransport, TooManyOrders } from './acme-requests.ts'
 import { ensureAccountKey, type KeyPair } from './certificate-records.ts'
 import { addChallenge, removeChallenge } from './challenges.ts'
 import { type ChallengeKind, orderWithinMs } from './schedule.ts'
@@ -78,9 +78,21 @@ async function openAccount({ db, clock, secrets, directory, contact }: OrderDeps
     backoffMin: firstLookMs,
     backoffMax: maxLookMs,
   })
-  // Each time: it finds the account by its key, or registers it if the CA has lost it.
-  await client.createAccount({ termsOfServiceAgreed: true, ...(contact === undefined ? {} : { contact: [`mailto:${contact}`] }) })
+  await register(client, contact === undefined ? {} : { contact: [`mailto:${contact}`] })
   return client
+}
+
+/** Each time, because the CA may have lost the account: it finds the account by its key, or registers it. */
+async function register(client: Client, contact: { contact?: string[] }): Promise<void> {
+  try {
+    await client.createAccount({ onlyReturnExisting: true })
+  } catch (error) {
+    if (error instanceof TooManyOrders) throw error
+    await client.createAccount({ termsOfServiceAgreed: true, ...contact })
+    return
+  }
+  // An empty update is refused.
+  if (contact.contact) await client.updateAccount(contact)
 }
 
 /** Proves control of the name, unless the CA still knows an earlier proof (RFC 8555 section 7.1.4). */

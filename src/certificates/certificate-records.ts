@@ -3,7 +3,7 @@
  * for nor followed by orders without a pause; a success replaces the retry by the renewal.
  */
 import type { Secrets } from '#base'
-import { type Queryable, type SealedColumns, sealedColumn, sql } from '#db'
+import { type Db, type Queryable, type SealedColumns, sealedColumn, sql } from '#db'
 import { type ChallengeKind, orderWithinMs } from './schedule.ts'
 
 /** A host name of the installation and its certificate, without the key. */
@@ -36,6 +36,8 @@ export interface KeyPair {
 
 /** Notified with the name of a certificate that was obtained. */
 export const certificatesChanged = 'certificates_changed'
+/** Notified with a name whose next order is due now. */
+export const certificatesDue = 'certificates_due'
 
 const sealName = (name: string) => `certificate ${name}`
 const accountSealName = (directory: string) => `acme account ${directory}`
@@ -203,8 +205,10 @@ export async function saveFailure(on: Queryable, name: string, reason: string, r
 export const listCertificates = (on: Queryable): Promise<CertificateRecord[]> => on.rows(allRecords)
 
 /** Makes the next order of a name due now, or at the end of one in progress; false if there is no such name. */
-export async function requestRenewal(on: Queryable, name: string, nowMs: number): Promise<boolean> {
-  return (await on.first(renewNow, [name, new Date(nowMs)])) !== undefined
+export async function requestRenewal(db: Db, name: string, nowMs: number): Promise<boolean> {
+  const found = await db.first(renewNow, [name, new Date(nowMs)])
+  if (found) await db.notify(certificatesDue, name)
+  return found !== undefined
 }
 
 /** Deletes rows outside `names` whose certificate expired before `beforeMs`, or that were added before and never had one. */

@@ -2,7 +2,7 @@
  * Obtains and renews the certificates of this instance's names. Instances that share the database never order one name at the same time, and
  * failures are spaced so that the CA's rate limits are not reached.
  */
-import { type Clock, type Ids, type Log, type Loop, metrics, type Secrets, startLoop } from '#base'
+import { type Clock, type Ids, type Log, metrics, type Secrets, startLoop } from '#base'
 import type { Db } from '#db'
 import { type OrderDeps, obtainCertificate } from './acme-order.ts'
 import { TooManyOrders } from './acme-requests.ts'
@@ -11,6 +11,7 @@ import {
   book,
   type ClaimedName,
   certificatesChanged,
+  certificatesDue,
   deleteOldNames,
   findDue,
   followDirectory,
@@ -43,11 +44,17 @@ const forgetAfterMs = 30 * dayMs
 /** Names with a metric, soonest expiry first. */
 const maxMeasured = 50
 
-/** `nudge` looks for due names at once. */
-export const startObtaining = (deps: ObtainDeps): Loop => {
+/** Looks for due names now and every ten seconds, or when `requestRenewal` is called. */
+export async function startObtaining(deps: ObtainDeps): Promise<{ stop(): Promise<void> }> {
   const obtaining = new Obtaining(deps)
   const settings = { clock: deps.clock, log: deps.log, name: 'obtaining certificates', everyMs: lookEveryMs }
-  return startLoop(settings, (stopping) => obtaining.turn(stopping))
+  const loop = startLoop(settings, (stopping) => obtaining.turn(stopping))
+  const stopListening = await deps.db.listen(certificatesDue, () => loop.nudge())
+  return {
+    async stop() {
+      await Promise.all([loop.stop(), stopListening()])
+    },
+  }
 }
 
 class Obtaining {

@@ -44,7 +44,7 @@ export const certificateRenew: Command = {
   help: `postrider certificate renew NAME [--json]
 
 Makes the next order for NAME due now: after you corrected the cause of a failure, or to replace a private key. The running service places it
-within ten seconds; the present certificate stays in use until then. Certificate authorities limit orders: Let's Encrypt issues the same
+at once; the present certificate stays in use until then. Certificate authorities limit orders: Let's Encrypt issues the same
 certificate five times a week.`,
   options: jsonOption,
   positionals: ['NAME'],
@@ -56,6 +56,11 @@ certificate five times a week.`,
           message: `no such certificate: ${name}`,
           suggestion: 'Run postrider certificate list for all names',
         })
-      printed(given, deps, { name, requested: true }, `the service will order a certificate for ${name} within ten seconds`)
+      printed(
+        given,
+        deps,
+        { name, requested: true },
+        `the service orders a certificate for ${name} now; postrider certificate list shows the result`,
+      )
     }),
 }

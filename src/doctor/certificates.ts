@@ -1,6 +1,6 @@
 /** Checks the certificates that Postrider obtains by ACME, from the records of their orders. */
 import { type CertificateRecord, listCertificates } from '#certificates'
-import { type Check, type CheckResult, checkResult, ok } from './check-result.ts'
+import { type CheckResult, checkResult, type DoctorDeps, ok } from './check-result.ts'
 
 /** Let's Encrypt's certificates last 90 days and are renewed 30 days before their end. */
 const warnDays = 14
@@ -10,7 +10,7 @@ const graceMs = 300_000
 const maxResults = 20
 
 /** The results of names with a problem, or one result for all. */
-export const checkObtainedCertificates: Check = async ({ db, clock, config }) => {
+export const checkObtainedCertificates = async ({ db, clock, config }: Pick<DoctorDeps, 'db' | 'clock' | 'config'>): Promise<CheckResult[]> => {
   if (!config.https) return []
   const records = await listCertificates(db)
   const nowMs = clock.nowMs()

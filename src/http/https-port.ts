@@ -33,6 +33,8 @@ const challengeProtocol = 'acme-tls/1'
 /** The fatal alert `unrecognized_name` (RFC 6066 section 3), in a TLS record. */
 const unrecognisedName = Buffer.from([21, 3, 3, 0, 2, 2, 112])
 const maxContexts = 1000
+/** Clients send the ClientHello in a few pieces; each piece costs a look at all octets before it. */
+const maxPieces = 500
 
 /** Listens on config.httpsHost and config.httpsPort (0: any free port). */
 export async function openHttpsPort(deps: HttpsPortDeps): Promise<OpenPort> {
@@ -80,10 +82,12 @@ class HttpsDoor {
     socket.on('error', () => socket.destroy())
     socket.once('close', done)
     let octets: Buffer = Buffer.alloc(0)
+    let pieces = 0
     const read = (piece: Buffer) => {
+      pieces++
       octets = octets.length === 0 ? piece : Buffer.concat([octets, piece])
       const hello = readClientHello(octets)
-      if (hello.kind === 'incomplete' && octets.length < maxHelloOctets) return
+      if (hello.kind === 'incomplete' && octets.length < maxHelloOctets && pieces < maxPieces) return
       socket.off('data', read)
       socket.pause()
       if (hello.kind !== 'hello') socket.destroy()
