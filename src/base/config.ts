@@ -222,7 +222,7 @@ export const settings = {
     'directory URL of the certificate authority; with POSTRIDER_HTTPS=on you agree to its terms of service',
     (v) => {
       if (v === undefined) return 'https://acme-v02.api.letsencrypt.org/directory'
-      if (!/^https:\/\//.test(v) || !URL.canParse(v)) throw new Error(`"${v}" is not an https URL`)
+      if (!v.startsWith('https://') || !URL.canParse(v)) throw new Error(`"${v}" is not an https URL`)
       return v
     },
   ),

@@ -4,7 +4,7 @@ import type { Authorization, Client } from 'acme-client'
 import { type Clock, pause, type Secrets } from '#base'
 import type { Db } from '#db'
 import { openTransport, TooManyOrders } from './acme-requests.ts'
-import { ensureAccountKey, type KeyPair } from './certificate-records.ts'
+import { type CertificateWithKey, ensureAccountKey } from './certificate-records.ts'
 import { addChallenge, removeChallenge } from './challenges.ts'
 import { type ChallengeKind, orderWithinMs } from './schedule.ts'
 
@@ -18,7 +18,7 @@ export interface OrderDeps {
   contact: string | undefined
 }
 
-export interface Obtained extends KeyPair {
+export interface Obtained extends CertificateWithKey {
   /** Milliseconds since the epoch, from the certificate. */
   fromMs: number
   toMs: number
@@ -108,7 +108,7 @@ async function authorize(client: Client, authorization: Authorization, kind: Cha
 }
 
 /** Throws unless servers can use the certificate for `name` now. */
-function checked(name: string, pair: KeyPair, nowMs: number): Obtained {
+function checked(name: string, pair: CertificateWithKey, nowMs: number): Obtained {
   const certificate = new X509Certificate(pair.cert)
   const toMs = Date.parse(certificate.validTo)
   if (certificate.checkHost(name) === undefined) throw new Error(`the CA issued a certificate that is not valid for ${name}`)

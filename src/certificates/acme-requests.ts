@@ -5,10 +5,10 @@
 import type { axios } from 'acme-client'
 import type { Clock } from '#base'
 
-/** What acme-client's HTTP library asks of its transport. */
+/** The form of a transport of acme-client's HTTP library. */
 type Transport = Extract<NonNullable<(typeof axios)['defaults']['adapter']>, (...given: never[]) => unknown>
 
-/** The CA refuses orders for now. */
+/** The CA refuses orders at present. */
 export class TooManyOrders extends Error {
   /** The wait that the CA asks for, in milliseconds. */
   readonly askedMs: number

@@ -29,7 +29,7 @@ export interface ClaimedName {
 }
 
 /** Certificate and private key as PEM. */
-export interface KeyPair {
+export interface CertificateWithKey {
   cert: string
   key: string
 }
@@ -181,7 +181,7 @@ export async function book(tx: Queryable, name: string, facts: { nowMs: number; 
   await tx.run(bookRetry, [name, new Date(nowMs), new Date(retryAtMs), new Date(nowMs + orderWithinMs)])
 }
 
-export interface Issued extends KeyPair {
+export interface Issued extends CertificateWithKey {
   name: string
   directory: string
   challenge: ChallengeKind
@@ -219,7 +219,11 @@ export async function deleteOldNames(on: Queryable, names: readonly string[], be
 /** The issue time of each name's certificate. */
 export const listVersions = (on: Queryable): Promise<{ name: string; issuedAt: Date }[]> => on.rows(versions)
 
-export async function findKeyPair(on: Queryable, secrets: Secrets, name: string): Promise<(KeyPair & { issuedAt: Date }) | undefined> {
+export async function findKeyPair(
+  on: Queryable,
+  secrets: Secrets,
+  name: string,
+): Promise<(CertificateWithKey & { issuedAt: Date }) | undefined> {
   const found = await on.first(keyPairOf, [name])
   return found && { cert: found.chain, key: secrets.open(sealName(name), found.privateKey).toString(), issuedAt: found.issuedAt }
 }

@@ -6,13 +6,13 @@ import { createSecureContext, type SecureContext } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { type Clock, type Log, type Secrets, startLoop } from '#base'
 import type { Db } from '#db'
-import { certificatesChanged, findKeyPair, type KeyPair, listVersions } from './certificate-records.ts'
+import { type CertificateWithKey, certificatesChanged, findKeyPair, listVersions } from './certificate-records.ts'
 
 export interface CertificateStore {
   has(name: string): boolean
   /** The TLS context of a name; undefined if it has no certificate. */
   contextOf(name: string): Promise<SecureContext | undefined>
-  find(name: string): Promise<KeyPair | undefined>
+  find(name: string): Promise<CertificateWithKey | undefined>
   /** Calls `changed` after each change of any name. */
   onChange(changed: () => void): void
   stop(): Promise<void>

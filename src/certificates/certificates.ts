@@ -7,7 +7,6 @@
 
 export {
   type CertificateRecord,
-  type KeyPair,
   listCertificates,
   requestRenewal,
   sealedOfCertificates,

@@ -1,6 +1,6 @@
 /**
- * Challenges of orders in progress. The database shares them, because the CA's request may reach any instance. Outside requests cause at
- * most a few small queries a second, whatever their number.
+ * Challenges of orders in progress. The database shares them, because the CA's request may reach any instance. Any number of
+ * outside requests causes at most four small queries a second.
  */
 import { type Clock, pause } from '#base'
 import { type Db, type Queryable, sql } from '#db'

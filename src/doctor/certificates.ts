@@ -10,7 +10,11 @@ const graceMs = 300_000
 const maxResults = 20
 
 /** The results of names with a problem, or one result for all. */
-export const checkObtainedCertificates = async ({ db, clock, config }: Pick<DoctorDeps, 'db' | 'clock' | 'config'>): Promise<CheckResult[]> => {
+export const checkObtainedCertificates = async ({
+  db,
+  clock,
+  config,
+}: Pick<DoctorDeps, 'db' | 'clock' | 'config'>): Promise<CheckResult[]> => {
   if (!config.https) return []
   const records = await listCertificates(db)
   const nowMs = clock.nowMs()

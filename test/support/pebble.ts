@@ -99,7 +99,7 @@ export async function startPebble({ httpPort, tlsPort, dns, validitySeconds }: P
     directory: `https://localhost:${port}/dir`,
     authorityFile,
     root,
-    orders: () => output.split('POST /order-plz').length - 1,
+    orders: () => output.split('Added order ').length - 1,
     stop,
     start,
     async [Symbol.asyncDispose]() {

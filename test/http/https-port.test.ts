@@ -5,9 +5,9 @@ import { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect, createSecureContext, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
-import { makeAuthority } from '../../test/support/certificate-authority.ts'
-import { defaultHttpLimits } from './connection-limits.ts'
-import { type OpenPort, openHttpsPort } from './https-port.ts'
+import { defaultHttpLimits } from '../../src/http/connection-limits.ts'
+import { type OpenPort, openHttpsPort } from '../../src/http/https-port.ts'
+import { makeAuthority } from '../support/certificate-authority.ts'
 
 const authority = makeAuthority()
 const contexts = new Map(['a.test', 'b.test'].map((name) => [name, createSecureContext(authority.issue({ names: [name] }))]))
