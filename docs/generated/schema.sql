@@ -72,6 +72,7 @@ create table certificates (
   order_until timestamptz,
   failures integer not null default 0,
   last_error text,
+  wanted_at timestamptz not null,
   created_at timestamptz not null,
   constraint certificates_pkey PRIMARY KEY (name),
   constraint certificates_challenge_check CHECK ((challenge = ANY (ARRAY['http-01'::text, 'tls-alpn-01'::text])))

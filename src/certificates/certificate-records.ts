@@ -42,15 +42,18 @@ export const certificatesDue = 'certificates_due'
 const sealName = (name: string) => `certificate ${name}`
 const accountSealName = (directory: string) => `acme account ${directory}`
 const maxErrorLength = 500
+const hourMs = 3_600_000
 
 const recordColumns = sql.part`
   name, directory, issued_at as "issuedAt", expires_at as "expiresAt", due_at as "dueAt", failures, last_error as "lastError"`
 
 const insertNames = sql`
-  insert into certificates (name, due_at, created_at)
-  select name, $2, $2
+  insert into certificates (name, due_at, created_at, wanted_at)
+  select name, $2, $2, $2
   from unnest($1::text[]) as name
-  on conflict (name) do nothing`
+  on conflict (name) do update
+  set wanted_at = excluded.wanted_at
+  where certificates.wanted_at < $3`
 
 /** Names whose chain is from another CA: once, because the statement also records the new one. */
 const adoptDirectory = sql`
@@ -84,9 +87,11 @@ const saveFailed = sql`
   set last_error = $2, due_at = greatest(due_at, $3), order_until = null
   where name = $1`
 
-const allRecords = sql<CertificateRecord>`
+/** Not the names that instances stopped using, such as removed track domains: their certificates expire unnoticed. */
+const wantedRecords = sql<CertificateRecord>`
   select ${recordColumns}
   from certificates
+  where wanted_at > (select max(wanted_at) from certificates) - interval '3 hours'
   order by name`
 
 const renewNow = sql<{ name: string }>`
@@ -105,10 +110,9 @@ const keyPairOf = sql<{ chain: string; privateKey: Buffer; issuedAt: Date }>`
   from certificates
   where name = $1 and chain is not null`
 
-/** Names that no instance wants: an instance that wants one inserts it again. */
 const deleteUnwanted = sql`
   delete from certificates
-  where name <> all($1::text[]) and coalesce(expires_at, created_at) < $2`
+  where wanted_at < $1 and coalesce(expires_at, created_at) < $1`
 
 const accountKey = sql<{ privateKey: Buffer }>`
   select private_key as "privateKey"
@@ -150,9 +154,9 @@ export const sealedOfCertificates: readonly SealedColumns[] = [
   sealedColumn('acme_accounts.private_key', accountSealName, { find: findSealedAccounts, save: saveSealedAccount }),
 ]
 
-/** Adds names that have no row yet; their first order is due now. */
+/** Records that an instance uses these names. The first order of a new name is due now. */
 export async function addNames(on: Queryable, names: readonly string[], nowMs: number): Promise<void> {
-  await on.run(insertNames, [names, new Date(nowMs)])
+  await on.run(insertNames, [names, new Date(nowMs), new Date(nowMs - hourMs)])
 }
 
 /** Makes names due whose certificate another CA issued, after the operator chose a new one. */
@@ -201,8 +205,8 @@ export async function saveFailure(on: Queryable, name: string, reason: string, r
   await on.run(saveFailed, [name, reason.slice(0, maxErrorLength), new Date(retryAtMs)])
 }
 
-/** All names in alphabetical order, also those of other machines. */
-export const listCertificates = (on: Queryable): Promise<CertificateRecord[]> => on.rows(allRecords)
+/** The names in use, in alphabetical order, also those of other machines. */
+export const listCertificates = (on: Queryable): Promise<CertificateRecord[]> => on.rows(wantedRecords)
 
 /** Makes the next order of a name due now, or at the end of one in progress; false if there is no such name. */
 export async function requestRenewal(db: Db, name: string, nowMs: number): Promise<boolean> {
@@ -211,9 +215,9 @@ export async function requestRenewal(db: Db, name: string, nowMs: number): Promi
   return found !== undefined
 }
 
-/** Deletes rows outside `names` whose certificate expired before `beforeMs`, or that were added before and never had one. */
-export async function deleteOldNames(on: Queryable, names: readonly string[], beforeMs: number): Promise<void> {
-  await on.run(deleteUnwanted, [names, new Date(beforeMs)])
+/** Deletes names that were last used before `beforeMs`, once their certificate expired before it. */
+export async function deleteOldNames(on: Queryable, beforeMs: number): Promise<void> {
+  await on.run(deleteUnwanted, [new Date(beforeMs)])
 }
 
 /** The issue time of each name's certificate. */

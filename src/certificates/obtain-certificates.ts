@@ -81,7 +81,7 @@ class Obtaining {
     }
     if (clock.monotonicMs() - this.#cleanedAtMs >= hourMs) {
       this.#cleanedAtMs = clock.monotonicMs()
-      await deleteOldNames(db, names, clock.nowMs() - forgetAfterMs)
+      await deleteOldNames(db, clock.nowMs() - forgetAfterMs)
     }
     await this.#measure(names)
   }

@@ -271,7 +271,7 @@ describe.skipIf(missing !== undefined)(`HTTPS with certificates by ACME${missing
     })
     try {
       const orders = pebble.orders()
-      const renewals = 5
+      const renewals = 3
       for (let renewal = 0; renewal < renewals; renewal++) {
         const before = await chainOf(publicHost)
         // Both instances are notified at the same time.
@@ -300,5 +300,25 @@ describe.skipIf(missing !== undefined)(`HTTPS with certificates by ACME${missing
     } finally {
       await second[Symbol.asyncDispose]()
     }
+  })
+
+  test('a stop waits for no idle connection', { timeout: 60_000 }, async () => {
+    const unused = await openTls(publicHost)
+    const idle = await openTls(publicHost)
+    idle.write(`GET /healthz HTTP/1.1\r\nHost: ${publicHost}\r\n\r\n`)
+    await new Promise((resolve) => idle.once('data', resolve))
+    const ended = [unused, idle].map(
+      (socket) =>
+        new Promise((resolve) =>
+          socket
+            .on('error', () => {})
+            .resume()
+            .once('close', resolve),
+        ),
+    )
+    const began = performance.now()
+    expect(await service.stop()).toBe(0)
+    await Promise.all(ended)
+    expect(performance.now() - began).toBeLessThan(20_000)
   })
 })

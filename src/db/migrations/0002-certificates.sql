@@ -23,6 +23,7 @@ create table certificates (
   order_until timestamptz, -- the order in progress ends before; null: none is in progress
   failures integer not null default 0, -- orders since the last success, with the one in progress
   last_error text,
+  wanted_at timestamptz not null, -- an instance last used the name, to the hour
   created_at timestamptz not null
 );
 create index certificates_due on certificates (due_at);
