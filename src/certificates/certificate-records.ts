@@ -47,13 +47,15 @@ const hourMs = 3_600_000
 const recordColumns = sql.part`
   name, directory, issued_at as "issuedAt", expires_at as "expiresAt", due_at as "dueAt", failures, last_error as "lastError"`
 
+/** Writes only names that are new or were last recorded before $3: it runs every few seconds. */
 const insertNames = sql`
   insert into certificates (name, due_at, created_at, wanted_at)
-  select name, $2, $2, $2
-  from unnest($1::text[]) as name
+  select wanted.name, $2::timestamptz, $2, $2
+  from unnest($1::text[]) as wanted (name)
+  where not exists (select from certificates known where known.name = wanted.name and known.wanted_at >= $3)
+  order by wanted.name
   on conflict (name) do update
-  set wanted_at = excluded.wanted_at
-  where certificates.wanted_at < $3`
+  set wanted_at = excluded.wanted_at`
 
 /** Names whose chain is from another CA: once, because the statement also records the new one. */
 const adoptDirectory = sql`

@@ -103,7 +103,8 @@ class Obtaining {
       const { cert, key, fromMs, toMs } = await obtainCertificate(name, kind, this.#deps, stopping)
       const times = { issuedMs: clock.nowMs(), expiresMs: toMs, renewAtMs: renewalMs(fromMs, toMs, ids.random()) }
       await saveCertificate(db, secrets, { name, directory, cert, key, challenge: kind, ...times })
-      await db.notify(certificatesChanged, name)
+      // A hint only.
+      await db.notify(certificatesChanged, name).catch(() => undefined)
       log.info({ host: name, expires: new Date(toMs).toISOString() }, 'obtained a certificate')
     } catch (error) {
       const { message } = error as Error

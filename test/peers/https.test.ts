@@ -2,6 +2,7 @@
  * POSTRIDER_HTTPS against pebble, a real ACME server: the whole program, its ports and its database. Names lead to this machine by a DNS
  * server of the test.
  */
+import { X509Certificate } from 'node:crypto'
 import { connect as connectTcp } from 'node:net'
 import { connect, type PeerCertificate, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -254,11 +255,24 @@ describe.skipIf(missing !== undefined)(`HTTPS with certificates by ACME${missing
     await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject))
     socket.destroy()
     // It has forgotten the account, and has new roots.
-    await pebble.start()
+    await pebble.start({ validitySeconds: 15 })
     await command('certificate', 'renew', publicHost)
     await expect.poll(() => chainOf(publicHost), orderWithin).not.toBe(before)
     expect(await rowOf(publicHost)).toMatchObject({ failures: 0, lastError: null })
     await expect.poll(() => get(publicHost, '/healthz').catch(() => ''), orderWithin).toContain('200 OK')
+  })
+
+  test('a certificate is renewed before it expires, without a command', { timeout: 120_000 }, async () => {
+    const before = await rowOf(publicHost)
+    expect(before?.duePart).toBeLessThan(0.75)
+    await expect.poll(() => chainOf(publicHost), orderWithin).not.toBe(before?.chain)
+    await expect.poll(() => get(publicHost, '/healthz').catch(() => ''), orderWithin).toContain('200 OK')
+    await pebble.stop()
+    await pebble.start()
+    await command('certificate', 'renew', publicHost)
+    await expect
+      .poll(async () => new X509Certificate((await chainOf(publicHost)) ?? '').validToDate.getTime(), orderWithin)
+      .toBeGreaterThan(Date.now() + 86_400_000)
   })
 
   test('two instances on one database place one order, and one killed during it loses nothing', { timeout: 240_000 }, async () => {
@@ -282,7 +296,7 @@ describe.skipIf(missing !== undefined)(`HTTPS with certificates by ACME${missing
 
       const kept = await chainOf(publicHost)
       await pebble.stop()
-      await pebble.start(15)
+      await pebble.start({ waitSeconds: 15 })
       await second.stop()
       await command('certificate', 'renew', publicHost)
       await expect.poll(async () => (await database.db.rows(openChallenges)).length, { ...orderWithin, interval: 20 }).toBe(1)

@@ -19,7 +19,12 @@ export interface PebbleOptions {
   tlsPort: number
   /** The resolver that it asks, `127.0.0.1:port`. */
   dns: string
-  /** Seconds; five years by default. */
+}
+
+export interface Mood {
+  /** Each validation waits up to so many seconds. */
+  waitSeconds?: number
+  /** Lifetime of certificates; five years by default. */
   validitySeconds?: number
 }
 
@@ -33,11 +38,11 @@ export interface Pebble extends AsyncDisposable {
   /** Orders placed since the first start. */
   orders(): number
   stop(): Promise<void>
-  /** Starts on the same ports, without any memory. `slowly`: each validation waits up to so many seconds. */
-  start(slowly?: number): Promise<void>
+  /** Starts on the same ports, without any memory. */
+  start(mood?: Mood): Promise<void>
 }
 
-export async function startPebble({ httpPort, tlsPort, dns, validitySeconds }: PebbleOptions): Promise<Pebble> {
+export async function startPebble({ httpPort, tlsPort, dns }: PebbleOptions): Promise<Pebble> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-pebble-'))
   const [port, managementPort] = [await freePort(), await freePort()]
   const authority = makeAuthority('Pebble of a test')
@@ -54,9 +59,7 @@ export async function startPebble({ httpPort, tlsPort, dns, validitySeconds }: P
     privateKey: file('own-key.pem', own.key),
     httpPort,
     tlsPort,
-    ...(validitySeconds === undefined ? {} : { certificateValidityPeriod: validitySeconds }),
   }
-  const configFile = file('config.json', JSON.stringify({ pebble: config }))
   let child: ChildProcess | undefined
   let output = ''
 
@@ -81,8 +84,10 @@ export async function startPebble({ httpPort, tlsPort, dns, validitySeconds }: P
     running.kill('SIGKILL')
     await ended
   }
-  const start = async (slowly?: number) => {
-    const validation = slowly === undefined ? { PEBBLE_VA_NOSLEEP: '1' } : { PEBBLE_VA_SLEEPTIME: String(slowly) }
+  const start = async ({ waitSeconds, validitySeconds }: Mood = {}) => {
+    const validation = waitSeconds === undefined ? { PEBBLE_VA_NOSLEEP: '1' } : { PEBBLE_VA_SLEEPTIME: String(waitSeconds) }
+    const validity = validitySeconds === undefined ? {} : { certificateValidityPeriod: validitySeconds }
+    const configFile = file('config.json', JSON.stringify({ pebble: { ...config, ...validity } }))
     const started = spawn(program, ['-config', configFile, '-dnsserver', dns], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...validation, PEBBLE_AUTHZREUSE: '0' },
