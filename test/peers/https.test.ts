@@ -250,7 +250,7 @@ describe.skipIf(missing !== undefined)(`HTTPS with certificates by ACME${missing
     await expect.poll(async () => (await rowOf(publicHost))?.lastError, orderWithin).toContain('localhost')
     const failed = await rowOf(publicHost)
     expect(failed).toMatchObject({ chain: before, failures: 1, isDue: false, isOrdering: false })
-    expect(service.output()).toContain('failed to obtain a certificate')
+    await expect.poll(() => service.output()).toContain('failed to obtain a certificate')
     const socket = connect({ host: '127.0.0.1', port: ports.https, servername: publicHost, ca: root })
     await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject))
     socket.destroy()
