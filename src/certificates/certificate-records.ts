@@ -84,9 +84,10 @@ const saveIssued = sql`
     last_error = null, order_until = null
   where name = $1`
 
+/** $4: the booked retry. An earlier time was requested during the order, and stays. */
 const saveFailed = sql`
   update certificates
-  set last_error = $2, due_at = greatest(due_at, $3), order_until = null
+  set last_error = $2, due_at = case when due_at < $4 then due_at else greatest($3, $4) end, order_until = null
   where name = $1`
 
 /** Not the names that instances stopped using, such as removed track domains: their certificates expire unnoticed. */
@@ -202,9 +203,14 @@ export async function saveCertificate(on: Queryable, secrets: Secrets, issued: I
   await on.run(saveIssued, [name, directory, cert, secrets.seal(sealName(name), Buffer.from(key)), ...times, challenge])
 }
 
-/** The retry is not before `retryAtMs`. */
-export async function saveFailure(on: Queryable, name: string, reason: string, retryAtMs: number): Promise<void> {
-  await on.run(saveFailed, [name, reason.slice(0, maxErrorLength), new Date(retryAtMs)])
+/** `bookedMs`: the retry that `book` recorded. The retry is not before `notBeforeMs`, unless the operator requested a renewal meanwhile. */
+export async function saveFailure(
+  on: Queryable,
+  name: string,
+  reason: string,
+  { bookedMs, notBeforeMs }: { bookedMs: number; notBeforeMs: number },
+): Promise<void> {
+  await on.run(saveFailed, [name, reason.slice(0, maxErrorLength), new Date(notBeforeMs), new Date(bookedMs)])
 }
 
 /** The names in use, in alphabetical order, also those of other machines. */

@@ -86,17 +86,19 @@ class Obtaining {
     await this.#measure(names)
   }
 
-  #claim(names: readonly string[]): Promise<ClaimedName | undefined> {
+  #claim(names: readonly string[]): Promise<(ClaimedName & { bookedMs: number }) | undefined> {
     const { db, clock, own, ids } = this.#deps
     return db.transaction(async (tx) => {
       const nowMs = clock.nowMs()
       const due = await findDue(tx, { own, names, nowMs, sinceMs: nowMs - hourMs, maxNames: maxNamesPerHour })
-      if (due) await book(tx, due.name, { nowMs, retryAtMs: nowMs + orderRetryMs(due.failures + 1, ids.random()) })
-      return due
+      if (!due) return undefined
+      const bookedMs = nowMs + orderRetryMs(due.failures + 1, ids.random())
+      await book(tx, due.name, { nowMs, retryAtMs: bookedMs })
+      return { ...due, bookedMs }
     })
   }
 
-  async #order({ name, challenge, failures }: ClaimedName, stopping: AbortSignal): Promise<void> {
+  async #order({ name, challenge, failures, bookedMs }: ClaimedName & { bookedMs: number }, stopping: AbortSignal): Promise<void> {
     const { db, clock, log, ids, secrets, directory, challenges } = this.#deps
     const kind = challengeFor(challenges, challenge, failures)
     try {
@@ -109,8 +111,8 @@ class Obtaining {
     } catch (error) {
       const { message } = error as Error
       const askedMs = error instanceof TooManyOrders ? error.askedMs : 0
-      const retryMs = laterAsAsked(orderRetryMs(failures + 1, ids.random()), askedMs)
-      await saveFailure(db, name, `${kind}: ${message}`, clock.nowMs() + retryMs)
+      const retryMs = laterAsAsked(bookedMs - clock.nowMs(), askedMs)
+      await saveFailure(db, name, `${kind}: ${message}`, { bookedMs, notBeforeMs: clock.nowMs() + retryMs })
       log.warn(
         { host: name, challenge: kind, failures: failures + 1, reason: message, retryInSeconds: Math.round(retryMs / 1000) },
         'failed to obtain a certificate; run postrider doctor',

@@ -74,9 +74,19 @@ describe('an order', () => {
     expect(await requestRenewal(db, 'a.test', startMs + 1000)).toBe(true)
     expect(await claim(['a.test'], startMs + 2000)).toBeUndefined()
     expect(await claim(['a.test'], startMs + 101_000)).toBe('a.test')
-    await saveFailure(db, 'a.test', 'refused', startMs + hourMs)
+    const bookedMs = startMs + 101_000 + orderRetryMs(2, 0)
+    await saveFailure(db, 'a.test', 'refused', { bookedMs, notBeforeMs: startMs + hourMs })
+    expect(await claim(['a.test'], startMs + hourMs - 1)).toBeUndefined()
     expect(await requestRenewal(db, 'a.test', startMs + 103_000)).toBe(true)
     expect(await claim(['a.test'], startMs + 104_000)).toBe('a.test')
+  })
+
+  test('that fails after a renewal was requested is followed by another one at once', async () => {
+    await addNames(db, ['a.test'], startMs)
+    await claim(['a.test'], startMs)
+    await requestRenewal(db, 'a.test', startMs + 1000)
+    await saveFailure(db, 'a.test', 'refused', { bookedMs: startMs + orderRetryMs(1, 0), notBeforeMs: startMs + hourMs })
+    expect(await claim(['a.test'], startMs + 2000)).toBe('a.test')
   })
 
   test('is due again at the renewal, and earlier only on request', async () => {
@@ -227,11 +237,12 @@ describe('an operator', () => {
 
   test('gets a result of the doctor for each failing name, with the next step', async () => {
     expect(await checked()).toMatchObject([{ status: 'unknown' }])
+    const booked = { bookedMs: nowMs + orderRetryMs(1, 0), notBeforeMs: nowMs }
     await addNames(db, ['app.example.com', 'mail.example.com'], nowMs)
     await issue('app.example.com', startMs)
     expect(await checked()).toEqual([{ status: 'ok', detail: '1 valid, 1 ordered', remedy: null }])
     await claim(['mail.example.com'], nowMs)
-    await saveFailure(db, 'mail.example.com', 'http-01: connection refused', nowMs)
+    await saveFailure(db, 'mail.example.com', 'http-01: connection refused', booked)
     expect(await checked()).toEqual([
       {
         status: 'problem',
@@ -242,10 +253,10 @@ describe('an operator', () => {
       },
     ])
     await issue('mail.example.com', startMs)
-    await saveFailure(db, 'mail.example.com', 'http-01: connection refused', nowMs)
+    await saveFailure(db, 'mail.example.com', 'http-01: connection refused', booked)
     expect(await checked()).toMatchObject([{ status: 'warning', detail: expect.stringContaining('expires on 2027-02-18') }])
     await issue('mail.example.com', startMs, hourMs)
-    await saveFailure(db, 'mail.example.com', 'http-01: connection refused', nowMs)
+    await saveFailure(db, 'mail.example.com', 'http-01: connection refused', booked)
     expect(await checked()).toMatchObject([{ status: 'problem', detail: expect.stringContaining('expired on 2026-11-20') }])
   })
 })
