@@ -34,6 +34,7 @@ import {
   takeEnvironment,
 } from '#base'
 import { readReport } from '#bounces'
+import { type ChallengeKind, openCertificateStore, openChallengeBook, openChallengeContexts, startObtaining } from '#certificates'
 import { runCommand } from '#cli'
 import { type Credentials, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, migrate, openDb, startEmbedded } from '#db'
@@ -41,7 +42,7 @@ import { holdAfterRestore, startDelivery } from '#delivery'
 import { publicAddresses, readPlatform, runChecks, startHealthMetrics } from '#doctor'
 import { ensurePlatformKey, openDomains } from '#domains'
 import { ensureUpcomingPartitions, startHousekeeping } from '#housekeeping'
-import { openLocalApi, startHttp } from '#http'
+import { type HttpDeps, openLocalApi, openPlainPort, startHttp } from '#http'
 import { ensureCertificate, startInbound } from '#inbound'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
 import { openLimitSettings, openPresence } from '#limits'
@@ -49,7 +50,7 @@ import { openGuard, openPost, openResolver } from '#net'
 import { openReader, openReturns, readHere } from '#returns'
 import { deregisterProcess, openWaker, shardLeases } from '#spool'
 import { openTenants } from '#tenants'
-import { openTracks } from '#tracking'
+import { listVerifiedNames, openTracks } from '#tracking'
 import { deregisterSender, openPayloadBodies, startSending } from '#webhooks'
 
 const clock = systemClock
@@ -180,7 +181,12 @@ async function startRoles(
         limitSettings: openLimitSettings({ db, clock, config }),
       }),
     )
-  if (wants.has('api')) open.push(await startApi(ground, { ending, smtp: listeners && (() => listeners.ready > 0) }))
+  const https = config.https && (wants.has('api') || wants.has('inbound')) ? await openHttps(ground) : undefined
+  if (https) open.push(https)
+  const smtp = listeners && (() => listeners.ready > 0)
+  if (wants.has('api')) open.push(await startApi(ground, { ending, smtp, https: https?.serving }))
+  // Once all ports are open that the certificate authority connects to.
+  await https?.obtain()
   open.push(startHealthMetrics({ db, clock, log, dataFolder: config.dataDirectory }))
   return { smtpReady: listeners?.allReady ?? Promise.resolve() }
 }
@@ -245,7 +251,45 @@ function saveUsesOf(credentials: Credentials, log: Log): Role {
   }
 }
 
-async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal; smtp: (() => boolean) | undefined }): Promise<Role> {
+/** The parts of POSTRIDER_HTTPS that belong to no role: the HTTP port, and the orders for the names that lead to this instance. */
+async function openHttps({ config, log, secrets, db }: Ground) {
+  const hasApi = config.roles.includes('api')
+  const challenges = openChallengeBook({ db, clock })
+  const store = await openCertificateStore({ db, clock, log, secrets })
+  const port = await openPlainPort({ challenges, log, config })
+  const opened: { stop(): unknown }[] = [port, store]
+  const kinds: readonly ChallengeKind[] = hasApi ? ['http-01', 'tls-alpn-01'] : ['http-01']
+  const smtpNames = config.roles.includes('inbound') && config.tlsCert === undefined ? [config.hostname] : []
+  return {
+    serving: { store, challengeContexts: openChallengeContexts(challenges) },
+    async obtain() {
+      const loop = await startObtaining({
+        db,
+        clock,
+        log,
+        ids,
+        secrets,
+        directory: config.acmeDirectory,
+        contact: config.acmeContact,
+        own: [...new Set([...(hasApi ? [new URL(config.publicUrl).hostname] : []), ...smtpNames])],
+        listTenantNames: async () => (hasApi ? listVerifiedNames(db) : []),
+        challenges: kinds,
+      })
+      opened.unshift(loop)
+    },
+    async stop() {
+      for (const one of opened) await one.stop()
+    },
+  }
+}
+
+interface ApiFacts {
+  ending: AbortSignal
+  smtp: (() => boolean) | undefined
+  https: HttpDeps['https']
+}
+
+async function startApi(ground: Ground, { ending, smtp, https }: ApiFacts): Promise<Role> {
   const { config, log, traces, secrets, db } = ground
   const { uses, ...acceptance } = openAcceptance(ground)
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
@@ -277,6 +321,7 @@ async function startApi(ground: Ground, { ending, smtp }: { ending: AbortSignal;
       },
     },
     smtp,
+    https,
   })
   return {
     async stop() {
@@ -331,10 +376,12 @@ async function startListeners(ground: Ground): Promise<Role> {
   const reader = openReader({ clock, log })
   const { hostname } = config
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
-  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config })
+  const store = config.https ? await openCertificateStore({ db, clock, log, secrets }) : undefined
+  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config, store })
   return {
     async stop() {
       await inbound.stop()
+      await store?.stop()
       reader.stop()
       await uses.stop()
     },

@@ -222,6 +222,34 @@ export const settings = {
     (v) => v,
   ),
   tlsKey: setting('POSTRIDER_TLS_KEY', 'self-signed', 'PEM file with the private key of that certificate', (v) => v),
+  https: setting(
+    'POSTRIDER_HTTPS',
+    'off',
+    '`on` opens an HTTPS and an HTTP port and obtains the certificates of all names by ACME (docs/https.md)',
+    (v) => oneOf(v, ['on', 'off'], 'off') === 'on',
+  ),
+  httpsHost: setting('POSTRIDER_HTTPS_HOST', 'all addresses', 'address of the HTTPS and HTTP ports', (v) => v),
+  httpsPort: setting('POSTRIDER_HTTPS_PORT', '443', 'HTTPS port; requests to the public port 443 must lead to it', (v) => port(v, 443)),
+  httpPort: setting(
+    'POSTRIDER_HTTP_PORT',
+    '80',
+    'HTTP port for challenges and redirections; requests to the public port 80 must lead to it',
+    (v) => port(v, 80),
+  ),
+  acmeDirectory: setting(
+    'POSTRIDER_ACME_DIRECTORY',
+    "Let's Encrypt",
+    'directory URL of the certificate authority; with POSTRIDER_HTTPS=on you agree to its terms of service',
+    (v) => {
+      if (v === undefined) return 'https://acme-v02.api.letsencrypt.org/directory'
+      if (!v.startsWith('https://') || !URL.canParse(v)) throw new Error(`"${v}" is not an https URL`)
+      return v
+    },
+  ),
+  acmeContact: setting('POSTRIDER_ACME_CONTACT', 'none', 'email address that the certificate authority may write to', (v) => {
+    if (v !== undefined && !/^[^\s@,?]+@[^\s@,?]+$/.test(v)) throw new Error(`"${v}" is not an email address`)
+    return v
+  }),
   postmaster: setting(
     'POSTRIDER_POSTMASTER',
     'none',
@@ -387,12 +415,30 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   if (newSecretFile !== undefined) rest.newSecret = readSecretFile('POSTRIDER_SECRET_NEW_FILE', newSecretFile)
   if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined))
     throw new ConfigError('POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY: set both or neither')
-  return {
+  const config = {
     ...rest,
     smtpHost: rest.smtpHost ?? rest.host,
     sandboxSender: rest.sandboxSender ?? `sandbox@${rest.hostname}`,
     publicUrl: rest.publicUrl ?? `http://localhost:${rest.port}`,
   }
+  refuseUnusableHttps(config)
+  return config
+}
+
+const isPublicName = (name: string) => isIP(name.replace(/^\[|\]$/g, '')) === 0 && name.includes('.') && !/\.(localhost|local)$/.test(name)
+
+/** Certificates need public host names. */
+function refuseUnusableHttps({ https, publicUrl, hostname, roles, tlsCert }: Config): void {
+  if (!https) return
+  const { protocol, hostname: publicHost } = new URL(publicUrl)
+  if (roles.includes('api') && (protocol !== 'https:' || !isPublicName(publicHost)))
+    throw new ConfigError(
+      `POSTRIDER_HTTPS=on needs a POSTRIDER_PUBLIC_URL with https and a public host name, such as https://mail.example.com: "${publicUrl}" is not one`,
+    )
+  if (roles.includes('inbound') && tlsCert === undefined && !isPublicName(hostname))
+    throw new ConfigError(
+      `POSTRIDER_HTTPS=on needs a public host name in POSTRIDER_HOSTNAME for the certificate of the SMTP listeners: "${hostname}" is not one. Set it, or POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY`,
+    )
 }
 
 export interface ShownSetting {

@@ -115,6 +115,12 @@ export const metrics = {
     registers,
   }),
   diskFree: new Gauge({ name: 'postrider_disk_free_bytes', help: 'Free space on the file system of the data directory', registers }),
+  certificateDays: new Gauge({
+    name: 'postrider_certificate_days_left',
+    help: 'Days until the certificate of a name expires (POSTRIDER_HTTPS), for the 50 names with the fewest',
+    labelNames: ['name'],
+    registers,
+  }),
   requestSeconds: new Histogram({
     name: 'postrider_http_request_duration_seconds',
     help: 'HTTP requests by endpoint and status',

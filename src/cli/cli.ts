@@ -1,7 +1,7 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, delivery, usage, webhooks, housekeeping, installation, crash-test, doctor. Used by: main.
+ * emails, spool, certificates, delivery, usage, webhooks, housekeeping, installation, crash-test, doctor. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
@@ -15,6 +15,7 @@ import { recordAction } from '#members'
 import { shownApiError } from './api.ts'
 import { backup, restore } from './backup.ts'
 import { bounceParse } from './bounce.ts'
+import { certificateList, certificateRenew } from './certificates.ts'
 import { classifyCommand } from './classify.ts'
 import { type Command, type CommandArguments, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command-definition.ts'
 import { completionOf } from './completion.ts'
@@ -148,6 +149,8 @@ const commands: readonly Command[] = [
   tlsRequire,
   tlsRemove,
   tlsList,
+  certificateList,
+  certificateRenew,
   erase,
   secretRotate,
   backup,

@@ -23,6 +23,7 @@ export interface DoctorDeps {
     | 'dataDirectory'
     | 'databaseUrl'
     | 'tlsCert'
+    | 'https'
     | 'relay'
     | 'mxPort'
     | 'allowedNetworks'

@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { listCertificates } from '#certificates'
 import { openGuard } from '#net'
 import { connect } from '#smtp'
 import { listTrackDomains } from '#tracking'
@@ -83,11 +84,15 @@ function judgeCertificate(name: string, certificate: X509Certificate, host: stri
   return undefined
 }
 
-export const checkSmtpCertificate: Check = async ({ config, clock }) => {
+export const checkSmtpCertificate: Check = async ({ db, config, clock }) => {
   const name = 'certificate of SMTP'
   const isOwn = config.tlsCert === undefined
+  const obtained = isOwn && config.https ? (await listCertificates(db)).find((one) => one.name === config.hostname)?.expiresAt : undefined
+  // The check of certificates by ACME has its problems.
+  if (obtained) return [ok(name, `valid for ${config.hostname} until ${obtained.toISOString()}, by ACME`)]
   const path = config.tlsCert ?? join(config.dataDirectory, 'smtp-certificate.pem')
-  const give = 'Set POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY to a publicly trusted certificate for POSTRIDER_HOSTNAME'
+  const give =
+    'Set POSTRIDER_HTTPS=on, or set POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY to a publicly trusted certificate for POSTRIDER_HOSTNAME'
   let certificate: X509Certificate
   try {
     certificate = new X509Certificate(await readFile(path))
@@ -112,9 +117,11 @@ export const checkTrackCertificates: Check = async (deps) => {
   return Promise.all(secure.slice(0, maxTrackDomains).map(({ fullName }) => checkHttps(deps, fullName)))
 }
 
-async function checkHttps({ resolver, clock, httpsPort }: DoctorDeps, host: string): Promise<CheckResult> {
+async function checkHttps({ resolver, clock, config, httpsPort }: DoctorDeps, host: string): Promise<CheckResult> {
   const name = `certificate of ${host}`
-  const renew = 'See docs/tracking-https.md: the reverse proxy obtains a certificate for each track domain'
+  const renew = config.https
+    ? `Run postrider certificate list, and see docs/https.md`
+    : 'Set POSTRIDER_HTTPS=on (docs/https.md), or let the reverse proxy obtain a certificate for each track domain (docs/tracking-https.md)'
   const found = await resolver.addresses(host, 'fresh')
   const address = found.kind === 'found' ? found.value[0] : undefined
   if (address === undefined) return checkResult(name, 'unknown', 'address not found', 'Check the DNS record of the track domain')

@@ -1,10 +1,11 @@
 /**
  * Doctor: read-only checks of whether this installation is fit to send, with recommended repairs, and health metrics.
- * Owns: nothing. Uses: base, net, smtp, db, domains, spool, tracking, delivery, webhooks. Used by: http, cli, main.
+ * Owns: nothing. Uses: base, net, smtp, db, domains, spool, tracking, certificates, delivery, webhooks. Used by: http, cli, main.
  * Promises: all checks run concurrently and end in bounded time; a result that cannot be determined is reported as unknown, not as ok.
  */
 import { pause } from '#base'
 import { checkBlocklists } from './blocklists.ts'
+import { checkObtainedCertificates } from './certificates.ts'
 import { type Check, type CheckResult, checkResult, type DoctorDeps } from './check-result.ts'
 import { checkPort25, checkSmtpCertificate, checkTrackCertificates } from './connectivity.ts'
 import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver, checkWhereNameLeads } from './dns-checks.ts'
@@ -31,6 +32,7 @@ const checks: Record<string, Check> = {
   'SMTP listeners': checkListeners,
   'certificate of SMTP': checkSmtpCertificate,
   'certificates of track domains': checkTrackCertificates,
+  'certificates by ACME': checkObtainedCertificates,
   clock: checkClock,
   disk: checkDisk,
   'data directory': checkDataDirectory,

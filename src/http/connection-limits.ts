@@ -1,5 +1,5 @@
 /** Bounds connections: their number, in total and per address, and how long each may stay open. */
-import type { Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 
 /** Limits for one connection. */
@@ -21,12 +21,20 @@ export const defaultHttpLimits: HttpLimits = {
   connectionsPerAddress: 1000,
 }
 
-/** Closes connections above the limit of their address. */
-export function guardConnections(app: FastifyInstance, bounds: HttpLimits, isTrusted: (address: string) => boolean): void {
-  const { server } = app
-  server.maxConnections = bounds.connections
+/** Limits connections, and accepts every `Expect`. */
+export function guardConnections({ server }: FastifyInstance, bounds: HttpLimits, isTrusted: (address: string) => boolean): void {
+  limitConnections(server, bounds, isTrusted)
   // Node would answer 417, which is not in the contract's set of statuses. RFC 9110 section 10.1.1 allows ignoring the expectation.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+}
+
+/** Closes connections above the limits, in total and of their address. */
+export function limitConnections(
+  server: Server,
+  bounds: Pick<HttpLimits, 'connections' | 'connectionsPerAddress'>,
+  isTrusted: (address: string) => boolean,
+): void {
+  server.maxConnections = bounds.connections
   const open = new Map<string, number>()
   server.on('connection', (socket: Socket) => {
     const address = socket.remoteAddress ?? ''

@@ -1,12 +1,13 @@
 /**
- * Certificate of the SMTP listeners: the operator's files, polled because renewals replace them, or a self-signed one created in the data
- * directory.
+ * Certificate of the SMTP listeners: the operator's files, polled because renewals replace them; otherwise the one by ACME; until there is
+ * one, a self-signed one created in the data directory.
  */
 import { X509Certificate } from 'node:crypto'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { type Clock, type Config, ConfigError, type Log, makeDataDirectory, type Random } from '#base'
+import type { CertificateStore } from '#certificates'
 import { makeSelfSigned } from './self-signed.ts'
 
 export interface Certificate {
@@ -88,4 +89,38 @@ export function followCertificate(
   }
   let cancel = facts.clock.after(lookEveryMs, look)
   return { stop: () => cancel() }
+}
+
+/** Calls `changed` when ACME obtained another certificate for the host name. */
+export function followStore(
+  store: CertificateStore,
+  facts: { hostname: string; clock: Clock; log: Log; changed: (certificate: Certificate) => void },
+): { stop(): void } {
+  const { hostname, clock, log } = facts
+  let now = ''
+  let stopped = false
+  let cancel = () => {}
+  const look = async () => {
+    const found = await store.find(hostname)
+    if (stopped || !found || found.cert === now) return
+    now = found.cert
+    facts.changed(found)
+    log.info({ host: hostname }, 'the SMTP listeners use another certificate')
+  }
+  const tryLook = () => {
+    cancel()
+    look().catch((error: unknown) => {
+      log.warn({ err: error }, 'failed to read the certificate of the SMTP listeners; keeping the old one')
+      cancel = clock.after(lookEveryMs, tryLook)
+    })
+  }
+  store.onChange(tryLook)
+  // A change since the start.
+  tryLook()
+  return {
+    stop() {
+      stopped = true
+      cancel()
+    },
+  }
 }

@@ -1,16 +1,17 @@
 /**
  * SMTP entry point: submission by SMTP clients, and incoming mail such as bounces and complaints.
- * Owns: nothing. Uses: base, mail, db, credentials, limits, domains, accept. Used by: main.
+ * Owns: nothing. Uses: base, mail, db, credentials, limits, domains, certificates, accept. Used by: main.
  * Promises: 250 is sent after the commit; other mail is refused during the session; no login without TLS; a bare CR or LF ends the session;
  * connections, octets, errors and time are bounded.
  */
 import type { Accept } from '#accept'
 import { type Clock, type Config, ConfigError, type Log, type Traces } from '#base'
+import type { CertificateStore } from '#certificates'
 import type { Credentials } from '#credentials'
 import type { Db } from '#db'
 import { isSendingDomain, returnPathDomainOf, returnPathLabel } from '#domains'
 import { parseAddress } from '#mail'
-import { type CertificateSettings, followCertificate, readCertificate } from './certificate.ts'
+import { type Certificate, type CertificateSettings, followCertificate, followStore, readCertificate } from './certificate.ts'
 import { openIncoming, type ReturnHandler } from './incoming-mail.ts'
 import { openMemoryBudget } from './message-buffer.ts'
 import { type ListenerLimits, type ListenerOptions, openListener } from './smtp-listener.ts'
@@ -28,6 +29,8 @@ export interface InboundDeps {
   credentials: Credentials
   returns: ReturnHandler
   config: CertificateSettings & Pick<Config, 'smtpHost' | 'smtpPort' | 'submissionPort' | 'submissionTlsPort' | 'postmaster'>
+  /** The certificates by ACME (POSTRIDER_HTTPS); the operator's own files have precedence. */
+  store?: CertificateStore | undefined
   /** Stricter limits for tests. */
   bounds?: Partial<ListenerLimits>
 }
@@ -56,7 +59,8 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   const { db, clock, log, traces, accept, credentials, returns, config } = deps
   const { hostname, postmaster } = config
   refuseUnusablePostmaster(config)
-  const certificate = readCertificate(config)
+  const store = config.tlsCert === undefined ? deps.store : undefined
+  const certificate = (await store?.find(hostname)) ?? readCertificate(config)
   const common = { host: config.smtpHost, hostname: config.hostname, certificate, clock, log }
   // Separate budgets, so that unauthenticated mail cannot displace submissions.
   const budgets = { incoming: openMemoryBudget(), submission: openMemoryBudget() }
@@ -91,14 +95,12 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
       budget: budgets.submission,
     }),
   ])
-  const followed = followCertificate(config, {
-    clock,
-    log,
-    now: certificate,
-    changed: (changed) => {
-      for (const listener of listeners) listener.useCertificate(changed)
-    },
-  })
+  const changed = (now: Certificate) => {
+    for (const listener of listeners) listener.useCertificate(now)
+  }
+  const followed = store
+    ? followStore(store, { hostname, clock, log, changed })
+    : followCertificate(config, { clock, log, now: certificate, changed })
   const [smtp, starttls, implicit] = listeners
   const ports = { smtp: smtp.port, submission: starttls.port, submissionTls: implicit.port }
   log.info({ host: config.smtpHost, ports }, 'SMTP listeners started')

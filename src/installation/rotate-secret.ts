@@ -4,6 +4,7 @@
  * because the new secret opens it.
  */
 import { type Clock, fingerprintOf, pause, type Secrets } from '#base'
+import { sealedOfCertificates } from '#certificates'
 import { sealedOfCredentials } from '#credentials'
 import { type Db, type SealedColumns, sql, type Tx } from '#db'
 import { sealedOfDomains } from '#domains'
@@ -20,6 +21,7 @@ export const sealedEverywhere: readonly SealedColumns[] = [
   ...sealedOfCredentials,
   ...sealedOfWebhooks,
   ...sealedOfRequestLogs,
+  ...sealedOfCertificates,
 ]
 
 const rotationLock = 7_305_056

@@ -60,6 +60,12 @@ const trackDomainById = sql<TrackDomain>`
   from track_domains
   where id = $1 and ($2::text is null or tenant_id = $2)`
 
+const verifiedNames = sql<{ name: string }>`
+  select full_name as name
+  from track_domains
+  where dns_status = 'ok'
+  order by full_name`
+
 const saveTrackDomain = sql<TrackDomain>`
   update track_domains
   set track_clicks = coalesce($3, track_clicks), track_opens = coalesce($4, track_opens), ssl_enabled = coalesce($5, ssl_enabled),
@@ -130,6 +136,9 @@ export async function addTrackDomain(
 
 /** Oldest first; `tenantId` null: of all tenants. */
 export const listTrackDomains = (on: Queryable, tenantId: string | null): Promise<TrackDomain[]> => on.rows(trackDomains, [tenantId])
+
+/** Full names of all tenants whose last check found that they lead to this installation. */
+export const listVerifiedNames = async (on: Queryable): Promise<string[]> => (await on.rows(verifiedNames)).map(({ name }) => name)
 
 function numberIn(id: string): string {
   if (!/^[1-9]\d{0,17}$/.test(id)) throw noSuchTrackDomain()

@@ -16,6 +16,7 @@ export {
   changeTrackDomain,
   getTrackDomain,
   listTrackDomains,
+  listVerifiedNames,
   removeTrackDomain,
   type TrackDomain,
 } from './track-domains.ts'

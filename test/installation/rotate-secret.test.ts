@@ -9,6 +9,7 @@ import { openReturnPaths } from '#emails'
 import { openRing, rotateInstallationSecret, sealedEverywhere } from '#installation'
 import { beginSecondFactor } from '#members'
 import { openTokens } from '#tracking'
+import { addNames, ensureAccountKey, saveCertificate } from '../../src/certificates/certificate-records.ts'
 import { signedIn } from '../dashboard/signed-in-browser.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
@@ -67,6 +68,11 @@ async function sealOne(): Promise<void> {
   const { id } = (hook.body.data as { webhook?: { id: number }; id: number }).webhook ?? (hook.body.data as { id: number })
   expect((await service.call('PATCH', `/webhooks/${id}`, { key: service.testKey, body: { rotateSecret: true } })).status).toBe(200)
   await fetch(`http://127.0.0.1:${service.port}/.well-known/jwks.json`)
+  await addNames(service.db, ['sealed.test'], facts.nowMs)
+  const times = { issuedMs: facts.nowMs, expiresMs: facts.nowMs, renewAtMs: facts.nowMs }
+  const certificate = { name: 'sealed.test', directory: 'https://ca.test/dir', challenge: 'http-01' as const, ...times }
+  await saveCertificate(service.db, service.secrets, { ...certificate, cert: 'certificate', key: 'key of a certificate' })
+  await ensureAccountKey(service.db, service.secrets, 'https://ca.test/dir', { nowMs: facts.nowMs, make: () => 'key of an account' })
   expect((await service.call('POST', '/credentials', { key: service.testKey, body: { name: 'kept', type: 'api' } })).status).toBe(201)
   await signedIn(service, 'sealed@house.test', 'viewer')
   const member = await service.db.first(memberNamed, ['sealed@house.test'])
@@ -121,9 +127,17 @@ describe('a rotation of the secret', () => {
     const old = openSecrets(first, systemRandom)
     await expect.poll(() => tablesWith(old.mark)).toContain('request_logs')
     const before = await tablesWith(old.mark)
-    expect(before).toEqual(
-      ['credentials', 'domains', 'members', 'platform_keys', 'request_logs', 'webhook_signing_keys', 'webhooks'].toSorted(),
-    )
+    expect(before).toEqual([
+      'acme_accounts',
+      'certificates',
+      'credentials',
+      'domains',
+      'members',
+      'platform_keys',
+      'request_logs',
+      'webhook_signing_keys',
+      'webhooks',
+    ])
 
     const places = new Set<string>()
     const kept: string[] = []

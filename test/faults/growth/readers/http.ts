@@ -7,6 +7,7 @@ import { parsePosition } from '#webhooks'
 import { checkSubmission } from '../../../../src/accept/validate-submission.ts'
 import { parseTraceparent } from '../../../../src/base/trace-context.ts'
 import { boundsOf } from '../../../../src/http/body-limits.ts'
+import { readClientHello } from '../../../../src/http/client-hello.ts'
 import { sessionCookie } from '../../../../src/http/dashboard-session.ts'
 import { previewDocument } from '../../../../src/http/email-preview.ts'
 import { parseJson } from '../../../../src/http/parse-json.ts'
@@ -105,7 +106,44 @@ const refuses = (work: () => unknown): unknown => {
   }
 }
 
+/** Record, handshake, version, random, no session, one cipher suite, one compression method, the length of the extensions. */
+const helloHead = `\x16\x03\x01\0\0\x01\0\0\0\x03\x03${'r'.repeat(32)}\0\0\x02\x13\x01\x01\0\0\0`
+/** Inputs that begin with the head get the lengths of their content. */
+function measuredHello(given: Buffer): Buffer {
+  const octets = Buffer.from(given)
+  if (octets.length < helloHead.length || octets[0] !== 0x16) return octets
+  octets.writeUInt16BE(octets.length - 5, 3)
+  octets.writeUIntBE(octets.length - 9, 6, 3)
+  octets.writeUInt16BE(octets.length - helloHead.length, helloHead.length - 2)
+  return octets
+}
+
 export const httpReaders: Reader[] = [
+  reader({
+    name: 'ClientHello',
+    longest: 16_384,
+    encoding: 'latin1',
+    reads: ['src/http/client-hello.ts readClientHello'],
+    frames: [
+      [helloHead, ''],
+      [`${helloHead}\0\x10\x3f\x82\x3f\x80`, ''],
+      [`${helloHead}\0\0\x3f\x82\x3f\x80`, ''],
+      ['', ''],
+    ],
+    units: [
+      '\0\0\0\x0b\0\x09\0\0\x06a.test',
+      '\0\x10\0\x0b\0\x09\x08http/1.1',
+      '\x01\0\0\0',
+      '\x01\0\x01a',
+      '\0\0\x01a',
+      '\x01a',
+      '\x16\x03\x01\0\x01\x01',
+      '\x16\x03\x01\0\x01\0',
+      '\xff',
+      '\0',
+    ],
+    read: (octets) => [readClientHello(octets), readClientHello(measuredHello(octets))],
+  }),
   reader({
     name: 'JSON body',
     longest: maxBody,

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { readConfig } from './config.ts'
+
+describe('POSTRIDER_HTTPS', () => {
+  const on = { POSTRIDER_HTTPS: 'on', POSTRIDER_PUBLIC_URL: 'https://app.example.com', POSTRIDER_HOSTNAME: 'mail.example.com' }
+
+  test('is off by default, and then no URL is refused', () => {
+    expect(readConfig({}).https).toBe(false)
+    expect(readConfig({ POSTRIDER_PUBLIC_URL: 'http://192.0.2.1' }).https).toBe(false)
+  })
+
+  test('takes the standard ports and the usual CA', () => {
+    expect(readConfig(on)).toMatchObject({
+      https: true,
+      httpsHost: undefined,
+      httpsPort: 443,
+      httpPort: 80,
+      acmeDirectory: 'https://acme-v02.api.letsencrypt.org/directory',
+    })
+  })
+
+  test.each([
+    undefined,
+    'http://app.example.com',
+    'https://192.0.2.1',
+    'https://[2001:db8::1]',
+    'https://localhost',
+    'https://app.localhost',
+  ])('is refused in one sentence with the public URL %s', (url) => {
+    expect(() => readConfig({ ...on, POSTRIDER_PUBLIC_URL: url })).toThrow(
+      /^POSTRIDER_HTTPS=on needs a POSTRIDER_PUBLIC_URL with https and a public host name, such as https:\/\/mail\.example\.com: ".*" is not one$/,
+    )
+  })
+
+  test('needs a public host name for the SMTP listeners, unless they have files or run elsewhere', () => {
+    const local = { ...on, POSTRIDER_HOSTNAME: 'machine7' }
+    expect(() => readConfig(local)).toThrow('POSTRIDER_HTTPS=on needs a public host name in POSTRIDER_HOSTNAME')
+    expect(readConfig({ ...local, POSTRIDER_TLS_CERT: 'c.pem', POSTRIDER_TLS_KEY: 'k.pem' }).https).toBe(true)
+    expect(readConfig({ ...local, POSTRIDER_ROLES: 'api' }).https).toBe(true)
+    expect(readConfig({ ...on, POSTRIDER_PUBLIC_URL: undefined, POSTRIDER_ROLES: 'inbound' }).https).toBe(true)
+  })
+
+  test.each([
+    ['POSTRIDER_HTTPS', 'yes'],
+    ['POSTRIDER_HTTPS_PORT', '70000'],
+    ['POSTRIDER_ACME_DIRECTORY', 'http://ca.example.com'],
+    ['POSTRIDER_ACME_CONTACT', 'operator'],
+  ])('%s=%s is refused', (name, value) => {
+    expect(() => readConfig({ ...on, [name]: value })).toThrow(`${name}: "${value}" is not`)
+  })
+})

@@ -1,0 +1,132 @@
+/**
+ * Obtains and renews the certificates of this instance's names. Instances that share the database never order one name at the same time, and
+ * failures are spaced so that the CA's rate limits are not reached.
+ */
+import { type Clock, type Ids, type Log, metrics, type Secrets, startLoop } from '#base'
+import type { Db } from '#db'
+import { type OrderDeps, obtainCertificate } from './acme-order.ts'
+import { TooManyOrders } from './acme-requests.ts'
+import {
+  addNames,
+  book,
+  type ClaimedName,
+  certificatesChanged,
+  certificatesDue,
+  deleteOldNames,
+  findDue,
+  followDirectory,
+  listCertificates,
+  saveCertificate,
+  saveFailure,
+} from './certificate-records.ts'
+import { type ChallengeKind, challengeFor, laterAsAsked, orderRetryMs, renewalMs } from './schedule.ts'
+
+export interface ObtainDeps extends OrderDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  ids: Pick<Ids, 'random'>
+  secrets: Secrets
+  /** The names of the installation that lead to this instance. */
+  own: readonly string[]
+  /** Names of tenants that are verified to lead to this installation. */
+  listTenantNames: () => Promise<readonly string[]>
+  /** The challenges that this instance's ports can answer, the preferred one first. */
+  challenges: readonly ChallengeKind[]
+}
+
+const lookEveryMs = 10_000
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+/** Let's Encrypt allows 300 orders in three hours. Each of these names may fail up to four times in an hour, later less often. */
+const maxNamesPerHour = 50
+const forgetAfterMs = 30 * dayMs
+/** Names with a metric, soonest expiry first. */
+const maxMeasured = 50
+
+/** Looks for due names now and every ten seconds, or when `requestRenewal` is called. */
+export async function startObtaining(deps: ObtainDeps): Promise<{ stop(): Promise<void> }> {
+  const obtaining = new Obtaining(deps)
+  const settings = { clock: deps.clock, log: deps.log, name: 'obtaining certificates', everyMs: lookEveryMs }
+  const loop = startLoop(settings, (stopping) => obtaining.turn(stopping))
+  const stopListening = await deps.db.listen(certificatesDue, () => loop.nudge())
+  return {
+    async stop() {
+      await Promise.all([loop.stop(), stopListening()])
+    },
+  }
+}
+
+class Obtaining {
+  readonly #deps: ObtainDeps
+  /** Once: instances with different settings must not take a name from each other again and again. */
+  #hasFollowed = false
+  #cleanedAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(deps: ObtainDeps) {
+    this.#deps = deps
+  }
+
+  /** Places the orders that are due, one after the other. */
+  async turn(stopping: AbortSignal): Promise<void> {
+    const { db, clock, own, directory } = this.#deps
+    const names = [...new Set([...own, ...(await this.#deps.listTenantNames())])]
+    await addNames(db, names, clock.nowMs())
+    if (!this.#hasFollowed) await followDirectory(db, names, directory, clock.nowMs())
+    this.#hasFollowed = true
+    while (!stopping.aborted) {
+      const claimed = await this.#claim(names)
+      if (!claimed) break
+      await this.#order(claimed, stopping)
+    }
+    if (clock.monotonicMs() - this.#cleanedAtMs >= hourMs) {
+      this.#cleanedAtMs = clock.monotonicMs()
+      await deleteOldNames(db, clock.nowMs() - forgetAfterMs)
+    }
+    await this.#measure(names)
+  }
+
+  #claim(names: readonly string[]): Promise<(ClaimedName & { bookedMs: number }) | undefined> {
+    const { db, clock, own, ids } = this.#deps
+    return db.transaction(async (tx) => {
+      const nowMs = clock.nowMs()
+      const due = await findDue(tx, { own, names, nowMs, sinceMs: nowMs - hourMs, maxNames: maxNamesPerHour })
+      if (!due) return undefined
+      const bookedMs = nowMs + orderRetryMs(due.failures + 1, ids.random())
+      await book(tx, due.name, { nowMs, retryAtMs: bookedMs })
+      return { ...due, bookedMs }
+    })
+  }
+
+  async #order({ name, challenge, failures, bookedMs }: ClaimedName & { bookedMs: number }, stopping: AbortSignal): Promise<void> {
+    const { db, clock, log, ids, secrets, directory, challenges } = this.#deps
+    const kind = challengeFor(challenges, challenge, failures)
+    try {
+      const { cert, key, fromMs, toMs } = await obtainCertificate(name, kind, this.#deps, stopping)
+      const times = { issuedMs: clock.nowMs(), expiresMs: toMs, renewAtMs: renewalMs(fromMs, toMs, ids.random()) }
+      await saveCertificate(db, secrets, { name, directory, cert, key, challenge: kind, ...times })
+      // A hint only.
+      await db.notify(certificatesChanged, name).catch(() => undefined)
+      log.info({ host: name, expires: new Date(toMs).toISOString() }, 'obtained a certificate')
+    } catch (error) {
+      const { message } = error as Error
+      const askedMs = error instanceof TooManyOrders ? error.askedMs : 0
+      const retryMs = laterAsAsked(bookedMs - clock.nowMs(), askedMs)
+      await saveFailure(db, name, `${kind}: ${message}`, { bookedMs, notBeforeMs: clock.nowMs() + retryMs })
+      log.warn(
+        { host: name, challenge: kind, failures: failures + 1, reason: message, retryInSeconds: Math.round(retryMs / 1000) },
+        'failed to obtain a certificate; run postrider doctor',
+      )
+    }
+  }
+
+  async #measure(names: readonly string[]): Promise<void> {
+    const { db, clock } = this.#deps
+    const wanted = new Set(names)
+    const expiring = (await listCertificates(db))
+      .flatMap(({ name, expiresAt }) => (wanted.has(name) && expiresAt ? [{ name, leftMs: expiresAt.getTime() - clock.nowMs() }] : []))
+      .sort((one, other) => one.leftMs - other.leftMs)
+    metrics.certificateDays.reset()
+    for (const { name, leftMs } of expiring.slice(0, maxMeasured)) metrics.certificateDays.set({ name }, leftMs / dayMs)
+  }
+}
