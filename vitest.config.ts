@@ -13,6 +13,8 @@ export default defineConfig({
       'test/docs/**',
       'test/peers/**',
       'test/failover/**',
+      // Installs Debian: npm run packaging.
+      'test/packaging/debian.test.ts',
       'test/browser/**',
       'node_modules/**',
     ],

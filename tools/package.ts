@@ -104,16 +104,21 @@ function pack(folder: string, into: string): string {
   return join(into, packed.filename)
 }
 
-/** Builds both packages; returns their files. */
-export function buildPackages(into: string): string[] {
-  mkdirSync(into, { recursive: true })
-  const folder = join(into, 'postrider')
+/** Builds the program into `folder`, which it empties first: compiled modules, dashboard, documentation and manifest, without its packages. */
+export function buildProgram(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
   execFileSync(process.execPath, [join(root, 'tools/build-dashboard.ts')], { stdio: 'inherit' })
   for (const [from, name] of Object.entries(compiled)) compileSources(from, join(folder, name))
   for (const path of copied) cpSync(join(root, path), join(folder, path), { recursive: true })
   write(join(folder, 'bin/postrider.js'), readFileSync(join(root, 'bin/postrider.js'), 'utf8').replace('../src/main.ts', '../lib/main.js'))
   write(join(folder, 'package.json'), `${JSON.stringify(publishedManifest(), null, 2)}\n`)
+}
+
+/** Builds both packages; returns their files. */
+export function buildPackages(into: string): string[] {
+  mkdirSync(into, { recursive: true })
+  const folder = join(into, 'postrider')
+  buildProgram(folder)
   const client = join(root, 'packages/client')
   execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', client], { stdio: 'inherit' })
   return [pack(folder, into), pack(client, into)]
