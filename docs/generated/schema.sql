@@ -337,6 +337,14 @@ create table reports (
   constraint reports_matched_by_check CHECK ((matched_by = ANY (ARRAY['return path'::text, 'trace header'::text, 'message id'::text])))
 ) partition by RANGE (email_id);
 
+create table request_log_bodies (
+  tenant_id text collate "C" not null,
+  at timestamptz not null,
+  id text collate "C" not null,
+  bodies bytea storage external not null,
+  constraint request_log_bodies_pkey PRIMARY KEY (tenant_id, at, id)
+) partition by RANGE (at);
+
 create table request_logs (
   tenant_id text collate "C" not null,
   at timestamptz not null,
@@ -353,6 +361,9 @@ create table request_logs (
   request_octets bigint,
   response_octets bigint,
   bodies bytea storage external,
+  shared_at timestamptz,
+  shared_id text collate "C",
+  shared_nth integer,
   constraint request_logs_pkey PRIMARY KEY (tenant_id, at, request_id)
 ) partition by RANGE (at);
 CREATE INDEX request_logs_by_id ON request_logs (request_id);
