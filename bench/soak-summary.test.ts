@@ -29,9 +29,14 @@ test('a steady soak passes', () => {
 test('only the second half counts, and only growth fails', () => {
   const samples = [10, 20, 30, 40, 100, 101, 102, 104].map((memory, minute) => ({ memory, falling: 100 - minute }))
   expect(trendsOf(samples)).toMatchObject([
-    { name: 'memory', passes: false },
-    { name: 'falling', passes: true },
+    { name: 'memory', verdict: 'FAIL' },
+    { name: 'falling', verdict: 'pass' },
   ])
+})
+
+test('growth within the uncertainty of scattered figures is unclear', () => {
+  const samples = [0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0].map((queue) => ({ queue }))
+  expect(trendsOf(samples)).toMatchObject([{ name: 'queue', verdict: 'unclear' }])
 })
 
 test('each check names its failure', () => {

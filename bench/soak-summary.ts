@@ -16,7 +16,8 @@ export interface Trend {
   driftPercent: number
   /** Two standard errors of the drift. */
   uncertainty: number
-  passes: boolean
+  /** `unclear`: it grew, but by less than its uncertainty; a longer soak can tell. */
+  verdict: 'pass' | 'unclear' | 'FAIL'
 }
 
 export interface IdleAgain {
@@ -52,8 +53,13 @@ export function trendsOf(samples: readonly Figures[]): Trend[] {
   const half = samples.slice(Math.floor(samples.length / 2))
   return Object.keys(half[0] ?? {}).map((name) => {
     const { level, percent, uncertainty } = driftOf(half.map((figures) => figures[name] ?? 0))
-    return { name, level, driftPercent: percent, uncertainty, passes: percent <= maxDriftPercent }
+    return { name, level, driftPercent: percent, uncertainty, verdict: verdictOf(percent, uncertainty) }
   })
+}
+
+function verdictOf(percent: number, uncertainty: number): Trend['verdict'] {
+  if (percent <= maxDriftPercent) return 'pass'
+  return percent <= uncertainty ? 'unclear' : 'FAIL'
 }
 
 const isMemory = (name: string) => name.startsWith('memory of') || name === memoryInAll
@@ -80,7 +86,7 @@ export function failuresOf({ samples, idle, totals, minutes, rate }: SoakResult)
   const wanted = minutes * 60 * rate
   return [
     ...trendsOf(samples)
-      .filter(({ passes }) => !passes)
+      .filter(({ verdict }) => verdict === 'FAIL')
       .map(({ name, driftPercent }) => `${name} grew by ${driftPercent.toFixed(1)} % in the second half`),
     ...idle.figures
       .filter(({ isIdle }) => !isIdle)
@@ -105,8 +111,8 @@ export function summaryLines(result: SoakResult): string[] {
     `| figure | level in the second half | drift, % (±) | at most ${maxDriftPercent} % |`,
     '|---|---|---|---|',
     ...trendsOf(samples).map(
-      ({ name, level, driftPercent, uncertainty, passes }) =>
-        `| ${name} | ${shown(level)} | ${driftPercent.toFixed(1)} (${uncertainty.toFixed(1)}) | ${passes ? 'pass' : 'FAIL'} |`,
+      ({ name, level, driftPercent, uncertainty, verdict }) =>
+        `| ${name} | ${shown(level)} | ${driftPercent.toFixed(1)} (${uncertainty.toFixed(1)}) | ${verdict} |`,
     ),
     '',
     `| figure | idle before | idle after | at most ${maxIdleRatio} times |`,
