@@ -102,7 +102,8 @@ async function serve(): Promise<void> {
   const traces = await tracesOf(config, log, 'serve')
   const given = givenSecrets(config, ids)
   const secrets = openSecrets(given[0], systemRandom)
-  const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined
+  const embedded =
+    config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log, started: loadRoles }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
   const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, waitMs: databaseWaitMs, ending }).catch(
     async (error: unknown) => {
@@ -135,6 +136,11 @@ async function serve(): Promise<void> {
     await embedded?.stop()
     log.info('stopped')
   }
+}
+
+/** Loads modules of the service while PostgreSQL starts, which takes about as long. A fault appears where they are used. */
+function loadRoles(): void {
+  Promise.all([import('#http'), import('#doctor'), import('#housekeeping'), import('#delivery')]).catch(() => undefined)
 }
 
 /** Prepares the database for the roles; the result of a first start is shown once. */
