@@ -7,7 +7,7 @@
  */
 import { spawn } from 'node:child_process'
 import { getSystemErrorMessage } from 'node:util'
-import { ConfigError, hostedRoleNames, Refusal, settings } from '#base'
+import { ConfigError, Refusal, settings } from '#base'
 import { ApiError } from '#client'
 import { migrate } from '#db'
 import type { Installation } from '#installation'
@@ -88,18 +88,6 @@ const bench: Command = {
   },
 }
 
-const roleProcesses = hostedRoleNames.map(
-  (role): Command => ({
-    name: `${role}-process`,
-    summary: `run one ${role} process; started by serve`,
-    help: `postrider ${role}-process ID\n\nStarted by serve.`,
-    options: {},
-    positionals: ['ID'],
-    hidden: true,
-    run: (given, deps) => deps.runRole(role, given.positionals[0] as string),
-  }),
-)
-
 const versionCommand: Command = {
   name: 'version',
   summary: 'print the version',
@@ -176,7 +164,6 @@ const commands: readonly Command[] = [
   crashTest,
   versionCommand,
   completionOf(() => shown),
-  ...roleProcesses,
 ]
 
 const shown = commands.filter((one) => !one.hidden)
