@@ -15,7 +15,7 @@ import { ReceivedMessage } from './received-message.ts'
 import type { Read } from './report-reader.ts'
 import type { ReceivedReport } from './report-summary.ts'
 
-export { findComplained, returnTables } from './processed-reports.ts'
+export { findComplained, findComplaints, returnTables } from './processed-reports.ts'
 export { openReader, readHere } from './report-reader.ts'
 export type { ReceivedReport } from './report-summary.ts'
 

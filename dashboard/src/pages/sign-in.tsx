@@ -4,7 +4,8 @@ import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { ApiError, post } from '../api-client.ts'
 import type { SessionResponse, SignInLinkResponse } from '../api-types.ts'
-import { Button, Field, PasswordField, Problem, Select, useTitle } from '../parts/basic-components.tsx'
+import { Button, Problem, useTitle } from '../parts/basic-components.tsx'
+import { Field, PasswordField, Select } from '../parts/form-controls.tsx'
 import { texts } from '../texts.ts'
 
 const { signIn: words } = texts
@@ -29,7 +30,7 @@ export function SignInPage({ token }: { token?: string }) {
         <>
           <h2 className="text-lg font-semibold">{words.wrongLink}</h2>
           <Problem error={link.error} />
-          <a href="/sign-in" className="text-accent underline">
+          <a href="/sign-in" className="link">
             {words.title}
           </a>
         </>

@@ -5,9 +5,12 @@ import { type FormEvent, useState } from 'react'
 import { getPage, post, remove } from '../api-client.ts'
 import type { ReceivedEmail } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
-import { Button, Copy, Empty, Field, Heading, Pager, Problem, Section, Time } from '../parts/basic-components.tsx'
+import { Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Pager } from '../parts/data-table.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
+import { Field } from '../parts/form-controls.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
+import { Copy, Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -136,7 +139,7 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
           {words.promoted} <EmailLink id={promoted} />
         </p>
       )}
-      <EmailContent id={mail.emailId} />
+      <EmailContent id={mail.emailId} from={mail.from} />
       <Links links={mail.links} />
       {promoting && (
         <Confirm

@@ -5,7 +5,8 @@ import type { ReactNode } from 'react'
 import { get, getPage } from '../api-client.ts'
 import type { Credential, DomainsListData, ListedEmail } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import { Badge, Code, Copy, Problem, Section } from './basic-components.tsx'
+import { Badge, Problem, Section } from './basic-components.tsx'
+import { Code, Copy } from './time-and-copy.tsx'
 
 const words = texts.firstSteps
 const everyMs = 5000
@@ -45,7 +46,7 @@ export function FirstSteps() {
   if (data.isLive) return null
   return (
     <Section title={words.title}>
-      <ol className="divide-y divide-line rounded-md border border-line bg-sheet">
+      <ol className="divide-y divide-line rounded-lg border border-line bg-sheet">
         <Step name={words.test} state={data.test} help={words.testHelp} to={<Link to="/inbox">{texts.pages.inbox}</Link>}>
           {data.test === 'open' && (
             <div className="mt-2 flex flex-col items-start gap-2">

@@ -1,0 +1,53 @@
+/**
+ * Tooltips of all elements with `data-tip`, in one layer above the page, so that scrolling tables do not cut them off. Shown for the pointer,
+ * the keyboard's focus and a tap, and hidden by Escape (WCAG 2.2, 1.4.13).
+ */
+import { useEffect, useRef } from 'react'
+
+const gapPx = 6
+
+export function Tooltips() {
+  const ref = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const layer = ref.current
+    if (!layer) return undefined
+    const hide = () => layer.matches(':popover-open') && layer.hidePopover()
+    const show = ({ target }: Event) => {
+      const owner = target instanceof Element ? target.closest<HTMLElement>('[data-tip]') : null
+      if (layer.contains(target as Node)) return
+      if (!owner?.dataset.tip) {
+        hide()
+        return
+      }
+      layer.textContent = owner.dataset.tip
+      layer.showPopover()
+      place(layer, owner.getBoundingClientRect())
+    }
+    const onKey = ({ key }: KeyboardEvent) => key === 'Escape' && hide()
+    const events = ['pointerover', 'focusin'] as const
+    for (const name of events) document.addEventListener(name, show)
+    document.addEventListener('keydown', onKey)
+    document.addEventListener('scroll', hide, true)
+    return () => {
+      for (const name of events) document.removeEventListener(name, show)
+      document.removeEventListener('keydown', onKey)
+      document.removeEventListener('scroll', hide, true)
+    }
+  }, [])
+  return (
+    <div
+      ref={ref}
+      popover="manual"
+      role="tooltip"
+      className="fixed m-0 max-w-xs rounded-md border-0 bg-ink px-2 py-1 text-xs whitespace-pre-line text-paper"
+    />
+  )
+}
+
+/** Below its owner, or above it at the end of the screen. */
+function place(layer: HTMLElement, owner: DOMRect): void {
+  const { width, height } = layer.getBoundingClientRect()
+  const isBelow = owner.bottom + gapPx + height <= innerHeight
+  const left = Math.min(Math.max(gapPx, owner.left + owner.width / 2 - width / 2), innerWidth - width - gapPx)
+  layer.style.inset = `${isBelow ? owner.bottom + gapPx : owner.top - gapPx - height}px auto auto ${left}px`
+}
