@@ -314,6 +314,7 @@ export const texts = {
     suppressed: 'Suppressed',
     done: { retry: 'The email is due now.', release: 'The email is released.', suppress: 'The recipient is suppressed.' },
     moreActions: 'More actions',
+    moreAddresses: (count: number) => `${count} more`,
     facts: 'Details',
     acceptedAt: 'Accepted',
     metadata: (name: string) => `Metadata: ${name}`,
@@ -680,6 +681,7 @@ export const texts = {
     links: 'Links',
     noLinks: 'No links.',
     kept: 'Test mail is shown for 7 days.',
+    unread: 'Unread',
   },
   secondFactor: {
     title: 'Two-factor authentication',

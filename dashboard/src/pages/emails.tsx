@@ -119,7 +119,7 @@ function Presets({ filters, change }: { filters: Filters; change: (next: Filters
             small
             kind="quiet"
             aria-pressed={isNow(next)}
-            className="rounded-full border-line aria-pressed:border-ink aria-pressed:text-ink"
+            className="aria-pressed:border-ink aria-pressed:text-ink"
             onClick={() => change({ ...cleared, ...next, ...(next.after ? { after: today() } : {}) })}
           >
             {name}

@@ -32,9 +32,7 @@ export function QueuePage() {
     <>
       <Heading title={texts.pages.queue} about={words.intro}>
         <Button onClick={() => setFlushing(true)}>{words.flushAll}</Button>
-        <Button kind="main" onClick={() => setPausing('')}>
-          {words.pauseOne}
-        </Button>
+        <Button onClick={() => setPausing('')}>{words.pauseOne}</Button>
       </Heading>
       <Problem error={error ?? resume.error ?? flush.error} />
       <p aria-live="polite" className="mb-2 text-sm empty:mb-0">
@@ -101,7 +99,7 @@ const columnsOf = (actions: RowActions): readonly Column<Queued>[] => [
     by: (one) => one.ready + one.overLimit,
     cell: (one) => (one.ready + one.overLimit).toLocaleString(),
   },
-  { name: names.sending, isNumber: true, by: (one) => one.sending, cell: (one) => one.sending.toLocaleString() },
+  { name: names.sending, phone: 'none', isNumber: true, by: (one) => one.sending, cell: (one) => one.sending.toLocaleString() },
   {
     name: names.deferred,
     isNumber: true,
@@ -118,7 +116,7 @@ const columnsOf = (actions: RowActions): readonly Column<Queued>[] => [
     ),
   },
   { name: names.held, isNumber: true, by: (one) => one.held, cell: (one) => one.held.toLocaleString() },
-  { name: names.perMinute, isNumber: true, by: (one) => one.perMinute, cell: (one) => one.perMinute.toLocaleString() },
+  { name: names.perMinute, phone: 'none', isNumber: true, by: (one) => one.perMinute, cell: (one) => one.perMinute.toLocaleString() },
   { name: names.oldest, className: 'text-soft', by: (one) => one.oldestAt, cell: (one) => <Time at={one.oldestAt} /> },
   {
     name: names.lastReply,

@@ -37,7 +37,7 @@ interface ColumnsProps {
   isSmall?: boolean
 }
 
-const steps = [1, 2, 2.5, 5, 10]
+const steps = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]
 
 /** The next round number of the scale. */
 function roundUp(value: number): number {
@@ -46,16 +46,17 @@ function roundUp(value: number): number {
   return (steps.find((step) => step * size >= value) ?? 10) * size
 }
 
-const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' })
+const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric' })
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
 const maxLabels = 8
+const maxLabelsSmall = 5
 
 export function Columns({ label, times, series, atLeast = 0, unit = '', limits = [], isHourly, isSmall = false }: ColumnsProps) {
   const sums = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
   const top = roundUp(Math.max(atLeast, ...sums))
   const shown = (value: number) => `${value.toLocaleString(undefined, { maximumFractionDigits: 2 })}${unit}`
   const percentOf = (value: number) => `${Math.min(100, (value / top) * 100)}%`
-  const every = Math.ceil(times.length / maxLabels)
+  const every = Math.ceil(times.length / (isSmall ? maxLabelsSmall : maxLabels))
   const nameOf = (at: Date) => (isHourly ? hour : day).format(at)
   const tip = (at: Date, index: number) =>
     [nameOf(at), ...series.map(({ name, values }) => `${name}: ${shown(values[index] ?? 0)}`)].join('\n')
@@ -76,33 +77,31 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
               <span key={place} className={`absolute inset-x-0 border-t border-line ${place}`} />
             ))}
             {times.map((at, index) => (
-              <div
-                key={at.getTime()}
-                data-tip={tip(at, index)}
-                className="relative flex h-full min-w-0 grow flex-col-reverse px-[8%] hover:bg-sheet"
-              >
-                {series.map(({ name, fill, values }) => (
-                  <div
-                    key={name}
-                    className={`w-full last:rounded-t-[2px] ${fills[fill]}`}
-                    style={{ height: percentOf(values[index] ?? 0) }}
-                  />
-                ))}
+              <div key={at.getTime()} data-tip={tip(at, index)} className="relative h-full min-w-0 flex-1 basis-0 hover:bg-sheet">
+                <div className="mx-auto flex h-full w-[84%] max-w-14 flex-col-reverse">
+                  {series.map(({ name, fill, values }) => (
+                    <div
+                      key={name}
+                      className={`w-full last:rounded-t-[2px] ${fills[fill]}`}
+                      style={{ height: percentOf(values[index] ?? 0) }}
+                    />
+                  ))}
+                </div>
               </div>
             ))}
             {limits.map(({ value, name }) => (
               <span
                 key={name}
-                className="pointer-events-none absolute inset-x-0 border-t border-dashed border-bad text-right text-xs leading-4 text-bad"
+                className="pointer-events-none absolute inset-x-0 h-0 border-t border-dashed border-bad text-xs text-bad"
                 style={{ bottom: percentOf(value) }}
               >
-                <span className="bg-paper/80 pl-1">{name}</span>
+                <span className="absolute right-0 bottom-0.5">{name}</span>
               </span>
             ))}
           </div>
           <div className="mt-1 flex text-xs text-soft tabular-nums">
             {times.map((at, index) => (
-              <span key={at.getTime()} className="min-w-0 flex-1 basis-0 whitespace-nowrap [direction:ltr]">
+              <span key={at.getTime()} className="flex min-w-0 flex-1 basis-0 justify-center whitespace-nowrap">
                 {index % every === 0 && <span className="inline-block">{nameOf(at)}</span>}
               </span>
             ))}

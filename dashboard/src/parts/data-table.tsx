@@ -86,9 +86,13 @@ function Header<Item>(props: {
       className={column.isNumber ? 'text-right' : ''}
     >
       {onSort ? (
-        <button type="button" onClick={() => onSort(column.name)} className="inline-flex items-center gap-1 rounded hover:text-ink">
+        <button type="button" onClick={() => onSort(column.name)} className="group inline-flex items-center gap-1 rounded hover:text-ink">
           {name}
-          {isSorted && (order.isDown ? <DescendingIcon size={12} /> : <AscendingIcon size={12} />)}
+          {isSorted && order.isDown ? (
+            <DescendingIcon size={12} />
+          ) : (
+            <AscendingIcon size={12} className={isSorted ? '' : 'opacity-0 group-hover:opacity-60 group-focus-visible:opacity-60'} />
+          )}
         </button>
       ) : (
         name

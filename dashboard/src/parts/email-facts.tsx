@@ -76,9 +76,23 @@ const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
   </div>
 )
 
-const Address = ({ name, value }: { name: string; value: string }) => (
-  <span className="inline-flex max-w-full items-start gap-0.5">
-    <span className="min-w-0 leading-7">{value}</span>
-    <CopyIconButton text={value} label={texts.actions.copyOf(name)} />
-  </span>
-)
+const maxShown = 3
+
+/** The addresses of a header; the others of a long list are folded away. */
+function Address({ name, value }: { name: string; value: string }) {
+  const addresses = value.split(/,\s*(?=\S+@|"|\S+ <)/)
+  return (
+    <span className="inline-flex max-w-full items-start gap-0.5">
+      <span className="min-w-0 py-1">
+        {addresses.slice(0, maxShown).join(', ')}
+        {addresses.length > maxShown && (
+          <details>
+            <summary className="text-xs text-accent">{words.moreAddresses(addresses.length - maxShown)}</summary>
+            {addresses.slice(maxShown).join(', ')}
+          </details>
+        )}
+      </span>
+      <CopyIconButton text={value} label={texts.actions.copyOf(name)} />
+    </span>
+  )
+}

@@ -60,7 +60,12 @@ export function Select({ label, value, choices, onChange, bare = false }: Select
         {label}
       </label>
       <div className="relative">
-        <select id={id} value={value} onChange={(event) => onChange(event.target.value)} className={`${control} appearance-none pr-7`}>
+        <select
+          id={id}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+          className={`${control} appearance-none pr-7 ${bare ? 'border-line' : ''}`}
+        >
           {choices.map((one) => (
             <option key={one.value} value={one.value}>
               {one.label}
