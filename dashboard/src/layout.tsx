@@ -6,6 +6,7 @@ import { post } from './api-client.ts'
 import { Button, IconButton, Problem, Skeleton } from './parts/basic-components.tsx'
 import { Select } from './parts/form-controls.tsx'
 import { GuideIcon, MenuIcon, ReferenceIcon, SearchIcon, SignOutIcon } from './parts/icons.tsx'
+import { Mark } from './parts/mark.tsx'
 import { useShortcuts } from './parts/shortcuts.ts'
 import { Toasts } from './parts/toast.tsx'
 import { Tooltips } from './parts/tooltip.tsx'
@@ -91,14 +92,6 @@ function Frame() {
     </div>
   )
 }
-
-/** A post horn's bell, in the colour of the mail coaches. */
-export const Mark = () => (
-  <svg viewBox="0 0 24 24" aria-hidden="true" className="size-6 shrink-0 text-brand">
-    <rect width="24" height="24" rx="6" fill="currentColor" />
-    <path d="M6 8.5 18 6v12L6 15.5zM6 12h12" fill="none" className="stroke-on-brand" strokeWidth="1.7" strokeLinejoin="round" />
-  </svg>
-)
 
 const SearchButton = ({ onClick }: { onClick: () => void }) => (
   <button

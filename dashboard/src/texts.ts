@@ -27,7 +27,7 @@ export const texts = {
     download: 'Download',
   },
   time: { now: 'just now', soon: 'in a moment' },
-  dialog: { dismiss: 'Close dialog' },
+  dialog: { dismiss: 'Dismiss' },
   table: {
     actions: 'Actions',
     selectAll: 'Select all rows',
@@ -36,7 +36,7 @@ export const texts = {
     none: 'Clear the selection',
   },
   palette: {
-    title: 'Search',
+    title: 'Find anything',
     hint: 'An address, a domain, an ID, a page',
     results: 'Results',
     none: 'No results.',
@@ -51,7 +51,7 @@ export const texts = {
     tenant: (name: string) => `Show only ${name}`,
     keys: 'Keyboard',
     keyList: [
-      ['Ctrl K', 'Search everything'],
+      ['Ctrl K', 'Find anything'],
       ['j k', 'Next and previous row'],
       ['Enter', 'Open the row'],
       ['x', 'Select the row'],
@@ -61,7 +61,7 @@ export const texts = {
     ],
   },
   shell: {
-    search: 'Search',
+    search: 'Find anything',
     keyboard: 'Keyboard',
     groups: { send: 'Send', setUp: 'Set up', reputation: 'Reputation', operate: 'Operate', account: 'Account' },
     toContent: 'Skip to content',

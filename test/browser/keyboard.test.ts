@@ -45,7 +45,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone', () => {
     await heading('Overview')
     const search = async (text: string, option: string | RegExp) => {
       await page.keyboard.press('Control+k')
-      await page.getByRole('combobox', { name: 'Search' }).fill(text)
+      await page.getByRole('combobox', { name: 'Find anything' }).fill(text)
       const found = page.getByRole('option', { name: option }).first()
       await found.waitFor()
       for (let tries = 0; tries < 10 && (await found.getAttribute('aria-selected')) !== 'true'; tries++)

@@ -159,6 +159,7 @@ class Week {
     await this.#post('/credentials', { name: 'checkout', type: 'api', mode: 'live', permissions: ['emails:send', 'emails:read'] })
     await this.#post('/credentials', { name: 'ci', type: 'api', mode: 'test' })
     this.#domainId = String((await this.#post<{ id: number }>('/domains', { name: 'news.agency.example' })).id)
+    await this.#post('/tracking', { domainId: Number(this.#domainId), name: 'click' })
     const hook = (name: string, path: string, of: number) =>
       this.#post<{ id: string }>('/webhooks', {
         name,

@@ -95,7 +95,7 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
                 className="pointer-events-none absolute inset-x-0 h-0 border-t border-dashed border-bad text-xs text-bad"
                 style={{ bottom: percentOf(value) }}
               >
-                <span className="absolute right-0 bottom-0.5">{name}</span>
+                <span className="absolute right-0 bottom-0.5 rounded-sm bg-paper px-1">{name}</span>
               </span>
             ))}
           </div>

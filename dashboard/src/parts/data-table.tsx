@@ -137,7 +137,7 @@ function Row<Item>(props: { item: Item; id: string; columns: readonly Column<Ite
   }
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the row's link does the same for the keyboard
-    <tr onClick={openRow} {...(selection ? { 'aria-selected': isChosen } : {})}>
+    <tr onClick={openRow} {...(selection ? { 'data-selected': isChosen } : {})}>
       {selection && (
         <td className="w-0" data-phone="none">
           <input

@@ -1,6 +1,6 @@
 /**
  * Tooltips of all elements with `data-tip`, in one layer above the page, so that scrolling tables do not cut them off. Shown for the pointer,
- * the keyboard's focus and a tap, and hidden by Escape (WCAG 2.2, 1.4.13).
+ * the keyboard's focus and a tap. Escape hides them. They let clicks through.
  */
 import { useEffect, useRef } from 'react'
 
@@ -39,7 +39,7 @@ export function Tooltips() {
       ref={ref}
       popover="manual"
       role="tooltip"
-      className="fixed m-0 max-w-xs rounded-md border-0 bg-ink px-2 py-1 text-xs whitespace-pre-line text-paper"
+      className="pointer-events-none fixed m-0 max-w-xs rounded-md border-0 bg-ink px-2 py-1 text-xs whitespace-pre-line text-paper"
     />
   )
 }
