@@ -11,27 +11,38 @@ export function Tooltips() {
   useEffect(() => {
     const layer = ref.current
     if (!layer) return undefined
-    const hide = () => layer.matches(':popover-open') && layer.hidePopover()
-    const show = ({ target }: Event) => {
+    let frame = 0
+    const hide = () => {
+      cancelAnimationFrame(frame)
+      if (layer.matches(':popover-open')) layer.hidePopover()
+    }
+    const show = ({ type, target }: Event) => {
       const owner = target instanceof Element ? target.closest<HTMLElement>('[data-tip]') : null
-      if (layer.contains(target as Node)) return
-      if (!owner?.dataset.tip) {
+      cancelAnimationFrame(frame)
+      if (!owner?.dataset.tip || (type === 'focusin' && !owner.matches(':focus-visible'))) {
         hide()
         return
       }
-      layer.textContent = owner.dataset.tip
-      layer.showPopover()
-      place(layer, owner.getBoundingClientRect())
+      // The focus also moves while a menu opens, when no other popover may be shown.
+      frame = requestAnimationFrame(() => {
+        if (!owner.isConnected) return
+        layer.textContent = owner.dataset.tip ?? ''
+        if (!layer.matches(':popover-open')) layer.showPopover()
+        place(layer, owner.getBoundingClientRect())
+      })
     }
     const onKey = ({ key }: KeyboardEvent) => key === 'Escape' && hide()
-    const events = ['pointerover', 'focusin'] as const
-    for (const name of events) document.addEventListener(name, show)
-    document.addEventListener('keydown', onKey)
-    document.addEventListener('scroll', hide, true)
+    const onPress = ({ pointerType }: PointerEvent) => pointerType !== 'touch' && hide()
+    const leaving = new AbortController()
+    const { signal } = leaving
+    document.addEventListener('pointerover', show, { signal })
+    document.addEventListener('focusin', show, { signal })
+    document.addEventListener('keydown', onKey, { signal })
+    document.addEventListener('pointerdown', onPress, { signal })
+    document.addEventListener('scroll', hide, { signal, capture: true })
     return () => {
-      for (const name of events) document.removeEventListener(name, show)
-      document.removeEventListener('keydown', onKey)
-      document.removeEventListener('scroll', hide, true)
+      cancelAnimationFrame(frame)
+      leaving.abort()
     }
   }, [])
   return (
