@@ -377,7 +377,7 @@ export const texts = {
     octets: (count: string) => `${count} bytes`,
   },
   insights: {
-    about: 'Checks of what mailbox providers object to. They use the message as it was sent.',
+    about: 'The message, as it was sent, against the rules of mailbox providers.',
     states: { good: 'Good', advice: 'Advice', problem: 'Problem' },
     dkim: (domain: string) => `Signed with DKIM for ${domain}, the domain of the sender`,
     dkimOther: (domain: string) =>

@@ -5,6 +5,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { Refusal } from '#base'
+import type { Db } from '#db'
 import { cancelQueue, releaseQueue } from '#delivery'
 import { type Email, findEmail, lastAttempts, listAttempts } from '#emails'
 import { findSendingLog } from '#request-logs'
@@ -37,35 +38,7 @@ export function serveEmailPage(
     return email
   }
 
-  api.get('/email-marks', async (request, reply) => {
-    const member = await requireMember(request)
-    const named = readMarked(request.query as Record<string, unknown>).emails.split(',')
-    if (named.length > maxMarked)
-      throw new Refusal('validation_error', { field: 'emails', message: `emails has more than ${maxMarked} entries` })
-    const emails = named.map((name) => {
-      const [tenantId = '', emailId = ''] = name.split('.')
-      return { tenantId, emailId: knownEmailId(emailId) }
-    })
-    if (member.tenantId !== null && emails.some(({ tenantId }) => tenantId !== member.tenantId)) throw new Refusal('tenant_mismatch')
-    const [marks, complaints, attempts] = await Promise.all([
-      findReaderMarks(db, emails),
-      findComplaints(db, emails),
-      lastAttempts(db, emails),
-    ])
-    const marksOf = (emailId: string) => {
-      const { openedAt = null, clickedAt = null } = marks.get(emailId) ?? {}
-      const last = attempts.get(emailId)
-      return {
-        openedAt,
-        clickedAt,
-        complainedAt: complaints.get(emailId) ?? null,
-        last: last ? { status: last.status, at: last.at } : null,
-      }
-    }
-    return answer<EmailMarksResponse>(request, reply, {
-      marks: Object.fromEntries(emails.map(({ emailId }) => [emailId, marksOf(emailId)])),
-    })
-  })
+  serveMarks(api, context, db)
 
   api.get('/emails/:emailId/more', async (request, reply) => {
     const member = await requireMember(request)
@@ -98,4 +71,37 @@ export function serveEmailPage(
     })
   change('release', releaseQueue)
   change('cancel', cancelQueue)
+}
+
+/** The marks of listed emails. */
+function serveMarks(api: FastifyInstance, { requireMember, answer }: DashboardContext, db: Db): void {
+  api.get('/email-marks', async (request, reply) => {
+    const member = await requireMember(request)
+    const named = readMarked(request.query as Record<string, unknown>).emails.split(',')
+    if (named.length > maxMarked)
+      throw new Refusal('validation_error', { field: 'emails', message: `emails has more than ${maxMarked} entries` })
+    const emails = named.map((name) => {
+      const [tenantId = '', emailId = ''] = name.split('.')
+      return { tenantId, emailId: knownEmailId(emailId) }
+    })
+    if (member.tenantId !== null && emails.some(({ tenantId }) => tenantId !== member.tenantId)) throw new Refusal('tenant_mismatch')
+    const [marks, complaints, attempts] = await Promise.all([
+      findReaderMarks(db, emails),
+      findComplaints(db, emails),
+      lastAttempts(db, emails),
+    ])
+    const marksOf = (emailId: string) => {
+      const { openedAt = null, clickedAt = null } = marks.get(emailId) ?? {}
+      const last = attempts.get(emailId)
+      return {
+        openedAt,
+        clickedAt,
+        complainedAt: complaints.get(emailId) ?? null,
+        last: last ? { status: last.status, at: last.at } : null,
+      }
+    }
+    return answer<EmailMarksResponse>(request, reply, {
+      marks: Object.fromEntries(emails.map(({ emailId }) => [emailId, marksOf(emailId)])),
+    })
+  })
 }

@@ -23,10 +23,14 @@ const maxTogether = 20
 /** Runs at the machine's rate, and begins a week ago. */
 class MovedClock implements Clock {
   #movedMs = -hoursOfWeek * hourMs
-  readonly monotonicMs = systemClock.monotonicMs
-  readonly after = systemClock.after
   nowMs(): number {
     return systemClock.nowMs() + this.#movedMs
+  }
+  monotonicMs(): number {
+    return systemClock.monotonicMs()
+  }
+  after(delayMs: number, action: () => void): () => void {
+    return systemClock.after(delayMs, action)
   }
   move(byMs: number): void {
     this.#movedMs = Math.min(0, this.#movedMs + byMs)

@@ -119,12 +119,7 @@ export function DomainPage() {
       <Problem error={check.error ?? error} />
       <DnsState domain={domain} />
       <ZoneFile domain={domain} />
-      <div className="flex flex-col gap-3">
-        {Object.entries(words.records).map(([name, title]) => {
-          const record = domain.dnsRecords[name as keyof typeof words.records]
-          return record ? <OneRecord key={name} name={name} title={title} record={record} zone={domain.dnsRecords.zone} /> : null
-        })}
-      </div>
+      <Records of={domain} />
       {removing && (
         <Confirm
           title={texts.actions.removeTitle(domain.name)}
@@ -192,6 +187,15 @@ function ZoneFile({ domain: { name, dnsRecords } }: { domain: Domain }) {
     </div>
   )
 }
+
+const Records = ({ of: { dnsRecords } }: { of: Domain }) => (
+  <div className="flex flex-col gap-3">
+    {Object.entries(words.records).map(([name, title]) => {
+      const record = dnsRecords[name as keyof typeof words.records]
+      return record ? <OneRecord key={name} name={name} title={title} record={record} zone={dnsRecords.zone} /> : null
+    })}
+  </div>
+)
 
 function OneRecord({ name, title, record, zone }: { name: string; title: string; record: DnsRecord; zone: string }) {
   const advice = words.advice[name as keyof typeof words.advice]

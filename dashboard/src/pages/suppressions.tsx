@@ -7,7 +7,7 @@ import type { Suppression, SuppressionsBulkCreateData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading, Problem } from '../parts/basic-components.tsx'
 import { readCsv } from '../parts/csv.ts'
-import { BulkBar, type Column } from '../parts/data-table.tsx'
+import { BulkBar, type Column, type Selection } from '../parts/data-table.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Progress, SaveList } from '../parts/file-transfer.tsx'
 import { Field } from '../parts/form-controls.tsx'
@@ -29,7 +29,6 @@ export function SuppressionsPage() {
   const path = scoped('/v1/suppressions', { address: filters.address, page: filters.page, ...ofAll })
   const list = useList<Suppression>('suppressions', path)
   const refresh = () => client.invalidateQueries({ queryKey: ['suppressions'] })
-  const [isRemovingAll, setRemovingAll] = useState(false)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const selection = { chosen, onChange: setChosen, nameOf: (id: string) => list.data?.items.find((one) => one.id === id)?.address ?? id }
   return (
@@ -57,27 +56,7 @@ export function SuppressionsPage() {
         empty={words.empty}
         {...(mayChange ? { selection } : {})}
       />
-      <BulkBar selection={selection}>
-        <Button small kind="danger" onClick={() => setRemovingAll(true)}>
-          {words.remove}
-        </Button>
-      </BulkBar>
-      {isRemovingAll && (
-        <Confirm
-          title={words.removeAllTitle(chosen.size)}
-          text={words.removeText}
-          action={words.remove}
-          run={async () => {
-            for (const one of list.data?.items ?? []) if (chosen.has(one.id)) await removeOne(one)
-          }}
-          onDone={async () => {
-            setRemovingAll(false)
-            setChosen(new Set())
-            await refresh()
-          }}
-          onClose={() => setRemovingAll(false)}
-        />
-      )}
+      <RemoveChosen selection={selection} items={list.data?.items ?? []} onDone={refresh} />
       {adding && <Add onClose={() => setAdding(false)} onAdded={refresh} />}
       {importing && <Import onClose={() => setImporting(false)} onDone={refresh} />}
       {removing && (
@@ -112,6 +91,36 @@ function SearchForm({ address: begun, onSearch }: { address: string; onSearch: (
         <Button type="submit">{texts.actions.search}</Button>
       </form>
     </search>
+  )
+}
+
+/** Removes the selected addresses, after a confirmation. */
+function RemoveChosen({ selection, items, onDone }: { selection: Selection; items: readonly Suppression[]; onDone: () => Promise<void> }) {
+  const [isAsking, setAsking] = useState(false)
+  return (
+    <>
+      <BulkBar selection={selection}>
+        <Button small kind="danger" onClick={() => setAsking(true)}>
+          {words.remove}
+        </Button>
+      </BulkBar>
+      {isAsking && (
+        <Confirm
+          title={words.removeAllTitle(selection.chosen.size)}
+          text={words.removeText}
+          action={words.remove}
+          run={async () => {
+            for (const one of items) if (selection.chosen.has(one.id)) await removeOne(one)
+          }}
+          onDone={async () => {
+            setAsking(false)
+            selection.onChange(new Set())
+            await onDone()
+          }}
+          onClose={() => setAsking(false)}
+        />
+      )}
+    </>
   )
 }
 

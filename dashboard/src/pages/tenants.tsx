@@ -67,13 +67,17 @@ export function TenantsPage() {
   )
 }
 
+const TenantStatus = ({ status, reason }: { status: Tenant['status']; reason: string | undefined }) => (
+  <>
+    <Badge tone={status === 'active' ? 'good' : 'wait'}>{words.status[status]}</Badge>{' '}
+    {reason !== undefined && <Badge tone="wait">{words.paused}</Badge>}
+    {reason !== undefined && <span className="mt-1 block text-xs text-soft">{reason}</span>}
+  </>
+)
+
 type ById<Value> = (id: string) => Value | undefined
 
-function useColumns(
-  reasonOf: ById<string>,
-  ceilingOf: ById<number>,
-  onAsk: (what: TenantDialog['what'], tenant: Tenant) => void,
-): readonly Column<Tenant>[] {
+function useColumns(reasonOf: ById<string>, ceilingOf: ById<number>, onAsk: OnAsk): readonly Column<Tenant>[] {
   const { choose } = useHere()
   const names = words.names
   return [
@@ -94,13 +98,7 @@ function useColumns(
       name: names.status,
       phone: 'side',
       by: (one) => `${one.status} ${reasonOf(one.id) ?? ''}`,
-      cell: (one) => (
-        <>
-          <Badge tone={one.status === 'active' ? 'good' : 'wait'}>{words.status[one.status]}</Badge>{' '}
-          {reasonOf(one.id) !== undefined && <Badge tone="wait">{words.paused}</Badge>}
-          {reasonOf(one.id) !== undefined && <span className="mt-1 block text-xs text-soft">{reasonOf(one.id)}</span>}
-        </>
-      ),
+      cell: (one) => <TenantStatus status={one.status} reason={reasonOf(one.id)} />,
     },
     {
       name: names.perHour,
@@ -126,24 +124,28 @@ function useColumns(
       name: texts.table.actions,
       isUnnamed: true,
       phone: 'line',
-      cell: (one) => (
-        <span className="flex gap-1.5 md:justify-end">
-          <Button small aria-label={words.editOf(one.name)} onClick={() => onAsk('edit', one)}>
-            {words.edit}
-          </Button>
-          <Button small onClick={() => onAsk(reasonOf(one.id) === undefined ? 'pause' : 'resume', one)}>
-            {reasonOf(one.id) === undefined ? words.pause : words.resume}
-          </Button>
-          {!one.isDefault && (
-            <Button small kind="danger" aria-label={texts.actions.removeOf(one.name)} onClick={() => onAsk('remove', one)}>
-              {texts.actions.remove}
-            </Button>
-          )}
-        </span>
-      ),
+      cell: (one) => <TenantActions tenant={one} isPaused={reasonOf(one.id) !== undefined} onAsk={onAsk} />,
     },
   ]
 }
+
+type OnAsk = (what: TenantDialog['what'], tenant: Tenant) => void
+
+const TenantActions = ({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: boolean; onAsk: OnAsk }) => (
+  <span className="flex gap-1.5 md:justify-end">
+    <Button small aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
+      {words.edit}
+    </Button>
+    <Button small onClick={() => onAsk(isPaused ? 'resume' : 'pause', tenant)}>
+      {isPaused ? words.resume : words.pause}
+    </Button>
+    {!tenant.isDefault && (
+      <Button small kind="danger" aria-label={texts.actions.removeOf(tenant.name)} onClick={() => onAsk('remove', tenant)}>
+        {texts.actions.remove}
+      </Button>
+    )}
+  </span>
+)
 
 interface Doing {
   onClose: () => void

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { get, getPage, withQuery } from '../api-client.ts'
-import type { DomainsListData, ListedEmail, WebhooksListData } from '../api-types.ts'
+import type { DomainsListData, ListedEmail, ShownMember, WebhooksListData } from '../api-types.ts'
 import { groupsFor } from '../places.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -85,6 +85,12 @@ function direct(text: string): Result[] {
   ]
 }
 
+const pagesFor = (member: ShownMember, text: string): Result[] =>
+  groupsFor(member)
+    .flatMap(({ places }) => places)
+    .filter(({ name }) => contains(name, text))
+    .map(({ to, name, icon }) => ({ key: to, icon, name, aside: words.page, to }))
+
 /** Things of the installation whose name contains the text. */
 function useNamed(text: string): Result[] {
   const { scoped, ofAll, tenants } = useHere()
@@ -146,12 +152,7 @@ function Search({ onClose }: { onClose: () => void }) {
   const settled = useSettled(text.trim())
   const navigate = useNavigate()
   const id = useId()
-  const pages: Result[] = groupsFor(member)
-    .flatMap(({ places }) => places)
-    .filter(({ name }) => text.trim() === '' || contains(name, text.trim()))
-    .map(({ to, name, icon }) => ({ key: to, icon, name, aside: words.page, to }))
-  const [named, emails] = [useNamed(settled), useEmailsTo(settled)]
-  const results = [...emails, ...named, ...pages, ...direct(text.trim())]
+  const results = [...useEmailsTo(settled), ...useNamed(settled), ...pagesFor(member, text.trim()), ...direct(text.trim())]
   const at = Math.min(index, results.length - 1)
   const go = (result: Result | undefined) => {
     if (!result) return
