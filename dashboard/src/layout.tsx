@@ -13,7 +13,8 @@ import { Tooltips } from './parts/tooltip.tsx'
 import { groupsFor } from './places.tsx'
 import { HereProvider, useHere, useMember } from './session.tsx'
 import { texts } from './texts.ts'
-import { readTheme, showTheme, type Theme, themes } from './theme.ts'
+import { readTheme, showTheme } from './theme.ts'
+import { type Theme, themes } from './theme-names.ts'
 
 const words = texts.shell
 const Palette = lazy(() => import('./parts/command-palette.tsx'))

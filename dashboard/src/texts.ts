@@ -1,7 +1,7 @@
 /** All texts of the pages in one place. Longer than other files, so that a term can be changed everywhere at once. */
 
 import type { ShownMember, Status } from './api-types.ts'
-import type { Theme } from './theme.ts'
+import type { Theme } from './theme-names.ts'
 
 export const texts = {
   name: 'Postrider',

@@ -300,8 +300,9 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('button', { name: 'Copied' }).waitFor()
     expect(await page.evaluate('navigator.clipboard.readText()')).toMatch(/^curl 'http:\/\/localhost:\d+\/v1\/emails\/\w{22}\?expand=full'/)
     const before = await page.getByText(/^Attempt \d+$/).count()
-    // Another attempt cannot make the mailbox exist, so it is not the main button.
-    await page.getByRole('button', { name: 'Suppress recipient' }).waitFor()
+    // The mailbox does not exist and is suppressed: another attempt is possible, and not the main button.
+    await page.getByText('Suppressed', { exact: true }).waitFor()
+    expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0)
     await page.getByRole('button', { name: 'More actions' }).click()
     await page.getByRole('menuitem', { name: 'Retry now' }).click()
     await page.getByText(`Attempt ${before + 1}`, { exact: true }).waitFor()
@@ -422,7 +423,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('region', { name: 'Response' }).getByText('window.pwned').waitFor()
     expect(await page.evaluate('window.pwned')).toBeUndefined()
     await dialog.getByRole('button', { name: 'Close' }).click()
-    await page.getByRole('button', { name: 'Replay' }).first().click()
+    await page.getByRole('button', { name: 'Replay', exact: true }).first().click()
     await expect.poll(() => page.getByRole('button', { name: 'View' }).count()).toBe(2)
     await expectFine(watched, 'webhook', look)
     await page.getByRole('button', { name: 'Disable' }).click()
