@@ -269,7 +269,7 @@ class Week {
       from: 'Agency <hello@simulator.test>',
       html: '<h1>Welcome</h1><p>Confirm your <a href="https://agency.example/confirm">address</a>.</p>',
     }
-    for (const to of ['delivered', 'hardfail', 'softfail', 'bounce', 'complaint', 'open', 'click'])
+    for (const to of ['delivered', 'hardfail', 'softfail', 'bounce', 'complaint', 'opened', 'clicked'])
       await this.#post('/emails', { ...email, to: [`${to}@simulator.test`], subject: `Welcome to the agency (${to})` }, service.testKey)
     for (const address of ['legal@rival.example', 'old-list@school.example'])
       await this.#post('/suppressions', { address, reason: 'asked by phone' })

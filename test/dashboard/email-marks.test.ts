@@ -24,13 +24,13 @@ async function send(to: string): Promise<string> {
 }
 
 test('an email has the marks of its readers, its complaint and its last attempt', async () => {
-  const ids = { click: await send('click'), complaint: await send('complaint'), hardfail: await send('hardfail') }
+  const ids = { clicked: await send('clicked'), complaint: await send('complaint'), hardfail: await send('hardfail') }
   const names = Object.values(ids).map((id) => `${service.tenantId}.${id}`)
   const marks = async () => ((await marksOf(names)).data as { marks: Record<string, Record<string, unknown>> }).marks
   await vi.waitUntil(async () => Object.values(await marks()).every(({ last }) => last !== null), { timeout: 20_000, interval: 50 })
   await service.call('POST', '/test/advance', { key: service.testKey, body: { seconds: 3600 } })
   await vi.waitUntil(async () => (await marks())[ids.complaint]?.complainedAt != null, { timeout: 20_000, interval: 50 })
-  await vi.waitUntil(async () => (await marks())[ids.click]?.clickedAt != null, { timeout: 20_000, interval: 50 })
+  await vi.waitUntil(async () => (await marks())[ids.clicked]?.clickedAt != null, { timeout: 20_000, interval: 50 })
   expect((await marks())[ids.hardfail]).toEqual({
     openedAt: null,
     clickedAt: null,

@@ -1,6 +1,5 @@
 /** The icons of the pages, from Lucide. Each is imported by name, so that the others are left out of the build. */
 export {
-  Activity as DeferredIcon,
   ArrowDown as DescendingIcon,
   ArrowUp as AscendingIcon,
   Ban as SuppressionsIcon,
@@ -11,7 +10,6 @@ export {
   ChevronDown as DownIcon,
   ChevronLeft as BackIcon,
   CircleAlert as ProblemIcon,
-  CircleCheck as GoodIcon,
   Code as ReferenceIcon,
   Copy as CopyIcon,
   Ellipsis as MoreIcon,
@@ -32,7 +30,6 @@ export {
   ShieldCheck as AuditIcon,
   Target as TrackingIcon,
   TriangleAlert as WarningIcon,
-  Undo2 as BouncedIcon,
   Users as MembersIcon,
   Webhook as WebhooksIcon,
   X as CloseIcon,
