@@ -24,6 +24,7 @@ export type {
   Webhook,
   WebhookDelivery,
   WebhooksListData,
+  WebhooksReplayData,
   WebhooksRetrieveDeliveryData,
   WebhooksTestData,
 } from '../../packages/client/src/generated-types.ts'

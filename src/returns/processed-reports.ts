@@ -41,3 +41,18 @@ const complainedBetween = sql<{ emailId: string }>`
 /** The emails accepted in a period that caused complaints; `tenantId` null: of all tenants. */
 export const findComplained = async (on: Queryable, tenantId: string | null, fromMs: number, toMs: number): Promise<string[]> =>
   (await on.rows(complainedBetween, [tenantId, emailIdPrefix(fromMs), emailIdPrefix(toMs)])).map(({ emailId }) => emailId)
+
+const complaintsAmong = sql<{ emailId: string; at: Date }>`
+  select email_id as "emailId", min(at) as at
+  from reports
+  where tenant_id = any($1) and email_id = any($2) and kind = 'complaint' and matched_by <> 'message id'
+  group by email_id`
+
+/** The times of the applied complaints about these emails, by email id. */
+export async function findComplaints(
+  on: Queryable,
+  emails: readonly { tenantId: string; emailId: string }[],
+): Promise<ReadonlyMap<string, Date>> {
+  const rows = await on.rows(complaintsAmong, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.emailId)])
+  return new Map(rows.map(({ emailId, at }) => [emailId, at]))
+}
