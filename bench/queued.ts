@@ -181,7 +181,11 @@ async function measureRunning(
 async function withDb<Result>(service: ServiceProcess, work: (db: Db) => Promise<Result>): Promise<Result> {
   const url = (await embeddedUrlIfRunning(service.folder)) as string
   const db = await openDb({ url, poolSize: 1, applicationName: 'bench', settings: deliverySettings, log: silentLog })
-  return work(db).finally(() => db.close())
+  try {
+    return await work(db)
+  } finally {
+    await db.close()
+  }
 }
 
 /** Replaces delivered emails until it is disposed of. By the sink's count: to count the queue would read all of it into memory. */
