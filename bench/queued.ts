@@ -14,7 +14,7 @@ import { exponentOf } from './trend.ts'
 const standardCounts = [1000, 100_000, 1_000_000]
 const domain = 'many.bench.test'
 const slowDomain = 'slow.bench.test'
-/** A receiver's usual reply takes so long; it also keeps what is delivered during the measurement, and so refilled, small. */
+/** A usual time for a reply. It also limits the number of delivered emails, which the measurement replaces. */
 const slowMs = 100
 const refillEveryMs = 250
 /** Recipient domains. With more, a thousand emails are fewer in each shard than a claim reads there, and the claims compared unequal. */
@@ -181,7 +181,11 @@ async function measureRunning(
 async function withDb<Result>(service: ServiceProcess, work: (db: Db) => Promise<Result>): Promise<Result> {
   const url = (await embeddedUrlIfRunning(service.folder)) as string
   const db = await openDb({ url, poolSize: 1, applicationName: 'bench', settings: deliverySettings, log: silentLog })
-  return work(db).finally(() => db.close())
+  try {
+    return await work(db)
+  } finally {
+    await db.close()
+  }
 }
 
 /** Replaces delivered emails until it is disposed of. By the sink's count: to count the queue would read all of it into memory. */

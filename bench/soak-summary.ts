@@ -16,7 +16,7 @@ export interface Trend {
   driftPercent: number
   /** Two standard errors of the drift. */
   uncertainty: number
-  /** `unclear`: it grew, but by less than its uncertainty; a longer soak can tell. */
+  /** `unclear`: it grew, but by less than its uncertainty; a longer soak has less of it. */
   verdict: 'pass' | 'unclear' | 'FAIL'
 }
 

@@ -127,7 +127,11 @@ async function timeOfNode(): Promise<number> {
   const port = await freePort()
   const timed = timeTo200(`http://127.0.0.1:${port}/`)
   const child = spawn(process.execPath, ['-e', listener], { env: { PORT: String(port) }, stdio: 'ignore' })
-  return timed.finally(() => endChild(child))
+  try {
+    return await timed
+  } finally {
+    await endChild(child)
+  }
 }
 
 export function startLines({ rounds, ours, postgres, node, ratio }: StartFigures): string[] {
