@@ -25,7 +25,7 @@ const lasting = (numbers: Numbers) => numbers.filter(({ type }) => String(type) 
 export function reportToParent(clock: Clock): void {
   if (process.send === undefined) return
   const report = async () => {
-    // Those of Node are read from files, which costs more than all of ours.
+    // Those of Node are read from files, which costs more than all others.
     const ownMetrics = metricsRegistry.getMetricsAsArray().filter(({ name }) => name.startsWith(ours)) as unknown as Read[]
     const numbers = await Promise.all(ownMetrics.map((metric) => metric.get()))
     if (!process.connected) return
