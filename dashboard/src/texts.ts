@@ -272,6 +272,7 @@ export const texts = {
     conversationOf: (number: number) => `SMTP transcript, attempt ${number}`,
     trackingEvents: 'Opens and clicks',
     noHits: 'No opens or clicks recorded.',
+    complaint: 'Complaint',
     opened: 'Opened',
     clicked: 'Clicked',
     hitCounts: (opens: Record<'human' | 'machine', number>, clicks: Record<'human' | 'machine', number>) =>
@@ -352,7 +353,7 @@ export const texts = {
     name: 'Name',
     url: 'URL',
     example: 'https://example.com/hooks',
-    events: 'Events (all if none selected)',
+    events: 'Events (all but the last four if none selected)',
   },
   webhook: {
     on: 'Enabled',
@@ -384,6 +385,7 @@ export const texts = {
   },
   emails: {
     noSubject: '(no subject)',
+    complained: 'With a complaint',
     any: 'Any',
     clear: 'Clear',
     more: 'More filters',
@@ -395,6 +397,7 @@ export const texts = {
       status: 'Status',
       tag: 'Tag',
       domain: 'Sending domain',
+      complained: 'Complaint',
       credentialId: 'Key',
       metadata: 'Metadata (name:value)',
       after: 'Accepted after',

@@ -236,7 +236,10 @@ async function writeOutcomes(db: Db, outcomes: readonly Outcome[], failpoint: Fa
         one.suppress ? [{ ...recipient(one), reason: one.suppress, at: new Date(one.atMs), emailId: one.claimed.emailId }] : [],
       ),
     )
-    await unsuppress(tx, mine.filter((one) => one.unsuppress).map(recipient))
+    await unsuppress(
+      tx,
+      mine.flatMap((one) => (one.unsuppress ? [{ ...recipient(one), emailId: one.claimed.emailId, at: new Date(one.atMs) }] : [])),
+    )
   })
 }
 

@@ -18,11 +18,23 @@ const everyMs = 5000
 /** The most that the API counts in a search. */
 const maxCounted = 1000
 const words = texts.emails
-const filterNames = ['to', 'from', 'subject', 'status', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+const filterNames = [
+  'to',
+  'from',
+  'subject',
+  'status',
+  'tag',
+  'domain',
+  'credentialId',
+  'metadata',
+  'after',
+  'before',
+  'complained',
+] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
-const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before', 'complained'] as const
 /** Filters that make a list a search, for which the API bounds the results. */
-const searchNames = ['subject', 'domain', 'credentialId', 'metadata'] as const
+const searchNames = ['subject', 'domain', 'credentialId', 'metadata', 'complained'] as const
 type Filters = Record<string, string | undefined>
 
 export function EmailsPage() {
@@ -178,6 +190,15 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
             {field('after', { type: 'datetime-local' })}
             {field('before', { type: 'datetime-local' })}
             <KeySelect value={filters.credentialId ?? ''} isOpen={open} onChange={(credentialId) => change({ credentialId })} />
+            <Select
+              label={words.filters.complained}
+              value={filters.complained ?? ''}
+              onChange={(complained) => change({ complained })}
+              choices={[
+                { value: '', label: words.any },
+                { value: 'true', label: words.complained },
+              ]}
+            />
           </div>
         </details>
       </form>

@@ -11,6 +11,7 @@ const words = texts.email
 
 export function Activity({ of }: { of: Email['activity'] }) {
   const { opens, clicks, counts } = of ?? { opens: [], clicks: [], counts: undefined }
+  const complaint = of?.complaint
   const trackingEvents: (TrackingEvent & { url?: string; what: string })[] = [
     ...opens.map((trackingEvent) => ({ ...trackingEvent, what: words.opened })),
     ...clicks.map((trackingEvent) => ({ ...trackingEvent, what: words.clicked })),
@@ -18,6 +19,11 @@ export function Activity({ of }: { of: Email['activity'] }) {
   trackingEvents.sort((a, b) => a.timestampIso.localeCompare(b.timestampIso))
   return (
     <Section title={words.trackingEvents}>
+      {complaint && (
+        <p className="mb-2 text-sm">
+          <Badge tone="bad">{words.complaint}</Badge> <Time at={complaint.timestampIso} />
+        </p>
+      )}
       {trackingEvents.length === 0 && <Empty>{words.noHits}</Empty>}
       {trackingEvents.length > 0 && counts && <p className="mb-2 text-sm text-soft">{words.hitCounts(counts.opens, counts.clicks)}</p>}
       <ul className="flex flex-col gap-3 text-sm">
