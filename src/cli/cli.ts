@@ -47,6 +47,7 @@ import { alarming, strong } from './styles.ts'
 import { suppressionAdd, suppressionList, suppressionRemove } from './suppressions.ts'
 import { tenantCreate, tenantDelete, tenantList, tenantShow } from './tenants.ts'
 import { tlsList, tlsRemove, tlsRequire } from './tls.ts'
+import { transportAdd, transportList, transportRemove, transportSet, transportShare, transportTest } from './transports.ts'
 import { webhookAdd, webhookList, webhookRemove, webhookReplay, webhookRotateKey, webhookTest } from './webhooks.ts'
 
 const serve: Command = {
@@ -132,6 +133,12 @@ const commands: readonly Command[] = [
   memberReset,
   limitsSet,
   limitsList,
+  transportAdd,
+  transportSet,
+  transportList,
+  transportShare,
+  transportTest,
+  transportRemove,
   sourceAdd,
   sourceList,
   sourceRemove,

@@ -277,6 +277,8 @@ export interface Email {
     }
     /** Egress source: the local address of the connection, if sources are configured */
     sourceAddress?: string
+    /** Name of the transport, if the installation has transport rules; `mx`: direct delivery, `relay`: POSTRIDER_RELAY */
+    transport?: string
     /** Only if the remote MTA may or may not have accepted the message */
     outcomeUnknown?: boolean
   })[]
@@ -379,6 +381,8 @@ export interface EmailDeliveries {
     }
     /** Egress source: the local address of the connection, if sources are configured */
     sourceAddress?: string
+    /** Name of the transport, if the installation has transport rules; `mx`: direct delivery, `relay`: POSTRIDER_RELAY */
+    transport?: string
     /** Only if the remote MTA may or may not have accepted the message */
     outcomeUnknown?: boolean
   })[]
