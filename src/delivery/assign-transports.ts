@@ -38,7 +38,7 @@ export class TransportHealths {
     const key = keyOf(server)
     const before = this.#healths.get(key) ?? healthyTransport
     const after = healthAfter(before, signal, this.#clock.monotonicMs(), this.#firstDownMs)
-    if (after === before || (signal === 'accepted' && before === healthyTransport)) return
+    if (after === before) return
     this.#healths.set(key, after)
     if (after.kind === 'up' && before.kind !== 'up') this.#log.info({ transport: server.name }, 'the transport works again')
     if (after.kind === 'down' && before.kind !== 'down')

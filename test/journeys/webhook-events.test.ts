@@ -136,7 +136,9 @@ describe('what becomes of live mail', () => {
     await call('POST', '/suppressions', { address: 'listed@one.test', reason: 'asked' })
     const bodyOf = () => named.received.map(({ body }) => JSON.parse(body.toString()) as WebhookBody)
     await vi.waitUntil(() => bodyOf().length > 0, 20_000)
-    expect(bodyOf()).toMatchObject([{ event: 'SuppressionAdded', payload: { address: 'listed@one.test', source: 'manual', message: null } }])
+    expect(bodyOf()).toMatchObject([
+      { event: 'SuppressionAdded', payload: { address: 'listed@one.test', source: 'manual', message: null } },
+    ])
     await send('taken')
     expect(await untilTold('MessageSent', 'taken@one.test')).toBeDefined()
     expect(told().map(({ event }) => event)).not.toContain('SuppressionAdded')

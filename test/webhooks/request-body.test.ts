@@ -124,7 +124,11 @@ describe('a body', () => {
     const real = bodiesOf(event)
     expect(real.length).toBeGreaterThan(0)
     for (const one of real) {
-      if (event === 'MessageBounced' || !('message' in one.payload) || (one.payload.message as { metadata: unknown } | null)?.metadata != null)
+      if (
+        event === 'MessageBounced' ||
+        !('message' in one.payload) ||
+        (one.payload.message as { metadata: unknown } | null)?.metadata != null
+      )
         expectSameShape(shapeOf(one.payload), sample, event)
       else expect(Object.keys(one.payload)).toEqual(Object.keys(sampleOf(event)))
     }
