@@ -11,6 +11,7 @@ import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane, Leases, QueuePause, RetrySchedule } from '#spool'
 import { signalOf, type TransportHealths } from './assign-transports.ts'
 import { type AttemptResult, decideOutcome, noRemote, type Outcome } from './attempt-outcome.ts'
+import { maxPostponeMs } from './egress/pool-wait.ts'
 import type { Job, JobResult } from './job.ts'
 import { openMailGuard } from './mail-ssrf-guard.ts'
 import { MessagePreparer } from './prepare-messages.ts'
@@ -159,7 +160,7 @@ export class Dispatch {
   #postpone(jobs: readonly Job[], forMs: number, reason: string): void {
     const [first] = jobs
     if (!first?.transport?.server) return this.#unsent.postponeDomains(jobs, forMs, reason)
-    for (const job of jobs) if (forMs < blockedMs || !this.#divert(job)) this.#unsent.postpone(job, Math.max(forMs, busyMs), reason)
+    for (const job of jobs) if (forMs < blockedMs || !this.#divert(job)) this.#unsent.postpone(job, Math.min(Math.max(forMs, busyMs), maxPostponeMs), reason)
   }
 
   /** Sends the job of a failed transport by the default, without an attempt: it was not offered to the transport. */
