@@ -3,7 +3,13 @@ import { signalOf } from './assign-transports.ts'
 import { resultOfFailure, resultOfReply } from './attempt-outcome.ts'
 
 const reply = (code: number, text: string, enhanced: string | null = null) => ({ code, enhanced, text: `${code} ${text}`, lines: [text] })
-const failure = (kind: 'dropped' | 'tls' | 'timeout', stage: 'connect' | 'tls') => ({ kind, stage, message: 'x', reply: null, transcript: '' })
+const failure = (kind: 'dropped' | 'tls' | 'timeout', stage: 'connect' | 'tls') => ({
+  kind,
+  stage,
+  message: 'x',
+  reply: null,
+  transcript: '',
+})
 
 test.each([
   ['an unknown recipient, which the transport works to say', resultOfReply(reply(550, 'no such user', '5.1.1'), 'rcpt'), 'accepted'],

@@ -112,7 +112,6 @@ export {
   shareTransport,
   shownRule,
   type Transport,
-  type TransportRule,
   type TransportScope,
   type TransportSettings,
   type TransportTls,

@@ -160,7 +160,8 @@ export class Dispatch {
   #postpone(jobs: readonly Job[], forMs: number, reason: string): void {
     const [first] = jobs
     if (!first?.transport?.server) return this.#unsent.postponeDomains(jobs, forMs, reason)
-    for (const job of jobs) if (forMs < blockedMs || !this.#divert(job)) this.#unsent.postpone(job, Math.min(Math.max(forMs, busyMs), maxPostponeMs), reason)
+    for (const job of jobs)
+      if (forMs < blockedMs || !this.#divert(job)) this.#unsent.postpone(job, Math.min(Math.max(forMs, busyMs), maxPostponeMs), reason)
   }
 
   /** Sends the job of a failed transport by the default, without an attempt: it was not offered to the transport. */

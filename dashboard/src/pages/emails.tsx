@@ -190,21 +190,24 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
             {field('after', { type: 'datetime-local' })}
             {field('before', { type: 'datetime-local' })}
             <KeySelect value={filters.credentialId ?? ''} isOpen={open} onChange={(credentialId) => change({ credentialId })} />
-            <Select
-              label={words.filters.complained}
-              value={filters.complained ?? ''}
-              onChange={(complained) => change({ complained })}
-              choices={[
-                { value: '', label: words.any },
-                { value: 'true', label: words.complained },
-              ]}
-            />
+            <ComplaintSelect value={filters.complained ?? ''} onChange={(complained) => change({ complained })} />
           </div>
         </details>
       </form>
     </search>
   )
 }
+
+const ComplaintSelect = (props: { value: string; onChange: (complained: string) => void }) => (
+  <Select
+    label={words.filters.complained}
+    choices={[
+      { value: '', label: words.any },
+      { value: 'true', label: words.complained },
+    ]}
+    {...props}
+  />
+)
 
 /** The sending key; the keys are loaded when the filter is shown. */
 function KeySelect(props: { value: string; isOpen: boolean; onChange: (id: string) => void }) {

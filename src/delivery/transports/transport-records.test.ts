@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { tableOf, type Transport, type TransportRule } from './transport-records.ts'
+import { type Transport, type TransportRule, tableOf } from './transport-records.ts'
 import { emptySlots, withShare } from './transport-shares.ts'
 
 const transport = (name: string): Transport => ({

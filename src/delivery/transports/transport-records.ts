@@ -5,7 +5,7 @@
 import { type Clock, cached, Refusal, type Relay, type Secrets } from '#base'
 import { type Db, type Queryable, sealedColumn, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
-import { defaultSlot, emptySlots, type Slots, sharesOf, slotCount, withShare } from './transport-shares.ts'
+import { defaultSlot, emptySlots, sharesOf, slotCount, type TransportSlots, withShare } from './transport-shares.ts'
 
 /** The two ways that need no record: direct delivery to MX hosts, and the relay of POSTRIDER_RELAY. */
 export const builtInTransports = ['mx', 'relay'] as const
@@ -43,7 +43,7 @@ export interface TransportScope {
 }
 
 export interface TransportRule extends TransportScope {
-  slots: Slots
+  slots: TransportSlots
 }
 
 interface StoredTransport extends Omit<Transport, 'auth'> {
@@ -228,7 +228,7 @@ export function shareTransport(
   })
 }
 
-const free = (slots: Slots, transport: string) => slots.filter((one) => one === defaultSlot || one === transport).length
+const free = (slots: TransportSlots, transport: string) => slots.filter((one) => one === defaultSlot || one === transport).length
 
 const isSameScope = (one: TransportScope, other: TransportScope) =>
   one.tenantId === other.tenantId && one.domain === other.domain && one.tag === other.tag
@@ -241,7 +241,7 @@ export interface TransportTable {
   /** Tags that rules for this tenant name. */
   tagsFor(tenantId: string): string[]
   /** The slots of mail; undefined: no rule matches. */
-  slotsFor(mail: { tenantId: string; domain: string | null; tag: string | null }): Slots | undefined
+  slotsFor(mail: { tenantId: string; domain: string | null; tag: string | null }): TransportSlots | undefined
   find(name: string): Transport | undefined
 }
 

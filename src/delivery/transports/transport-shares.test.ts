@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { openIds } from '#base'
-import { defaultSlot, emptySlots, percentOf, type Slots, sharesOf, slotCount, slotOf, withShare } from './transport-shares.ts'
+import { defaultSlot, emptySlots, percentOf, sharesOf, slotCount, slotOf, type TransportSlots, withShare } from './transport-shares.ts'
 
 let state = 23
 const ids = openIds((target) => {
@@ -17,8 +17,8 @@ const share = fc.integer({ min: 0, max: slotCount })
 const transport = fc.constantFrom('old', 'other', 'third')
 const changes = fc.array(fc.tuple(transport, share), { maxLength: 12 })
 
-const applied = (given: readonly (readonly [string, number])[]): Slots =>
-  given.reduce<Slots>((now, [name, percent]) => withShare(now, name, percent) ?? now, emptySlots)
+const applied = (given: readonly (readonly [string, number])[]): TransportSlots =>
+  given.reduce<TransportSlots>((now, [name, percent]) => withShare(now, name, percent) ?? now, emptySlots)
 
 describe('a share', () => {
   test('is met within two points over 20,000 emails accepted in a few hundred milliseconds, after any changes', () => {

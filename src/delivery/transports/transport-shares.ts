@@ -8,9 +8,9 @@ export const slotCount = 100
 export const defaultSlot = ''
 
 /** The transport of each slot; `defaultSlot` for the default of the installation. */
-export type Slots = readonly string[]
+export type TransportSlots = readonly string[]
 
-export const emptySlots: Slots = Array.from({ length: slotCount }, () => defaultSlot)
+export const emptySlots: TransportSlots = Array.from({ length: slotCount }, () => defaultSlot)
 
 /**
  * The slot of an email, from 0. FNV-1a over the id, then the finaliser of MurmurHash3: without it, ids of the same millisecond would fill
@@ -28,7 +28,7 @@ export function slotOf(emailId: string): number {
  * The slots with another share (0 to 100) for one transport. A growing share takes slots of the default only, the lowest first; a shrinking
  * one returns its highest. Undefined: the default has not enough slots left.
  */
-export function withShare(slots: Slots, transport: string, percent: number): Slots | undefined {
+export function withShare(slots: TransportSlots, transport: string, percent: number): TransportSlots | undefined {
   const missing = percent - percentOf(slots, transport)
   if (missing > percentOf(slots, defaultSlot)) return undefined
   const [from, to] = missing > 0 ? [defaultSlot, transport] : [transport, defaultSlot]
@@ -37,10 +37,10 @@ export function withShare(slots: Slots, transport: string, percent: number): Slo
   return slots.map((one, index) => (moved.has(index) ? to : one))
 }
 
-export const percentOf = (slots: Slots, transport: string): number => slots.filter((one) => one === transport).length
+export const percentOf = (slots: TransportSlots, transport: string): number => slots.filter((one) => one === transport).length
 
 /** The shares of the named transports, in the order of their names. */
-export const sharesOf = (slots: Slots): { transport: string; percent: number }[] =>
+export const sharesOf = (slots: TransportSlots): { transport: string; percent: number }[] =>
   [...new Set(slots)]
     .filter((one) => one !== defaultSlot)
     .sort()
