@@ -86,7 +86,7 @@ export class Router {
   }
 }
 
-/** A changed transport has connections and limits of its own, whatever was learnt about it before. */
+/** A changed transport has connections and limits of its own: those that were learnt before do not apply. */
 const routeOf = ({ name, revision, host, port, tls, auth, connections, rate }: Transport): DeliveryRoute => ({
   kind: 'relay',
   site: `transport ${name} ${revision}`,

@@ -1,5 +1,5 @@
 /**
- * Whether a transport may be used, from the results of the mail that took it. Pure: the caller passes the time. A transport that is down is
+ * The health of a transport, from the results of the mail that took it. Pure: the caller passes the time. A transport that is down is
  * tried with one job at a time, at growing intervals, and is used again after the first success.
  */
 

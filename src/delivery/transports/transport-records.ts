@@ -8,7 +8,7 @@ import { appendEvents } from '#events'
 import { defaultSlot, emptySlots, sharesOf, slotCount, type TransportSlots, withShare } from './transport-shares.ts'
 
 /** The two ways that need no record: direct delivery to MX hosts, and the relay of POSTRIDER_RELAY. */
-export const builtInTransports = ['mx', 'relay'] as const
+const builtInTransports = ['mx', 'relay'] as const
 
 /** `implicit`: TLS from the first octet; `required`: STARTTLS with a valid certificate; `opportunistic`: STARTTLS when offered. */
 export const transportTlsModes = ['implicit', 'required', 'opportunistic'] as const
@@ -164,8 +164,8 @@ function checkSettings(name: string, { host, port, connections, rate }: Transpor
 }
 
 /**
- * Adds a transport, or changes one: `change` gets the settings in force, or undefined for a new one. Refuses `validation_error`, and
- * whatever `change` refuses.
+ * Adds a transport, or changes one: `change` gets the settings in force, or undefined for a new one. Refuses `validation_error`,
+ * and rejects with the errors of `change`.
  */
 export function saveTransport(
   { db, secrets }: TransportDeps,
