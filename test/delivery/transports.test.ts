@@ -132,7 +132,8 @@ describe('a share', () => {
     const ids = await send(to)
     await allArrive([mx, sink], to)
     const expected = ids.map((id) => (slotOf(id) < 40 ? 'old' : 'mx'))
-    expect(await Promise.all(ids.map(sentOver))).toEqual(expected)
+    // One after the other: a busy machine refuses a hundred requests at once.
+    for (const [index, id] of ids.entries()) expect(await sentOver(id)).toBe(expected[index])
     expect(arrivedAt(sink, to)).toHaveLength(expected.filter((one) => one === 'old').length)
     for (const one of [...arrivedAt(sink, to).slice(0, 2), ...arrivedAt(mx, to).slice(0, 2)]) {
       expect(one.octets.toString()).toMatch(/DKIM-Signature:[^]*d=shop\.example/)
