@@ -48,6 +48,10 @@ const everyEvent = [
   'MessageLinkClicked',
   'MessageHeld',
   'DomainDNSError',
+  'ComplaintReceived',
+  'RecipientUnsubscribed',
+  'SuppressionAdded',
+  'SuppressionRemoved',
 ] as const
 export const webhookEvents: Complete<Webhook['events'][number], typeof everyEvent> = everyEvent
 

@@ -35,6 +35,7 @@ create table attempts (
   conversation text,
   tls jsonb,
   source text,
+  transport text,
   constraint attempts_pkey PRIMARY KEY (tenant_id, email_id, id)
 ) partition by RANGE (email_id);
 
@@ -618,6 +619,30 @@ create table tracking_events (
   constraint tracking_events_kind_check CHECK ((kind = ANY (ARRAY['open'::text, 'click'::text]))),
   constraint tracking_events_source_check CHECK ((source = ANY (ARRAY['human'::text, 'machine'::text, 'unknown'::text])))
 ) partition by RANGE (email_id);
+
+create table transport_rules (
+  tenant_id text collate "C" not null,
+  domain text collate "C" not null,
+  tag text collate "C" not null,
+  slots text[] not null,
+  constraint transport_rules_pkey PRIMARY KEY (tenant_id, domain, tag)
+);
+
+create table transports (
+  name text collate "C" not null,
+  host text not null,
+  port integer not null,
+  tls text not null,
+  username text,
+  password bytea,
+  connections integer not null,
+  rate double precision,
+  failover boolean not null,
+  revision integer not null,
+  created_at timestamptz not null,
+  constraint transports_pkey PRIMARY KEY (name),
+  constraint transports_tls_check CHECK ((tls = ANY (ARRAY['implicit'::text, 'required'::text, 'opportunistic'::text])))
+);
 
 create table warm_up_days (
   source text collate "C" not null,

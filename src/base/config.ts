@@ -123,8 +123,8 @@ export interface Relay {
   auth: { user: string; password: string } | undefined
 }
 
-function relay(value: string | undefined): Relay | undefined {
-  if (value === undefined) return undefined
+/** Parses `smtp[s]://[user:pass@]host:port`; throws an Error with the expected form. */
+export function parseRelay(value: string): Relay {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url || !/^smtps?:$/.test(url.protocol) || url.hostname === '') throw new Error('expected smtp[s]://[user:pass@]host:port')
   const implicitTls = url.protocol === 'smtps:'
@@ -184,7 +184,7 @@ export const settings = {
     'POSTRIDER_RELAY',
     'none',
     '`smtp[s]://[user:pass@]host:port` of a relay for all live mail, instead of direct delivery to MX hosts',
-    relay,
+    (value) => (value === undefined ? undefined : parseRelay(value)),
   ),
   resolvers: setting('POSTRIDER_DNS', 'system', 'comma-separated resolvers (`ip[:port]`) for all DNS lookups', resolvers),
   trustedResolvers: setting(

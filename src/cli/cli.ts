@@ -1,7 +1,7 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, certificates, delivery, usage, webhooks, housekeeping, installation, crash-test, doctor. Used by: main.
+ * emails, spool, certificates, delivery, returns, usage, webhooks, housekeeping, installation, crash-test, doctor. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
@@ -47,6 +47,7 @@ import { alarming, strong } from './styles.ts'
 import { suppressionAdd, suppressionList, suppressionRemove } from './suppressions.ts'
 import { tenantCreate, tenantDelete, tenantList, tenantShow } from './tenants.ts'
 import { tlsList, tlsRemove, tlsRequire } from './tls.ts'
+import { transportAdd, transportList, transportRemove, transportSet, transportShare, transportTest } from './transports.ts'
 import { webhookAdd, webhookList, webhookRemove, webhookReplay, webhookRotateKey, webhookTest } from './webhooks.ts'
 
 const serve: Command = {
@@ -120,6 +121,12 @@ const commands: readonly Command[] = [
   memberReset,
   limitsSet,
   limitsList,
+  transportAdd,
+  transportSet,
+  transportList,
+  transportShare,
+  transportTest,
+  transportRemove,
   sourceAdd,
   sourceList,
   sourceRemove,

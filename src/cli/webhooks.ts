@@ -56,8 +56,9 @@ export const webhookAdd: Command = {
 
 Adds a webhook, which receives a signed POST for each event, and prints the secret of its signatures once.
 --name        name in lists (default: the host of the URL)
---events      only these events (default: all): ${webhookEvents.slice(0, 4).join(', ')},
-              ${webhookEvents.slice(4).join(', ')}
+--events      only these events: ${webhookEvents.slice(0, 4).join(', ')},
+              ${webhookEvents.slice(4, 8).join(', ')} (default: all of these),
+              ${webhookEvents.slice(8).join(', ')}
 ${ofScope}
 ${apiHelp}
 

@@ -71,6 +71,8 @@ export interface Attempt {
   conversation: string | null
   /** The egress source, unless the operating system chose it. */
   source: string | null
+  /** Its transport; null: the installation had no transport rules. */
+  transport: string | null
 }
 
 const emailById = sql<Email>`
@@ -80,7 +82,7 @@ const emailById = sql<Email>`
 
 const attemptsOfEmail = sql<Attempt>`
   select id, number, status, at, duration_ms as "durationMs", details, output, code, enhanced, secure, tls, classification,
-         remote_host as "remoteHost", outcome_unknown as "outcomeUnknown", conversation, source
+         remote_host as "remoteHost", outcome_unknown as "outcomeUnknown", conversation, source, transport
   from attempts
   where tenant_id = $1 and email_id = $2
   order by id`
@@ -144,6 +146,15 @@ export async function tagsOf(
   return new Map((await on.rows(tagsOfEmails, [tenantId, ids, tags])).map((row) => [row.id, row.tag]))
 }
 
+const senderDomains = sql<{ id: string; domain: string }>`
+  select id, lower(split_part(sender, '@', -1)) as domain
+  from emails
+  where tenant_id = $1 and id = any($2)`
+
+/** The domains of the senders, by email id. */
+export const senderDomainsOf = async (on: Queryable, tenantId: string, ids: readonly string[]): Promise<Map<string, string>> =>
+  new Map((await on.rows(senderDomains, [tenantId, ids])).map((row) => [row.id, row.domain]))
+
 /** The recipient domains of these emails, and whether they are test mail, by email id. */
 export async function recipientDomainsOf(
   on: Queryable,
@@ -182,7 +193,7 @@ export async function lastAttempts(
 export async function appendAttempt(
   tx: Tx,
   email: Pick<Email, 'tenantId' | 'id'>,
-  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation' | 'tls' | 'source'>,
+  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation' | 'tls' | 'source' | 'transport'>,
 ): Promise<void> {
   const { status, at, durationMs, details, output, code, enhanced, secure, classification, remoteHost } = later
   await tx.run(insertAttempt, [

@@ -33,6 +33,28 @@ export const addReport = async (tx: Tx, { tenantId, emailId, key, kind, matchedB
 export const hasReport = async (on: Queryable, { tenantId, emailId, key }: ReportRecord): Promise<boolean> =>
   (await on.first(reportByKey, [tenantId, emailId, key])) !== undefined
 
+/** The key of the complaint that took effect; an email has at most one. */
+export const complaintKey = 'complaint'
+
+const newestComplained = sql<{ emailId: string }>`
+  select email_id as "emailId"
+  from reports
+  where dedupe_key = $1 and ($2::text is null or tenant_id = $2) and ($3::text is null or email_id >= $3)
+    and ($4::text is null or email_id < $4)
+  order by email_id desc
+  limit $5`
+
+/** The newest emails that caused complaints, among those accepted within a period; `tenantId` null: of all tenants. */
+export const listComplained = async (
+  on: Queryable,
+  { tenantId, after, before }: { tenantId: string | null; after?: Date | undefined; before?: Date | undefined },
+  most: number,
+): Promise<string[]> => {
+  const prefix = (at: Date | undefined) => (at ? emailIdPrefix(at.getTime()) : null)
+  const rows = await on.rows(newestComplained, [complaintKey, tenantId, prefix(after), prefix(before), most])
+  return rows.map(({ emailId }) => emailId)
+}
+
 const complainedBetween = sql<{ emailId: string }>`
   select distinct email_id as "emailId"
   from reports
@@ -56,3 +78,7 @@ export async function findComplaints(
   const rows = await on.rows(complaintsAmong, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.emailId)])
   return new Map(rows.map(({ emailId, at }) => [emailId, at]))
 }
+
+/** The time of the complaint about an email; null without one. */
+export const findComplaint = async (on: Queryable, { tenantId, id }: { tenantId: string; id: string }): Promise<Date | null> =>
+  (await findComplaints(on, [{ tenantId, emailId: id }])).get(id) ?? null

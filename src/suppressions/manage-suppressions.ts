@@ -1,9 +1,11 @@
 /** Manages suppression lists: add, find, remove, page, and up to 1000 entries at once. The list of `tenantId` '' is the organisation's. */
 import { createHash } from 'node:crypto'
 import { Refusal, rejectUnstorableText, wrongField } from '#base'
-import { type Db, type Queryable, type Sql, sql } from '#db'
+import { type Db, type Queryable, type Sql, sql, type Tx } from '#db'
+import { appendEvents } from '#events'
 import { parseAddress } from '#mail'
-import { tenantForNew } from '#tenants'
+import { findServer, tenantForNew } from '#tenants'
+import { listChange } from './list-changes.ts'
 
 export interface Suppression {
   /** '': the organisation's. */
@@ -40,9 +42,10 @@ const entryOf = sql<Suppression>`
   from suppressions
   where tenant_id = $1 and address = $2`
 
-const deleteEntry = sql`
+const deleteEntry = sql<Suppression>`
   delete from suppressions
-  where tenant_id = $1 and address = $2`
+  where tenant_id = $1 and address = $2
+  returning ${columns}`
 
 const filtered = sql.part`
     and ($2::text is null or address like $2)
@@ -81,14 +84,32 @@ const normal = (address: string) => parseAddress(address)?.text.toLowerCase()
 const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | null | undefined>, nowMs: number) =>
   db.transaction(async (tx) => {
     if (tenantId !== '') await tenantForNew(tx, tenantId)
-    return tx.rows(saveEntries, [
+    const saved = await tx.rows(saveEntries, [
       tenantId,
       [...wanted.keys()],
       [...wanted.values()].map((reason) => reason ?? null),
       [...wanted].flatMap(([address, reason]) => (reason === undefined ? [address] : [])),
       new Date(nowMs),
     ])
+    await record(
+      tx,
+      'SuppressionAdded',
+      saved.filter((one) => one.added),
+      nowMs,
+    )
+    return saved
   })
+
+/** Events of the organisation's list have the organisation's id. */
+async function record(tx: Tx, kind: 'SuppressionAdded' | 'SuppressionRemoved', entries: readonly Suppression[], nowMs: number) {
+  const [first] = entries
+  if (!first) return
+  const tenantId = first.tenantId === '' ? (await findServer(tx, null)).uuid : first.tenantId
+  await appendEvents(
+    tx,
+    entries.map((one) => listChange(kind, { ...one, tenantId, emailId: null }, new Date(nowMs))),
+  )
+}
 
 /** Adds an address to a list, or changes its reason. Refuses `invalid_email_format` and `tenant_archived`. */
 export async function saveSuppression(
@@ -135,10 +156,14 @@ export async function findSuppression(
 }
 
 /** Removes an address from a list; refuses `not_found` if it is not there. */
-export async function removeSuppression(on: Queryable, tenantId: string, given: string): Promise<void> {
+export async function removeSuppression(db: Db, tenantId: string, given: string, nowMs: number): Promise<void> {
   const address = normal(given)
-  if (address !== undefined && (await on.run(deleteEntry, [tenantId, address])) === 1) return
-  throw new Refusal('not_found', { message: 'address: not on the list' })
+  const removed = await db.transaction(async (tx) => {
+    const entries = address === undefined ? [] : await tx.rows(deleteEntry, [tenantId, address])
+    await record(tx, 'SuppressionRemoved', entries, nowMs)
+    return entries.length
+  })
+  if (removed === 0) throw new Refusal('not_found', { message: 'address: not on the list' })
 }
 
 /** A page of a list, or (null) of all lists, newest first: addresses that contain `address`, with exactly the given `reason`. */

@@ -5,8 +5,8 @@
 import { type Ids, type Secrets, wrongField } from '#base'
 import { type Queryable, sealedColumns, sql, type Tx } from '#db'
 
-/** Events that a webhook may subscribe to by name (contract 13.1). */
-export const webhookEvents = [
+/** Events of contract 13.1 that a webhook may subscribe to by name. */
+const contractEvents = [
   'MessageSent',
   'MessageDelayed',
   'MessageDeliveryFailed',
@@ -16,6 +16,18 @@ export const webhookEvents = [
   'MessageHeld',
   'DomainDNSError',
 ] as const
+
+/** Sent only to webhooks for all events (contract 13.1). */
+const limitEvents = ['SendLimitApproaching', 'SendLimitExceeded'] as const
+
+/** Postrider's own. Only a subscription by name receives them, because receivers of all events know the contract's alone. */
+export const namedEvents = ['ComplaintReceived', 'RecipientUnsubscribed', 'SuppressionAdded', 'SuppressionRemoved'] as const
+
+/** The events that `allEvents` means, now and in later releases: exactly those of contract 13.1. */
+export const allEventNames = [...contractEvents, ...limitEvents] as const
+
+/** Events that a webhook may subscribe to by name. */
+export const webhookEvents = [...contractEvents, ...namedEvents] as const
 export type WebhookEvent = (typeof webhookEvents)[number]
 
 /** The reason of a disabled webhook: its receiver answered 410, or a request disabled it. */

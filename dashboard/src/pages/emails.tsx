@@ -21,11 +21,23 @@ const everyMs = 5000
 /** The most that the API counts in a search. */
 const maxCounted = 1000
 const words = texts.emails
-const filterNames = ['to', 'from', 'subject', 'status', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+const filterNames = [
+  'to',
+  'from',
+  'subject',
+  'status',
+  'tag',
+  'domain',
+  'credentialId',
+  'metadata',
+  'after',
+  'before',
+  'complained',
+] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
-const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before', 'complained'] as const
 /** Filters that make a list a search, for which the API bounds the results. */
-const searchNames = ['subject', 'domain', 'credentialId', 'metadata'] as const
+const searchNames = ['subject', 'domain', 'credentialId', 'metadata', 'complained'] as const
 type Filters = Record<string, string | undefined>
 
 export function EmailsPage() {
@@ -201,12 +213,24 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
             {field('after', { type: 'datetime-local' })}
             {field('before', { type: 'datetime-local' })}
             <KeySelect value={filters.credentialId ?? ''} isOpen={open} onChange={(credentialId) => change({ credentialId })} />
+            <ComplaintSelect value={filters.complained ?? ''} onChange={(complained) => change({ complained })} />
           </div>
         </details>
       </form>
     </search>
   )
 }
+
+const ComplaintSelect = (props: { value: string; onChange: (complained: string) => void }) => (
+  <Select
+    label={words.filters.complained}
+    choices={[
+      { value: '', label: words.any },
+      { value: 'true', label: words.complained },
+    ]}
+    {...props}
+  />
+)
 
 /** The sending key; the keys are loaded when the filter is shown. */
 function KeySelect(props: { value: string; isOpen: boolean; onChange: (id: string) => void }) {
