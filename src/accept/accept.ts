@@ -42,6 +42,7 @@ export type {
   ResponseRenderer,
   Submission,
   SubmissionResponse,
+  VendorForms,
 } from './submission.ts'
 
 const maxBatchElements = 100

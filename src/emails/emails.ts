@@ -23,6 +23,7 @@ export {
 export type { Email } from './email-record.ts'
 export { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, isErased, listErasedContents } from './erase.ts'
 export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './list-emails.ts'
+export { findNumberedEmail, findNumbers } from './numbers.ts'
 export { openReturnPaths, type ReturnPaths } from './return-path.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'
 export { clearInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail, removeInboxOfTenant } from './test-inbox.ts'

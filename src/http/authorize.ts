@@ -38,14 +38,18 @@ export function rateHeaders({ limit, remaining, resetSeconds }: RateVerdict): Re
   return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining), 'x-ratelimit-reset': String(resetSeconds) }
 }
 
-/** Runs before the body is read. `endpoint` is undefined for an unknown route; only an authenticated caller gets that answer. */
+/**
+ * Runs before the body is read. `endpoint` is undefined for an unknown route; only an authenticated caller gets that answer. `key`: from
+ * the header of another vendor's API; without it the Authorization header and the session count.
+ */
 export async function authorize(
   request: FastifyRequest,
   reply: FastifyReply,
   endpoint: Endpoint | undefined,
   deps: AuthorizeDeps,
+  key?: string,
 ): Promise<void> {
-  const credential = await whoAsks(request, deps)
+  const credential = key === undefined ? await whoAsks(request, deps) : await deps.credentials.authenticate(key)
   request.credential = credential
   const person = 'role' in credential ? credential : undefined
   // Browsers cache responses unless a header forbids it.

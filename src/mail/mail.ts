@@ -16,4 +16,4 @@ export { prepareRaw, readFields, readRaw, toSevenBit, traceHeaderField, withoutF
 export { decodeBody, partsOf, readMessage } from './read-message.ts'
 export { changeHtml } from './replace-html.ts'
 export type { BuiltMessage } from './types.ts'
-export { dateText } from './write-header.ts'
+export { dateText, mailboxText } from './write-header.ts'

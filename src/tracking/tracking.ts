@@ -20,7 +20,7 @@ export {
   removeTrackDomain,
   type TrackDomain,
 } from './track-domains.ts'
-export { eraseFromHits, listHits, trackingTables, writeTrackingEvents } from './tracking-event-records.ts'
+export { type Activity, eraseFromHits, listHits, trackingTables, writeTrackingEvents } from './tracking-event-records.ts'
 export { openTrackingEvents, type TrackingEvents } from './tracking-events.ts'
 export { openTracks, type Tracks } from './tracking-settings.ts'
 export { unsubscribe } from './unsubscribe.ts'
