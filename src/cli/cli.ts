@@ -25,6 +25,7 @@ import { doctor } from './doctor.ts'
 import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
 import { emailList, emailShow } from './emails.ts'
 import { erase } from './erase.ts'
+import { importPostalCommand } from './import-postal.ts'
 import { keyCreate, keyList, keyRevoke } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
@@ -152,6 +153,7 @@ const commands: readonly Command[] = [
   certificateList,
   certificateRenew,
   erase,
+  importPostalCommand,
   secretRotate,
   backup,
   restore,

@@ -13,6 +13,7 @@ export {
   type CredentialRecord,
   changeCredential,
   credentialTypes,
+  findImportedKeys,
   getCredential,
   type ImportedKey,
   importCredential,

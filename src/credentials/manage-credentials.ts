@@ -176,6 +176,18 @@ const insertImported = sql<{ id: number }>`
   on conflict (key_hash) do nothing
   returning id`
 
+const ownersOfKeys = sql<{ keyHash: Buffer; tenantId: string | null }>`
+  select key_hash as "keyHash", tenant_id as "tenantId"
+  from credentials
+  where key_hash = any($1::bytea[])`
+
+/** The tenant ('': the organisation) of each of these keys that this installation has, also of revoked ones. */
+export async function findImportedKeys(on: Queryable, keys: readonly string[]): Promise<Map<string, string>> {
+  const byHash = new Map(keys.map((key) => [keyHashOf(key).toString('hex'), key]))
+  const rows = await on.rows(ownersOfKeys, [[...byHash.keys()].map((hex) => `\\x${hex}`)])
+  return new Map(rows.map(({ keyHash, tenantId }) => [byHash.get(keyHash.toString('hex')) ?? '', tenantId ?? '']))
+}
+
 /**
  * Stores the hash of a key that another program made, so that its callers go on with it. Returns false if this installation has the key
  * already, also a revoked one. Refuses `validation_error` for a key of another form, and as `tenantForNew`.

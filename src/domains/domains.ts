@@ -15,7 +15,7 @@ import { platformSigningKey } from './platform-key.ts'
 import { type Domain, domainColumns } from './queries.ts'
 import { sealNameOf } from './sealed-keys.ts'
 
-export { addDomain, makeDomain } from './add-domain.ts'
+export { addDomain, makeDomain, type OwnKey } from './add-domain.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
 export { type DnsRecord, nameInZone, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
 export { ensurePlatformKey } from './platform-key.ts'
@@ -24,6 +24,7 @@ export {
   type CheckedDomain,
   type Domain,
   findDomainById,
+  listDomains,
   removeDomain,
   removeDomainsOfTenant,
   trustDomain,

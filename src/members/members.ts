@@ -10,6 +10,7 @@ export { dropOldAudit, listAudit, recordAction } from './audit.ts'
 export {
   addMember,
   listMembers,
+  listMembersOf,
   membersAmong,
   type Role,
   removeMember,

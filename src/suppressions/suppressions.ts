@@ -7,7 +7,10 @@ import { type Queryable, sql, type Tx } from '#db'
 import { keepTenants } from '#tenants'
 
 export {
+  deleteEndedSuppressions,
   findSuppression,
+  type ImportedSuppression,
+  importSuppressions,
   listSuppressions,
   removeSuppression,
   type Suppression,
@@ -36,7 +39,9 @@ const addAutomatically = sql`
   select tenant_id, address, reason, 'automatic', created_at, email_id
   from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) as found (tenant_id, address, reason, created_at, email_id)
   order by tenant_id, address
-  on conflict (tenant_id, address) do nothing`
+  on conflict (tenant_id, address) do update
+  set keep_until = null
+  where suppressions.keep_until is not null`
 
 const removeAutomatic = sql`
   delete from suppressions

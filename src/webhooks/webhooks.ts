@@ -39,6 +39,7 @@ import {
   subscription,
   type Webhook,
   type WebhookEvent,
+  type WebhookFormat,
   webhookChanged,
 } from './manage-webhooks.ts'
 import { bodyFor, samplePayload } from './request-body.ts'
@@ -59,7 +60,7 @@ export {
 export { type EventStream, openEventStream, parsePosition, positionText, type StreamEvent, type StreamStep } from './event-stream.ts'
 export { openForward } from './forward-to-listener.ts'
 export { measureFailing } from './log-positions.ts'
-export { disabledReasons, organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './manage-webhooks.ts'
+export { disabledReasons, organisationWide, type Webhook, type WebhookEvent, type WebhookFormat, webhookEvents, webhookFormats } from './manage-webhooks.ts'
 export { type Bodies, openPayloadBodies, type PreparedBody, type WebhookEmailEvent, webhookEmailEvents } from './payload.ts'
 export { samplePayload, webhookBody } from './request-body.ts'
 export { type Sending, startSending } from './sender-process.ts'
@@ -88,6 +89,7 @@ interface Changes {
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
   timeoutSeconds?: number | null | undefined
+  format?: WebhookFormat | null | undefined
   rotateSecret?: boolean | null | undefined
 }
 
@@ -171,6 +173,7 @@ class WebhookService implements Webhooks {
       ...subscription(wanted, undefined),
       enabled: wanted.enabled ?? true,
       timeoutSeconds: wanted.timeoutSeconds ?? usualTimeoutSeconds,
+      format: wanted.format ?? 'postrider',
     }
     const webhook = await db.transaction(async (tx) => {
       if (tenantId !== organisationWide) await tenantForNew(tx, tenantId)
@@ -204,6 +207,7 @@ class WebhookService implements Webhooks {
       ...subscription(changes, now),
       enabled: changes.enabled ?? now.enabled,
       timeoutSeconds: changes.timeoutSeconds ?? now.timeoutSeconds,
+      format: changes.format ?? now.format,
       ...(octets ? rotated(now, sealSecret(now, octets, secrets), nowMs) : {}),
     })
     const webhook = await db.transaction(async (tx) => {

@@ -18,3 +18,7 @@ create index emails_by_number on emails using brin (number) with (pages_per_rang
 
 -- The RSA key and the selector were brought along; the Ed25519 key then signs only after its own record was found.
 alter table domains add column own_key boolean not null default false;
+
+-- Module: webhooks
+
+alter table webhooks add column format text not null default 'postrider' check (format in ('postrider', 'postal')); -- of bodies and signatures
