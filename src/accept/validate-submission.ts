@@ -3,7 +3,16 @@
  * refusal names the field by its JSON path.
  */
 import { type RefusalCode, rejectUnstorableText, wrongField } from '#base'
-import { type Address, isMailboxListField, type Mailbox, mailboxText, parseAddress, parseMailbox, parseSender, traceHeaderField } from '#mail'
+import {
+  type Address,
+  isMailboxListField,
+  type Mailbox,
+  mailboxText,
+  parseAddress,
+  parseMailbox,
+  parseSender,
+  traceHeaderField,
+} from '#mail'
 import type { Submission, SubmittedAttachment } from './submission.ts'
 
 const mebibyte = 1_048_576
@@ -248,11 +257,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
   const { subject, vendor } = submission
   const from = checkSender(submission.from)
   const recipients = checkRecipients(submission)
-  const replyTo = vendor
-    ? checkReplyToList(vendor.replyTo)
-    : submission.replyTo == null
-      ? undefined
-      : checkReplyTo(submission.replyTo)
+  const replyTo = vendor ? checkReplyToList(vendor.replyTo) : submission.replyTo == null ? undefined : checkReplyTo(submission.replyTo)
   checkLine('subject', subject)
   if ((subject.length < 1 && !vendor) || [...subject].length > 998) refuse('subject', 'must have 1 to 998 characters')
   const tag = checkTag(submission.tag)
@@ -272,5 +277,19 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     const largest = attachments.length > 0 ? 'attachments' : html === undefined ? 'text' : 'html'
     refuse(largest, 'the message is larger than 14 MB in total', 'payload_too_large')
   }
-  return { from, recipients, replyTo, subject, tag, metadata, headers, attachments, html, text, unsubscribe, bounce: vendor?.bounce === true, sizeOctets }
+  return {
+    from,
+    recipients,
+    replyTo,
+    subject,
+    tag,
+    metadata,
+    headers,
+    attachments,
+    html,
+    text,
+    unsubscribe,
+    bounce: vendor?.bounce === true,
+    sizeOctets,
+  }
 }

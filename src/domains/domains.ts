@@ -1,9 +1,9 @@
 /**
  * Sending domains, their DKIM keys, and the verification of their DNS records.
  * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, housekeeping,
- * installation, doctor, inbound, http, cli, main.
- * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at most
- * ten seconds, and a failing resolver changes no domain.
+ * installation, doctor, imports, inbound, http, cli, main.
+ * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at
+ * most ten seconds, and a failing resolver changes no domain.
  */
 
 import { LRUCache } from 'lru-cache'

@@ -49,7 +49,8 @@ export async function authorize(
   deps: AuthorizeDeps,
   key?: string,
 ): Promise<void> {
-  const credential: Credential | SignedInMember = key === undefined ? await whoAsks(request, deps) : await deps.credentials.authenticate(key)
+  const credential: Credential | SignedInMember =
+    key === undefined ? await whoAsks(request, deps) : await deps.credentials.authenticate(key)
   request.credential = credential
   const person = 'role' in credential ? credential : undefined
   // Browsers cache responses unless a header forbids it.

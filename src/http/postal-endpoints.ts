@@ -9,15 +9,24 @@ import type { Clock, Log } from '#base'
 import { Refusal } from '#base'
 import type { Credential } from '#credentials'
 import { inSnapshot } from '#db'
-import { decodeContent, type Email, findContentBody, findNumberedEmail, findNumbers, lastAttempts, listAttempts, openReturnPaths } from '#emails'
+import {
+  decodeContent,
+  type Email,
+  findContentBody,
+  findNumberedEmail,
+  findNumbers,
+  lastAttempts,
+  listAttempts,
+  openReturnPaths,
+} from '#emails'
 import {
   deliveriesToPostal,
-  type Expansion,
   failureEnvelope,
   type MessageCall,
   type MessageFacts,
   messageNotFound,
   messageToPostal,
+  type PostalExpansion,
   readMessageCall,
   readSendMessage,
   readSendRaw,
@@ -29,7 +38,7 @@ import { type AuthorizeDeps, authorize } from './authorize.ts'
 import type { Readiness } from './readiness.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
 import type { ApiDeps, Endpoint, RouteResponse } from './v1/define-endpoint.ts'
-import { contentToWire, type Expansion as ContentPart } from './v1/email-details.ts'
+import { type Expansion as ContentPart, contentToWire } from './v1/email-details.ts'
 import { within } from './v1/response-deadline.ts'
 import { jsonType } from './v1/response-envelope.ts'
 import { callerOf } from './v1/send-emails.ts'
@@ -160,7 +169,7 @@ const endpoints: readonly PostalEndpoint[] = [
 ]
 
 /** The parts of stored content that each expansion needs. */
-const partsOf: Partial<Record<Expansion, ContentPart>> = {
+const partsOf: Partial<Record<PostalExpansion, ContentPart>> = {
   details: 'raw',
   plain_body: 'content',
   html_body: 'content',
@@ -181,7 +190,11 @@ async function factsOf(
     expansions.has('activity_entries') ? listHits(db, email) : undefined,
   ])
   const shown = body
-    ? await contentToWire(decodeContent(body), email, wanted, { domains, tokens: openTokens(secrets), returnPaths: openReturnPaths(secrets) })
+    ? await contentToWire(decodeContent(body), email, wanted, {
+        domains,
+        tokens: openTokens(secrets),
+        returnPaths: openReturnPaths(secrets),
+      })
     : {}
   return {
     email,
@@ -225,7 +238,7 @@ function keyOf({ headers }: FastifyRequest): string | undefined {
 }
 
 const isUnderPrefix = ({ url }: FastifyRequest) => url.startsWith(`${ownPrefix}/`) || url.startsWith(`${ownPrefix}?`) || url === ownPrefix
-/** At the root, the header tells a caller of Postal's API from other requests. */
+/** At the root, the header distinguishes a caller of Postal's API from other requests. */
 const isOfPostal = (request: FastifyRequest) => request.headers[keyHeader] !== undefined || isUnderPrefix(request)
 
 export function servePostal(app: FastifyInstance, deps: PostalDeps): void {
@@ -250,7 +263,8 @@ export function servePostal(app: FastifyInstance, deps: PostalDeps): void {
   })
   for (const prefix of ['', ownPrefix]) {
     for (const endpoint of endpoints) register(app, `${prefix}/api/v1${endpoint.path}`, endpoint, deps)
-    for (const url of prefix === '' ? ['/api/v1/*'] : [prefix, `${prefix}/*`]) app.route({ method: [...methods, 'DELETE'], url, handler: refuseUnknown })
+    for (const url of prefix === '' ? ['/api/v1/*'] : [prefix, `${prefix}/*`])
+      app.route({ method: [...methods, 'DELETE'], url, handler: refuseUnknown })
   }
 }
 
@@ -273,7 +287,10 @@ function register(app: FastifyInstance, url: string, endpoint: PostalEndpoint, d
       if (!admission) throw new Error('a request bypassed authorisation')
       const { data, sent } = await within(endpoint.answer(parametersOf(request), admission.credential, deps), answerWithinMs, deps.clock)
       request.acceptedEmailIds = sent?.emailIds ?? null
-      return reply.code(200).type(jsonType).send(successEnvelope(data, secondsSince(request, deps.clock)))
+      return reply
+        .code(200)
+        .type(jsonType)
+        .send(successEnvelope(data, secondsSince(request, deps.clock)))
     },
   })
 }
@@ -286,5 +303,7 @@ function parametersOf({ query, body }: FastifyRequest): Parameters {
 }
 
 const refuseUnknown = async ({ method, url }: FastifyRequest) => {
-  throw new Refusal('not_found', { message: `${method} ${url.split('?', 1)[0]?.slice(0, 200)} is not served: docs/postal-api.md lists the endpoints` })
+  throw new Refusal('not_found', {
+    message: `${method} ${url.split('?', 1)[0]?.slice(0, 200)} is not served: docs/postal-api.md lists the endpoints`,
+  })
 }

@@ -13,7 +13,7 @@ import { importSuppressions } from '#suppressions'
 import { addTenant, changeTenant, listTenants, setPause, type Tenant } from '#tenants'
 import { addTrackDomain, listTrackDomains } from '#tracking'
 import type { Webhooks } from '#webhooks'
-import { type Note, planPostal, type PlannedTenant, type PostalPlan } from './postal-plan.ts'
+import { type Note, type PlannedTenant, type PostalPlan, planPostal } from './postal-plan.ts'
 import type { PostalSource, Row } from './postal-source.ts'
 
 export interface ImportDeps {
@@ -40,7 +40,17 @@ export interface KindCount {
   failed: number
 }
 
-const kinds = ['tenants', 'members', 'domains', 'track domains', 'credentials', 'webhooks', 'suppressions', 'send limits', 'IP addresses'] as const
+const kinds = [
+  'tenants',
+  'members',
+  'domains',
+  'track domains',
+  'credentials',
+  'webhooks',
+  'suppressions',
+  'send limits',
+  'IP addresses',
+] as const
 export type Kind = (typeof kinds)[number]
 
 export interface ImportReport {
@@ -173,7 +183,10 @@ class Import {
 
   async #credentials({ name: of, credentials }: PlannedTenant, tenant: Tenant | undefined): Promise<void> {
     const { db, ids } = this.#deps
-    const owners = await findImportedKeys(db, credentials.map(({ key }) => key))
+    const owners = await findImportedKeys(
+      db,
+      credentials.map(({ key }) => key),
+    )
     for (const credential of credentials) {
       const name = `${credential.name} of ${of}`
       const owner = owners.get(credential.key)
@@ -209,7 +222,12 @@ class Import {
     if (sendLimit !== undefined && sendLimit > 0) {
       const limits = tenant ? await listLimits(db) : []
       const scope = tenantLimitScope(tenant?.id ?? '')
-      await this.#each('send limits', name, limits.some((one) => one.scope === scope), () => setLimits(db, scope, { sendPerHour: sendLimit }))
+      await this.#each(
+        'send limits',
+        name,
+        limits.some((one) => one.scope === scope),
+        () => setLimits(db, scope, { sendPerHour: sendLimit }),
+      )
     }
     if (!this.#options.apply || !tenant || pool === undefined) return
     const [sources, assignments] = [await listSources(db), await listAssignments(db)]
@@ -253,7 +271,8 @@ async function tenantsByServer(db: Db): Promise<Map<string, Tenant>> {
   }
 }
 
-const secondsOf = (value: unknown): Date | null => (value == null || !Number.isFinite(Number(value)) ? null : new Date(Number(value) * 1000))
+const secondsOf = (value: unknown): Date | null =>
+  value == null || !Number.isFinite(Number(value)) ? null : new Date(Number(value) * 1000)
 
 const maxReasonLength = 255
 

@@ -162,7 +162,8 @@ function membersOf({ tables, organization, name, notes }: Scope): PlannedTenant[
   for (const { user_id: id } of tables.organization_users.filter((one) => one.organization_id === organization.id)) {
     const user = users.get(id)
     const address = user && addressOf(user)
-    if (address === undefined) notes.push({ about: 'users', name: `${text(user, 'email_address') || `user ${id}`} of ${name}`, text: 'has no email address' })
+    if (address === undefined)
+      notes.push({ about: 'users', name: `${text(user, 'email_address') || `user ${id}`} of ${name}`, text: 'has no email address' })
     else members.set(address, organization.owner_id === id ? 'owner' : 'admin')
   }
   return [...members].map(([address, role]) => ({ address, role }))
@@ -205,7 +206,9 @@ function trackDomainsOf({ tables, server }: Scope): PlannedTrackDomain[] {
   return tables.track_domains.flatMap((one) => {
     const domain = domains.get(one.domain_id)
     if (one.server_id !== server.id || !domain) return []
-    const excluded = text(one, 'excluded_click_domains').split(/\s+/).filter((host) => host !== '')
+    const excluded = text(one, 'excluded_click_domains')
+      .split(/\s+/)
+      .filter((host) => host !== '')
     return [
       {
         domain: text(domain, 'name').toLowerCase(),
@@ -227,7 +230,8 @@ function credentialsOf({ tables, server, name: tenant, notes }: Scope): PlannedT
     const type = text(one, 'type')
     const key = text(one, 'key')
     if (type === 'SMTP-IP') note('is a login by address (SMTP-IP), which Postrider does not have: give its programs an SMTP login')
-    else if ((type !== 'API' && type !== 'SMTP') || !importedKeyForm.test(key)) note(`has a key of another form: create a new one with postrider key create`)
+    else if ((type !== 'API' && type !== 'SMTP') || !importedKeyForm.test(key))
+      note(`has a key of another form: create a new one with postrider key create`)
     else
       return [
         {
@@ -254,7 +258,8 @@ function webhooksOf({ tables, server, name: tenant, notes }: Scope): PlannedWebh
     const events = [...new Set(named)].filter(isEvent)
     const note = (problem: string) => notes.push({ about: 'webhooks', name: `${name} of ${tenant}`, text: problem })
     const others = named.filter((event) => !isEvent(event))
-    if (!allEvents && others.length > 0) note(`is subscribed to ${others.join(', ')}, which Postrider sends only to webhooks for all events`)
+    if (!allEvents && others.length > 0)
+      note(`is subscribed to ${others.join(', ')}, which Postrider sends only to webhooks for all events`)
     if (!allEvents && events.length === 0) {
       note('has no event that Postrider sends, so it does not come')
       return []
@@ -268,7 +273,11 @@ function poolNames(tables: PostalTables): Map<unknown, string> {
   return new Map(
     tables.ip_pools.map((pool) => [
       pool.id,
-      text(pool, 'name').toLowerCase().replace(/[^a-z0-9-]+/g, '-').replace(/^-+|-+$/g, '').slice(0, 40) || `pool-${pool.id}`,
+      text(pool, 'name')
+        .toLowerCase()
+        .replace(/[^a-z0-9-]+/g, '-')
+        .replace(/^-+|-+$/g, '')
+        .slice(0, 40) || `pool-${pool.id}`,
     ]),
   )
 }

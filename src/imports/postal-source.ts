@@ -81,7 +81,8 @@ class MariaDb implements PostalSource {
     for (const table of mainTables) read[table] = await this.#rows(`select * from \`${table}\``)
     await this.#connection.query('commit')
     const { organizations, servers } = read
-    if (!organizations?.length && !servers?.length) throw new Error('the database has no organizations and no servers: is it the main database of Postal?')
+    if (!organizations?.length && !servers?.length)
+      throw new Error('the database has no organizations and no servers: is it the main database of Postal?')
     return read as PostalTables
   }
 
@@ -92,7 +93,9 @@ class MariaDb implements PostalSource {
 
   async *suppressions(serverId: number): AsyncIterable<readonly Row[]> {
     for (let after = 0; ; ) {
-      const page = await this.#rows(`select * from ${this.#table(serverId, 'suppressions')} where id > ? order by id limit ${pageRows}`, [after])
+      const page = await this.#rows(`select * from ${this.#table(serverId, 'suppressions')} where id > ? order by id limit ${pageRows}`, [
+        after,
+      ])
       if (page.length === 0) return
       yield page
       after = Number(page.at(-1)?.id)

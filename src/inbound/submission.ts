@@ -27,7 +27,7 @@ export interface Login {
   key: string
 }
 
-/** With an imported login the From field decides the sender, whatever the envelope has: Postal's clients rely on it. */
+/** With an imported login the From field decides the sender, for any MAIL FROM: Postal's clients rely on it. */
 interface SmtpCaller extends Caller {
   imported: boolean
 }

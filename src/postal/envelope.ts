@@ -58,7 +58,7 @@ const messages: Partial<Record<PostalCode, string>> = {
 }
 
 /** The error of a refusal; `token` is the key as given. Refusals without a code of Postal's are parameter errors. */
-export function errorOf(refusal: Refusal, token: string | undefined): { status: 'error' | 'parameter-error'; data: object } {
+export function postalErrorOf(refusal: Refusal, token: string | undefined): { status: 'error' | 'parameter-error'; data: object } {
   if (refusal instanceof PostalRefusal)
     return { status: 'error', data: { ...refusal.data, message: refusal.message, code: refusal.postalCode } }
   const code = codeOfSender(refusal) ?? codeOfRefusal[refusal.code]
@@ -81,6 +81,6 @@ const envelope = (status: string, data: unknown, seconds: number): string =>
 export const successEnvelope = (data: unknown, seconds: number): string => envelope('success', data, seconds)
 
 export function failureEnvelope(refusal: Refusal, token: string | undefined, seconds: number): string {
-  const { status, data } = errorOf(refusal, token)
+  const { status, data } = postalErrorOf(refusal, token)
   return envelope(status, data, seconds)
 }

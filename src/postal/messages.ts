@@ -4,7 +4,7 @@ import type { AcceptedSubmission } from '#accept'
 import type { Attempt, Email, EmailStatus } from '#emails'
 import { fieldText, readFields } from '#mail'
 import type { Activity } from '#tracking'
-import type { Expansion } from './read-message-call.ts'
+import type { PostalExpansion } from './read-message-call.ts'
 
 const statuses: Record<EmailStatus, string> = {
   pending: 'Pending',
@@ -37,9 +37,9 @@ export interface MessageFacts {
 }
 
 /** The members of `data` of `messages/message`. Content that is no longer stored is null. */
-export function messageToPostal(facts: MessageFacts, wanted: ReadonlySet<Expansion>): Record<string, unknown> {
+export function messageToPostal(facts: MessageFacts, wanted: ReadonlySet<PostalExpansion>): Record<string, unknown> {
   const { email, raw } = facts
-  const members: Record<Expansion, () => unknown> = {
+  const members: Record<PostalExpansion, () => unknown> = {
     status: () => ({
       status: statuses[email.status],
       last_delivery_attempt: facts.lastAttempt ? secondsOf(facts.lastAttempt.at) : null,

@@ -13,7 +13,7 @@ export const isBlank = (value: unknown): boolean =>
   (typeof value === 'object' && Object.keys(value).length === 0)
 
 /** Text, or undefined for an absent or null parameter; a number or a boolean is taken as its text. */
-export function textOf(parameters: Parameters, name: string, maxLength: number): string | undefined {
+export function textParameter(parameters: Parameters, name: string, maxLength: number): string | undefined {
   const value = parameters[name]
   if (value == null) return undefined
   const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
@@ -23,7 +23,7 @@ export function textOf(parameters: Parameters, name: string, maxLength: number):
 }
 
 /** A list of addresses, or text with commas between them; names may be in quotes. Null, empty and absent are the empty list. */
-export function addressesOf(parameters: Parameters, name: string): string[] {
+export function addressesParameter(parameters: Parameters, name: string): string[] {
   const value = parameters[name]
   if (isBlank(value)) return []
   const list = typeof value === 'string' ? splitAddresses(value) : value

@@ -3,8 +3,8 @@
  * Owns: nothing. Uses: base, mail, emails, tracking, accept. Used by: http.
  * Promises: any JSON value is either translated or refused in Postal's form; a field that is not served is refused, never ignored.
  */
-export { errorOf, failureEnvelope, type PostalCode, PostalRefusal, parameterError, successEnvelope } from './envelope.ts'
+export { failureEnvelope, type PostalCode, PostalRefusal, parameterError, postalErrorOf, successEnvelope } from './envelope.ts'
 export { deliveriesToPostal, type MessageFacts, messageToPostal, sentToPostal } from './messages.ts'
-export { type Expansion, type MessageCall, messageNotFound, readMessageCall } from './read-message-call.ts'
+export { type MessageCall, messageNotFound, type PostalExpansion, readMessageCall } from './read-message-call.ts'
 export { readSendMessage } from './send-message.ts'
 export { readSendRaw } from './send-raw.ts'

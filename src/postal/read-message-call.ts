@@ -1,6 +1,6 @@
 /** Reads the parameters of `/api/v1/messages/message` and `/api/v1/messages/deliveries`. */
 import { emailIdTimeMs } from '#base'
-import { parameterError, PostalRefusal } from './envelope.ts'
+import { PostalRefusal, parameterError } from './envelope.ts'
 import { isBlank, type Parameters } from './parameters.ts'
 
 export const expansions = [
@@ -14,12 +14,12 @@ export const expansions = [
   'raw_message',
   'activity_entries',
 ] as const
-export type Expansion = (typeof expansions)[number]
+export type PostalExpansion = (typeof expansions)[number]
 
 export interface MessageCall {
   /** The number that Postal's callers know as `id`, or the email's id, which they know as `token`. */
   wanted: { number: number } | { emailId: string }
-  expansions: ReadonlySet<Expansion>
+  expansions: ReadonlySet<PostalExpansion>
 }
 
 const wholeNumber = /^\d{1,15}$/
@@ -33,7 +33,9 @@ export function readMessageCall(parameters: Parameters): MessageCall {
 }
 
 export const messageNotFound = (id: unknown): PostalRefusal =>
-  new PostalRefusal('MessageNotFound', noSuchMessage, { id: typeof id === 'string' ? id.slice(0, 100) : typeof id === 'number' ? id : null })
+  new PostalRefusal('MessageNotFound', noSuchMessage, {
+    id: typeof id === 'string' ? id.slice(0, 100) : typeof id === 'number' ? id : null,
+  })
 
 function messageWanted(id: unknown): MessageCall['wanted'] {
   const text = typeof id === 'number' ? String(id) : id
@@ -43,7 +45,7 @@ function messageWanted(id: unknown): MessageCall['wanted'] {
   return { emailId: text }
 }
 
-function expansionsOf(value: unknown): ReadonlySet<Expansion> {
+function expansionsOf(value: unknown): ReadonlySet<PostalExpansion> {
   if (value === true) return new Set(expansions)
   return new Set(Array.isArray(value) ? expansions.filter((one) => value.includes(one)) : [])
 }

@@ -2,7 +2,7 @@
 import type { Submission } from '#accept'
 import { parseMailbox } from '#mail'
 import { PostalRefusal, parameterError } from './envelope.ts'
-import { addressesOf, isBlank, type Parameters, splitAddresses, textOf, withoutSpaces } from './parameters.ts'
+import { addressesParameter, isBlank, type Parameters, splitAddresses, textParameter, withoutSpaces } from './parameters.ts'
 
 const maxAddresses = 50
 const maxBodyLength = 5_242_880
@@ -31,9 +31,9 @@ const tooMany = { to: 'To', cc: 'CC', bcc: 'BCC' } as const
 
 /** Throws a `PostalRefusal`, or a `Refusal` for a parameter error. */
 export function readSendMessage(parameters: Parameters): Submission {
-  const to = addressesOf(parameters, 'to')
-  const cc = addressesOf(parameters, 'cc')
-  const bcc = addressesOf(parameters, 'bcc')
+  const to = addressesParameter(parameters, 'to')
+  const cc = addressesParameter(parameters, 'cc')
+  const bcc = addressesParameter(parameters, 'bcc')
   if (to.length + cc.length + bcc.length === 0)
     throw new PostalRefusal('NoRecipients', 'There are no recipients defined to receive this message')
   for (const [name, list] of Object.entries({ to, cc, bcc }) as [keyof typeof tooMany, string[]][])
@@ -42,21 +42,21 @@ export function readSendMessage(parameters: Parameters): Submission {
         `TooMany${tooMany[name]}Addresses`,
         `The maximum number of ${tooMany[name]} addresses has been reached (maximum ${maxAddresses})`,
       )
-  const text = textOf(parameters, 'plain_body', maxBodyLength)
-  const html = textOf(parameters, 'html_body', maxBodyLength)
+  const text = textParameter(parameters, 'plain_body', maxBodyLength)
+  const html = textParameter(parameters, 'html_body', maxBodyLength)
   if (isBlank(text) && isBlank(html)) throw new PostalRefusal('NoContent', 'There is no content defined for this e-mail')
-  const from = textOf(parameters, 'from', maxAddressList)
+  const from = textParameter(parameters, 'from', maxAddressList)
   if (from === undefined || isBlank(from)) throw new PostalRefusal('FromAddressMissing', 'The From address is missing and is required')
-  refuseOtherSender(textOf(parameters, 'sender', maxAddressList), from)
+  refuseOtherSender(textParameter(parameters, 'sender', maxAddressList), from)
   return {
     from,
     to,
     cc,
     bcc,
-    subject: textOf(parameters, 'subject', maxAddressList) ?? '',
+    subject: textParameter(parameters, 'subject', maxAddressList) ?? '',
     ...(isBlank(text) ? {} : { text }),
     ...(isBlank(html) ? {} : { html }),
-    tag: textOf(parameters, 'tag', maxTagLength),
+    tag: textParameter(parameters, 'tag', maxTagLength),
     headers: headersOf(parameters.headers),
     attachments: attachmentsOf(parameters.attachments),
     vendor: { replyTo: replyToOf(parameters), bounce: !isBlank(parameters.bounce) },
@@ -65,7 +65,9 @@ export function readSendMessage(parameters: Parameters): Submission {
 
 function replyToOf(parameters: Parameters): string[] {
   const value = parameters.reply_to
-  return Array.isArray(value) ? addressesOf(parameters, 'reply_to') : splitAddresses(textOf(parameters, 'reply_to', maxAddressList) ?? '')
+  return Array.isArray(value)
+    ? addressesParameter(parameters, 'reply_to')
+    : splitAddresses(textParameter(parameters, 'reply_to', maxAddressList) ?? '')
 }
 
 /** The domain of `from` always decides, so a Sender field of another address could not be authenticated. */
@@ -96,7 +98,9 @@ const maxNameLength = 255
 function attachmentsOf(value: unknown): NonNullable<Submission['attachments']> {
   if (isBlank(value)) return []
   if (!Array.isArray(value)) throw parameterError('`attachments` must be an array of objects')
-  return value.flatMap((one: unknown) => (typeof one === 'object' && one !== null && !Array.isArray(one) ? [attachmentOf(one as Parameters)] : []))
+  return value.flatMap((one: unknown) =>
+    typeof one === 'object' && one !== null && !Array.isArray(one) ? [attachmentOf(one as Parameters)] : [],
+  )
 }
 
 function attachmentOf(one: Parameters) {
@@ -105,7 +109,14 @@ function attachmentOf(one: Parameters) {
   if (isBlank(data)) throw new PostalRefusal('AttachmentMissingData', 'An attachment is missing data')
   if (typeof name !== 'string' || typeof data !== 'string') throw parameterError('`attachments` must have `name` and `data` as strings')
   return {
-    filename: [...name.slice(0, maxNameLength * 2).toWellFormed().replace(unfitForName, '_')].slice(0, maxNameLength).join(''),
+    filename: [
+      ...name
+        .slice(0, maxNameLength * 2)
+        .toWellFormed()
+        .replace(unfitForName, '_'),
+    ]
+      .slice(0, maxNameLength)
+      .join(''),
     contentType: typeof type === 'string' && type.length <= maxNameLength && mediaType.test(type) ? type : 'application/octet-stream',
     content: withoutSpaces(data),
   }

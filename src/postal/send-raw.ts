@@ -2,7 +2,7 @@
 import type { RawSubmission } from '#accept'
 import { fieldText, parseMailbox, readFields, readRaw } from '#mail'
 import { PostalRefusal, parameterError } from './envelope.ts'
-import { addressesOf, isBlank, type Parameters, textOf, withoutSpaces } from './parameters.ts'
+import { addressesParameter, isBlank, type Parameters, textParameter, withoutSpaces } from './parameters.ts'
 
 const maxAddressLength = 1000
 const maxDataLength = 40_000_000
@@ -17,12 +17,12 @@ const missing = (name: string) => parameterError(`\`${name}\` parameter is requi
  */
 export function readSendRaw(parameters: Parameters): RawSubmission {
   if (!Array.isArray(parameters.rcpt_to)) throw missing('rcpt_to')
-  const to = addressesOf(parameters, 'rcpt_to').map((text) => parseMailbox(text)?.address.text ?? text)
+  const to = addressesParameter(parameters, 'rcpt_to').map((text) => parseMailbox(text)?.address.text ?? text)
   if (to.length === 0) throw new PostalRefusal('NoRecipients', 'There are no recipients defined to receive this message')
   if (isBlank(parameters.mail_from)) throw missing('mail_from')
   if (isBlank(parameters.data)) throw missing('data')
-  const mailFrom = textOf(parameters, 'mail_from', maxAddressLength) ?? ''
-  const rawMessage = withoutSpaces(textOf(parameters, 'data', maxDataLength) ?? '')
+  const mailFrom = textParameter(parameters, 'mail_from', maxAddressLength) ?? ''
+  const rawMessage = withoutSpaces(textParameter(parameters, 'data', maxDataLength) ?? '')
   const octets = Buffer.from(rawMessage, 'base64')
   const facts = readRaw(octets)
   const tag = readFields(octets)?.find(({ name }) => name.toLowerCase() === tagField)

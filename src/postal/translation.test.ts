@@ -19,7 +19,21 @@ function translated(read: () => unknown): unknown {
   }
 }
 
-const names = ['to', 'cc', 'bcc', 'from', 'sender', 'subject', 'tag', 'reply_to', 'plain_body', 'html_body', 'headers', 'attachments', 'bounce']
+const names = [
+  'to',
+  'cc',
+  'bcc',
+  'from',
+  'sender',
+  'subject',
+  'tag',
+  'reply_to',
+  'plain_body',
+  'html_body',
+  'headers',
+  'attachments',
+  'bounce',
+]
 const others = ['rcpt_to', 'mail_from', 'data', 'id', '_expansions']
 
 describe('the translation of any JSON', () => {
@@ -53,7 +67,10 @@ describe('lists of addresses as text', () => {
   ])('%s', (text, parts) => expect(splitAddresses(text)).toEqual(parts))
 
   test('joined parts without commas are split again', () => {
-    const part = fc.string({ minLength: 1 }).map((one) => one.replace(/[",\\]/g, '').trim()).filter((one) => one !== '')
+    const part = fc
+      .string({ minLength: 1 })
+      .map((one) => one.replace(/[",\\]/g, '').trim())
+      .filter((one) => one !== '')
     fc.assert(fc.property(fc.array(part), (parts) => void expect(splitAddresses(parts.join(','))).toEqual(parts)))
   })
 })

@@ -1,6 +1,6 @@
 /**
  * Suppressed recipients and reasons: a list for each tenant, and the organisation's own, which applies to every tenant.
- * Owns: suppressions. Uses: base, mail, db, tenants. Used by: tracking, delivery, returns, housekeeping, http.
+ * Owns: suppressions. Uses: base, mail, db, tenants. Used by: tracking, delivery, returns, housekeeping, imports, http.
  * Promises: addresses are compared in lower case; adding one twice keeps one entry; a deleted tenant has no list.
  */
 import { type Queryable, sql, type Tx } from '#db'

@@ -60,7 +60,15 @@ export {
 export { type EventStream, openEventStream, parsePosition, positionText, type StreamEvent, type StreamStep } from './event-stream.ts'
 export { openForward } from './forward-to-listener.ts'
 export { measureFailing } from './log-positions.ts'
-export { disabledReasons, organisationWide, type Webhook, type WebhookEvent, type WebhookFormat, webhookEvents, webhookFormats } from './manage-webhooks.ts'
+export {
+  disabledReasons,
+  organisationWide,
+  type Webhook,
+  type WebhookEvent,
+  type WebhookFormat,
+  webhookEvents,
+  webhookFormats,
+} from './manage-webhooks.ts'
 export { type Bodies, openPayloadBodies, type PreparedBody, type WebhookEmailEvent, webhookEmailEvents } from './payload.ts'
 export { samplePayload, webhookBody } from './request-body.ts'
 export { type Sending, startSending } from './sender-process.ts'

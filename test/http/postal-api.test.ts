@@ -29,13 +29,22 @@ afterAll(() => service.stop())
 
 const keep = (key: string, tenant: string, type: 'api' | 'smtp') =>
   service.db.transaction((tx) =>
-    importCredential(tx, { type, name: 'Main key', tenantId: tenant, key, hold: false, lastUsedAt: null, createdAt: new Date(), from: 'postal' }, { ids }),
+    importCredential(
+      tx,
+      { type, name: 'Main key', tenantId: tenant, key, hold: false, lastUsedAt: null, createdAt: new Date(), from: 'postal' },
+      { ids },
+    ),
   )
 
 async function call(
   path: string,
   body: unknown,
-  { key = postalKey, prefix = '', method = 'POST', headers = {} }: { key?: string; prefix?: string; method?: string; headers?: object } = {},
+  {
+    key = postalKey,
+    prefix = '',
+    method = 'POST',
+    headers = {},
+  }: { key?: string; prefix?: string; method?: string; headers?: object } = {},
 ) {
   const response = await fetch(`http://127.0.0.1:${service.port}${prefix}/api/v1${path}`, {
     method,
@@ -97,7 +106,13 @@ describe('send/message', () => {
   })
 
   test('takes a message without subject or To, for hidden recipients only', async () => {
-    const sent = await call('/send/message', { bcc: ['eve@one.example'], from: 'orders@shop.test', html_body: '<p>x</p>', subject: null, cc: [] })
+    const sent = await call('/send/message', {
+      bcc: ['eve@one.example'],
+      from: 'orders@shop.test',
+      html_body: '<p>x</p>',
+      subject: null,
+      cc: [],
+    })
     expect(sent.status).toBe('success')
   })
 
@@ -122,7 +137,11 @@ describe('send/message', () => {
     ['AttachmentMissingName', { attachments: [{ data: 'eA==' }] }],
     ['AttachmentMissingData', { attachments: [{ name: 'a.txt' }] }],
   ])('refuses with %s and HTTP status 200', async (code, changed) => {
-    expect(await call('/send/message', { ...mail, ...changed })).toMatchObject({ http: 200, status: 'error', data: { code, message: expect.any(String) } })
+    expect(await call('/send/message', { ...mail, ...changed })).toMatchObject({
+      http: 200,
+      status: 'error',
+      data: { code, message: expect.any(String) },
+    })
   })
 
   test.each([
@@ -132,15 +151,24 @@ describe('send/message', () => {
     ['a tag that is an object', { tag: {} }],
     ['data that is not base64', { attachments: [{ name: 'a', data: '%%%' }] }],
   ])('refuses %s as a parameter error', async (_, changed) => {
-    expect(await call('/send/message', { ...mail, ...changed })).toMatchObject({ http: 200, status: 'parameter-error', data: { message: expect.any(String) } })
+    expect(await call('/send/message', { ...mail, ...changed })).toMatchObject({
+      http: 200,
+      status: 'parameter-error',
+      data: { message: expect.any(String) },
+    })
   })
 })
 
 describe('send/raw', () => {
-  const raw = (from: string) => Buffer.from(`From: ${from}\r\nTo: Ann <ann@one.example>\r\nSubject: Raw\r\nX-Postal-Tag: news\r\n\r\nHi\r\n`)
+  const raw = (from: string) =>
+    Buffer.from(`From: ${from}\r\nTo: Ann <ann@one.example>\r\nSubject: Raw\r\nX-Postal-Tag: news\r\n\r\nHi\r\n`)
 
   test('decides by the From field, whatever mail_from is', async () => {
-    const wanted = { rcpt_to: ['ann@one.example', 'ann@one.example'], mail_from: 'bounces@elsewhere.test', data: raw('orders@shop.test').toString('base64') }
+    const wanted = {
+      rcpt_to: ['ann@one.example', 'ann@one.example'],
+      mail_from: 'bounces@elsewhere.test',
+      data: raw('orders@shop.test').toString('base64'),
+    }
     const sent = await call('/send/raw', wanted)
     expect(sent).toMatchObject({ status: 'success', data: { messages: { 'ann@one.example': { id: expect.any(Number) } } } })
     const { id } = (sent.data.messages as Record<string, { id: number }>)['ann@one.example'] as { id: number }
@@ -170,7 +198,10 @@ describe('access', () => {
     expect(await service.call('GET', '/emails', { key: postalKey })).toMatchObject({ status: 200 })
     const sent = await call('/send/message', mail)
     const { id } = Object.values(sent.data.messages as Record<string, { id: number }>)[0] as { id: number }
-    expect(await call('/messages/message', { id }, { key: otherKey })).toMatchObject({ status: 'error', data: { code: 'MessageNotFound', id } })
+    expect(await call('/messages/message', { id }, { key: otherKey })).toMatchObject({
+      status: 'error',
+      data: { code: 'MessageNotFound', id },
+    })
   })
 
   test('under /compat/postal a missing key is refused; at the root such a request is not of Postal', async () => {
@@ -186,7 +217,11 @@ describe('access', () => {
   test('an unknown key, an SMTP key and a malformed one are refused with the key', async () => {
     await keep('Sb3dEf6hIj9lMn2pQr5tUv8x', tenantId, 'smtp')
     for (const key of ['Sb3dEf6hIj9lMn2pQr5tUv8x', 'Xb3dEf6hIj9lMn2pQr5tUv8x', 'short', service.testKey.slice(0, -1)])
-      expect(await call('/send/message', mail, { key })).toMatchObject({ http: 200, status: 'error', data: { code: 'InvalidServerAPIKey', token: key } })
+      expect(await call('/send/message', mail, { key })).toMatchObject({
+        http: 200,
+        status: 'error',
+        data: { code: 'InvalidServerAPIKey', token: key },
+      })
   })
 
   test('an own key works too, and unknown paths are refused in the same form', async () => {
@@ -196,7 +231,18 @@ describe('access', () => {
 
   test('hostile bodies are refused in the same form, never with 500', async () => {
     const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
-    for (const body of ['', '[]', 'null', '"x"', '{', deep, `{"to":${deep}}`, '{"to":{"a":1},"from":1}', '{"_expansions":{"x":[]},"id":{}}', '{"id":"9".}'])
+    for (const body of [
+      '',
+      '[]',
+      'null',
+      '"x"',
+      '{',
+      deep,
+      `{"to":${deep}}`,
+      '{"to":{"a":1},"from":1}',
+      '{"_expansions":{"x":[]},"id":{}}',
+      '{"id":"9".}',
+    ])
       for (const path of ['/send/message', '/send/raw', '/messages/message', '/messages/deliveries']) {
         const answer = await call(path, body)
         expect(answer, `${path} ${body.slice(0, 40)}`).toMatchObject({ http: 200, status: expect.stringMatching(/error$/) })

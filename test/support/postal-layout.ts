@@ -82,8 +82,14 @@ export async function fillPostal(connection: Connection, scale: PostalScale, now
     { uuid: 'u1', email_address: 'Owner@example.org', admin: 1, created_at: now },
     { uuid: 'u2', email_address: 'clerk@example.org', admin: 0, created_at: now },
   ])
-  await insert('organizations', count(scale.organizations).map((id) => ({ uuid: `o${id}`, name: `Org ${id}`, permalink: `org-${id}`, owner_id: 1 })))
-  await insert('organization_users', count(scale.organizations).flatMap((id) => [1, 2].map((user) => ({ organization_id: id, user_id: user, admin: 1 }))))
+  await insert(
+    'organizations',
+    count(scale.organizations).map((id) => ({ uuid: `o${id}`, name: `Org ${id}`, permalink: `org-${id}`, owner_id: 1 })),
+  )
+  await insert(
+    'organization_users',
+    count(scale.organizations).flatMap((id) => [1, 2].map((user) => ({ organization_id: id, user_id: user, admin: 1 }))),
+  )
   await insert(
     'servers',
     count(scale.servers).map((id) => ({
@@ -114,8 +120,20 @@ export async function fillPostal(connection: Connection, scale: PostalScale, now
     { server_id: id, key: postalKey('SMTP', id), type: 'SMTP', name: 'Main SMTP login', created_at: now },
   ])
   await insert('credentials', [...credentials, { server_id: 1, key: '192.0.2.0/24', type: 'SMTP-IP', name: 'Office', created_at: now }])
-  await insert('webhooks', count(scale.servers).map((id) => ({ server_id: id, uuid: `w${id}`, name: 'Main', url: `https://hooks.example.org/${id}`, all_events: id % 2 })))
-  await insert('webhook_events', count(scale.servers).map((id) => ({ webhook_id: id, event: 'MessageBounced' })))
+  await insert(
+    'webhooks',
+    count(scale.servers).map((id) => ({
+      server_id: id,
+      uuid: `w${id}`,
+      name: 'Main',
+      url: `https://hooks.example.org/${id}`,
+      all_events: id % 2,
+    })),
+  )
+  await insert(
+    'webhook_events',
+    count(scale.servers).map((id) => ({ webhook_id: id, event: 'MessageBounced' })),
+  )
   await insert('track_domains', [{ uuid: 't1', server_id: 2, domain_id: 2, name: 'click', excluded_click_domains: 'a.example\nb.example' }])
   await insert('routes', [{ uuid: 'r1', server_id: 1, domain_id: 1, name: 'support', mode: 'Endpoint' }])
   await insert('ip_pools', [{ name: 'Main Pool', uuid: 'p1' }])

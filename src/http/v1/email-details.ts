@@ -189,7 +189,12 @@ interface ContentDeps {
 }
 
 /** Headers and the raw message are as sent; bodies and attachments are as submitted, before links were rewritten. */
-export async function contentToWire(content: Content, email: Email, wanted: ReadonlySet<Expansion>, deps: ContentDeps): Promise<ContentFields> {
+export async function contentToWire(
+  content: Content,
+  email: Email,
+  wanted: ReadonlySet<Expansion>,
+  deps: ContentDeps,
+): Promise<ContentFields> {
   const { message } = content
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const needsSent = wanted.has('headers') || wanted.has('raw')
