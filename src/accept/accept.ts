@@ -42,7 +42,6 @@ export type {
   ResponseRenderer,
   Submission,
   SubmissionResponse,
-  VendorForms,
 } from './submission.ts'
 
 const maxBatchElements = 100

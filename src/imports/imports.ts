@@ -5,6 +5,5 @@
  * Promises: a record that exists stays as it is, so a second run changes nothing and an interrupted run is completed by the next; the
  * source is only read; a record that cannot come is reported with its reason.
  */
-export { type ImportDeps, type ImportReport, importPostal } from './postal-import.ts'
-export { type Note, type PostalPlan, planPostal } from './postal-plan.ts'
-export { openPostalSource, type PostalSource, type PostalSourceOptions } from './postal-source.ts'
+export { type ImportReport, importPostal } from './postal-import.ts'
+export { openPostalSource } from './postal-source.ts'

@@ -58,7 +58,7 @@ const messages: Partial<Record<PostalCode, string>> = {
 }
 
 /** The error of a refusal; `token` is the key as given. Refusals without a code of Postal's are parameter errors. */
-export function postalErrorOf(refusal: Refusal, token: string | undefined): { status: 'error' | 'parameter-error'; data: object } {
+function postalErrorOf(refusal: Refusal, token: string | undefined): { status: 'error' | 'parameter-error'; data: object } {
   if (refusal instanceof PostalRefusal)
     return { status: 'error', data: { ...refusal.data, message: refusal.message, code: refusal.postalCode } }
   const code = codeOfSender(refusal) ?? codeOfRefusal[refusal.code]

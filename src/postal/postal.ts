@@ -3,7 +3,7 @@
  * Owns: nothing. Uses: base, mail, emails, tracking, accept. Used by: http.
  * Promises: any JSON value is either translated or refused in Postal's form; a field that is not served is refused, never ignored.
  */
-export { failureEnvelope, type PostalCode, PostalRefusal, parameterError, postalErrorOf, successEnvelope } from './envelope.ts'
+export { failureEnvelope, successEnvelope } from './envelope.ts'
 export { deliveriesToPostal, type MessageFacts, messageToPostal, sentToPostal } from './messages.ts'
 export { type MessageCall, messageNotFound, type PostalExpansion, readMessageCall } from './read-message-call.ts'
 export { readSendMessage } from './send-message.ts'

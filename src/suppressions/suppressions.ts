@@ -9,7 +9,6 @@ import { keepTenants } from '#tenants'
 export {
   deleteEndedSuppressions,
   findSuppression,
-  type ImportedSuppression,
   importSuppressions,
   listSuppressions,
   removeSuppression,

@@ -66,7 +66,6 @@ export {
   organisationWide,
   type Webhook,
   type WebhookEvent,
-  type WebhookFormat,
   webhookEvents,
   webhookFormats,
 } from './manage-webhooks.ts'
