@@ -188,9 +188,7 @@ test.skipIf(missing || !hasSwaks)(`swaks goes on with its key and any user name$
   const found = await service.call('GET', '/emails?tag=news')
   expect(found.body.data).toMatchObject([{ to: 'joe@two.example' }, { to: 'joe@two.example' }])
   const wrong = ['--server', `127.0.0.1:${submission}`, '--tls', '--auth', 'PLAIN', '--auth-user', 'x', '--auth-password', apiKey]
-  await expect(promisify(execFile)(swaks, [...wrong, '--from', 'a@b.example', '--to', 'joe@two.example'])).rejects.toThrow(
-    'Command failed',
-  )
+  await expect(promisify(execFile)(swaks, [...wrong, '--from', 'a@b.example', '--to', 'joe@two.example'])).rejects.toThrow('Command failed')
 })
 
 test.skipIf(missing)('mail to an imported suppression is held', async () => {
