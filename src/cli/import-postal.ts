@@ -50,7 +50,7 @@ Example: POSTAL_DATABASE_URL=mysql://postal:secret@127.0.0.1/postal postrider im
         const report = await importPostal(
           source,
           { ...installation, webhooks: webhooksOf(installation) },
-          { apply, dkimIdentifier: text(given, 'dkim-identifier') ?? usualIdentifier, progress: progress.show },
+          { apply, dkimIdentifier: text(given, 'dkim-identifier') ?? usualIdentifier, progress: (state) => progress.show(state) },
         )
         progress.end()
         printed(given, deps, { applied: apply, ...report }, shown(report, apply))

@@ -281,7 +281,7 @@ function entryOf({ type, address, reason, timestamp, keep_until: until }: Row, n
   if (type !== 'recipient' || (keepUntil && keepUntil.getTime() <= nowMs)) return []
   return [
     {
-      address: String(address ?? ''),
+      address: typeof address === 'string' ? address : '',
       reason: typeof reason === 'string' ? reason.toWellFormed().replaceAll('\0', '').slice(0, maxReasonLength) : null,
       source: 'automatic' as const,
       createdAt: secondsOf(timestamp) ?? new Date(nowMs),

@@ -112,7 +112,7 @@ export function planPostal(tables: PostalTables, options: PlanOptions): PostalPl
     const scope = { tables, server, organization, name, notes, options }
     return {
       serverId: Number(server.id),
-      uuid: text(server, 'uuid') || `server-${server.id}`,
+      uuid: text(server, 'uuid') || `server-${Number(server.id)}`,
       name,
       organization: storable(text(organization, 'permalink')),
       permalink: storable(text(server, 'permalink')),
@@ -148,7 +148,7 @@ interface Scope {
 }
 
 function nameOf(server: Row, organization: Row, withOrganization: boolean): string {
-  const name = text(server, 'name') || text(server, 'permalink') || `Server ${server.id}`
+  const name = text(server, 'name') || text(server, 'permalink') || `Server ${Number(server.id)}`
   const whole = withOrganization ? `${text(organization, 'name') || text(organization, 'permalink')} / ${name}` : name
   return [...storable(whole)].slice(0, maxNameLength).join('')
 }
@@ -163,7 +163,11 @@ function membersOf({ tables, organization, name, notes }: Scope): PlannedTenant[
     const user = users.get(id)
     const address = user && addressOf(user)
     if (address === undefined)
-      notes.push({ about: 'users', name: `${text(user, 'email_address') || `user ${id}`} of ${name}`, text: 'has no email address' })
+      notes.push({
+        about: 'users',
+        name: `${text(user, 'email_address') || `user ${Number(id)}`} of ${name}`,
+        text: 'has no email address',
+      })
     else members.set(address, organization.owner_id === id ? 'owner' : 'admin')
   }
   return [...members].map(([address, role]) => ({ address, role }))
@@ -277,7 +281,7 @@ function poolNames(tables: PostalTables): Map<unknown, string> {
         .toLowerCase()
         .replace(/[^a-z0-9-]+/g, '-')
         .replace(/^-+|-+$/g, '')
-        .slice(0, 40) || `pool-${pool.id}`,
+        .slice(0, 40) || `pool-${Number(pool.id)}`,
     ]),
   )
 }
@@ -300,7 +304,7 @@ function noteOthers(tables: PostalTables, notes: Note[]): void {
   for (const rule of tables.ip_pool_rules)
     notes.push({
       about: 'IP pool rules',
-      name: `rule ${rule.id}`,
+      name: `rule ${Number(rule.id)}`,
       text: 'chooses a pool by sender or recipient addresses: Postrider assigns pools to tenants and tags (postrider pool assign)',
     })
   if (tables.queued_messages.length > 0)

@@ -71,6 +71,10 @@ describe('lists of addresses as text', () => {
       .string({ minLength: 1 })
       .map((one) => one.replace(/[",\\]/g, '').trim())
       .filter((one) => one !== '')
-    fc.assert(fc.property(fc.array(part), (parts) => void expect(splitAddresses(parts.join(','))).toEqual(parts)))
+    fc.assert(
+      fc.property(fc.array(part), (parts) => {
+        expect(splitAddresses(parts.join(','))).toEqual(parts)
+      }),
+    )
   })
 })
