@@ -49,8 +49,7 @@ export async function authorize(
   deps: AuthorizeDeps,
   key?: string,
 ): Promise<void> {
-  const credential: Credential | SignedInMember =
-    key === undefined ? await whoAsks(request, deps) : await deps.credentials.authenticate(key)
+  const credential = await whoAsks(request, deps, key)
   request.credential = credential
   const person = 'role' in credential ? credential : undefined
   // Browsers cache responses unless a header forbids it.
@@ -101,7 +100,8 @@ export async function reauthorize(request: FastifyRequest, endpoint: Endpoint, d
 }
 
 /** The key, or without one the person of a session. */
-function whoAsks(request: FastifyRequest, deps: AuthorizeDeps): Promise<Credential | SignedInMember> {
+function whoAsks(request: FastifyRequest, deps: AuthorizeDeps, key?: string): Promise<Credential | SignedInMember> {
+  if (key !== undefined) return deps.credentials.authenticate(key)
   const { authorization } = request.headers
   if (!authorization?.trim() && sessionCookie(request, deps.config.publicUrl) !== undefined) return memberOf(request, deps)
   return deps.credentials.authenticate(keyIn(authorization))
