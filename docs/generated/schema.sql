@@ -110,6 +110,7 @@ create table credentials (
   updated_at timestamptz not null,
   revoked_at timestamptz,
   sealed_key bytea,
+  imported_from text,
   constraint credentials_pkey PRIMARY KEY (id),
   constraint credentials_key_hash_key UNIQUE (key_hash),
   constraint credentials_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'test'::text]))),
@@ -146,6 +147,7 @@ create table domains (
   findings jsonb not null default '{}'::jsonb,
   failed_checks integer not null default 0,
   next_check_at timestamptz,
+  own_key boolean not null default false,
   constraint domains_pkey PRIMARY KEY (tenant_id, id)
 );
 CREATE UNIQUE INDEX domains_by_id ON domains (id);
@@ -214,6 +216,7 @@ create table emails (
   constraint emails_pkey PRIMARY KEY (tenant_id, id)
 ) partition by RANGE (id);
 CREATE INDEX emails_by_id ON emails (id);
+CREATE INDEX emails_by_number ON emails USING brin (number) WITH (pages_per_range='32', autosummarize='on');
 CREATE INDEX emails_by_recipient ON emails (lower(recipient), id);
 CREATE INDEX emails_by_sender ON emails (sender, id);
 CREATE INDEX emails_by_tag ON emails (tag, id) WHERE (tag IS NOT NULL);
@@ -526,10 +529,12 @@ create table suppressions (
   source text not null,
   created_at timestamptz not null,
   email_id text collate "C",
+  keep_until timestamptz,
   constraint suppressions_pkey PRIMARY KEY (tenant_id, address),
   constraint suppressions_source_check CHECK ((source = ANY (ARRAY['manual'::text, 'automatic'::text])))
 );
 CREATE INDEX suppressions_by_id ON suppressions (tenant_id, id);
+CREATE INDEX suppressions_ending ON suppressions (keep_until) WHERE (keep_until IS NOT NULL);
 CREATE INDEX suppressions_in_order ON suppressions (id);
 
 create table tenant_hourly_stats (
@@ -744,6 +749,8 @@ create table webhooks (
   updated_at timestamptz not null,
   disabled_at timestamptz,
   disabled_reason text,
-  constraint webhooks_pkey PRIMARY KEY (tenant_id, id)
+  format text not null default 'postrider'::text,
+  constraint webhooks_pkey PRIMARY KEY (tenant_id, id),
+  constraint webhooks_format_check CHECK ((format = ANY (ARRAY['postrider'::text, 'postal'::text])))
 );
 CREATE UNIQUE INDEX webhooks_by_uuid ON webhooks (uuid);

@@ -294,6 +294,15 @@ export const settings = {
       return v ?? 'X-Webhook-Signature'
     },
   ),
+  postalApi: setting(
+    'POSTRIDER_POSTAL_API',
+    '`on`',
+    'serves the API of Postal, for programs that were written for it: `on` or `off`',
+    (v) => {
+      if (v !== undefined && v !== 'on' && v !== 'off') throw new Error(`"${v}" is not on or off`)
+      return v !== 'off'
+    },
+  ),
   rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key, or `unlimited`', (v) => limit(v, 10)),
   sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation, or `unlimited`', (v) => limit(v, 100)),
   autoPauseComplaintPercent: setting(

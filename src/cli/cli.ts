@@ -1,7 +1,7 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, certificates, delivery, returns, usage, webhooks, housekeeping, installation, crash-test, doctor. Used by: main.
+ * emails, spool, certificates, delivery, returns, usage, webhooks, housekeeping, installation, crash-test, doctor, imports. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
@@ -25,6 +25,7 @@ import { doctor } from './doctor.ts'
 import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
 import { emailList, emailShow } from './emails.ts'
 import { erase } from './erase.ts'
+import { importPostalCommand } from './import-postal.ts'
 import { keyCreate, keyList, keyRevoke } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
@@ -147,6 +148,7 @@ const commands: readonly Command[] = [
   certificateList,
   certificateRenew,
   erase,
+  importPostalCommand,
   secretRotate,
   backup,
   restore,

@@ -1,8 +1,8 @@
 /**
- * Emails: one record for each envelope recipient of a submission, with its status, content and attempts. Owns: emails, contents, attempts,
- * email_counts, email_counts_position, test_inbox_clearings. Uses: base, db, events. Used by: tracking, accept, delivery, returns,
- * webhooks, usage, housekeeping, http, cli. Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads
- * one time partition.
+ * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
+ * Owns: emails, contents, attempts, email_counts, email_counts_position, test_inbox_clearings. Uses: base, db, events. Used by:
+ * tracking, accept, delivery, returns, webhooks, usage, housekeeping, postal, http, cli.
+ * Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import { type Email, emailColumns } from './email-record.ts'
@@ -23,6 +23,7 @@ export {
 export type { Email } from './email-record.ts'
 export { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, isErased, listErasedContents } from './erase.ts'
 export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './list-emails.ts'
+export { findNumberedEmail, findNumbers } from './numbers.ts'
 export { openReturnPaths, type ReturnPaths } from './return-path.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'
 export { clearInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail, removeInboxOfTenant } from './test-inbox.ts'

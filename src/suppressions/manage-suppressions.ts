@@ -34,8 +34,20 @@ const saveEntries = sql<Suppression & { added: boolean }>`
   from unnest($2::text[], $3::text[]) as wanted (address, reason)
   order by address
   on conflict (tenant_id, address) do update
-  set reason = case when excluded.address = any($4::text[]) then suppressions.reason else excluded.reason end, source = 'manual'
+  set reason = case when excluded.address = any($4::text[]) then suppressions.reason else excluded.reason end, source = 'manual',
+      keep_until = null
   returning ${columns}, xmax = 0 as added`
+
+const importEntries = sql`
+  insert into suppressions (tenant_id, address, reason, source, created_at, keep_until)
+  select $1, address, reason, source, created_at, keep_until
+  from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[]) as given (address, reason, source, created_at, keep_until)
+  order by address
+  on conflict (tenant_id, address) do nothing`
+
+const deleteEnded = sql`
+  delete from suppressions
+  where keep_until <= $1`
 
 const entryOf = sql<Suppression>`
   select ${columns}
@@ -144,6 +156,49 @@ export async function saveSuppressions(
   const added = saved.filter((one) => one.added).length
   return { added, updated: wanted.length - failed - added, failed }
 }
+
+export interface ImportedSuppression {
+  address: string
+  reason: string | null
+  source: Suppression['source']
+  createdAt: Date
+  /** null: the entry does not end. */
+  keepUntil: Date | null
+}
+
+/**
+ * Adds entries of another program with their times; an address that is on the list stays as it is. Returns how many were added, and how
+ * many have an address that is none. Refuses as `tenantForNew`.
+ */
+export async function importSuppressions(
+  db: Db,
+  tenantId: string,
+  entries: readonly ImportedSuppression[],
+): Promise<{ added: number; failed: number }> {
+  const valid = new Map<string, ImportedSuppression>()
+  let failed = 0
+  for (const entry of entries) {
+    const address = normal(entry.address)
+    if (address === undefined) failed++
+    else valid.set(address, entry)
+  }
+  const rows = [...valid.values()]
+  const added = await db.transaction(async (tx) => {
+    if (tenantId !== '') await tenantForNew(tx, tenantId)
+    return tx.run(importEntries, [
+      tenantId,
+      [...valid.keys()],
+      rows.map(({ reason }) => reason),
+      rows.map(({ source }) => source),
+      rows.map(({ createdAt }) => createdAt),
+      rows.map(({ keepUntil }) => keepUntil),
+    ])
+  })
+  return { added, failed }
+}
+
+/** Deletes the entries whose time has ended. */
+export const deleteEndedSuppressions = (on: Queryable, nowMs: number): Promise<number> => on.run(deleteEnded, [new Date(nowMs)])
 
 /** `entry` is undefined for a valid address that is not on the list. */
 export async function findSuppression(

@@ -1,8 +1,8 @@
 /**
  * Suppressed recipients and reasons: a list for each tenant, and the organisation's own, which applies to every tenant.
- * Owns: suppressions. Uses: base, mail, db, tenants, events. Used by: tracking, delivery, returns, housekeeping, http.
+ * Owns: suppressions. Uses: base, mail, db, tenants, events. Used by: tracking, delivery, returns, housekeeping, imports, http.
  * Promises: addresses are compared in lower case; adding one twice keeps one entry; a deleted tenant has no list; every entry added or
- * removed has an event in the same transaction.
+ * removed has an event in the same transaction, except imported ones and those whose time ended.
  */
 import { type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
@@ -10,7 +10,9 @@ import { keepTenants } from '#tenants'
 import { listChange } from './list-changes.ts'
 
 export {
+  deleteEndedSuppressions,
   findSuppression,
+  importSuppressions,
   listSuppressions,
   removeSuppression,
   type Suppression,
@@ -34,13 +36,15 @@ const suppressedAmong = sql<Recipient>`
     where suppressions.tenant_id in (asked.tenant_id, '') and suppressions.address = asked.address
   )`
 
-const addAutomatically = sql<AutomaticEntry>`
+const addAutomatically = sql<AutomaticEntry & { isNew: boolean }>`
   insert into suppressions (tenant_id, address, reason, source, created_at, email_id)
   select tenant_id, address, reason, 'automatic', created_at, email_id
   from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) as found (tenant_id, address, reason, created_at, email_id)
   order by tenant_id, address
-  on conflict (tenant_id, address) do nothing
-  returning tenant_id as "tenantId", address, reason, created_at as at, email_id as "emailId"`
+  on conflict (tenant_id, address) do update
+  set keep_until = null
+  where suppressions.keep_until is not null
+  returning tenant_id as "tenantId", address, reason, created_at as at, email_id as "emailId", xmax = 0 as "isNew"`
 
 const removeAutomatic = sql<Recipient & { reason: string | null }>`
   delete from suppressions
@@ -77,13 +81,14 @@ export async function suppress(tx: Tx, found: readonly AutomaticEntry[]): Promis
     found.map((one) => one.tenantId),
   )
   const kept = found.filter((one) => tenants.has(one.tenantId))
-  const added = await tx.rows(addAutomatically, [
+  const written = await tx.rows(addAutomatically, [
     kept.map((one) => one.tenantId),
     kept.map((one) => one.address.toLowerCase()),
     kept.map((one) => one.reason),
     kept.map((one) => one.at),
     kept.map((one) => one.emailId),
   ])
+  const added = written.filter(({ isNew }) => isNew)
   await appendEvents(
     tx,
     added.map((one) => listChange('SuppressionAdded', { ...one, source: 'automatic' }, one.at)),

@@ -813,6 +813,8 @@ export interface WebhooksCreateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal' | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -835,6 +837,8 @@ export interface Webhook {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal'
   createdAt: string
   updatedAt: string
   /** null: receives the events of all tenants */
@@ -867,6 +871,8 @@ export interface WebhooksListData {
     timeoutSeconds: number
     /** null: not failing, or disabled */
     failingSince: string | null
+    /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+    format?: 'postrider' | 'postal'
     createdAt: string
     updatedAt: string
     /** null: receives the events of all tenants */
@@ -893,6 +899,8 @@ export interface WebhooksUpdateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
@@ -1020,6 +1028,8 @@ export interface PlatformWebhooksCreateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal' | null | undefined
 }
 
 export interface PlatformWebhooksCreateData {
@@ -1038,6 +1048,8 @@ export interface PlatformWebhooksCreateData {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal'
   createdAt: string
   updatedAt: string
   /** `whsec_` and base64: the key for webhook-signature */
@@ -1058,6 +1070,8 @@ export interface PlatformWebhooksUpdateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
 }

@@ -99,7 +99,7 @@ const EmailDetails = Type.Object({
 })
 
 const expansions = ['content', 'headers', 'deliveries', 'activity', 'attachments', 'raw'] as const
-type Expansion = (typeof expansions)[number]
+export type Expansion = (typeof expansions)[number]
 
 export const retrieveEmail = route({
   method: 'GET',
@@ -197,7 +197,12 @@ interface ContentDeps {
 }
 
 /** Headers and the raw message are as sent; bodies and attachments are as submitted, before links were rewritten. */
-async function contentToWire(content: Content, email: Email, wanted: ReadonlySet<Expansion>, deps: ContentDeps): Promise<ContentFields> {
+export async function contentToWire(
+  content: Content,
+  email: Email,
+  wanted: ReadonlySet<Expansion>,
+  deps: ContentDeps,
+): Promise<ContentFields> {
   const { message } = content
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const needsSent = wanted.has('headers') || wanted.has('raw')
