@@ -3,8 +3,8 @@
  * those after it. Changing the list needs a decision record (docs/decisions/).
  */
 export const modules = `base mail dkim net smtp bounces simulator db tenants members credentials limits
-  suppressions domains events emails spool request-logs tracking certificates accept delivery returns webhooks
-  usage housekeeping installation crash-test doctor inbound http cli`.split(/\s+/)
+  domains events suppressions emails spool request-logs tracking certificates accept delivery returns webhooks
+  usage housekeeping installation crash-test doctor postal imports inbound http cli`.split(/\s+/)
 
 /** RFCs as code: no tables, no tenants, no environment. */
 export const libraries = ['mail', 'dkim', 'net', 'smtp', 'bounces', 'simulator']

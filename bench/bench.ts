@@ -16,7 +16,10 @@ import { emailsPage } from './emails-page.ts'
 import { footprintLines, measureFootprint } from './footprint.ts'
 import { endChild, load, median, paced, type Sink, startChild, startSink, typicalBody } from './helpers.ts'
 import { missingPeer, startPostfix } from './postfix-peer.ts'
+import { measureQueued, queuedCounts, queuedLines } from './queued.ts'
 import { read } from './read-latency.ts'
+import { measureSmall, smallEmails, smallLines } from './small.ts'
+import { measureStart, startLines } from './start.ts'
 import { startTracking } from './tracking.ts'
 import { webhookRates } from './webhooks.ts'
 
@@ -292,7 +295,7 @@ const benchmarks: Record<string, (note: (text: string) => void) => Promise<Resul
 }
 
 /** Not in messages a second, and so not in the common table. */
-const reports: Record<string, (note: (text: string) => void) => Promise<{ found: object; lines: string[] }>> = {
+const reports: Record<string, (note: (text: string) => void, options: readonly string[]) => Promise<{ found: object; lines: string[] }>> = {
   async capacity(note) {
     const found = await measureCapacity(note)
     return { found, lines: capacityLines(found) }
@@ -305,6 +308,18 @@ const reports: Record<string, (note: (text: string) => void) => Promise<{ found:
     const found = await measureFootprint(environment, note)
     return { found, lines: footprintLines(found) }
   },
+  async queued(note, options) {
+    const found = await measureQueued(environment, queuedCounts(options), note)
+    return { found, lines: queuedLines(found) }
+  },
+  async start(note) {
+    const found = await measureStart(environment, note)
+    return { found, lines: startLines(found) }
+  },
+  async small(note, options) {
+    const found = await measureSmall(environment, smallEmails(options), note)
+    return { found, lines: smallLines(found) }
+  },
 }
 
 const words = process.argv.slice(2)
@@ -312,13 +327,13 @@ const json = words.includes('--json')
 const named = words.filter((word) => !word.startsWith('--'))
 const report = named.length === 1 ? reports[named[0] as string] : undefined
 if (report) {
-  const { found, lines } = await report((text) => (json ? undefined : console.log(text)))
+  const { found, lines } = await report((text) => (json ? undefined : console.log(text)), words)
   console.log(json ? JSON.stringify(found) : lines.join('\n'))
   process.exit(0)
 }
 if (words.includes('--help') || named.some((name) => !(name in benchmarks))) {
   console.log(
-    `npm run bench [name…] [-- --json]\n\nnames: ${Object.keys(benchmarks).join(', ')}; without one, all of these\ncapacity: PostgreSQL's time and WAL for a message, by part\ncost: CPU for a message, by process, against Postfix with OpenDKIM\nfootprint: memory and idle CPU of the compiled program`,
+    `npm run bench [name…] [-- --json]\n\nnames: ${Object.keys(benchmarks).join(', ')}; without one, all of these\ncapacity: PostgreSQL's time and WAL for a message, by part\ncost: CPU for a message, by process, against Postfix with OpenDKIM\nfootprint: memory and idle CPU of the compiled program\nqueued [--counts=1000,100000,1000000]: claims, start, memory and another tenant's email with so many emails in the queue\nstart: start to ready, against PostgreSQL and Node alone\nsmall [--emails=20000]: installation and delivery with 512 MiB and one core`,
   )
   process.exit(words.includes('--help') ? 0 : 2)
 }

@@ -1,6 +1,8 @@
 /** Shared parts of the benchmarks: processes, load, a sink, medians. Bound to loopback, bounded in number and time. */
 import { type ChildProcess, fork } from 'node:child_process'
+import { request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { ServiceProcess } from '../test/support/spawned-service.ts'
 import { type BenchRequest, openAsking } from './client.ts'
 
 const here = (name: string) => new URL(name, import.meta.url).pathname
@@ -38,8 +40,8 @@ export interface Sink {
 }
 
 /** `smtp-sink.ts` accepts SMTP, `http-sink.ts` HTTP. */
-export async function startSink(name = 'smtp-sink.ts'): Promise<Sink> {
-  const { child, first } = await startChild<{ port: number }>(name)
+export async function startSink(name = 'smtp-sink.ts', environment: Record<string, string> = {}): Promise<Sink> {
+  const { child, first } = await startChild<{ port: number }>(name, environment)
   const count = () =>
     new Promise<number>((resolve) => {
       child.once('message', (message) => resolve((message as { messages: number }).messages))
@@ -129,6 +131,35 @@ export function typicalBody(from: string, to: string): Buffer {
       metadata: { order_id: '4711' },
     }),
   )
+}
+
+/** The status of a GET; undefined without a response. */
+const statusOf = (url: string) =>
+  new Promise<number | undefined>((resolve) => {
+    const asked = request(url, { agent: false, timeout: 1000 }, (response) => {
+      response.resume()
+      response.once('end', () => resolve(response.statusCode))
+    })
+    asked.once('timeout', () => asked.destroy())
+    asked.once('error', () => resolve(undefined))
+    asked.end()
+  })
+
+/** Milliseconds from now to the first response of status 200. */
+export async function timeTo200(url: string): Promise<number> {
+  const beganMs = performance.now()
+  while ((await statusOf(url)) !== 200) {
+    if (performance.now() > beganMs + maxMs) throw new Error(`${url} did not answer within ${maxMs / 1000} s`)
+    await wait(3)
+  }
+  return performance.now() - beganMs
+}
+
+/** Starts a stopped service; milliseconds until it is ready. */
+export async function timeToReady(service: ServiceProcess): Promise<number> {
+  const starting = service.start()
+  const [tookMs] = await Promise.all([timeTo200(`${service.url}/readyz`), starting])
+  return tookMs
 }
 
 export const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number

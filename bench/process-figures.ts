@@ -48,15 +48,24 @@ export function cpuByKind(roots: readonly number[], kindOf: (command: string) =>
 
 /** Mebibytes of proportional set size (memory that several processes share is divided among them). */
 export function memoryOf(pids: readonly number[]): number {
+  return sumOfRollup(pids, /^Pss:\s+(\d+)/m)
+}
+
+function sumOfRollup(pids: readonly number[], line: RegExp): number {
   let kibioctets = 0
   for (const pid of pids) {
     try {
-      kibioctets += Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0)
+      kibioctets += Number(line.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0)
     } catch {
       // It has ended.
     }
   }
   return kibioctets / 1024
+}
+
+/** Mebibytes of shared memory (PostgreSQL's buffers) in the proportional set size of these processes. */
+export function sharedMemoryOf(pids: readonly number[]): number {
+  return sumOfRollup(pids, /^Pss_Shmem:\s+(\d+)/m)
 }
 
 /** The roles of the program's processes, and PostgreSQL. */

@@ -1,7 +1,8 @@
 /**
  * Composition root: the only place where modules are connected, in order: settings, database, records, roles, orderly stop. `postrider
  * serve` is this file; other commands get their dependencies from here. Resources shared by roles are opened here once per process, so it
- * is longer than other files. A role opens its own.
+ * is longer than other files. A role opens its own. Modules that not every process needs are loaded where it needs them: a process of one role
+ * starts in half of the time.
  */
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
@@ -10,6 +11,7 @@ import {
   type Children,
   type Config,
   type HostedRole,
+  hostedRoleNames,
   type Ids,
   type Log,
   openFailpoints,
@@ -34,16 +36,11 @@ import {
   takeEnvironment,
 } from '#base'
 import { readReport } from '#bounces'
-import { type ChallengeKind, openCertificateStore, openChallengeBook, openChallengeContexts, startObtaining } from '#certificates'
-import { runCommand } from '#cli'
+import type { ChallengeKind } from '#certificates'
 import { type Credentials, openCredentials } from '#credentials'
 import { type Db, durabilityProblems, migrate, openDb, startEmbedded } from '#db'
-import { holdAfterRestore, startDelivery } from '#delivery'
-import { publicAddresses, readPlatform, runChecks, startHealthMetrics } from '#doctor'
 import { ensurePlatformKey, openDomains } from '#domains'
-import { ensureUpcomingPartitions, startHousekeeping } from '#housekeeping'
-import { type HttpDeps, openLocalApi, openPlainPort, startHttp } from '#http'
-import { ensureCertificate, startInbound } from '#inbound'
+import type { HttpDeps, openLocalApi } from '#http'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
 import { openLimitSettings, openPresence } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
@@ -51,7 +48,6 @@ import { openReader, openReturns, readHere } from '#returns'
 import { deregisterProcess, openWaker, shardLeases } from '#spool'
 import { openTenants } from '#tenants'
 import { listVerifiedNames, openTracks } from '#tracking'
-import { deregisterSender, openPayloadBodies, startSending } from '#webhooks'
 
 const clock = systemClock
 const ids: Ids = openIds(systemRandom)
@@ -106,7 +102,8 @@ async function serve(): Promise<void> {
   const traces = await tracesOf(config, log, 'serve')
   const given = givenSecrets(config, ids)
   const secrets = openSecrets(given[0], systemRandom)
-  const embedded = config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined
+  const embedded =
+    config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log, started: loadRoles }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
   const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, waitMs: databaseWaitMs, ending }).catch(
     async (error: unknown) => {
@@ -141,8 +138,14 @@ async function serve(): Promise<void> {
   }
 }
 
+/** Loads modules of the service while PostgreSQL starts, which takes about as long. A fault appears where they are used. */
+function loadRoles(): void {
+  Promise.all([import('#http'), import('#doctor'), import('#housekeeping'), import('#delivery')]).catch(() => undefined)
+}
+
 /** Prepares the database for the roles; the result of a first start is shown once. */
 async function makeReady({ config, log, secrets, db }: Ground, given: readonly string[]): Promise<FirstStart | undefined> {
+  const [{ ensureUpcomingPartitions }, { holdAfterRestore }] = await Promise.all([import('#housekeeping'), import('#delivery')])
   await migrate(db, clock)
   await ensureUpcomingPartitions(db, clock.nowMs())
   await openRing(db, secrets, given)
@@ -166,9 +169,10 @@ async function startRoles(
   open.push(followRing({ db, clock, log, secrets }), startMemoryTrim({ clock, log }))
   if (wants.has('delivery')) host('delivery')
   if (wants.has('webhooks')) host('webhooks')
-  if (wants.has('inbound')) ensureCertificate(config, { clock, random: systemRandom })
+  if (wants.has('inbound')) (await import('#inbound')).ensureCertificate(config, { clock, random: systemRandom })
   const listeners = wants.has('inbound') ? host('inbound') : undefined
-  if (wants.has('housekeeping'))
+  if (wants.has('housekeeping')) {
+    const { startHousekeeping } = await import('#housekeeping')
     open.push(
       await startHousekeeping({
         db,
@@ -181,12 +185,14 @@ async function startRoles(
         limitSettings: openLimitSettings({ db, clock, config }),
       }),
     )
+  }
   const https = config.https && (wants.has('api') || wants.has('inbound')) ? await openHttps(ground) : undefined
   if (https) open.push(https)
   const smtp = listeners && (() => listeners.ready > 0)
   if (wants.has('api')) open.push(await startApi(ground, { ending, smtp, https: https?.serving }))
   // Once all ports are open that the certificate authority connects to.
   await https?.obtain()
+  const { startHealthMetrics } = await import('#doctor')
   open.push(startHealthMetrics({ db, clock, log, dataFolder: config.dataDirectory }))
   return { smtpReady: listeners?.allReady ?? Promise.resolve() }
 }
@@ -254,6 +260,8 @@ function saveUsesOf(credentials: Credentials, log: Log): Role {
 
 /** The parts of POSTRIDER_HTTPS that belong to no role: the HTTP port, and the orders for the names that lead to this instance. */
 async function openHttps({ config, log, secrets, db }: Ground) {
+  const [certificates, { openPlainPort }] = await Promise.all([import('#certificates'), import('#http')])
+  const { openCertificateStore, openChallengeBook, openChallengeContexts, startObtaining } = certificates
   const hasApi = config.roles.includes('api')
   const challenges = openChallengeBook({ db, clock })
   const store = await openCertificateStore({ db, clock, log, secrets })
@@ -292,6 +300,7 @@ interface ApiFacts {
 
 async function startApi(ground: Ground, { ending, smtp, https }: ApiFacts): Promise<Role> {
   const { config, log, traces, secrets, db } = ground
+  const [{ startHttp }, { publicAddresses, readPlatform, runChecks }] = await Promise.all([import('#http'), import('#doctor')])
   const { uses, ...acceptance } = openAcceptance(ground)
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const { sandboxSender } = config
@@ -347,7 +356,8 @@ const hostedRoles: Record<HostedRole, Hosted> = {
   delivery: {
     poolSize: 6,
     databaseSettings: deliverySettings,
-    start({ config, log, traces, secrets, db }, processId) {
+    async start({ config, log, traces, secrets, db }, processId) {
+      const { startDelivery } = await import('#delivery')
       const tenants = openTenants({ db, clock })
       const domains = openDomains({ db, clock, secrets })
       const resolver = openResolver({ servers: config.resolvers, clock, ids })
@@ -360,24 +370,26 @@ const hostedRoles: Record<HostedRole, Hosted> = {
   inbound: { poolSize: 8, start: startListeners, ended: async () => {} },
   webhooks: {
     poolSize: 6,
-    start({ config, log, traces, secrets, db }, processId) {
+    async start({ config, log, traces, secrets, db }, processId) {
+      const { openPayloadBodies, startSending } = await import('#webhooks')
       const resolver = openResolver({ servers: config.resolvers, clock, ids })
       const { allowedNetworks: openedNetworks } = config
       const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
       return startSending({ db, clock, ids, log, traces, secrets, post, bodies: openPayloadBodies({ db }), config, version, processId })
     },
-    ended: deregisterSender,
+    ended: async (db, name) => (await import('#webhooks')).deregisterSender(db, name),
   },
 }
 
 async function startListeners(ground: Ground): Promise<Role> {
+  const { startInbound } = await import('#inbound')
   const { config, log, traces, secrets, db } = ground
   const { tenants, accept, credentials, uses } = openAcceptance(ground)
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const reader = openReader({ clock, log })
   const { hostname } = config
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
-  const store = config.https ? await openCertificateStore({ db, clock, log, secrets }) : undefined
+  const store = config.https ? await (await import('#certificates')).openCertificateStore({ db, clock, log, secrets }) : undefined
   const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config, store })
   return {
     async stop() {
@@ -417,7 +429,7 @@ async function startHere(role: HostedRole, name: string, url: string, ground: Gr
   }
 }
 
-/** The main function of a process started by `serve`. `name`: for the log and the database. */
+/** Runs one role in this process, which `serve` started. `name`: for the log and the database. */
 async function runRole(role: HostedRole, name: string): Promise<void> {
   const config = readConfig(environment)
   const log = openLog(config, `${role} ${name}`)
@@ -437,6 +449,43 @@ async function runRole(role: HostedRole, name: string): Promise<void> {
   await db.close()
 }
 
+/** The main function of such a process; returns its exit code. */
+async function runAlone(role: HostedRole, name: string): Promise<number> {
+  try {
+    await runRole(role, name)
+    return 0
+  } catch (error) {
+    console.error((error as Error).message)
+    return 1
+  }
+}
+
+/** The API of an installation, loaded at its first request. */
+const localApi: typeof openLocalApi = (deps) => {
+  let opened: Promise<ReturnType<typeof openLocalApi>> | undefined
+  return async (url, init) => {
+    opened ??= import('#http').then((http) => http.openLocalApi(deps))
+    return (await opened)(url, init)
+  }
+}
+
+/** Every other command; returns its exit code. */
+async function runCli(): Promise<number> {
+  const { runCommand } = await import('#cli')
+  return runCommand(process.argv.slice(2), {
+    environment,
+    version,
+    clock,
+    ...openInstallations({ environment, clock, ids, random: systemRandom, version }),
+    untilSignal,
+    serve,
+    print: (text) => console.log(text),
+    openLocalApi: localApi,
+    ask: process.stdin.isTTY && process.stderr.isTTY ? ask : undefined,
+    failpoint,
+  })
+}
+
 /** Ctrl-C, SIGTERM, or the end of the parent process. */
 function untilSignal(): Promise<void> {
   return new Promise((resolve) => {
@@ -452,17 +501,6 @@ async function ask(question: string): Promise<string> {
 }
 
 reportToParent(clock)
-const exitCode = await runCommand(process.argv.slice(2), {
-  environment,
-  version,
-  clock,
-  ...openInstallations({ environment, clock, ids, random: systemRandom, version }),
-  untilSignal,
-  serve,
-  runRole,
-  print: (text) => console.log(text),
-  openLocalApi,
-  ask: process.stdin.isTTY && process.stderr.isTTY ? ask : undefined,
-  failpoint,
-})
-process.exit(exitCode)
+const [command, processName] = process.argv.slice(2)
+const role = hostedRoleNames.find((one) => command === `${one}-process`)
+process.exit(role !== undefined && processName !== undefined ? await runAlone(role, processName) : await runCli())

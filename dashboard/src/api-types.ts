@@ -24,6 +24,7 @@ export type {
   Webhook,
   WebhookDelivery,
   WebhooksListData,
+  WebhooksReplayData,
   WebhooksRetrieveDeliveryData,
   WebhooksTestData,
 } from '../../packages/client/src/generated-types.ts'
@@ -47,6 +48,10 @@ const everyEvent = [
   'MessageLinkClicked',
   'MessageHeld',
   'DomainDNSError',
+  'ComplaintReceived',
+  'RecipientUnsubscribed',
+  'SuppressionAdded',
+  'SuppressionRemoved',
 ] as const
 export const webhookEvents: Complete<Webhook['events'][number], typeof everyEvent> = everyEvent
 

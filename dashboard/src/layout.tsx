@@ -1,18 +1,33 @@
-/** The frame around every page: navigation, tenant selection, and the signed-in person. */
+/** The frame around every page: navigation, search, tenant selection, keyboard, and the signed-in person. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Navigate, Outlet } from '@tanstack/react-router'
-import { useState } from 'react'
+import { lazy, Suspense, useCallback, useState } from 'react'
 import { post } from './api-client.ts'
-import { Button, Problem } from './parts/basic-components.tsx'
+import { Button, IconButton, Problem, Skeleton } from './parts/basic-components.tsx'
+import { Select } from './parts/form-controls.tsx'
+import { GuideIcon, MenuIcon, ReferenceIcon, SearchIcon, SignOutIcon } from './parts/icons.tsx'
+import { Mark } from './parts/mark.tsx'
+import { useShortcuts } from './parts/shortcuts.ts'
+import { Toasts } from './parts/toast.tsx'
+import { Tooltips } from './parts/tooltip.tsx'
+import { groupsFor } from './places.tsx'
 import { HereProvider, useHere, useMember } from './session.tsx'
 import { texts } from './texts.ts'
-import { readTheme, showTheme, type Theme, themes } from './theme.ts'
+import { readTheme, showTheme } from './theme.ts'
+import { type Theme, themes } from './theme-names.ts'
 
 const words = texts.shell
+const Palette = lazy(() => import('./parts/command-palette.tsx'))
 
 export function Shell() {
   const asked = useMember()
-  if (asked.isPending) return <p className="p-8 text-soft">{texts.loading}</p>
+  if (asked.isPending) {
+    return (
+      <div className="mx-auto max-w-3xl p-8">
+        <Skeleton lines={6} />
+      </div>
+    )
+  }
   if (asked.error) {
     return (
       <main className="mx-auto max-w-md p-8">
@@ -29,104 +44,105 @@ export function Shell() {
   )
 }
 
-const places = [
-  ['/', texts.pages.overview],
-  ['/emails', texts.pages.emails],
-  ['/inbox', texts.pages.inbox],
-  ['/domains', texts.pages.domains],
-  ['/tracking', texts.pages.tracking],
-  ['/suppressions', texts.pages.suppressions],
-  ['/webhooks', texts.pages.webhooks],
-  ['/keys', texts.pages.keys],
-  ['/usage', texts.pages.usage],
-  ['/logs', texts.pages.logs],
-] as const
-const ownersPlaces = [
-  ['/members', texts.pages.members],
-  ['/audit', texts.pages.audit],
-] as const
-
-/** For owners of the organisation. */
-const operatorPlaces = [
-  ['/queue', texts.pages.queue],
-  ['/tenants', texts.pages.tenants],
-] as const
-
-/** Pages outside this program, loaded from the server. */
-const outside = [
-  ['/docs/guide', words.guide],
-  ['/docs', words.reference],
-] as const
-
-/** Less high with a pointer, so that the whole navigation is visible. */
-const place = 'rounded-md px-2.5 py-2 text-sm hover:bg-paper lg:py-1.5'
-const small = 'min-h-9 rounded-md border border-line bg-paper px-2 text-sm'
-
 function Frame() {
-  const [open, setOpen] = useState(false)
+  const [isMenuOpen, setMenuOpen] = useState(false)
+  const [palette, setPalette] = useState<'search' | 'help'>()
+  const onSearch = useCallback(() => setPalette('search'), [])
+  const onHelp = useCallback(() => setPalette('help'), [])
+  const closePalette = useCallback(() => setPalette(undefined), [])
+  useShortcuts({ onSearch, onHelp })
   return (
-    <div className="min-h-dvh lg:grid lg:grid-cols-[14rem_1fr]">
-      <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:bg-paper focus:p-2">
+    <div className="min-h-dvh lg:grid lg:grid-cols-[14.5rem_minmax(0,1fr)]">
+      <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-paper focus:p-2">
         {words.toContent}
       </a>
-      <header className="border-b border-line bg-sheet p-3 lg:sticky lg:top-0 lg:h-dvh lg:overflow-y-auto lg:border-r lg:border-b-0">
-        <div className="flex items-center justify-between">
-          <Link to="/" search={{}} className="text-lg font-bold">
+      <header className="sticky top-0 z-20 border-b border-line bg-sheet lg:flex lg:h-dvh lg:flex-col lg:border-r lg:border-b-0">
+        <div className="flex items-center gap-2 px-3 py-2.5 lg:pt-4">
+          <Link to="/" search={{}} className="mr-auto flex items-center gap-2 rounded text-base font-semibold tracking-tight">
+            <Mark />
             {texts.name}
           </Link>
-          <Button className="lg:hidden" aria-expanded={open} aria-controls="places" onClick={() => setOpen(!open)}>
+          <IconButton label={words.search} className="lg:hidden" onClick={onSearch}>
+            <SearchIcon size={18} />
+          </IconButton>
+          <Button className="lg:hidden" aria-expanded={isMenuOpen} aria-controls="places" onClick={() => setMenuOpen(!isMenuOpen)}>
+            <MenuIcon size={16} />
             {words.menu}
           </Button>
         </div>
-        <div id="places" className={`${open ? 'block' : 'hidden'} lg:block`}>
-          <Places onGo={() => setOpen(false)} />
-          <Controls />
+        <div
+          id="places"
+          className={`${isMenuOpen ? 'flex' : 'hidden'} max-h-[calc(100dvh-3.5rem)] flex-col overflow-y-auto px-3 pb-3 lg:flex lg:max-h-none lg:min-h-0 lg:grow`}
+        >
+          <SearchButton onClick={onSearch} />
+          <ChooseTenant />
+          <Places onGo={() => setMenuOpen(false)} />
+          <Account onHelp={onHelp} />
         </div>
       </header>
-      <main id="content" className="mx-auto w-full max-w-6xl min-w-0 p-4 lg:p-8">
+      <main id="content" className="mx-auto w-full max-w-[76rem] min-w-0 px-4 py-5 lg:px-10 lg:py-8">
         <Outlet />
       </main>
+      {palette && (
+        <Suspense>
+          <Palette isHelp={palette === 'help'} onClose={closePalette} />
+        </Suspense>
+      )}
+      <Toasts />
+      <Tooltips />
     </div>
   )
 }
 
+const SearchButton = ({ onClick }: { onClick: () => void }) => (
+  <button
+    type="button"
+    onClick={onClick}
+    className="mb-2 hidden min-h-8 items-center gap-2 rounded-md border border-line bg-paper px-2.5 text-left text-sm text-soft hover:border-edge lg:flex"
+  >
+    <SearchIcon size={14} />
+    <span className="grow">{words.search}</span>
+    <kbd className="kbd">Ctrl K</kbd>
+  </button>
+)
+
 /** The pages that the member's role may use. */
 function Places({ onGo }: { onGo: () => void }) {
   const { member } = useHere()
-  const isOwner = member.role === 'owner'
-  const isOperator = isOwner && member.tenantId === null
-  const all = [
-    ...places,
-    ...(isOperator ? operatorPlaces : []),
-    ...(isOwner ? ownersPlaces : []),
-    ['/settings', texts.pages.settings] as const,
-  ]
   return (
-    <nav aria-label={words.main} className="mt-4 flex flex-col gap-0.5">
-      {all.map(([to, name]) => (
-        <Link
-          key={to}
-          to={to}
-          search={{}}
-          activeOptions={{ exact: to === '/' }}
-          onClick={onGo}
-          className={`${place} aria-[current=page]:bg-paper aria-[current=page]:font-semibold`}
-        >
-          {name}
-        </Link>
-      ))}
-      {outside.map(([href, name]) => (
-        <a key={href} href={href} className={place}>
-          {name}
-        </a>
+    <nav aria-label={words.main} className="mt-3 flex flex-col gap-4">
+      {groupsFor(member).map(({ name, places }) => (
+        <div key={name}>
+          <p className="mb-1 px-2.5 text-xs text-soft">{name}</p>
+          {places.map(({ to, name: page, icon }) => (
+            <Link
+              key={to}
+              to={to as '/'}
+              search={{}}
+              activeOptions={{ exact: to === '/' }}
+              onClick={onGo}
+              className="flex items-center gap-2.5 rounded-md px-2.5 py-2 text-sm text-soft hover:bg-line/60 hover:text-ink aria-[current=page]:bg-paper aria-[current=page]:font-medium aria-[current=page]:text-ink aria-[current=page]:shadow-[inset_2px_0_0_var(--color-brand),0_0_0_1px_var(--color-line)] lg:py-1"
+            >
+              {icon}
+              {page}
+            </Link>
+          ))}
+        </div>
       ))}
     </nav>
   )
 }
 
-/** The tenant, the theme, and the signed-in person. */
-function Controls() {
-  const { member, tenants, tenantId, choose } = useHere()
+function ChooseTenant() {
+  const { tenants, tenantId, choose } = useHere()
+  if (tenants.length <= 1) return null
+  const choices = [{ value: '', label: words.allTenants }, ...tenants.map(({ id, name }) => ({ value: id, label: name }))]
+  return <Select bare label={words.tenant} value={tenantId ?? ''} choices={choices} onChange={choose} />
+}
+
+/** The person, the theme, the pages outside this program, and the way out. */
+function Account({ onHelp }: { onHelp: () => void }) {
+  const { member } = useHere()
   const [theme, setTheme] = useState<Theme>(readTheme)
   const client = useQueryClient()
   const signOut = useMutation({
@@ -136,43 +152,46 @@ function Controls() {
       location.assign('/sign-in')
     },
   })
+  const outside = 'flex items-center gap-2 rounded-md px-2.5 py-2 text-xs text-soft hover:bg-line/60 hover:text-ink lg:py-1'
   return (
-    <div className="mt-6 flex flex-col gap-3 text-sm">
-      {tenants.length > 1 && (
-        <label className="flex flex-col gap-1">
-          {words.tenant}
-          <select className={small} value={tenantId ?? ''} onChange={(event) => choose(event.target.value)}>
-            <option value="">{words.allTenants}</option>
-            {tenants.map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
-      <label className="flex flex-col gap-1">
-        {words.colours}
-        <select
-          className={small}
-          value={theme}
-          onChange={(event) => {
-            const next = themes.find((one) => one === event.target.value) ?? 'system'
-            setTheme(next)
-            showTheme(next)
-          }}
-        >
-          {themes.map((one) => (
-            <option key={one} value={one}>
-              {words.themes[one]}
-            </option>
-          ))}
-        </select>
-      </label>
-      <p className="text-soft [overflow-wrap:anywhere]">
-        {member.address} ({member.role})
-      </p>
-      <Button onClick={() => signOut.mutate()}>{words.signOut}</Button>
+    <div className="mt-auto flex flex-col gap-2 pt-6">
+      <div className="flex flex-wrap gap-x-1">
+        <a href="/docs/guide" className={outside}>
+          <GuideIcon size={14} />
+          {words.guide}
+        </a>
+        <a href="/docs" className={outside}>
+          <ReferenceIcon size={14} />
+          {words.reference}
+        </a>
+      </div>
+      <div className="flex items-center gap-2">
+        <div className="grow">
+          <Select
+            bare
+            label={words.colours}
+            value={theme}
+            choices={themes.map((value) => ({ value, label: words.themes[value] }))}
+            onChange={(value) => {
+              const next = themes.find((one) => one === value) ?? 'system'
+              setTheme(next)
+              showTheme(next)
+            }}
+          />
+        </div>
+        <IconButton label={words.keyboard} className="hidden lg:inline-flex" onClick={onHelp}>
+          <kbd className="kbd">?</kbd>
+        </IconButton>
+      </div>
+      <div className="flex items-center gap-2 border-t border-line pt-2 text-xs">
+        <p className="min-w-0 grow leading-4 [overflow-wrap:anywhere]">
+          {member.address}
+          <span className="block text-soft">{texts.members.roleNames[member.role]}</span>
+        </p>
+        <IconButton label={words.signOut} onClick={() => signOut.mutate()}>
+          <SignOutIcon size={16} />
+        </IconButton>
+      </div>
     </div>
   )
 }

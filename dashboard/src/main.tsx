@@ -5,19 +5,11 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { ApiError } from './api-client.ts'
 import { Shell } from './layout.tsx'
+import { NoSuchPage } from './pages/not-found.tsx'
 import { SignInPage } from './pages/sign-in.tsx'
-import { texts } from './texts.ts'
 import './theme.ts'
 import './style.css'
 
-const NoSuchPage = () => (
-  <main className="p-8">
-    <h1 className="mb-2 text-xl font-semibold">{texts.noSuchPage}</h1>
-    <a href="/" className="text-accent underline">
-      {texts.pages.overview}
-    </a>
-  </main>
-)
 const root = createRootRoute({ notFoundComponent: NoSuchPage })
 const signIn = createRoute({ getParentRoute: () => root, path: '/sign-in', component: () => <SignInPage /> })
 const signInLink = createRoute({

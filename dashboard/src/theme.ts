@@ -1,6 +1,5 @@
 /** The theme: light, dark or the system's; stored in this browser. */
-export const themes = ['system', 'light', 'dark'] as const
-export type Theme = (typeof themes)[number]
+import { type Theme, themes } from './theme-names.ts'
 
 export const readTheme = (): Theme => themes.find((one) => one === localStorage.getItem('theme')) ?? 'system'
 

@@ -35,6 +35,7 @@ create table attempts (
   conversation text,
   tls jsonb,
   source text,
+  transport text,
   constraint attempts_pkey PRIMARY KEY (tenant_id, email_id, id)
 ) partition by RANGE (email_id);
 
@@ -109,6 +110,7 @@ create table credentials (
   updated_at timestamptz not null,
   revoked_at timestamptz,
   sealed_key bytea,
+  imported_from text,
   constraint credentials_pkey PRIMARY KEY (id),
   constraint credentials_key_hash_key UNIQUE (key_hash),
   constraint credentials_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'test'::text]))),
@@ -145,6 +147,7 @@ create table domains (
   findings jsonb not null default '{}'::jsonb,
   failed_checks integer not null default 0,
   next_check_at timestamptz,
+  own_key boolean not null default false,
   constraint domains_pkey PRIMARY KEY (tenant_id, id)
 );
 CREATE UNIQUE INDEX domains_by_id ON domains (id);
@@ -213,6 +216,7 @@ create table emails (
   constraint emails_pkey PRIMARY KEY (tenant_id, id)
 ) partition by RANGE (id);
 CREATE INDEX emails_by_id ON emails (id);
+CREATE INDEX emails_by_number ON emails USING brin (number) WITH (pages_per_range='32', autosummarize='on');
 CREATE INDEX emails_by_recipient ON emails (lower(recipient), id);
 CREATE INDEX emails_by_sender ON emails (sender, id);
 CREATE INDEX emails_by_tag ON emails (tag, id) WHERE (tag IS NOT NULL);
@@ -337,6 +341,14 @@ create table reports (
   constraint reports_matched_by_check CHECK ((matched_by = ANY (ARRAY['return path'::text, 'trace header'::text, 'message id'::text])))
 ) partition by RANGE (email_id);
 
+create table request_log_bodies (
+  tenant_id text collate "C" not null,
+  at timestamptz not null,
+  id text collate "C" not null,
+  bodies bytea storage external not null,
+  constraint request_log_bodies_pkey PRIMARY KEY (tenant_id, at, id)
+) partition by RANGE (at);
+
 create table request_logs (
   tenant_id text collate "C" not null,
   at timestamptz not null,
@@ -353,6 +365,9 @@ create table request_logs (
   request_octets bigint,
   response_octets bigint,
   bodies bytea storage external,
+  shared_at timestamptz,
+  shared_id text collate "C",
+  shared_nth integer,
   constraint request_logs_pkey PRIMARY KEY (tenant_id, at, request_id)
 ) partition by RANGE (at);
 CREATE INDEX request_logs_by_id ON request_logs (request_id);
@@ -514,10 +529,12 @@ create table suppressions (
   source text not null,
   created_at timestamptz not null,
   email_id text collate "C",
+  keep_until timestamptz,
   constraint suppressions_pkey PRIMARY KEY (tenant_id, address),
   constraint suppressions_source_check CHECK ((source = ANY (ARRAY['manual'::text, 'automatic'::text])))
 );
 CREATE INDEX suppressions_by_id ON suppressions (tenant_id, id);
+CREATE INDEX suppressions_ending ON suppressions (keep_until) WHERE (keep_until IS NOT NULL);
 CREATE INDEX suppressions_in_order ON suppressions (id);
 
 create table tenant_hourly_stats (
@@ -607,6 +624,30 @@ create table tracking_events (
   constraint tracking_events_kind_check CHECK ((kind = ANY (ARRAY['open'::text, 'click'::text]))),
   constraint tracking_events_source_check CHECK ((source = ANY (ARRAY['human'::text, 'machine'::text, 'unknown'::text])))
 ) partition by RANGE (email_id);
+
+create table transport_rules (
+  tenant_id text collate "C" not null,
+  domain text collate "C" not null,
+  tag text collate "C" not null,
+  slots text[] not null,
+  constraint transport_rules_pkey PRIMARY KEY (tenant_id, domain, tag)
+);
+
+create table transports (
+  name text collate "C" not null,
+  host text not null,
+  port integer not null,
+  tls text not null,
+  username text,
+  password bytea,
+  connections integer not null,
+  rate double precision,
+  failover boolean not null,
+  revision integer not null,
+  created_at timestamptz not null,
+  constraint transports_pkey PRIMARY KEY (name),
+  constraint transports_tls_check CHECK ((tls = ANY (ARRAY['implicit'::text, 'required'::text, 'opportunistic'::text])))
+);
 
 create table warm_up_days (
   source text collate "C" not null,
@@ -708,6 +749,8 @@ create table webhooks (
   updated_at timestamptz not null,
   disabled_at timestamptz,
   disabled_reason text,
-  constraint webhooks_pkey PRIMARY KEY (tenant_id, id)
+  format text not null default 'postrider'::text,
+  constraint webhooks_pkey PRIMARY KEY (tenant_id, id),
+  constraint webhooks_format_check CHECK ((format = ANY (ARRAY['postrider'::text, 'postal'::text])))
 );
 CREATE UNIQUE INDEX webhooks_by_uuid ON webhooks (uuid);

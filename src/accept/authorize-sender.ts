@@ -82,7 +82,7 @@ export async function senderFor(
   }
   return {
     sandbox: false,
-    signing: { domainId: domain.id, withEd25519: domain.trusted || domain.dkimEd25519Status === 'OK' },
+    signing: { domainId: domain.id, withEd25519: (domain.trusted && !domain.ownKey) || domain.dkimEd25519Status === 'OK' },
     messageIdDomain: domain.name,
     returnPathDomain: domain.returnPathStatus === 'OK' ? returnPathDomainOf(domain.name) : platform.returnPathDomain,
     tracking: await deps.tracks.find(tenant.id, domain.id),

@@ -75,10 +75,10 @@ export function prepareSubmission(
     message: partsContent(checked, given.from),
     messageId,
     acceptedAtMs: facts.nowMs + facts.clockOffsetMs,
-    returnPathDomain: facts.sender.returnPathDomain,
-    marked: true,
+    returnPathDomain: checked.bounce ? null : facts.sender.returnPathDomain,
+    ...(checked.bounce ? {} : { marked: true }),
     signing: facts.sender.signing,
-    ...(checked.html ? trackingFor(facts.sender) : {}),
+    ...(checked.html && !checked.bounce ? trackingFor(facts.sender) : {}),
     ...(checked.unsubscribe ? { unsubscribe: unsubscribeOrigin(facts) } : {}),
   }
   return finish(content, checked.from, {
@@ -100,9 +100,9 @@ const partsContent = (
 ): PartsContent => ({
   kind: 'parts',
   from,
-  to: recipients.to.map((address) => address.text),
-  cc: recipients.cc.map((address) => address.text),
-  ...(replyTo ? { replyTo: replyTo.text } : {}),
+  to: recipients.to,
+  cc: recipients.cc,
+  ...(replyTo ? { replyTo } : {}),
   subject,
   ...(html === undefined ? {} : { html }),
   ...(text === undefined ? {} : { text }),

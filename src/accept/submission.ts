@@ -28,6 +28,16 @@ export interface Submission {
   metadata?: Readonly<Record<string, string>> | null | undefined
   /** true: adds the header fields for one-click unsubscription (RFC 8058). */
   unsubscribe?: boolean | null | undefined
+  /** Set by the APIs of other vendors, which allow more forms than /v1. */
+  vendor?: VendorForms | undefined
+}
+
+/** Recipients may have display names, and To and the subject may be empty. `replyTo` of the submission is then not used. */
+export interface VendorForms {
+  /** Mailboxes of the Reply-To field, with or without display names. */
+  replyTo: readonly string[]
+  /** true: sent with the null reverse-path. */
+  bounce: boolean
 }
 
 export interface RawSubmission {

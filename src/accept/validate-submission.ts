@@ -3,7 +3,16 @@
  * refusal names the field by its JSON path.
  */
 import { type RefusalCode, rejectUnstorableText, wrongField } from '#base'
-import { type Address, isMailboxListField, type Mailbox, parseAddress, parseSender, traceHeaderField } from '#mail'
+import {
+  type Address,
+  isMailboxListField,
+  type Mailbox,
+  mailboxText,
+  parseAddress,
+  parseMailbox,
+  parseSender,
+  traceHeaderField,
+} from '#mail'
 import type { Submission, SubmittedAttachment } from './submission.ts'
 
 const mebibyte = 1_048_576
@@ -62,11 +71,29 @@ export function checkSender(from: string): Mailbox {
   return parseSender(from) ?? refuse('from', 'is not exactly one email address', 'invalid_email_format', senderForms)
 }
 
-function checkReplyTo(text: string): Address {
+/** The text of the Reply-To field. */
+function checkReplyTo(text: string): string {
   const address = checkAddress('replyTo', text)
   return isMailboxListField(Buffer.from(address.text).toString('latin1'))
-    ? address
+    ? address.text
     : refuse('replyTo', 'is an ambiguous address: some programs would read it as another', 'invalid_email_format')
+}
+
+function checkReplyToList(list: readonly string[]): string | undefined {
+  if (list.length > maxRecipientsPerField) refuse('replyTo', `has more than ${maxRecipientsPerField} addresses`)
+  const fields = list.map((text) => headerForm('replyTo', text).field)
+  if (fields.length === 0) return undefined
+  const field = fields.join(',\r\n ')
+  return isMailboxListField(Buffer.from(field).toString('latin1'))
+    ? field
+    : refuse('replyTo', 'is ambiguous: some programs would read it as other addresses', 'invalid_email_format')
+}
+
+/** A mailbox as its header field has it. A display name that programs could take for another address is left out. */
+function headerForm(field: string, text: string): { address: Address; field: string } {
+  checkLine(field, text)
+  const mailbox = parseMailbox(text) ?? refuse(field, 'is not an email address', 'invalid_email_format')
+  return { address: mailbox.address, field: parseSender(text) ? mailboxText(mailbox) : mailbox.address.text }
 }
 
 function checkAddress(field: string, text: string): Address {
@@ -79,27 +106,35 @@ export interface CheckedRecipient extends Address {
 }
 
 export interface Recipients {
-  to: Address[]
-  cc: Address[]
+  /** As the header fields have them: addresses, or mailboxes with display names. */
+  to: string[]
+  cc: string[]
   /** To, cc and bcc in this order, each address once. */
   envelope: CheckedRecipient[]
 }
 
 /** Parses the addresses of To, cc and bcc. */
-export function checkRecipients(submission: Pick<Submission, 'to' | 'cc' | 'bcc'>): Recipients {
+export function checkRecipients(submission: Pick<Submission, 'to' | 'cc' | 'bcc' | 'vendor'>): Recipients {
+  const read = (field: string, given: string) => {
+    if (!submission.vendor) return { recipient: { ...checkAddress(field, given), given }, field: '' }
+    const { address, field: written } = headerForm(field, given)
+    return { recipient: { ...address, given: address.text }, field: written }
+  }
   const parse = (field: string, list: readonly string[] | null | undefined) => {
     if ((list?.length ?? 0) > maxRecipientsPerField) refuse(field, `has more than ${maxRecipientsPerField} addresses`)
-    return (list ?? []).map((given, index) => ({ ...checkAddress(`${field}[${index}]`, given), given }))
+    return (list ?? []).map((given, index) => read(`${field}[${index}]`, given))
   }
   const to = parse('to', submission.to)
-  if (to.length === 0) refuse('to', 'must have at least one address')
+  if (to.length === 0 && !submission.vendor) refuse('to', 'must have at least one address')
   const cc = parse('cc', submission.cc)
   const byAddress = new Map<string, CheckedRecipient>()
-  for (const address of [...to, ...cc, ...parse('bcc', submission.bcc)]) {
-    const key = address.text.toLowerCase()
-    if (!byAddress.has(key)) byAddress.set(key, address)
+  for (const { recipient } of [...to, ...cc, ...parse('bcc', submission.bcc)]) {
+    const key = recipient.text.toLowerCase()
+    if (!byAddress.has(key)) byAddress.set(key, recipient)
   }
-  return { to, cc, envelope: [...byAddress.values()] }
+  if (byAddress.size === 0) refuse('to', 'must have at least one address')
+  const shown = ({ recipient, field }: ReturnType<typeof read>) => field || recipient.text
+  return { to: to.map(shown), cc: cc.map(shown), envelope: [...byAddress.values()] }
 }
 
 /** A header field name (RFC 5322 section 3.6.8): printable US-ASCII without colon. */
@@ -201,7 +236,8 @@ function checkAttachment(field: string, { content, filename, contentType, conten
 export interface CheckedSubmission {
   from: Mailbox
   recipients: Recipients
-  replyTo: Address | undefined
+  /** The text of the Reply-To field. */
+  replyTo: string | undefined
   subject: string
   tag: string | null
   metadata: Record<string, string> | null
@@ -210,18 +246,20 @@ export interface CheckedSubmission {
   html: string | undefined
   text: string | undefined
   unsubscribe: boolean
+  /** Sent with the null reverse-path. */
+  bounce: boolean
   /** UTF-8 octets of html and text, decoded attachments, headers. */
   sizeOctets: number
 }
 
 /** Checks every field, and refuses the first problem. */
 export function checkSubmission(submission: Submission): CheckedSubmission {
-  const { subject } = submission
+  const { subject, vendor } = submission
   const from = checkSender(submission.from)
   const recipients = checkRecipients(submission)
-  const replyTo = submission.replyTo == null ? undefined : checkReplyTo(submission.replyTo)
+  const replyTo = vendor ? checkReplyToList(vendor.replyTo) : submission.replyTo == null ? undefined : checkReplyTo(submission.replyTo)
   checkLine('subject', subject)
-  if (subject.length < 1 || [...subject].length > 998) refuse('subject', 'must have 1 to 998 characters')
+  if ((subject.length < 1 && !vendor) || [...subject].length > 998) refuse('subject', 'must have 1 to 998 characters')
   const tag = checkTag(submission.tag)
   const headers = checkHeaders(submission.headers)
   const unsubscribe = submission.unsubscribe === true
@@ -239,5 +277,19 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     const largest = attachments.length > 0 ? 'attachments' : html === undefined ? 'text' : 'html'
     refuse(largest, 'the message is larger than 14 MB in total', 'payload_too_large')
   }
-  return { from, recipients, replyTo, subject, tag, metadata, headers, attachments, html, text, unsubscribe, sizeOctets }
+  return {
+    from,
+    recipients,
+    replyTo,
+    subject,
+    tag,
+    metadata,
+    headers,
+    attachments,
+    html,
+    text,
+    unsubscribe,
+    bounce: vendor?.bounce === true,
+    sizeOctets,
+  }
 }

@@ -15,6 +15,8 @@ export {
   ConfigError,
   type HostedRole,
   hostedRoleNames,
+  parseRelay,
+  type Relay,
   readConfig,
   type ShownSetting,
   settings,

@@ -123,8 +123,8 @@ export interface Relay {
   auth: { user: string; password: string } | undefined
 }
 
-function relay(value: string | undefined): Relay | undefined {
-  if (value === undefined) return undefined
+/** Parses `smtp[s]://[user:pass@]host:port`; throws an Error with the expected form. */
+export function parseRelay(value: string): Relay {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url || !/^smtps?:$/.test(url.protocol) || url.hostname === '') throw new Error('expected smtp[s]://[user:pass@]host:port')
   const implicitTls = url.protocol === 'smtps:'
@@ -185,7 +185,7 @@ export const settings = {
     'POSTRIDER_RELAY',
     'none',
     '`smtp[s]://[user:pass@]host:port` of a relay for all live mail, instead of direct delivery to MX hosts',
-    relay,
+    (value) => (value === undefined ? undefined : parseRelay(value)),
   ),
   resolvers: setting('POSTRIDER_DNS', 'system', 'comma-separated resolvers (`ip[:port]`) for all DNS lookups', resolvers),
   trustedResolvers: setting(
@@ -293,6 +293,15 @@ export const settings = {
     (v) => {
       if (v !== undefined && !/^[A-Za-z0-9-]{1,100}$/.test(v)) throw new Error(`"${v}" is not a header name`)
       return v ?? 'X-Webhook-Signature'
+    },
+  ),
+  postalApi: setting(
+    'POSTRIDER_POSTAL_API',
+    '`on`',
+    'serves the API of Postal, for programs that were written for it: `on` or `off`',
+    (v) => {
+      if (v !== undefined && v !== 'on' && v !== 'off') throw new Error(`"${v}" is not on or off`)
+      return v !== 'off'
     },
   ),
   rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key, or `unlimited`', (v) => limit(v, 10)),

@@ -33,22 +33,28 @@ export function openCollector(clock: Clock): Collector {
   }
 }
 
-/** A process that was idle for this long returns memory. */
-const trimEveryMs = 15_000
+const checkEveryMs = 15_000
 /** CPU time for the time that passed. */
 const idleBelow = 0.05
+/**
+ * A process that was idle for this long returns memory. The collection also drops optimised code, whose objects are gone: the next 10,000
+ * messages cost half as much again. So pauses between bursts do not count; after a start there is little such code.
+ */
+const restBeforeMs = 120_000
 /** It has grown by this factor since it last returned memory; a collection that frees little is not worth its time. */
 const grownBy = 1.15
 
 /** Returns the memory that an idle process does not need to the system, after its start and after each time of work. Takes some 70 ms. */
 export function startMemoryTrim({ clock, log }: { clock: Clock; log: Log }): Loop {
   let [atMs, spent] = [clock.monotonicMs(), process.cpuUsage()]
+  let idleMs = 0
   let leastOctets = 0
-  return startLoop({ clock, log, name: 'returning memory', everyMs: trimEveryMs }, async () => {
+  return startLoop({ clock, log, name: 'returning memory', everyMs: checkEveryMs }, async () => {
     const { user, system } = process.cpuUsage(spent)
-    const usage = (user + system) / 1000 / (clock.monotonicMs() - atMs)
+    const passedMs = clock.monotonicMs() - atMs
     ;[atMs, spent] = [clock.monotonicMs(), process.cpuUsage()]
-    if (usage >= idleBelow || process.memoryUsage.rss() < leastOctets * grownBy) return
+    idleMs = (user + system) / 1000 / passedMs < idleBelow ? idleMs + passedMs : 0
+    if (idleMs < (leastOctets === 0 ? checkEveryMs : restBeforeMs) || process.memoryUsage.rss() < leastOctets * grownBy) return
     exposed()({ type: 'major', execution: 'sync', flavor: 'last-resort' })
     leastOctets = process.memoryUsage.rss()
   })

@@ -1,13 +1,13 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, certificates, delivery, usage, webhooks, housekeeping, installation, crash-test, doctor. Used by: main.
+ * emails, spool, certificates, delivery, returns, usage, webhooks, housekeeping, installation, crash-test, doctor, imports. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
 import { spawn } from 'node:child_process'
 import { getSystemErrorMessage } from 'node:util'
-import { ConfigError, hostedRoleNames, Refusal, settings } from '#base'
+import { ConfigError, Refusal, settings } from '#base'
 import { ApiError } from '#client'
 import { migrate } from '#db'
 import type { Installation } from '#installation'
@@ -25,6 +25,7 @@ import { doctor } from './doctor.ts'
 import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
 import { emailList, emailShow } from './emails.ts'
 import { erase } from './erase.ts'
+import { importPostalCommand } from './import-postal.ts'
 import { keyCreate, keyList, keyRevoke } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
@@ -47,6 +48,7 @@ import { alarming, strong } from './styles.ts'
 import { suppressionAdd, suppressionList, suppressionRemove } from './suppressions.ts'
 import { tenantCreate, tenantDelete, tenantList, tenantShow } from './tenants.ts'
 import { tlsList, tlsRemove, tlsRequire } from './tls.ts'
+import { transportAdd, transportList, transportRemove, transportSet, transportShare, transportTest } from './transports.ts'
 import { webhookAdd, webhookList, webhookRemove, webhookReplay, webhookRotateKey, webhookTest } from './webhooks.ts'
 
 const serve: Command = {
@@ -88,18 +90,6 @@ const bench: Command = {
   },
 }
 
-const roleProcesses = hostedRoleNames.map(
-  (role): Command => ({
-    name: `${role}-process`,
-    summary: `run one ${role} process; started by serve`,
-    help: `postrider ${role}-process ID\n\nStarted by serve.`,
-    options: {},
-    positionals: ['ID'],
-    hidden: true,
-    run: (given, deps) => deps.runRole(role, given.positionals[0] as string),
-  }),
-)
-
 const versionCommand: Command = {
   name: 'version',
   summary: 'print the version',
@@ -132,6 +122,12 @@ const commands: readonly Command[] = [
   memberReset,
   limitsSet,
   limitsList,
+  transportAdd,
+  transportSet,
+  transportList,
+  transportShare,
+  transportTest,
+  transportRemove,
   sourceAdd,
   sourceList,
   sourceRemove,
@@ -152,6 +148,7 @@ const commands: readonly Command[] = [
   certificateList,
   certificateRenew,
   erase,
+  importPostalCommand,
   secretRotate,
   backup,
   restore,
@@ -176,7 +173,6 @@ const commands: readonly Command[] = [
   crashTest,
   versionCommand,
   completionOf(() => shown),
-  ...roleProcesses,
 ]
 
 const shown = commands.filter((one) => !one.hidden)

@@ -1,6 +1,6 @@
 /** Command definition and shared helpers: arguments, help, output. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { type Clock, type HostedRole, Refusal } from '#base'
+import { type Clock, Refusal } from '#base'
 import type { Installation, Installations } from '#installation'
 import { openTenants, type Tenant } from '#tenants'
 
@@ -14,8 +14,6 @@ export interface CommandDeps extends Installations {
   untilSignal(): Promise<void>
   /** Runs the service until it is stopped. */
   serve(): Promise<void>
-  /** Runs one role in this process, under the name given by its parent. */
-  runRole(role: HostedRole, name: string): Promise<void>
   print(text: string): void
   /** The API under /v1 on this installation's database, in this process, as a `fetch` for the client. */
   openLocalApi(installation: Installation): (url: string, init: RequestInit) => Promise<Response>

@@ -1,11 +1,23 @@
 /** Commands for sending domains: add, list, show, check, trust without a check, and remove, by name. */
+import { readFileSync } from 'node:fs'
 import { Refusal } from '#base'
 import { ApiError, type Domain, type DomainsListData } from '#client'
-import { trustDomain } from '#domains'
+import { addDomain, makeDomain, type OwnKey, trustDomain } from '#domains'
+import type { Installation } from '#installation'
 import { parseDomain } from '#mail'
 import { simulatorDomain } from '#simulator'
+import { openTenants } from '#tenants'
 import { apiHelp, apiUsage, type OpenedApi, plain, scopeOf, tenantApiOptions, withApi } from './api.ts'
-import { type Command, type CommandArguments, type CommandDeps, jsonOption, printed, UsageError } from './command-definition.ts'
+import {
+  type Command,
+  type CommandArguments,
+  type CommandDeps,
+  givenTenant,
+  jsonOption,
+  printed,
+  text,
+  UsageError,
+} from './command-definition.ts'
 import { shade } from './styles.ts'
 
 const ofTenant = '--tenant      tenant of the domain, if several tenants have a domain of this name'
@@ -48,23 +60,28 @@ export const domainAdd: Command = {
   name: 'domain add',
   audited: true,
   summary: 'add a sending domain with its own DKIM keys',
-  help: `postrider domain add NAME [--tenant ID] [--trust] ${apiUsage}
+  help: `postrider domain add NAME [--tenant ID] [--trust] [--selector S --dkim-key FILE] ${apiUsage}
 
 Adds a sending domain and prints the DNS records to publish. Then run postrider domain verify NAME.
 --tenant      tenant of the domain (default: the tenant of the key, or the default tenant)
 --trust       lets the tenant use the domain without DNS verification (private networks, relays); recorded as trusted. On this machine only
+--selector    selector of an RSA key that is published already; with --dkim-key, so that no DNS record of DKIM changes. On this machine only
+--dkim-key    file with that private key, in PEM form
 ${apiHelp}
 
 Example: postrider domain add news.example.com`,
-  options: { ...tenantApiOptions, trust: { type: 'boolean' } },
+  options: { ...tenantApiOptions, trust: { type: 'boolean' }, selector: { type: 'string' }, 'dkim-key': { type: 'string' } },
   positionals: ['NAME'],
   run: (given, deps) =>
     withApi(given, deps, async (service) => {
       const isTrusted = given.options.trust === true
       if (isTrusted) refuseRemote(service, '--trust')
       const [name = ''] = given.positionals
+      const ownKey = ownKeyOf(given)
+      if (ownKey) refuseRemote(service, '--dkim-key')
       const { domains } = scopeOf(service, given)
-      const made = await domains.create({ name }).catch((error: unknown) => {
+      const creating = ownKey ? withOwnKey(service, given, { name, ownKey }) : domains.create({ name })
+      const made = await creating.catch((error: unknown) => {
         throw error instanceof ApiError && error.code === 'domain_already_exists' ? hasIt(error, name, isTrusted) : error
       })
       const domain = isTrusted ? await trusted(service, made) : made
@@ -85,6 +102,26 @@ const hasIt = ({ message }: ApiError, name: string, isTrusted: boolean) =>
 /** Only the operator of the machine vouches for a domain: the API cannot. */
 function refuseRemote({ installation }: OpenedApi, what: string): void {
   if (!installation) throw new UsageError(`${what} works only on the machine of the installation, without --url`)
+}
+
+function ownKeyOf(given: CommandArguments): OwnKey | undefined {
+  const [selector, file] = [text(given, 'selector'), text(given, 'dkim-key')]
+  if (selector === undefined && file === undefined) return undefined
+  if (selector === undefined || file === undefined) throw new UsageError('--selector and --dkim-key belong together')
+  return { selector, privateKey: readFileSync(file, 'utf8') }
+}
+
+/** A private key does not go through the API. */
+async function withOwnKey(
+  { api, installation }: OpenedApi,
+  given: CommandArguments,
+  { name, ownKey }: { name: string; ownKey: OwnKey },
+): Promise<Domain> {
+  const { db, clock, ids, secrets } = installation as Installation
+  const tenantId = (await givenTenant(given, installation as Installation)) ?? (await openTenants({ db, clock }).default()).id
+  const made = await makeDomain({ tenantId, name, trusted: false, ownKey }, { nowMs: clock.nowMs(), ids, secrets })
+  const { id } = await db.transaction((tx) => addDomain(tx, made))
+  return api.domains.retrieve(String(id))
 }
 
 /** Trusts the domain, and returns its new record. */

@@ -3,7 +3,15 @@ import ipaddr from 'ipaddr.js'
 import type { Network } from '#base'
 import { openGuard, openPost, openResolver, type PostOutcome } from '#net'
 import { openTenants } from '#tenants'
-import { openEventStream, openForward, type StreamEvent, type WebhookEmailEvent, webhookBody, webhookEmailEvents } from '#webhooks'
+import {
+  allEventNames,
+  openEventStream,
+  openForward,
+  type StreamEvent,
+  type WebhookEmailEvent,
+  webhookBody,
+  webhookEmailEvents,
+} from '#webhooks'
 import { type Command, jsonOption, text, UsageError } from './command-definition.ts'
 
 /** The operator chooses the forwarding target, so all addresses are allowed. */
@@ -19,7 +27,8 @@ Prints events as they happen, until Ctrl-C. The service must be running.
             The command creates a signing secret for this run and prints it first. Any address is allowed, also http://localhost
 --tenant    only events of this tenant
 --events    only these: ${webhookEmailEvents.slice(0, 5).join(', ')},
-            ${webhookEmailEvents.slice(5).join(', ')}
+            ${webhookEmailEvents.slice(5, allEventNames.length).join(', ')} (default: all of these),
+            ${webhookEmailEvents.slice(allEventNames.length).join(', ')}
 --json      prints one JSON object per line: the webhook body, plus "forwarded" if it was forwarded`,
   options: { forward: { type: 'string' }, tenant: { type: 'string' }, events: { type: 'string' }, ...jsonOption },
   async run(given, deps) {
@@ -77,10 +86,10 @@ const plain = (words: string) => words.replace(/[\u0000-\u001f\u007f-\u009f]+/g,
 const wordOf = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : '')
 
 function lineOf({ event, timestamp, payload }: StreamEvent): string {
-  const { message, original_message: original, domain, volume, limit, details, url } = payload
+  const { message, original_message: original, domain, volume, limit, details, url, address, reason } = payload
   const { token, to, subject } = (message ?? original ?? {}) as Partial<Record<string, string>>
   const limits = volume === undefined ? '' : `${wordOf(volume)} of ${wordOf(limit)} emails`
-  const about = token === undefined ? wordOf(domain) || limits : `${token} to ${to} "${subject}"`
-  const more = [wordOf(details), wordOf(url)].filter((one) => one !== '').join(' ')
+  const about = token === undefined ? wordOf(address) || wordOf(domain) || limits : `${token} to ${to} "${subject}"`
+  const more = [wordOf(details), wordOf(url), wordOf(reason)].filter((one) => one !== '').join(' ')
   return plain(`${new Date(timestamp * 1000).toISOString()} ${event} ${about}${more === '' ? '' : `: ${more}`}`)
 }

@@ -19,6 +19,7 @@ import type { Installation } from '#installation'
 import { openLimitSettings } from '#limits'
 import { parseAddress } from '#mail'
 import { openResolver } from '#net'
+import { findComplaint } from '#returns'
 import { openTenants } from '#tenants'
 import { openRecent } from '#usage'
 import { type Command, type CommandArguments, givenTenant, jsonOption, printed, tenantOf, text, UsageError } from './command-definition.ts'
@@ -285,6 +286,7 @@ Prints the current state of the email and the next step, one sentence each. The 
       const told = await explain(
         { ...installation, tenants: openTenants(installation), limitSettings: openLimitSettings(installation), delayReasons },
         email,
+        await findComplaint(installation.db, email),
       )
       printed(given, deps, { id, status: email.status, ...told }, `${email.status}: ${told.now}\nnext: ${told.next}`)
     }),

@@ -1,6 +1,6 @@
 /** Commands for webhooks: list, add, remove, test, replay, and the rotation of the signing key. */
 import type { Webhook } from '#client'
-import { rotateInstallationKey, type WebhookEvent, webhookEvents } from '#webhooks'
+import { rotateInstallationKey, type WebhookEvent, webhookEvents, webhookFormats } from '#webhooks'
 import { apiHelp, apiUsage, plain, scopeOf, tenantApiOptions, withApi } from './api.ts'
 import { type Command, type CommandArguments, jsonOption, needed, printed, text, UsageError } from './command-definition.ts'
 import { shade } from './styles.ts'
@@ -52,27 +52,31 @@ export const webhookAdd: Command = {
   name: 'webhook add',
   audited: 'unnamed',
   summary: 'add a webhook and print its secret once',
-  help: `postrider webhook add URL [--name N] [--events A,B] [--tenant ID] ${apiUsage}
+  help: `postrider webhook add URL [--name N] [--events A,B] [--format postal] [--tenant ID] ${apiUsage}
 
 Adds a webhook, which receives a signed POST for each event, and prints the secret of its signatures once.
 --name        name in lists (default: the host of the URL)
---events      only these events (default: all): ${webhookEvents.slice(0, 4).join(', ')},
-              ${webhookEvents.slice(4).join(', ')}
+--events      only these events: ${webhookEvents.slice(0, 4).join(', ')},
+              ${webhookEvents.slice(4, 8).join(', ')} (default: all of these),
+              ${webhookEvents.slice(8).join(', ')}
+--format      postal: bodies and signatures as Postal sends them (default: postrider)
 ${ofScope}
 ${apiHelp}
 
 Example: postrider webhook add https://shop.example.com/hooks/mail --events MessageBounced,MessageDeliveryFailed`,
-  options: { name: { type: 'string' }, events: { type: 'string' }, ...tenantApiOptions },
-  values: { events: webhookEvents },
+  options: { name: { type: 'string' }, events: { type: 'string' }, format: { type: 'string' }, ...tenantApiOptions },
+  values: { events: webhookEvents, format: webhookFormats },
   positionals: ['URL'],
   run(given, deps) {
     const [url = ''] = given.positionals
     const events = text(given, 'events')
       ?.split(',')
       .map((name) => eventOf(name.trim(), 'events'))
+    const format = webhookFormats.find((one) => one === (text(given, 'format') ?? 'postrider'))
+    if (!format) throw new UsageError(`--format must be one of ${webhookFormats.join(', ')}`)
     if (!URL.canParse(url)) throw new UsageError(`the URL of the webhook is not valid: ${url}`)
     return withApi(given, deps, async (service) => {
-      const wanted = { name: text(given, 'name') ?? new URL(url).host, url, ...(events ? { events } : { allEvents: true }) }
+      const wanted = { name: text(given, 'name') ?? new URL(url).host, url, format, ...(events ? { events } : { allEvents: true }) }
       const webhook = await scopeOf(service, given).webhooks.create(wanted)
       printed(given, deps, { ...webhook }, `${line(webhook)}\n\n${webhook.secret}\n\nStore this secret now: it verifies the signatures.`)
     })

@@ -1,19 +1,23 @@
 /**
  * API keys and SMTP logins: authentication and permissions.
- * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, installation, inbound, http, cli, main.
+ * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, installation, imports, inbound, http, cli, main.
  * Promises: a key is shown once and stored as a SHA-256 hash; a revoked or held key stops working in every process within a second.
  */
 import { LRUCache } from 'lru-cache'
 import { type Clock, cached, type Ids, Refusal } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { addCredential, keyHashOf, type Permission } from './manage-credentials.ts'
+import { addCredential, importedKeyForm, keyHashOf, type Permission } from './manage-credentials.ts'
 
 export {
   addCredential,
   type CredentialRecord,
   changeCredential,
   credentialTypes,
+  findImportedKeys,
   getCredential,
+  type ImportedKey,
+  importCredential,
+  importedKeyForm,
   listCredentials,
   type Permission,
   permissions,
@@ -33,13 +37,16 @@ export interface Credential {
   permissions: Permission[] | null
   keyPrefix: string
   revoked: boolean
+  /** The key was made by another program: as an SMTP login it counts alone, with any user name. */
+  imported: boolean
 }
 
 const keyForm = /^svc_(live|test)_[0-9A-Za-z]{32}$/
-const loginForm = /^[0-9A-Za-z]{32}$/
+const loginForm = /^[0-9A-Za-z]{16,64}$/
 
 const credentialByKey = sql<Credential>`
-  select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked
+  select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked,
+         imported_from is not null as imported
   from credentials
   where key_hash = $1 and type = $2`
 
@@ -69,6 +76,7 @@ export interface Credentials {
   authenticate(key: string): Promise<Credential>
   /**
    * The SMTP login of a user name (`{tenantId}/{key}`, `{tenantId}/{name of the credential}` or `{tenantId}`) and its key; refuses
+   * of an imported key, any user name. Refuses
    * `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that may not send.
    */
   authenticateLogin(userName: string, key: string): Promise<Credential & { tenantId: string }>
@@ -91,7 +99,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
   }
   return {
     async authenticate(key) {
-      if (!keyForm.test(key))
+      if (!keyForm.test(key) && !importedKeyForm.test(key))
         throw new Refusal('invalid_api_key', {
           message: 'invalid API key: it must be svc_live_ or svc_test_ followed by 32 letters and digits',
         })
@@ -126,6 +134,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
 }
 
 function isNamed(userName: string, credential: Credential, key: string): credential is Credential & { tenantId: string } {
-  const { tenantId, name } = credential
+  const { tenantId, name, imported } = credential
+  if (imported) return tenantId !== null
   return tenantId !== null && [tenantId, `${tenantId}/${key}`, `${tenantId}/${name}`].includes(userName)
 }

@@ -29,7 +29,7 @@ import { sql } from './sql-tag.ts'
 const answerWithinMs = 60_000
 /** A server that answers "starting up" is replaying its log; stopping it would only restart the recovery. */
 const recoverWithinMs = 600_000
-const askEveryMs = 50
+const askEveryMs = 10
 const lookEveryMs = 1000
 const startAttempts = 5
 const firstPauseMs = 250
@@ -48,6 +48,8 @@ export interface EmbeddedOptions {
   folder: string
   clock: Clock
   log: Log
+  /** Called when the server's process runs, before it answers: the caller can use the time. */
+  started?: () => void
   /** `name=value`, overriding the defaults. For tests only, which trade durability for speed. */
   settingsForTests?: readonly string[]
 }
@@ -68,7 +70,7 @@ export async function embeddedUrlIfRunning(folder: string): Promise<string | und
 }
 
 /** Starts the server of this data directory, creating the cluster at first use, or adopts a server left by a killed supervisor. */
-export async function startEmbedded({ folder: given, clock, log, settingsForTests = [] }: EmbeddedOptions): Promise<Embedded> {
+export async function startEmbedded({ folder: given, clock, log, started, settingsForTests = [] }: EmbeddedOptions): Promise<Embedded> {
   const folder = resolve(given)
   makeDataDirectory(folder)
   const unlock = await lockState(folder)
@@ -79,7 +81,7 @@ export async function startEmbedded({ folder: given, clock, log, settingsForTest
       log.info(`creating a database in ${server.dataFolder}`)
       await makeCluster(server.dataFolder, server.password, server.binaries, server.account, server.socketFolder)
     }
-    const pid = (await adopt(server)) ?? (await startAnew(server))
+    const pid = (await adopt(server)) ?? (await startAnew(server, started))
     return supervise(server, pid, unlock)
   } catch (error) {
     if (server && !(await findPostmaster(server.dataFolder))) await removeTemporary(server.socketFolder)
@@ -147,10 +149,10 @@ async function adopt(server: Server): Promise<number | undefined> {
 }
 
 /** Makes several attempts, because remains of a killed server (shared memory of its last processes) take a moment to disappear. */
-async function startAnew(server: Server): Promise<number> {
+async function startAnew(server: Server, started?: () => void): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await startOnce(server)
+      return await startOnce(server, { started })
     } catch (error) {
       if (error instanceof WrongPassword || attempt === startAttempts) throw error
       await pause(server.clock, firstPauseMs)
@@ -158,10 +160,16 @@ async function startAnew(server: Server): Promise<number> {
   }
 }
 
-async function startOnce(server: Server, stopping?: AbortSignal): Promise<number> {
+interface StartHooks {
+  stopping?: AbortSignal
+  started?: (() => void) | undefined
+}
+
+async function startOnce(server: Server, { stopping, started }: StartHooks): Promise<number> {
   await clearAfterDeath(server.dataFolder, server.socketFolder)
   await makeSocketFolder(server.socketFolder, server.account)
   const { pid, ended } = await startPostmaster({ ...server, postgres: server.binaries.postgres })
+  started?.()
   try {
     await untilReady(server, async () => !ended.aborted && !stopping?.aborted)
     return pid
@@ -233,7 +241,7 @@ function supervise(server: Server, firstPid: number, unlock: () => Promise<void>
         look = lookEveryMs
         if (await worksIn(pid, server.dataFolder)) continue
         log.error({ pid }, 'the embedded PostgreSQL exited; restarting')
-        pid = await startOnce(server, stopping.signal)
+        pid = await startOnce(server, { stopping: stopping.signal })
         pauseMs = firstPauseMs
       } catch (error) {
         log.error({ err: error }, 'failed to restart the embedded PostgreSQL; retrying')

@@ -200,6 +200,7 @@ describe('what follows from it', () => {
       classificationCode: null,
       remoteHost: 'mx.example.org',
       source: null,
+      transport: null,
       outcomeUnknown: false,
       conversation: 'what was said',
       suppress: null,

@@ -51,6 +51,8 @@ export interface Outcome {
   classificationCode: number | null
   remoteHost: string | null
   source: string | null
+  /** null: the installation has no transport rules. */
+  transport: string | null
   outcomeUnknown: boolean
   conversation: string | null
   /** The hold reason; null unless the status is held. */
@@ -181,6 +183,8 @@ export interface AttemptContext {
   repliedMs?: TransactionResult['repliedMs']
   remote: RemoteMta
   conversation: string | null
+  /** The transport of the job, if it has one. */
+  transport?: string | undefined
   /** When to retry after an unknown outcome: at once if this process was lost, by the schedule if the connection was. */
   unknownRetry: 'at once' | 'by schedule'
 }
@@ -249,6 +253,7 @@ const undecided = (claimed: Claimed, attemptResult: AttemptResult, facts: Attemp
   classificationCode: attemptResult.classification === null ? null : classification(attemptResult.classification),
   remoteHost: facts.remote.host,
   source: facts.remote.source ?? null,
+  transport: facts.transport ?? null,
   outcomeUnknown: false,
   conversation: facts.conversation,
   details: detailsOf(claimed.recipient, attemptResult, facts.remote),

@@ -13,6 +13,8 @@ const cutOff: AttemptResult = {
 }
 
 export interface ConnectFailureDeps {
+  /** Sends a job of a failed transport by the default; false: the job has no other way. */
+  divert(job: Job): boolean
   done(result: JobResult): void
   /** The next failure is permanent. */
   isLastTry(job: Job): boolean
@@ -47,13 +49,14 @@ export function failJob(
  */
 export function failWaiting(waiting: readonly Job[], failure: ConnectFailure, downForMs: number, deps: ConnectFailureDeps): void {
   const { attemptResult, remote } = failure
+  const staying = waiting.filter((job) => !deps.divert(job))
   if (remote.address === null) {
-    for (const job of waiting) failJob(job, failure, 0, deps)
+    for (const job of staying) failJob(job, failure, 0, deps)
     return
   }
   const others = notOffered(attemptResult, remote)
   let nth = 0
-  for (const job of waiting) {
+  for (const job of staying) {
     // One email is offered per `downForMs`, so each further email is postponed by that much more.
     if (deps.isLastTry(job)) deps.postpone(job, ++nth * downForMs, otherConnection(attemptResult, remote))
     else deps.done(resultForAll(job, others, remote, others.message, 0))

@@ -2,10 +2,10 @@
  * Delivers queued recipients in one process: claim, prepare, attempt, record. A claimed recipient passes `preSendChecks` and joins a `job`.
  * `dispatch` asks the `router` and hands the job to a `site`, whose connections (`open-connection`) send prepared messages
  * (`connection-worker`, `prepare-messages`, `render-message`). The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
- * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping,
- * connection_leases, simulated_events, egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days. Uses: base, mail,
+ * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy, `transports/` the relay of a share of the mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping,
+ * connection_leases, simulated_events, egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days, transports, transport_rules. Uses: base, mail,
  * dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: usage,
- * housekeeping, doctor, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
+ * housekeeping, installation, doctor, imports, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
  * its lease stops before the next final dot; an outcome is kept and recorded however long the database is unavailable; an orderly stop
  * repeats no message.
  */
@@ -43,6 +43,7 @@ import {
   type Wakefulness,
 } from '#spool'
 import type { Tenants } from '#tenants'
+import { TransportHealths, withTransports } from './assign-transports.ts'
 import type { Outcome } from './attempt-outcome.ts'
 import { openCursors } from './claim-cursors.ts'
 import { Dispatch, type DispatchDeps } from './dispatch.ts'
@@ -58,6 +59,7 @@ import { openRequeue, type Requeue } from './requeue.ts'
 import { openProviders } from './shaping/providers.ts'
 import { TrafficShaper } from './shaping/shaping.ts'
 import { runDueSimulatedEvents, type SimulatedEventDeps } from './simulated-events.ts'
+import { openTransports } from './transports/transport-records.ts'
 
 export { advanceTestClock } from './advance-test-clock.ts'
 export { type DelayReasons, openDelayReasons } from './delay-reason.ts'
@@ -96,8 +98,25 @@ export { messageAsSent, rebuildMessage } from './render-message.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restore-hold.ts'
 export { openProviders } from './shaping/providers.ts'
 export { TrafficShaper } from './shaping/shaping.ts'
+export { testTransport } from './test-transport.ts'
 export { deleteExpiredPolicies, openSts } from './tls/mta-sts-cache.ts'
 export { listTlsRequirements, removeTlsRequirement, requireTls } from './tls/tls-requirements.ts'
+export {
+  getTransport,
+  listRules,
+  listTransports,
+  removeRulesOfTenant,
+  removeTransport,
+  saveTransport,
+  sealedOfTransports,
+  shareTransport,
+  shownRule,
+  type Transport,
+  type TransportScope,
+  type TransportSettings,
+  type TransportTls,
+  transportTlsModes,
+} from './transports/transport-records.ts'
 
 /** Maximum number of recipients in flight in this process. They are small, because bodies are not kept. */
 const maxInFlight = 2000
@@ -198,6 +217,8 @@ class DeliveryProcess implements Delivery {
   readonly #pauses: ReturnType<typeof openQueuePauses>
   readonly #dispatch: Dispatch
   readonly #sources: ReturnType<typeof openSources>
+  readonly #transports: ReturnType<typeof openTransports>
+  readonly #transportHealths: TransportHealths
   readonly #cursors = openCursors(lanesPerClaim)
   /** Continues until the last outcome is recorded: the lease must last as long as a transaction is in flight. */
   readonly #renewing: Loop
@@ -222,6 +243,7 @@ class DeliveryProcess implements Delivery {
     const providers = openProviders(config.providerRules)
     this.#shaper = new TrafficShaper({ db, clock, log, processId: deps.processId, providers })
     this.#pauses = openQueuePauses(deps)
+    this.#transportHealths = new TransportHealths(deps, deps.bounds?.downForMs)
     this.#dispatch = new Dispatch({
       db,
       clock,
@@ -238,11 +260,13 @@ class DeliveryProcess implements Delivery {
       leases,
       pauses: () => this.#pauses.current(),
       schedule: this.#schedule,
+      transportHealths: this.#transportHealths,
       finished: (outcomes) => this.#finished(outcomes),
       requeue,
       postpone,
     })
     this.#sources = openSources(deps)
+    this.#transports = openTransports(deps)
     this.#renewing = startLoop({ clock, log, name: 'renewing leases', everyMs: leases.everyMs }, () => leases.tick())
     this.#claiming = startLoop({ clock, log, name: 'claiming mail', everyMs: idlePollMs }, () => this.#claim())
     wakefulness.wakes(this.#claiming)
@@ -326,13 +350,17 @@ class DeliveryProcess implements Delivery {
 
   async #begin(claimed: readonly Claimed[]): Promise<void> {
     const { db, clock, ids, tenants, config } = this.#deps
-    const pools = config.relay ? undefined : await this.#sources.current()
+    const table = await this.#transports.current()
+    const pools = config.relay && table.isEmpty ? undefined : await this.#sources.current()
     const pauses = () => this.#pauses.current()
     const { due, outcomes } = await preSendChecks(claimed, { db, clock, ids, tenants, schedule: this.#schedule, pauses })
     if (outcomes.length > 0) this.#finished(outcomes)
     const jobs = jobsOf(due)
     await loadSmall(db, jobs)
-    this.#dispatch.send(pools && !pools.isEmpty ? await withPools(db, jobs, pools) : jobs)
+    const pooled = pools && !pools.isEmpty ? await withPools(db, jobs, pools) : jobs
+    if (table.isEmpty) return this.#dispatch.send(pooled)
+    const defaultName = config.relay ? 'relay' : 'mx'
+    this.#dispatch.send(await withTransports(pooled, { db, table, healths: this.#transportHealths, defaultName }))
   }
 
   #finished(outcomes: Outcome[]): void {

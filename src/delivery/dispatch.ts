@@ -9,7 +9,9 @@ import { openResolver, type Resolver } from '#net'
 import type { Scenario } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane, Leases, QueuePause, RetrySchedule } from '#spool'
+import { signalOf, type TransportHealths } from './assign-transports.ts'
 import { type AttemptResult, decideOutcome, noRemote, type Outcome } from './attempt-outcome.ts'
+import { maxPostponeMs } from './egress/pool-wait.ts'
 import type { Job, JobResult } from './job.ts'
 import { openMailGuard } from './mail-ssrf-guard.ts'
 import { MessagePreparer } from './prepare-messages.ts'
@@ -20,6 +22,12 @@ import type { Providers } from './shaping/providers.ts'
 import type { TrafficShaper } from './shaping/shaping.ts'
 import { sendToSimulator } from './simulated-delivery.ts'
 import { Sites } from './sites.ts'
+import type { Transport } from './transports/transport-records.ts'
+
+/** The first backoff of a site that accepts no message (adaptive limits). */
+const blockedMs = 30_000
+/** A full queue of a transport is looked at again after this time. */
+const busyMs = 2000
 
 export interface DispatchDeps extends Requeue {
   db: Db
@@ -35,6 +43,7 @@ export interface DispatchDeps extends Requeue {
   shaper: TrafficShaper
   providers: Providers
   schedule: RetrySchedule
+  transportHealths: TransportHealths
   /** Passes outcomes to the recorder; the recipients are then no longer in flight. */
   finished: (outcomes: Outcome[]) => void
   /** Behaviour of hosts in the simulated network, in addition to the simulator's own addresses. */
@@ -71,7 +80,7 @@ export class Dispatch {
       clock,
       config,
       shaper: deps.shaper,
-      postponeDomains: (jobs, forMs, reason) => unsent.postponeDomains(jobs, forMs, reason),
+      postponeDomains: (jobs, forMs, reason) => this.#postpone(jobs, forMs, reason),
       requeue: (job) => unsent.requeue(job),
       postpone: (job, forMs, reason) => unsent.postpone(job, forMs, reason),
       site: {
@@ -83,6 +92,7 @@ export class Dispatch {
         leaseStillHeld: ({ recipients: [first] }) => leases.owns(first.shard, first.epoch),
         done: (result) => this.#report(result),
         requeue: (job) => unsent.requeue(job),
+        divert: (job) => this.#divert(job),
         isLastTry: (job) => unsent.isLastTry(job),
         postpone: (job, forMs, reason) => unsent.postponeLastTry(job, forMs, reason),
         smtpLimits: bounds?.smtp,
@@ -143,6 +153,27 @@ export class Dispatch {
     }
   }
 
+  /**
+   * Jobs that their site cannot take now. A transport's jobs do not suspend their recipient domains, to which other mail may go another way.
+   * A short time only means that it is busy, so its share stays; a long one means that it blocks Postrider.
+   */
+  #postpone(jobs: readonly Job[], forMs: number, reason: string): void {
+    const [first] = jobs
+    if (!first?.transport?.server) return this.#unsent.postponeDomains(jobs, forMs, reason)
+    for (const job of jobs)
+      if (forMs < blockedMs || !this.#divert(job)) this.#unsent.postpone(job, Math.min(Math.max(forMs, busyMs), maxPostponeMs), reason)
+  }
+
+  /** Sends the job of a failed transport by the default, without an attempt: it was not offered to the transport. */
+  #divert(job: Job): boolean {
+    const server = job.transport?.server
+    if (!server?.failover || this.#isClosing) return false
+    const { transportHealths, config } = this.#deps
+    transportHealths.note(server, 'failed')
+    this.send([{ ...job, transport: { name: config.relay ? 'relay' : 'mx', server: undefined } }])
+    return true
+  }
+
   #simulate(job: Job): void {
     const { db, clock, log, scenario } = this.#deps
     void sendToSimulator(job, {
@@ -160,10 +191,18 @@ export class Dispatch {
     this.#report({ job, results: job.recipients.map(() => attemptResult), remote: noRemote, durationMs: 0, conversation })
   }
 
+  #noteHealth(server: Transport, results: readonly AttemptResult[]): void {
+    for (const result of results) {
+      const signal = signalOf(result)
+      if (signal) this.#deps.transportHealths.note(server, signal)
+    }
+  }
+
   /** `fractionOf`: the random part of a recipient's retry delay. */
   #report({ job, results, ...known }: JobResult, fractionOf: (claimed: Claimed) => number = () => this.#deps.ids.random()): void {
     const { clock, schedule, finished } = this.#deps
-    const facts = { ...known, schedule, atMs: clock.nowMs(), unknownRetry: 'by schedule' as const }
+    const facts = { ...known, transport: job.transport?.name, schedule, atMs: clock.nowMs(), unknownRetry: 'by schedule' as const }
+    if (job.transport?.server) this.#noteHealth(job.transport.server, results)
     this.#messages.release(job)
     finished(
       job.recipients.map((claimed, index) =>

@@ -39,14 +39,19 @@ type Facts = {
   tenant: Pick<Tenant, 'status' | 'pauseReason'> | undefined
   organisationLimit: number | null
   nowMs: number
+  complainedAt: Date | null
 }
 
-/** Reads the email's queue position, its last attempt and the pauses and limits that may delay it. */
-export async function explain({ db, clock, tenants, limitSettings, delayReasons }: ExplainDeps, email: Email): Promise<Explanation> {
+/** Reads the email's queue position, its last attempt and the pauses and limits that may delay it. `complainedAt`: of its complaint. */
+export async function explain(
+  { db, clock, tenants, limitSettings, delayReasons }: ExplainDeps,
+  email: Email,
+  complainedAt: Date | null,
+): Promise<Explanation> {
   const key = { tenantId: email.tenantId, emailId: email.id }
   const isFinal = email.status === 'sent' || email.status === 'hardfail' || email.status === 'bounced'
   const [queued, attempts] = await Promise.all([isFinal ? undefined : findQueued(db, key), lastAttempts(db, [key])])
-  const facts = { email, queued, last: attempts.get(email.id), nowMs: clock.nowMs() }
+  const facts = { email, queued, last: attempts.get(email.id), nowMs: clock.nowMs(), complainedAt }
   if (!queued)
     return explained({ ...facts, queuePosition: null, pauses: [], delayReason: undefined, tenant: undefined, organisationLimit: null })
   const [queuePosition, pauses, delayReason, tenant, { organisation }] = await Promise.all([
@@ -63,13 +68,15 @@ const hourMs = 3_600_000
 const final = { nextAt: null, queuePosition: null }
 
 function explained(facts: Facts): Explanation {
-  const { email, queued, last } = facts
+  const { email, queued, last, complainedAt } = facts
   switch (email.status) {
     case 'sent':
       return {
         ...final,
         now: `${last?.remoteHost ?? 'The mail server'} accepted the message for ${email.recipient}${nth(last)}.`,
-        next: 'No further step, unless a bounce or complaint arrives.',
+        next: complainedAt
+          ? `The recipient complained at ${complainedAt.toISOString()} and is suppressed. No further step.`
+          : 'No further step, unless a bounce or complaint arrives.',
         blockedBy: null,
       }
     case 'hardfail':

@@ -8,6 +8,7 @@ import type { Claimed } from '#spool'
 import type { AttemptResult, RemoteMta } from './attempt-outcome.ts'
 import type { EgressPoolMembers } from './egress/egress-sources.ts'
 import type { WarmUp } from './egress/warm-up.ts'
+import type { Transport } from './transports/transport-records.ts'
 
 /** RFC 5321 section 4.5.3.1.8: a server must accept at least 100 recipients. */
 const maxRecipientsPerJob = 100
@@ -21,7 +22,17 @@ export interface Job {
   readonly needsSmtpUtf8: boolean
   /** The pool whose addresses the job must be sent from; undefined: the operating system chooses. */
   readonly pool: EgressPoolMembers | undefined
+  /** undefined: the installation has no transport rules, and the job takes the default. */
+  readonly transport: JobTransport | undefined
   readonly state: DeliveryState
+}
+
+/** The way that a job takes. */
+export interface JobTransport {
+  /** For the record of the attempt. */
+  name: string
+  /** undefined: the way of the name `mx` or `relay`. */
+  server: Transport | undefined
 }
 
 /** The changes of a job on its way to a connection. Its identity stands for the job's message in memory. */
@@ -93,6 +104,7 @@ export function jobsOf(claimed: readonly Claimed[]): Job[] {
       sizeOctets: one.sizeOctets,
       needsSmtpUtf8,
       pool: undefined,
+      transport: undefined,
       state: { retriedOnce: false, poolHops: 0, warmUpGrant: undefined, body: undefined },
     }
     open.set(key, begun)

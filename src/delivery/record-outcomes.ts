@@ -37,6 +37,7 @@ const outcomeColumns: ColumnTypes<OutcomeRow> = {
   outcome_unknown: 'boolean',
   conversation: 'text',
   source: 'text',
+  transport: 'text',
   attempt_status: 'text',
   hold_reason: 'text',
   event: 'text',
@@ -84,9 +85,9 @@ const recordOutcomes = sql<{ emailId: string }>`
   ),
   attempted as (
     insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, tls, classification,
-                          remote_host, outcome_unknown, conversation, source)
+                          remote_host, outcome_unknown, conversation, source, transport)
     select tenant_id, email_id, attempt_number, attempt_status, coalesce(simulated_at, at), duration_ms, details, output, code, enhanced, secure, tls, classification,
-           remote_host, outcome_unknown, conversation, source
+           remote_host, outcome_unknown, conversation, source, transport
     from recorded
   ),
   marked as (
@@ -236,7 +237,10 @@ async function writeOutcomes(db: Db, outcomes: readonly Outcome[], failpoint: Fa
         one.suppress ? [{ ...recipient(one), reason: one.suppress, at: new Date(one.atMs), emailId: one.claimed.emailId }] : [],
       ),
     )
-    await unsuppress(tx, mine.filter((one) => one.unsuppress).map(recipient))
+    await unsuppress(
+      tx,
+      mine.flatMap((one) => (one.unsuppress ? [{ ...recipient(one), emailId: one.claimed.emailId, at: new Date(one.atMs) }] : [])),
+    )
   })
 }
 
@@ -291,6 +295,7 @@ const rowOf = (one: Outcome) => ({
   outcome_unknown: one.outcomeUnknown,
   conversation: one.conversation,
   source: one.source,
+  transport: one.transport,
   // The contract reports an unknown outcome as softfail, even for the last attempt (7.8).
   attempt_status: one.outcomeUnknown ? 'softfail' : one.status,
   hold_reason: one.holdReason,

@@ -1,5 +1,5 @@
 /**
- * Decides where a job goes: to the simulator, to the relay, to the MX hosts of its recipient domain, or nowhere. The look-up of a domain
+ * Decides where a job goes: to the simulator, to the relay or the transport, to the MX hosts of its recipient domain, or nowhere. The look-up of a domain
  * waits for DNS; every decision after it is pure.
  */
 import type { Clock, Config } from '#base'
@@ -12,6 +12,7 @@ import type { NextHop } from './open-connection.ts'
 import type { LookedUpRoute } from './route-lookup.ts'
 import type { Provider, Providers } from './shaping/providers.ts'
 import type { GuardedHost } from './tls/tls-policy.ts'
+import type { Transport, TransportTls } from './transports/transport-records.ts'
 
 /** After a resume, mail for the provider continues within this time; also the minimum delay between checks of its mail. */
 const pausedLookMs = 5000
@@ -45,13 +46,16 @@ export class Router {
   constructor(deps: RouterDeps) {
     this.#deps = deps
     const { relay } = deps.config
-    this.#relay = relay && { kind: 'relay', site: 'relay', provider: relayProvider, nextHop: relayHop(relay) }
+    this.#relay = relay && { kind: 'relay', site: 'relay', provider: relayProvider, nextHop: relayHop(relay, relayTls(relay)) }
   }
 
   /** The route of a job that needs no look-up; undefined if its recipient domain must be looked up. */
   withoutLookup(job: Job): DeliveryRoute | undefined {
     const [first] = job.recipients
-    return first.test || first.recipientDomain === simulatorDomain ? { kind: 'simulator' } : this.#relay
+    if (first.test || first.recipientDomain === simulatorDomain) return { kind: 'simulator' }
+    const { transport } = job
+    if (transport?.server) return routeOf(transport.server)
+    return transport?.name === 'mx' ? undefined : this.#relay
   }
 
   /** The route of a domain that was looked up. */
@@ -82,10 +86,27 @@ export class Router {
   }
 }
 
-const relayHop = (relay: NonNullable<Config['relay']>): NextHop => ({
-  hosts: [{ host: relay.host, preference: 0, ...relayTls(relay) }],
-  port: relay.port,
-  auth: relay.auth,
+/** A changed transport has connections and limits of its own: those that were learnt before do not apply. */
+const routeOf = ({ name, revision, host, port, tls, auth, connections, rate }: Transport): DeliveryRoute => ({
+  kind: 'relay',
+  site: `transport ${name} ${revision}`,
+  provider: { name: `transport ${name} (${revision})`, isNamed: true, connections, rate },
+  nextHop: relayHop({ host, port, auth: auth ?? undefined }, transportTls[tls]),
+})
+
+export const transportTls = {
+  implicit: { tls: 'implicit', policy: 'required' },
+  required: { tls: 'require', policy: 'required' },
+  opportunistic: { tls: 'opportunistic', policy: 'opportunistic' },
+} as const satisfies Record<TransportTls, Pick<GuardedHost, 'tls' | 'policy'>>
+
+const relayHop = (
+  { host, port, auth }: Pick<NonNullable<Config['relay']>, 'host' | 'port' | 'auth'>,
+  tls: Pick<GuardedHost, 'tls' | 'policy'>,
+): NextHop => ({
+  hosts: [{ host, preference: 0, ...tls }],
+  port,
+  auth,
   // The operator named this host; it does not come from a recipient's DNS.
   guard: { allows: () => true },
 })

@@ -48,8 +48,8 @@ export class Sites {
   }
 
   /** Queues the job at its site, over an egress path of its pool if it has one. */
-  add({ site, provider, nextHop }: Extract<DeliveryRoute, { site: string }>, job: Job): void {
-    if (job.pool) this.#pool.add(site, provider, job, nextHop)
+  add({ kind, site, provider, nextHop }: Extract<DeliveryRoute, { site: string }>, job: Job): void {
+    if (job.pool && kind === 'mx') this.#pool.add(site, provider, job, nextHop)
     else this.#siteFor(site, provider, undefined).add(job, nextHop)
   }
 

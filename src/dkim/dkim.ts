@@ -1,8 +1,8 @@
 /**
- * DKIM: signs messages, verifies the signatures of received messages, and creates keys and their DNS text. Owns: nothing. Uses: nothing.
- * Used by: domains, delivery, returns, webhooks. Promises: the same message, keys and time give the same signatures; important header
- * fields cannot be added afterwards.
+ * DKIM: signs messages, verifies the signatures of received messages, and creates keys and their DNS text.
+ * Owns: nothing. Uses: nothing. Used by: domains, delivery, returns, webhooks, imports.
+ * Promises: the same message, keys and time give the same signatures; important header fields cannot be added afterwards.
  */
-export { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from './keys.ts'
+export { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, readRsaKey, type SigningKey } from './keys.ts'
 export { signatureFields } from './sign.ts'
 export { type DkimVerdict, type Unjudged, unjudged, verifySignatures } from './verify.ts'

@@ -1,7 +1,7 @@
 /**
  * DKIM keys: creates and parses them, and writes the DNS text that publishes them (RFC 6376 section 3.6.1, RFC 8463).
  */
-import { createPrivateKey, generateKeyPair, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPair, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
 
 export interface KeyPair {
@@ -26,6 +26,27 @@ export function makeEd25519Key(): KeyPair {
   return {
     privateKey: pem(privateKey),
     publicKey: publicKey.export({ type: 'spki', format: 'der' }).subarray(spkiOctets).toString('base64'),
+  }
+}
+
+const maxPemLength = 16_384
+const minOwnBits = 1024
+const maxOwnBits = 4096
+
+/**
+ * The pair of an RSA private key in PEM (PKCS#1 or PKCS#8) that another program made; `bits` is the length of its modulus. Undefined for
+ * other text, and for a length that receivers do not verify (RFC 8301 section 3.2: 1024 to 4096 bits).
+ */
+export function readRsaKey(text: string): (KeyPair & { bits: number }) | undefined {
+  if (text.length > maxPemLength) return undefined
+  try {
+    const key = createPrivateKey(text)
+    const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
+    if (key.asymmetricKeyType !== 'rsa' || bits < minOwnBits || bits > maxOwnBits) return undefined
+    const publicKey = createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64')
+    return { privateKey: pem(key), publicKey, bits }
+  } catch {
+    return undefined
   }
 }
 

@@ -3,7 +3,7 @@ import { domainToUnicode } from 'node:url'
 import { parse as parseHost } from 'tldts'
 import { type Ids, Refusal, type Secrets, wrongField } from '#base'
 import { sql, type Tx } from '#db'
-import { makeEd25519Key, makeRsaKey } from '#dkim'
+import { makeEd25519Key, makeRsaKey, readRsaKey } from '#dkim'
 import { parseDomain } from '#mail'
 import { simulatorDomain } from '#simulator'
 import { tenantForNew } from '#tenants'
@@ -16,9 +16,9 @@ const firstCheckAfterMs = 600_000
 
 const insertDomain = sql<Domain>`
   insert into domains (id, tenant_id, uuid, name, trusted, verified, verified_at, test_only, selector, rsa_private, rsa_public,
-                       ed25519_private, ed25519_public, created_at, next_check_at)
+                       ed25519_private, ed25519_public, created_at, next_check_at, own_key)
   select number, $1, $2::uuid, $3, $4::boolean, $4, case when $4 then $11::timestamptz end, $5::boolean, $6, $7::bytea, $8, $9::bytea, $10,
-         $11::timestamptz, $12::timestamptz
+         $11::timestamptz, $12::timestamptz, $14::boolean
   from unnest($13::integer[]) with ordinality as drawn (number, nth)
   where not exists (select from domains where id = number)
   order by nth
@@ -46,19 +46,37 @@ export interface NewDomain {
   row: readonly unknown[]
 }
 
+/** A DKIM key that is published already, so that no DNS record changes. */
+export interface OwnKey {
+  /** One or more DNS labels. */
+  selector: string
+  /** An RSA private key in PEM. */
+  privateKey: string
+}
+
+const selectorForm = /^(?=.{1,63}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/i
+
+function readOwnKey({ selector, privateKey }: OwnKey) {
+  if (!selectorForm.test(selector)) throw wrongField('selector', 'must be DNS labels of letters, digits and -, at most 63 characters')
+  const pair = readRsaKey(privateKey)
+  if (!pair) throw wrongField('key', 'must be an RSA private key in PEM form, of 1024 to 4096 bits')
+  return pair
+}
+
 /**
- * Builds a sending domain with its own RSA-2048 and Ed25519 DKIM keys, before the insert: key generation takes too long for a transaction.
+ * Builds a sending domain with its own RSA-2048 and Ed25519 DKIM keys, or with `ownKey` in place of the first, before the insert: key generation takes too long for a transaction.
  * `trusted` is the operator's override: usable without DNS verification. Refuses `validation_error`.
  */
 export async function makeDomain(
-  wanted: { tenantId: string; name: string; trusted: boolean; testOnly?: boolean },
+  wanted: { tenantId: string; name: string; trusted: boolean; testOnly?: boolean; ownKey?: OwnKey | undefined },
   facts: { nowMs: number; ids: Ids; secrets: Secrets },
 ): Promise<NewDomain> {
   const name = domainName(wanted.name)
   if (name === simulatorDomain && !wanted.testOnly)
     throw wrongField('name', `must not be ${simulatorDomain}: every test key can already send from it`)
   const uuid = facts.ids.uuid()
-  const rsa = await makeRsaKey()
+  const { ownKey } = wanted
+  const rsa = ownKey ? readOwnKey(ownKey) : await makeRsaKey()
   const ed25519 = makeEd25519Key()
   const row = [
     wanted.tenantId,
@@ -66,7 +84,7 @@ export async function makeDomain(
     name,
     wanted.trusted,
     wanted.testOnly ?? false,
-    selectorPrefix + facts.ids.label(6),
+    ownKey ? ownKey.selector.toLowerCase() : selectorPrefix + facts.ids.label(6),
     facts.secrets.seal(sealNameOf('rsa')(uuid), Buffer.from(rsa.privateKey)),
     rsa.publicKey,
     facts.secrets.seal(sealNameOf('ed25519')(uuid), Buffer.from(ed25519.privateKey)),
@@ -74,6 +92,7 @@ export async function makeDomain(
     new Date(facts.nowMs),
     wanted.testOnly ? null : new Date(facts.nowMs + firstCheckAfterMs),
     facts.ids.numbers(),
+    ownKey !== undefined,
   ]
   return { tenantId: wanted.tenantId, name, row }
 }

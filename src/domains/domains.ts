@@ -1,9 +1,9 @@
 /**
  * Sending domains, their DKIM keys, and the verification of their DNS records.
  * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, housekeeping,
- * installation, doctor, inbound, http, cli, main.
- * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at most
- * ten seconds, and a failing resolver changes no domain.
+ * installation, doctor, imports, inbound, http, cli, main.
+ * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at
+ * most ten seconds, and a failing resolver changes no domain.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -15,7 +15,7 @@ import { platformSigningKey } from './platform-key.ts'
 import { type Domain, domainColumns } from './queries.ts'
 import { sealNameOf } from './sealed-keys.ts'
 
-export { addDomain, makeDomain } from './add-domain.ts'
+export { addDomain, makeDomain, type OwnKey } from './add-domain.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
 export { type DnsRecord, nameInZone, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
 export { ensurePlatformKey } from './platform-key.ts'
@@ -24,6 +24,7 @@ export {
   type CheckedDomain,
   type Domain,
   findDomainById,
+  listDomains,
   removeDomain,
   removeDomainsOfTenant,
   trustDomain,

@@ -12,6 +12,8 @@ export interface Domain extends PublishedFacts {
   verifiedAt: Date | null
   /** Usable by test keys only. */
   testOnly: boolean
+  /** The RSA key was brought along; the Ed25519 key signs only once its record was found. */
+  ownKey: boolean
   createdAt: Date
 }
 
@@ -24,7 +26,7 @@ export interface CheckedDomain extends Domain {
 }
 
 export const domainColumns = sql.part`
-  id, uuid, tenant_id as "tenantId", name, trusted, verified, verified_at as "verifiedAt", test_only as "testOnly", selector,
+  id, uuid, tenant_id as "tenantId", name, trusted, verified, verified_at as "verifiedAt", test_only as "testOnly", own_key as "ownKey", selector,
   rsa_public as "rsaPublic", ed25519_public as "ed25519Public", spf_status as "spfStatus", dkim_status as "dkimStatus",
   dkim_ed25519_status as "dkimEd25519Status", return_path_status as "returnPathStatus", created_at as "createdAt"`
 

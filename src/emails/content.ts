@@ -15,8 +15,10 @@ export interface StoredAttachment {
 export interface PartsContent {
   kind: 'parts'
   from: string
+  /** Addresses, or mailboxes as a header field has them. */
   to: string[]
   cc: string[]
+  /** Addresses or mailboxes, as the header field has them. */
   replyTo?: string
   subject: string
   html?: string

@@ -1,8 +1,8 @@
 /**
- * Emails: one record for each envelope recipient of a submission, with its status, content and attempts. Owns: emails, contents, attempts,
- * email_counts, email_counts_position, test_inbox_clearings. Uses: base, db, events. Used by: tracking, accept, delivery, returns,
- * webhooks, usage, housekeeping, http, cli. Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads
- * one time partition.
+ * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
+ * Owns: emails, contents, attempts, email_counts, email_counts_position, test_inbox_clearings. Uses: base, db, events. Used by:
+ * tracking, accept, delivery, returns, webhooks, usage, housekeeping, postal, http, cli.
+ * Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads one time partition.
  */
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import { type Email, emailColumns } from './email-record.ts'
@@ -23,6 +23,7 @@ export {
 export type { Email } from './email-record.ts'
 export { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, isErased, listErasedContents } from './erase.ts'
 export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './list-emails.ts'
+export { findNumberedEmail, findNumbers } from './numbers.ts'
 export { openReturnPaths, type ReturnPaths } from './return-path.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'
 export { clearInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail, removeInboxOfTenant } from './test-inbox.ts'
@@ -71,6 +72,8 @@ export interface Attempt {
   conversation: string | null
   /** The egress source, unless the operating system chose it. */
   source: string | null
+  /** Its transport; null: the installation had no transport rules. */
+  transport: string | null
 }
 
 const emailById = sql<Email>`
@@ -80,7 +83,7 @@ const emailById = sql<Email>`
 
 const attemptsOfEmail = sql<Attempt>`
   select id, number, status, at, duration_ms as "durationMs", details, output, code, enhanced, secure, tls, classification,
-         remote_host as "remoteHost", outcome_unknown as "outcomeUnknown", conversation, source
+         remote_host as "remoteHost", outcome_unknown as "outcomeUnknown", conversation, source, transport
   from attempts
   where tenant_id = $1 and email_id = $2
   order by id`
@@ -144,6 +147,15 @@ export async function tagsOf(
   return new Map((await on.rows(tagsOfEmails, [tenantId, ids, tags])).map((row) => [row.id, row.tag]))
 }
 
+const senderDomains = sql<{ id: string; domain: string }>`
+  select id, lower(split_part(sender, '@', -1)) as domain
+  from emails
+  where tenant_id = $1 and id = any($2)`
+
+/** The domains of the senders, by email id. */
+export const senderDomainsOf = async (on: Queryable, tenantId: string, ids: readonly string[]): Promise<Map<string, string>> =>
+  new Map((await on.rows(senderDomains, [tenantId, ids])).map((row) => [row.id, row.domain]))
+
 /** The recipient domains of these emails, and whether they are test mail, by email id. */
 export async function recipientDomainsOf(
   on: Queryable,
@@ -182,7 +194,7 @@ export async function lastAttempts(
 export async function appendAttempt(
   tx: Tx,
   email: Pick<Email, 'tenantId' | 'id'>,
-  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation' | 'tls' | 'source'>,
+  later: Omit<Attempt, 'id' | 'number' | 'outcomeUnknown' | 'conversation' | 'tls' | 'source' | 'transport'>,
 ): Promise<void> {
   const { status, at, durationMs, details, output, code, enhanced, secure, classification, remoteHost } = later
   await tx.run(insertAttempt, [

@@ -27,6 +27,8 @@ export interface EmailFilter {
   domain?: string | undefined
   credentialId?: number | undefined
   metadata?: Readonly<Record<string, string>> | undefined
+  /** Only emails with these ids. */
+  ids?: readonly string[] | undefined
 }
 
 /** Counting stops here where emails are scanned. */
@@ -76,7 +78,7 @@ const filtered = (condition: Sql<unknown>) => {
   const where = sql.part`
     where ${condition} and id >= $4 and id < $5 and ($6::text is null or tenant_id = $6) and ($7::text is null or status = $7)
       and ($1::text is null or lower(recipient) = $1) and ($2::text is null or sender = $2) and ($3::text is null or tag = $3)
-      and ($13::boolean is null or test = $13)
+      and ($13::boolean is null or test = $13) and ($14::text[] is null or id = any($14))
       ${searched}`
   return {
     page: sql<Email>`
@@ -84,7 +86,7 @@ const filtered = (condition: Sql<unknown>) => {
       from emails
       ${where}
       order by id desc
-      limit $14 offset $15`,
+      limit $15 offset $16`,
     count: sql<{ total: number }>`
       select count(*) as total
       from emails
@@ -94,7 +96,7 @@ const filtered = (condition: Sql<unknown>) => {
       select id
       from emails
       ${where}
-      limit $14`,
+      limit $15`,
   }
 }
 const filteredOfAll = filtered(sql.part`true`)
@@ -176,8 +178,8 @@ const listBy = (filter: EmailFilter) => {
   return isSearch(filter) || (filter.status !== undefined && filter.test !== undefined) ? lookThrough : listByCounts
 }
 
-const isSearch = ({ words, domain, credentialId, metadata }: EmailFilter) =>
-  [words, domain, credentialId, metadata].some((one) => one !== undefined)
+const isSearch = ({ words, domain, credentialId, metadata, ids }: EmailFilter) =>
+  [words, domain, credentialId, metadata, ids].some((one) => one !== undefined)
 
 /** Each word as it is, or as a prefix; the database splits it in the same way as the subject. */
 const queryOf = (words: readonly string[]) => words.map((word) => `'${word.replace(/['\\]/g, ' ')}':*`).join(' & ')
@@ -202,6 +204,7 @@ const parametersOf = (filter: EmailFilter, { fromMs, toMs }: { fromMs: number; t
   filter.metadata ? JSON.stringify(filter.metadata) : null,
   filter.words ? filter.words.flatMap(containedIn) : null,
   filter.test ?? null,
+  filter.ids ?? null,
 ]
 
 /** Each page of a search reads the previous pages again. */

@@ -4,7 +4,7 @@ import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 
 export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
 
-/** The names of contract section 13.1, and Postrider's own, which are never sent to webhooks. */
+/** The names of contract section 13.1, and Postrider's own. The list of those that webhooks may get is in `webhooks`. */
 export type EventKind =
   | 'MessageSent'
   | 'MessageDelayed'
@@ -18,6 +18,9 @@ export type EventKind =
   | 'EmailReleased'
   | 'DomainDNSError'
   | 'ComplaintReceived'
+  | 'RecipientUnsubscribed'
+  | 'SuppressionAdded'
+  | 'SuppressionRemoved'
   | 'AutoPauseWarning'
   | 'TenantPaused'
   | 'TenantResumed'
@@ -44,12 +47,22 @@ const append = sql`
 
 const blankEvents = sql`
   update events
-  set data = data - array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent', 'bounce']
+  set data = data - array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent', 'bounce', 'address']
   where tenant_id = any($1) and email_id = any($2)`
 
 /** Removes the texts that name a recipient from the events of these emails; counted data stays. */
 export const eraseFromEvents = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<number> =>
   on.run(blankEvents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
+
+/** Entries added by request name no email, so that only a scan finds them. */
+const blankAddress = sql`
+  update events
+  set data = data - 'address'
+  where kind in ('SuppressionAdded', 'SuppressionRemoved') and data ->> 'address' = $1 and ($2::text is null or tenant_id = $2)`
+
+/** Removes an address (lower case) from the events of suppression lists; `tenantId` null: of all lists. */
+export const eraseAddressFromEvents = (on: Queryable, address: string, tenantId: string | null): Promise<number> =>
+  on.run(blankAddress, [address, tenantId])
 
 /** Appends to the log; readers see the events after the caller's commit. */
 export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * The event log of all emails: the only source for webhooks, usage, live view and timelines.
- * Owns: events. Uses: base, db. Used by: emails, spool, tracking, accept, delivery, returns, webhooks, usage, housekeeping, http.
+ * Owns: events. Uses: base, db. Used by: suppressions, emails, spool, tracking, accept, delivery, returns, webhooks, usage, housekeeping, http.
  * Promises: an event is appended in the transaction that makes it true.
  */
 export { type CountedChange, type CountedEvent, readCountedEvents, readTailBySecond, readTailByTenant } from './event-counts.ts'
@@ -8,6 +8,7 @@ export {
   appendEvents,
   countEventsWithin,
   type EventKind,
+  eraseAddressFromEvents,
   eraseFromEvents,
   eventTables,
   findEndOfLog,

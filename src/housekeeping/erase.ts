@@ -8,7 +8,7 @@ import type { Secrets } from '#base'
 import type { Db, Tx } from '#db'
 import { cancelQueued } from '#delivery'
 import { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, listErasedContents } from '#emails'
-import { eraseFromEvents } from '#events'
+import { eraseAddressFromEvents, eraseFromEvents } from '#events'
 import { eraseFromLogs } from '#request-logs'
 import { contentsStillQueued } from '#spool'
 import { eraseFromHits } from '#tracking'
@@ -43,6 +43,7 @@ export async function eraseAddress(
     told(total.emails)
   }
   await eraseUnneeded(db, tenantId, total)
+  await eraseAddressFromEvents(db, person, tenantId)
   await eraseFromDeliveries(db, person, tenantId)
   for (const spelling of spellingsOf(person)) {
     await eraseFromLogs({ db, secrets }, spelling, tenantId)

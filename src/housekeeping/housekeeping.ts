@@ -19,6 +19,7 @@ import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
 import { openWakefulness, releaseWaiting, type Wakefulness } from '#spool'
+import { deleteEndedSuppressions } from '#suppressions'
 import { checkDueTrackDomains, trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
 import { deliveryTables } from '#webhooks'
@@ -105,6 +106,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
     { name: 'deleting expired idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },
     { name: 'deleting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => deleteExpiredPolicies(db, nowMs) },
+    { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
     { name: 'deleting failed sign-in attempts', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },

@@ -25,6 +25,7 @@ export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise
     ['events', Math.min(before(keep.keepEmailDays), (await findUncountedMs(db)) ?? nowMs)],
     ['webhook_deliveries', before(keep.keepWebhookDays)],
     ['request_logs', before(keep.keepLogDays)],
+    ['request_log_bodies', before(keep.keepLogDays)],
   ]
   const dropped: string[] = []
   const faults: unknown[] = []

@@ -3,7 +3,7 @@
  */
 import { revokeCredentialsOfTenant } from '#credentials'
 import type { Db, Tx } from '#db'
-import { removeAssignmentsOfTenant } from '#delivery'
+import { removeAssignmentsOfTenant, removeRulesOfTenant } from '#delivery'
 import { removeDomainsOfTenant } from '#domains'
 import { removeInboxOfTenant } from '#emails'
 import { removeLimitsOfTenant } from '#limits'
@@ -43,4 +43,5 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeMembersOfTenant,
   removeLimitsOfTenant,
   removeAssignmentsOfTenant,
+  removeRulesOfTenant,
 ]

@@ -15,6 +15,7 @@ import { serveDashboard } from './dashboard.ts'
 import type { DashboardDeps } from './dashboard-context.ts'
 import { showNotFound } from './dashboard-files.ts'
 import { answerBrokenRequest } from './malformed-http.ts'
+import { servePostal } from './postal-endpoints.ts'
 import { openBodyReader } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
 import { logEntryOf } from './request-log.ts'
@@ -40,7 +41,7 @@ export interface AppDeps
   requestLogs: RequestLogs
   streams: Streams
   readiness: Readiness
-  config: Pick<Config, 'trustedProxies' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'>
+  config: Pick<Config, 'trustedProxies' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl' | 'postalApi'>
   bounds: HttpLimits
 }
 
@@ -107,6 +108,11 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   })
 
   await app.register(async (api) => serveApi(api, deps), { prefix: '/v1' })
+  const postal = {
+    ...deps,
+    recordRequest: (request: FastifyRequest, reply: FastifyReply, payload: unknown) => recordRequest(request, reply, payload, deps),
+  }
+  if (config.postalApi) await app.register(async (api) => servePostal(api, postal))
   await serveDashboard(app, deps)
   return app
 }

@@ -11,6 +11,7 @@ const credential = (facts: Partial<Credential>): Credential => ({
   permissions: null,
   keyPrefix: 'svc_live',
   revoked: false,
+  imported: false,
   ...facts,
 })
 const anywhere = { permission: 'emails:read', scope: 'organisation or tenant', takesTenant: true } as const

@@ -38,14 +38,18 @@ export function rateHeaders({ limit, remaining, resetSeconds }: RateVerdict): Re
   return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining), 'x-ratelimit-reset': String(resetSeconds) }
 }
 
-/** Runs before the body is read. `endpoint` is undefined for an unknown route; only an authenticated caller gets that answer. */
+/**
+ * Runs before the body is read. `endpoint` is undefined for an unknown route; only an authenticated caller gets that answer. `key`: from
+ * the header of another vendor's API; without it the Authorization header and the session count.
+ */
 export async function authorize(
   request: FastifyRequest,
   reply: FastifyReply,
   endpoint: Endpoint | undefined,
   deps: AuthorizeDeps,
+  key?: string,
 ): Promise<void> {
-  const credential = await whoAsks(request, deps)
+  const credential = await whoAsks(request, deps, key)
   request.credential = credential
   const person = 'role' in credential ? credential : undefined
   // Browsers cache responses unless a header forbids it.
@@ -96,7 +100,8 @@ export async function reauthorize(request: FastifyRequest, endpoint: Endpoint, d
 }
 
 /** The key, or without one the person of a session. */
-function whoAsks(request: FastifyRequest, deps: AuthorizeDeps): Promise<Credential | SignedInMember> {
+function whoAsks(request: FastifyRequest, deps: AuthorizeDeps, key?: string): Promise<Credential | SignedInMember> {
+  if (key !== undefined) return deps.credentials.authenticate(key)
   const { authorization } = request.headers
   if (!authorization?.trim() && sessionCookie(request, deps.config.publicUrl) !== undefined) return memberOf(request, deps)
   return deps.credentials.authenticate(keyIn(authorization))

@@ -1,20 +1,29 @@
 /**
- * Endpoints of the email page beyond /v1 (docs/dashboard.md): SMTP transcripts, the request that sent the email, its webhook requests, and
- * release or cancellation while it is queued.
+ * Endpoints of the email pages beyond /v1 (docs/dashboard.md): marks of listed emails; SMTP transcripts, the request that sent an email, its
+ * webhook requests and complaint; and release or cancellation while it is queued.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import { Refusal } from '#base'
+import type { Db } from '#db'
 import { cancelQueue, releaseQueue } from '#delivery'
-import { type Email, findEmail, listAttempts } from '#emails'
+import { type Email, findEmail, lastAttempts, listAttempts } from '#emails'
 import { findSendingLog } from '#request-logs'
+import { findComplaints } from '#returns'
+import { findReaderMarks } from '#tracking'
 import type { Webhooks } from '#webhooks'
 import { type DashboardContext, maxBodyOctets } from './dashboard-context.ts'
-import type { EmailMoreResponse } from './dashboard-responses.ts'
+import type { EmailMarksResponse, EmailMoreResponse } from './dashboard-responses.ts'
 import { refuseBeyondRole, type SignedInMember } from './dashboard-session.ts'
 import type { OperationDeps } from './queue-admin.ts'
 import { knownEmailId } from './v1/common-schemas.ts'
+import { query, queryReader } from './v1/query-parameters.ts'
 
 const maxWebhookRequests = 50
+const maxMarked = 100
+/** A tenant's id and an email's id, with a dot between them. */
+const maxNameLength = 100
+const readMarked = queryReader(query({ emails: Type.String({ maxLength: maxMarked * maxNameLength }) }))
 
 export function serveEmailPage(
   api: FastifyInstance,
@@ -29,16 +38,20 @@ export function serveEmailPage(
     return email
   }
 
+  serveMarks(api, context, db)
+
   api.get('/emails/:emailId/more', async (request, reply) => {
     const member = await requireMember(request)
     const email = await emailOf(request, member)
-    const [attempts, sent, told] = await Promise.all([
+    const [attempts, complaints, sent, told] = await Promise.all([
       listAttempts(db, email),
+      findComplaints(db, [{ tenantId: email.tenantId, emailId: email.id }]),
       findSendingLog(db, [email.contentId, email.id], email.acceptedAt),
       webhooks.deliveriesOfEmail(email.id, member.tenantId, maxWebhookRequests),
     ])
     const maySeeRequest = sent && (member.tenantId === null || sent.tenantId === member.tenantId)
     return answer<EmailMoreResponse>(request, reply, {
+      complainedAt: complaints.get(email.id) ?? null,
       attempts: attempts.map(({ id, durationMs, conversation }) => ({ id: String(id), durationMs, conversation })),
       request: maySeeRequest
         ? { ...sent, timestamp: sent.at, credential: { id: String(sent.credentialId), keyPrefix: sent.keyPrefix } }
@@ -58,4 +71,37 @@ export function serveEmailPage(
     })
   change('release', releaseQueue)
   change('cancel', cancelQueue)
+}
+
+/** The marks of listed emails. */
+function serveMarks(api: FastifyInstance, { requireMember, answer }: DashboardContext, db: Db): void {
+  api.get('/email-marks', async (request, reply) => {
+    const member = await requireMember(request)
+    const named = readMarked(request.query as Record<string, unknown>).emails.split(',')
+    if (named.length > maxMarked)
+      throw new Refusal('validation_error', { field: 'emails', message: `emails has more than ${maxMarked} entries` })
+    const emails = named.map((name) => {
+      const [tenantId = '', emailId = ''] = name.split('.')
+      return { tenantId, emailId: knownEmailId(emailId) }
+    })
+    if (member.tenantId !== null && emails.some(({ tenantId }) => tenantId !== member.tenantId)) throw new Refusal('tenant_mismatch')
+    const [marks, complaints, attempts] = await Promise.all([
+      findReaderMarks(db, emails),
+      findComplaints(db, emails),
+      lastAttempts(db, emails),
+    ])
+    const marksOf = (emailId: string) => {
+      const { openedAt = null, clickedAt = null } = marks.get(emailId) ?? {}
+      const last = attempts.get(emailId)
+      return {
+        openedAt,
+        clickedAt,
+        complainedAt: complaints.get(emailId) ?? null,
+        last: last ? { status: last.status, at: last.at } : null,
+      }
+    }
+    return answer<EmailMarksResponse>(request, reply, {
+      marks: Object.fromEntries(emails.map(({ emailId }) => [emailId, marksOf(emailId)])),
+    })
+  })
 }

@@ -85,7 +85,22 @@ export interface DoctorResponse {
   findings: { check: string; status: 'ok' | 'warning' | 'problem' | 'unknown'; detail: string; remedy: string | null }[]
 }
 
+/** Of `GET /email-marks`, by email id. */
+export interface EmailMarksResponse {
+  marks: Record<
+    string,
+    {
+      openedAt: string | null
+      clickedAt: string | null
+      complainedAt: string | null
+      /** The last attempt or bounce; null: not tried yet. */
+      last: { status: string; at: string } | null
+    }
+  >
+}
+
 export interface EmailMoreResponse {
+  complainedAt: string | null
   attempts: { id: string; durationMs: number; conversation: string | null }[]
   /** The request that sent the email; null: unknown, or of another tenant. */
   request: {

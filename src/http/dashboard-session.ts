@@ -77,7 +77,17 @@ export async function memberOf(request: FastifyRequest, { sessions, config }: Se
 
 /** Negative ids belong to no credential, so that state kept by credential, such as idempotency keys, is separate for each person. */
 function credentialOf({ memberId, address, tenantId }: Session): Credential {
-  return { id: -memberId, tenantId, name: address, mode: 'live', hold: false, permissions: null, keyPrefix: 'session', revoked: false }
+  return {
+    id: -memberId,
+    tenantId,
+    name: address,
+    mode: 'live',
+    hold: false,
+    permissions: null,
+    keyPrefix: 'session',
+    revoked: false,
+    imported: false,
+  }
 }
 
 /** A viewer may read, without secrets; admins and owners may do everything under /v1. */

@@ -40,6 +40,7 @@ const operator: Credential = {
   permissions: null,
   keyPrefix: '',
   revoked: false,
+  imported: false,
 }
 
 const unlimited = { allowed: true, limit: 0, remaining: 0, resetSeconds: 0, retryAfterSeconds: 1 }

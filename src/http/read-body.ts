@@ -25,6 +25,10 @@ const idleMs = 10_000
 const jsonTypes = /^application\/json\s*(;|$)/i
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The body may be a form, with the JSON in its field `params`. */
+    takesForms?: boolean
+  }
   interface FastifyRequest {
     /** Closes when the request is answered or its connection ends. */
     response: ServerResponse | null
@@ -77,6 +81,10 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
         return {}
       }
       const isLarge = octets.length > smallOctets
+      if (request.routeOptions.config.takesForms && formType.test(request.headers['content-type'] ?? '')) {
+        request.octets = holdBody(isLarge ? Buffer.from(octets.subarray(0, maxHeldOctets)) : octets)
+        return readForm(octets, boundsFor(request))
+      }
       const wrongType = refusalOfType(request)
       if (wrongType) {
         request.octets = isLarge
@@ -89,6 +97,18 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
       return parseJson(octets, boundsFor(request))
     },
   }
+}
+
+const formType = /^application\/x-www-form-urlencoded\s*(;|$)/i
+/** Decoding a larger form would block other requests for more than a few milliseconds. */
+const maxFormOctets = mebibyte
+
+/** The JSON in the form's field `params`, which old clients of Postal send; `{}` without it. */
+function readForm(octets: Buffer, bounds: JsonBounds): unknown {
+  if (octets.length > maxFormOctets)
+    throw new Refusal('payload_too_large', { message: 'a form is larger than 1 MiB: send the parameters as application/json' })
+  const params = new URLSearchParams(octets.toString('latin1')).get('params')
+  return params === null || params === '' ? {} : parseJson(Buffer.from(params), bounds)
 }
 
 /** Most bytes kept of a body that is not parsed. */

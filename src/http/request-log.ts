@@ -20,7 +20,7 @@ export function logEntryOf(request: FastifyRequest, reply: FastifyReply, payload
   const endpoint = request.is404 ? undefined : request.routeOptions.config.endpoint
   const text = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload : undefined
   const durationMs = Math.max(0, clock.monotonicMs() - request.arrivedMs)
-  const isRefused = reply.statusCode >= 400
+  const isRefused = reply.statusCode >= 400 || refusal !== null
   const isOfEmails = endpoint?.name.startsWith('emails.') === true
   const named = tenantNamed(request)
   const data = !isRefused && text !== undefined && (isOfEmails || named === null) ? dataIn(text) : {}

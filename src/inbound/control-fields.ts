@@ -3,6 +3,8 @@ import { fieldText, type RawField } from '#mail'
 import { ReplyError } from './smtp-replies.ts'
 
 export const controlPrefix = 'x-postrider-'
+/** Postal's own control field, which it sends along. */
+export const postalTagField = 'X-Postal-Tag'
 
 export interface ControlFields {
   tag: string | undefined
@@ -15,14 +17,14 @@ const keyForm = /^[\w\-.~]{1,255}$/
 
 const refused = (text: string) => new ReplyError(554, '5.6.0', text)
 
-/** Throws a Reply if a control field is invalid. Acceptance validates metadata. */
-export function readControlFields(fields: readonly RawField[]): ControlFields {
+/** Throws a Reply if a control field is invalid. Acceptance validates metadata. `otherTag`: a further field that may have the tag. */
+export function readControlFields(fields: readonly RawField[], otherTag?: string): ControlFields {
   const valueOf = (name: string): string | undefined => {
     const [value, second] = fields.filter((field) => field.name.toLowerCase() === name.toLowerCase()).map((field) => fieldText(field.value))
     if (second !== undefined) throw refused(`${name} occurs more than once`)
     return value
   }
-  const tag = valueOf('X-Postrider-Tag')
+  const tag = valueOf('X-Postrider-Tag') ?? (otherTag === undefined ? undefined : valueOf(otherTag))
   if (tag !== undefined && [...tag].length > maxTagLength) throw refused(`X-Postrider-Tag is longer than ${maxTagLength} characters`)
   const idempotencyKey = valueOf('X-Postrider-Idempotency-Key')
   if (idempotencyKey !== undefined && !keyForm.test(idempotencyKey))

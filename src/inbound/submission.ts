@@ -7,7 +7,7 @@ import type { Accept, AcceptedSubmission, Caller } from '#accept'
 import { type Clock, type EndedSpan, type Log, networkOf, pause, Refusal, type Traces } from '#base'
 import type { Credentials } from '#credentials'
 import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
-import { controlPrefix, readControlFields } from './control-fields.ts'
+import { controlPrefix, postalTagField, readControlFields } from './control-fields.ts'
 import { openLoginGuard } from './login-throttle.ts'
 import type { Backend, Visit } from './smtp-listener.ts'
 import { ReplyError } from './smtp-replies.ts'
@@ -25,6 +25,11 @@ export interface SubmissionDeps {
 export interface Login {
   userName: string
   key: string
+}
+
+/** With an imported login the From field decides the sender, for any MAIL FROM: Postal's clients rely on it. */
+interface SmtpCaller extends Caller {
+  imported: boolean
 }
 
 /** RFC 5321 section 6.3 asks for a limit of at least 100. */
@@ -51,7 +56,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
 
     async sender(visit) {
       const caller = await callerNow(credentials, visit)
-      if (visit.from !== '') await accept.refuseRawSender(visit.from, caller)
+      if (visit.from !== '' && !caller.imported) await accept.refuseRawSender(visit.from, caller)
     },
 
     async recipient(address) {
@@ -61,8 +66,8 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
     async message(octets, visit) {
       const beganMs = clock.monotonicMs()
       const caller = await callerNow(credentials, visit)
-      const { from, fields } = factsOf(octets, visit)
-      const { tag, metadata, idempotencyKey } = readControlFields(fields)
+      const { from, fields } = factsOf(octets, visit, caller)
+      const { tag, metadata, idempotencyKey } = readControlFields(fields, caller.imported ? postalTagField : undefined)
       const traced = Buffer.concat([Buffer.from(traceField(visit, deps)), withoutFields(octets, controlPrefix)])
       const submission = {
         from,
@@ -85,13 +90,13 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
 }
 
 /** Before the password is verified, all refusals look the same. */
-async function callerOf(credentials: Credentials, { userName, key }: Login): Promise<Caller> {
-  const { id, tenantId, mode } = await credentials.authenticateLogin(userName, key)
-  return { credentialId: id, tenantId, mode }
+async function callerOf(credentials: Credentials, { userName, key }: Login): Promise<SmtpCaller> {
+  const { id, tenantId, mode, imported } = await credentials.authenticateLogin(userName, key)
+  return { credentialId: id, tenantId, mode, imported }
 }
 
 /** Verifies the visit's login again. */
-async function callerNow(credentials: Credentials, { login }: Visit<Login | undefined>): Promise<Caller> {
+async function callerNow(credentials: Credentials, { login }: Visit<Login | undefined>): Promise<SmtpCaller> {
   if (!login) throw new ReplyError(530, '5.7.0', 'Authentication required')
   try {
     return await callerOf(credentials, login)
@@ -113,8 +118,8 @@ const spanOf = (visit: Visit<unknown>, caller: Caller, acceptedEmailIds: readonl
   },
 })
 
-/** With the null reverse-path, the message's own From is the sender. */
-function factsOf(octets: Buffer, visit: Visit<unknown>) {
+/** With the null reverse-path or an imported login, the message's own From is the sender. */
+function factsOf(octets: Buffer, visit: Visit<unknown>, { imported }: SmtpCaller) {
   const fields = readFields(octets)
   const facts = readRaw(octets)
   if (!fields || typeof facts === 'string') throw new ReplyError(550, '5.6.0', `Message cannot be sent: ${problemOf(facts)}`)
@@ -122,7 +127,7 @@ function factsOf(octets: Buffer, visit: Visit<unknown>) {
     throw new ReplyError(554, '5.4.6', 'Mail loop detected')
   if ('unreadable' in facts.originators)
     throw new ReplyError(550, '5.6.0', `Message cannot be sent: its ${facts.originators.unreadable} header is ambiguous`)
-  return { fields, from: visit.from === '' ? facts.from.address.text : visit.from }
+  return { fields, from: visit.from === '' || imported ? facts.from.address.text : visit.from }
 }
 
 const problems: Record<string, string> = {

@@ -1,6 +1,7 @@
 /**
  * The installation: its secret, its first start, and the context in which commands run.
- * Owns: secrets, secret_rotation. Uses: base, simulator, db, tenants, members, credentials, domains, certificates, webhooks, request-logs.
+ * Owns: secrets, secret_rotation. Uses: base, simulator, db, tenants, members, credentials, domains, certificates, delivery, webhooks,
+ * request-logs.
  * Used by: cli, main.
  * Promises: the secret is created once, and replaced only on request, while the service runs, resuming an interrupted replacement; a
  * command works only on an installation that is in use, and only with its secret.

@@ -7,6 +7,7 @@ import { type Clock, fingerprintOf, pause, type Secrets } from '#base'
 import { sealedOfCertificates } from '#certificates'
 import { sealedOfCredentials } from '#credentials'
 import { type Db, type SealedColumns, sql, type Tx } from '#db'
+import { sealedOfTransports } from '#delivery'
 import { sealedOfDomains } from '#domains'
 import { sealedOfMembers } from '#members'
 import { sealedOfRequestLogs } from '#request-logs'
@@ -22,6 +23,7 @@ export const sealedEverywhere: readonly SealedColumns[] = [
   ...sealedOfWebhooks,
   ...sealedOfRequestLogs,
   ...sealedOfCertificates,
+  ...sealedOfTransports,
 ]
 
 const rotationLock = 7_305_056

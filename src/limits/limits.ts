@@ -1,8 +1,9 @@
 /**
- * Limits: requests per second of a key, emails per hour of the organisation and of a tenant within it, sandbox emails per day. Owns:
- * limit_overrides, request_rates, send_limit_usage, sandbox_days. Uses: base, db, tenants. Used by: spool, accept, delivery, housekeeping,
- * inbound, http, cli, main. Promises: all processes together exceed neither the send limit nor the rate of a key; an email over the send
- * limit waits and is never refused, and an event reports that once an hour.
+ * Limits: requests per second of a key, emails per hour of the organisation and of a tenant within it, sandbox emails per day.
+ * Owns: limit_overrides, request_rates, send_limit_usage, sandbox_days. Uses: base, db, tenants. Used by: spool, accept, delivery,
+ * housekeeping, imports, inbound, http, cli, main.
+ * Promises: all processes together exceed neither the send limit nor the rate of a key; an email over the send limit waits and is never
+ * refused, and an event reports that once an hour.
  */
 
 export { type KeyRates, openKeyRates } from './key-request-rate.ts'

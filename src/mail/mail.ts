@@ -1,7 +1,8 @@
 /**
- * Reads and writes messages: addresses, header fields and MIME. Owns: nothing. Uses: nothing. Used by: bounces, suppressions, domains,
- * tracking, accept, delivery, returns, inbound, http, cli. Promises: built messages have only CRLF line ends and no line over 998 octets;
- * reading has fixed limits and never throws.
+ * Reads and writes messages: addresses, header fields and MIME.
+ * Owns: nothing. Uses: nothing. Used by: bounces, suppressions, domains, tracking, accept, delivery, returns, postal, imports, inbound,
+ * http, cli.
+ * Promises: built messages have only CRLF line ends and no line over 998 octets; reading has fixed limits and never throws.
  */
 export { type Address, type Mailbox, parseAddress, parseDomain } from './address.ts'
 export { buildMessage } from './build-message.ts'
@@ -16,4 +17,4 @@ export { prepareRaw, readFields, readRaw, toSevenBit, traceHeaderField, withoutF
 export { decodeBody, partsOf, readMessage } from './read-message.ts'
 export { changeHtml } from './replace-html.ts'
 export type { BuiltMessage } from './types.ts'
-export { dateText } from './write-header.ts'
+export { dateText, mailboxText } from './write-header.ts'

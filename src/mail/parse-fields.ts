@@ -61,22 +61,20 @@ export function fieldText(value: string): string {
 /** Adjacent words of one charset are decoded together: some programs split a character between them. */
 function decodeRun(run: string): string {
   let text = ''
-  let pending: { charset: string; octets: Buffer[] } | undefined
+  /** One character for each octet: a buffer for each of many short words would cost more than they do. */
+  let pending: { charset: string; octets: string } | undefined
   const flush = () => {
-    if (pending) text += decodeCharset(Buffer.concat(pending.octets), pending.charset)
+    if (pending) text += decodeCharset(Buffer.from(pending.octets, 'latin1'), pending.charset)
     pending = undefined
   }
   for (const [, charset = '', encoding = '', body = ''] of run.matchAll(/=\?([^?\s]+)\?([BbQq])\?([^?\s]*)\?=/g)) {
     const octets =
       encoding.toUpperCase() === 'B'
-        ? Buffer.from(body, 'base64')
-        : Buffer.from(
-            body.replace(/_/g, ' ').replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
-            'latin1',
-          )
+        ? Buffer.from(body, 'base64').toString('latin1')
+        : body.replace(/_/g, ' ').replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     if (pending && pending.charset !== charset.toLowerCase()) flush()
-    pending ??= { charset: charset.toLowerCase(), octets: [] }
-    pending.octets.push(octets)
+    pending ??= { charset: charset.toLowerCase(), octets: '' }
+    pending.octets += octets
   }
   flush()
   return text

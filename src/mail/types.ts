@@ -13,7 +13,7 @@ export interface Attachment {
 
 export interface MessageParts {
   from: Mailbox
-  /** Bare addresses. */
+  /** Addresses, or mailboxes as a header field has them. */
   to: string[]
   cc: string[]
   replyTo?: string | undefined

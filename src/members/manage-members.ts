@@ -137,6 +137,15 @@ function newSignIn({ nowMs, ids }: { nowMs: number; ids: Ids }) {
 /** By address; `tenantId` null: of the organisation and every tenant. The first thousand. */
 export const listMembers = (on: Queryable, tenantId: string | null): Promise<ListedMember[]> => on.rows(allMembers, [tenantId])
 
+const addressesOfTenant = sql<{ address: string }>`
+  select address
+  from members
+  where tenant_id is not distinct from $1`
+
+/** The addresses of the members of a tenant, or (null) of the organisation. */
+export const listMembersOf = async (on: Queryable, tenantId: string | null): Promise<Set<string>> =>
+  new Set((await on.rows(addressesOfTenant, [tenantId])).map(({ address }) => address))
+
 /** Removes the second factor and ends all sessions. `tenantId`: as `getMember`. */
 export async function resetSecondFactor(tx: Tx, address: string, tenantId: string | null | undefined): Promise<Member> {
   const { id, ...member } = await getMember(tx, address, tenantId)

@@ -1,17 +1,36 @@
 /** Erases a person from the request logs. Bodies are sealed, so every entry is opened and searched, in batches. */
 import type { Secrets } from '#base'
-import { type Db, sql } from '#db'
-import { unsealBodies } from './log-store.ts'
+import { type Db, type Queryable, sql } from '#db'
+import { type BodyPair, openPairs, type SealedBodies, sealPairs } from './log-bodies.ts'
+import { saveShared } from './log-store.ts'
 import { cutMark, unescaped } from './redact.ts'
 
 const atOnce = 200
 
-const nextEntries = sql<{ at: Date; requestId: string; path: string; details: string; bodies: Buffer | null }>`
-  select at, request_id as "requestId", path, details::text as details, bodies
+interface StoredEntry {
+  tenantId: string
+  at: Date
+  requestId: string
+  path: string
+  details: string
+  sharedAt: Date | null
+  sharedId: string | null
+  sharedNth: number | null
+  bodies: Buffer | null
+}
+
+const nextEntries = sql<StoredEntry>`
+  select tenant_id as "tenantId", at, request_id as "requestId", path, details::text as details, shared_at as "sharedAt",
+         shared_id as "sharedId", shared_nth as "sharedNth", bodies
   from request_logs
   where ($1::text is null or tenant_id = $1) and ($2::timestamptz is null or (at, request_id) > ($2, $3))
   order by at, request_id
   limit $4`
+
+const sharedBodies = sql<SealedBodies & { tenantId: string }>`
+  select tenant_id as "tenantId", at, id, bodies
+  from request_log_bodies
+  where (tenant_id, at, id) in (select * from unnest($1::text[], $2::timestamptz[], $3::text[]))`
 
 const dropEntries = sql`
   delete from request_logs
@@ -36,6 +55,36 @@ function names(text: string, address: string): boolean {
   return false
 }
 
+/** For each id of shared bodies with some that name the address: which do, in order. */
+type Naming = Map<string, boolean[]>
+
+/**
+ * Opens the shared bodies of these entries, and rewrites those that name the address without the bodies that do: also bodies of no entry,
+ * which a repeated write may leave. Adds to `naming`, which outlives a page: an entry of the next one may share these bodies.
+ */
+async function eraseShared(on: Queryable, entries: readonly StoredEntry[], { address, secrets, naming }: Erasure): Promise<void> {
+  const shared = entries.filter(({ sharedId }) => sharedId !== null && !naming.has(sharedId))
+  const wanted = [...new Map(shared.map((one) => [one.sharedId, one])).values()]
+  const columns = [wanted.map((one) => one.tenantId), wanted.map((one) => one.sharedAt), wanted.map((one) => one.sharedId)]
+  for (const one of wanted.length > 0 ? await on.rows(sharedBodies, columns) : []) {
+    const pairs = openPairs(one, secrets)
+    const isNaming = pairs.map((pair) => isNamedIn(pair, address))
+    if (!isNaming.includes(true)) continue
+    naming.set(one.id, isNaming)
+    const rest = pairs.map((pair, nth): BodyPair => (isNaming[nth] ? [null, null] : pair))
+    const saved = await on.run(saveShared, [one.tenantId, one.at, one.id, sealPairs(rest, one, secrets), one.bodies])
+    if (saved === 0) throw new Error('a rotation of the secret sealed the bodies of request logs meanwhile; run the command again')
+  }
+}
+
+interface Erasure {
+  address: string
+  secrets: Secrets
+  naming: Naming
+}
+
+const isNamedIn = (pair: BodyPair, address: string) => pair.some((body) => body !== null && names(body.toString(), address))
+
 /**
  * Deletes the entries whose path, query or bodies contain this address (lower case); returns their number. `tenantId` null: of all tenants.
  */
@@ -45,13 +94,19 @@ export async function eraseFromLogs(
   tenantId: string | null,
 ): Promise<number> {
   let erased = 0
-  let last: { at: Date; requestId: string } | undefined
+  let last: StoredEntry | undefined
+  const naming: Naming = new Map()
   do {
     const entries = await db.rows(nextEntries, [tenantId, last?.at ?? null, last?.requestId ?? null, atOnce])
-    const found = entries.filter((entry) =>
-      [decoded(entry.path), entry.details, ...unsealBodies(entry, secrets)].some((text) => text !== null && names(text, address)),
-    )
-    if (found.length > 0) erased += await db.run(dropEntries, [found.map((one) => one.at), found.map((one) => one.requestId)])
+    erased += await db.transaction(async (tx) => {
+      await eraseShared(tx, entries, { address, secrets, naming })
+      const isNaming = ({ requestId: id, at, path, details, sharedId, sharedNth, bodies }: StoredEntry) =>
+        [decoded(path), details].some((text) => names(text, address)) ||
+        naming.get(sharedId ?? '')?.[sharedNth ?? 0] ||
+        (bodies !== null && openPairs({ id, at, bodies }, secrets).some((pair) => isNamedIn(pair, address)))
+      const found = entries.filter(isNaming)
+      return found.length === 0 ? 0 : tx.run(dropEntries, [found.map((one) => one.at), found.map((one) => one.requestId)])
+    })
     last = entries.length < atOnce ? undefined : entries.at(-1)
   } while (last)
   return erased

@@ -1,47 +1,14 @@
 /** The table of request logs: batch inserts with sealed bodies, and searches by the logs' owners. */
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { type Sealer, type Secrets, sanitiseText } from '#base'
+import { type Secrets, sanitiseText } from '#base'
 import { type PartitionedTable, type Queryable, sealedColumns, sql } from '#db'
-import { blanked, blankedNames, type HeldBody, keptOf } from './redact.ts'
+import { openPairs, type SealedBodies, sealAnew, sealGroups } from './log-bodies.ts'
+import type { LogDetails, LogEntry, NumberedEntry } from './log-entry.ts'
+import { blanked, blankedNames } from './redact.ts'
 
-export const logTables: readonly PartitionedTable[] = [{ table: 'request_logs', key: 'time' }]
-
-/** Details of an entry that are not columns; null: unknown. */
-export interface LogDetails {
-  rateLimit: { limit: number | null; remaining: number | null; reset: number | null; limited: boolean }
-  context: {
-    ipAddress: string | null
-    userAgent: string | null
-    idempotencyKey: string | null
-    queryParams: Record<string, unknown> | null
-  }
-  error: { code: string; message: string | null } | null
-  email: { id: string; recipientCount: number | null } | null
-  sdk: { name: string; version: string | null } | null
-}
-
-export interface LogEntry extends LogDetails {
-  requestId: string
-  at: Date
-  method: string
-  /** Without the query. */
-  path: string
-  endpoint: string
-  statusCode: number
-  durationMs: number
-  credentialId: number
-  keyPrefix: string
-  /** The tenant concerned; null: the organisation. */
-  tenantId: string | null
-}
-
-export interface NewEntry extends LogEntry {
-  request: { size: number | null; body: HeldBody | null; isBroken: boolean }
-  response: HeldBody | null
-}
-
-/** With its number within its process. */
-export type NumberedEntry = NewEntry & { nth: number }
+export const logTables: readonly PartitionedTable[] = [
+  { table: 'request_logs', key: 'time' },
+  { table: 'request_log_bodies', key: 'time' },
+]
 
 export interface LogBody {
   /** Bytes of the original body; null: no body. */
@@ -54,16 +21,28 @@ export interface LoggedRequest extends LogEntry {
   response: LogBody
 }
 
-/** All bodies in one parameter, split by the statement: an array of bytea would be sent as text, at more than twice the cost. */
+/**
+ * All sealed values in one parameter, split by the statement: an array of bytea would be sent as text, at more than twice the cost. Bodies
+ * that several entries share are written only with one of these: a repetition of the statement may find all of them written.
+ */
 const insertEntries = sql`
-  insert into request_logs (tenant_id, at, request_id, nth, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix,
-                            details, request_octets, response_octets, bodies)
-  select tenant_id, at, request_id, nth, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix, details,
-         request_octets, response_octets, case when body_octets > 0 then substring($2::bytea from body_at + 1 for body_octets) end
-  from json_to_recordset($1::json) as given (
-    tenant_id text, at timestamptz, request_id text, nth integer, method text, path text, endpoint text, status_code smallint,
-    duration_ms integer, credential_id bigint, key_prefix text, details jsonb, request_octets bigint, response_octets bigint,
-    body_at integer, body_octets integer)
+  with entry as (
+    insert into request_logs (tenant_id, at, request_id, nth, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix,
+                              details, request_octets, response_octets, shared_at, shared_id, shared_nth, bodies)
+    select tenant_id, at, request_id, nth, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix, details,
+           request_octets, response_octets, shared_at, shared_id, shared_nth,
+           case when body_octets > 0 then substring($3::bytea from body_at + 1 for body_octets) end
+    from json_to_recordset($1::json) as given (
+      tenant_id text, at timestamptz, request_id text, nth integer, method text, path text, endpoint text, status_code smallint,
+      duration_ms integer, credential_id bigint, key_prefix text, details jsonb, request_octets bigint, response_octets bigint,
+      shared_at timestamptz, shared_id text, shared_nth integer, body_at integer, body_octets integer)
+    on conflict do nothing
+    returning shared_id
+  )
+  insert into request_log_bodies (tenant_id, at, id, bodies)
+  select tenant_id, at, id, substring($3::bytea from body_at + 1 for body_octets)
+  from json_to_recordset($2::json) as given (tenant_id text, at timestamptz, id text, body_at integer, body_octets integer)
+  where id in (select shared_id from entry)
   on conflict do nothing`
 
 const columns = sql.part`
@@ -94,8 +73,14 @@ const countEntries = sql<{ total: number }>`
   select count(*) as total
   ${filtered}`
 
-const entryById = sql<Row & { requestOctets: number | null; responseOctets: number | null; bodies: Buffer | null }>`
-  select ${columns}, request_octets as "requestOctets", response_octets as "responseOctets", bodies
+const entryById = sql<Row & { requestOctets: number | null; responseOctets: number | null } & StoredBodies>`
+  select ${columns}, request_octets as "requestOctets", response_octets as "responseOctets", shared_at as "sharedAt",
+         shared_id as "sharedId", shared_nth as "sharedNth",
+         case when shared_id is null then bodies else (
+           select shared.bodies
+           from request_log_bodies as shared
+           where shared.tenant_id = request_logs.tenant_id and shared.at = shared_at and shared.id = shared_id
+         ) end as bodies
   from request_logs
   where request_id = $1 and ($2::text is null or tenant_id = $2)
   limit 1`
@@ -108,7 +93,6 @@ const sendingEntry = sql<Row>`
   order by at desc
   limit 1`
 
-const dayMs = 86_400_000
 const maxPathLength = 2048
 const maxTextLength = 1000
 
@@ -140,92 +124,55 @@ function storableDetails({ rateLimit, context, error, email, sdk }: LogDetails):
   }
 }
 
-const sealName = (requestId: string) => `request log ${requestId}`
-
-export interface SealedBodies {
-  requestId: string
-  at: Date
+/** Where the bodies of an entry are. */
+interface StoredBodies {
+  sharedAt: Date | null
+  sharedId: string | null
+  sharedNth: number | null
   bodies: Buffer | null
 }
 
-/** One key per day: random nonces under one key become unsafe after some billion entries. */
-const sealerOf = (secrets: Secrets, at: Date): Sealer => secrets.sealer(`request logs of ${at.toISOString().slice(0, 10)}`)
-
-const absent = 0xffffffff
-/** Smaller bodies do not become smaller by compression. */
-const minCompressedOctets = 512
-/** More than two truncated bodies. */
-const largestBodiesOctets = 262_144
-const params = { [constants.ZSTD_c_compressionLevel]: 1 }
-/** Given the size, zstd allocates memory for that size only; half of it usually suffices for the output. */
-const compressed = (plain: Buffer) => zstdCompressSync(plain, { params, pledgedSrcSize: plain.length, chunkSize: plain.length >> 1 })
-
-/** One sealed value for both bodies, compressed if it helps: the request's length, the request, the response's length, the response. */
-function sealBodies(entry: NewEntry, sealer: Sealer): Buffer | null {
-  const { request, response } = entry
-  if (request.body === null && response === null) return null
-  const bodies = [request.body && keptOf(request.body, request), response && keptOf(response, { isBroken: false })]
-  const parts = bodies.flatMap((body) => {
-    const length = Buffer.alloc(4)
-    length.writeUInt32BE(body ? body.length : absent)
-    return body ? [length, body] : [length]
-  })
-  const plain = Buffer.concat(parts)
-  const isLarge = plain.length >= minCompressedOctets
-  return sealer.seal(sealName(entry.requestId), Buffer.concat([Buffer.of(isLarge ? 1 : 0), isLarge ? compressed(plain) : plain]))
-}
-
-export function unsealBodies({ requestId, at: loggedAt, bodies: sealed }: SealedBodies, secrets: Secrets): [string | null, string | null] {
-  if (!sealed) return [null, null]
-  const opened = sealerOf(secrets, loggedAt).open(sealName(requestId), sealed)
-  const rest = opened.subarray(1)
-  const plain = opened[0] === 1 ? zstdDecompressSync(rest, { maxOutputLength: largestBodiesOctets }) : rest
+/** The sealed values one after the other, and for each its place in them. */
+function inOneBuffer<Value extends { bodies: Buffer }>(values: readonly Value[]) {
   let at = 0
-  const next = () => {
-    const length = plain.readUInt32BE(at)
-    at += 4
-    if (length === absent) return null
-    at += length
-    return plain.toString('utf8', at - length, at)
-  }
-  return [next(), next()]
+  const placed = values.map((value) => {
+    const place = { body_at: at, body_octets: value.bodies.length }
+    at += value.bodies.length
+    return { ...value, place }
+  })
+  return { placed, octets: Buffer.concat(values.map(({ bodies }) => bodies)) }
 }
 
 export async function insertLogs(on: Queryable, entries: readonly NumberedEntry[], secrets: Secrets): Promise<void> {
-  const bodies: Buffer[] = []
-  let at = 0
-  const sealers = new Map<number, Sealer>()
-  const sealerFor = ({ at }: NumberedEntry) => {
-    const day = Math.floor(at.getTime() / dayMs)
-    const sealer = sealers.get(day) ?? sealerOf(secrets, at)
-    sealers.set(day, sealer)
-    return sealer
-  }
-  const rows = entries.map((one) => {
-    const sealed = sealBodies(one, sealerFor(one))
-    const row = {
-      tenant_id: one.tenantId ?? '',
-      at: one.at,
-      request_id: one.requestId,
-      nth: one.nth,
-      method: short(one.method),
-      path: sanitiseText(one.path, maxPathLength),
-      endpoint: one.endpoint,
-      status_code: one.statusCode,
-      duration_ms: one.durationMs,
-      credential_id: one.credentialId,
-      key_prefix: one.keyPrefix,
-      details: storableDetails(one),
-      request_octets: one.request.size,
-      response_octets: one.response?.size ?? null,
-      body_at: at,
-      body_octets: sealed?.length ?? 0,
+  const { placed, octets } = inOneBuffer(sealGroups(entries, secrets))
+  const bodiesOf = new Map<NumberedEntry, object>()
+  const shared: object[] = []
+  for (const { id, at, tenantId, entries: group, place } of placed) {
+    if (group.length === 1) {
+      bodiesOf.set(group[0] as NumberedEntry, place)
+      continue
     }
-    if (sealed) bodies.push(sealed)
-    at += sealed?.length ?? 0
-    return row
-  })
-  await on.run(insertEntries, [JSON.stringify(rows), Buffer.concat(bodies)])
+    shared.push({ tenant_id: tenantId, at, id, ...place })
+    for (const [nth, entry] of group.entries()) bodiesOf.set(entry, { shared_at: at, shared_id: id, shared_nth: nth })
+  }
+  const rows = entries.map((one) => ({
+    tenant_id: one.tenantId ?? '',
+    at: one.at,
+    request_id: one.requestId,
+    nth: one.nth,
+    method: short(one.method),
+    path: sanitiseText(one.path, maxPathLength),
+    endpoint: one.endpoint,
+    status_code: one.statusCode,
+    duration_ms: one.durationMs,
+    credential_id: one.credentialId,
+    key_prefix: one.keyPrefix,
+    details: storableDetails(one),
+    request_octets: one.request.size,
+    response_octets: one.response?.size ?? null,
+    ...bodiesOf.get(one),
+  }))
+  await on.run(insertEntries, [JSON.stringify(rows), JSON.stringify(shared), octets])
 }
 
 /** Absent members match everything; times are inclusive. */
@@ -294,22 +241,21 @@ export async function findLog(
   if (!wholeId.test(requestId)) return undefined
   const row = await on.first(entryById, [requestId, tenantId])
   if (!row) return undefined
-  const { requestOctets, responseOctets, bodies, ...entry } = row
-  const [request, response] = unsealBodies({ requestId, at: entry.at, bodies }, secrets)
-  return { ...entryOf(entry), request: { size: requestOctets, text: request }, response: { size: responseOctets, text: response } }
+  const { requestOctets, responseOctets, bodies, sharedAt, sharedId, sharedNth, ...entry } = row
+  const pairs = bodies ? openPairs({ id: sharedId ?? requestId, at: sharedAt ?? entry.at, bodies }, secrets) : []
+  const [request, response] = pairs[sharedNth ?? 0] ?? [null, null]
+  const shown = (size: number | null, body: Buffer | null) => ({ size, text: body && body.toString() })
+  return { ...entryOf(entry), request: shown(requestOctets, request), response: shown(responseOctets, response) }
 }
 
 const entryOf = ({ tenantId, details, ...row }: Row): LogEntry => ({ ...row, ...details, tenantId: tenantId === '' ? null : tenantId })
 
-interface SealedEntry extends SealedBodies {
-  tenantId: string
-  bodies: Buffer
-}
+type SealedRow = SealedBodies & { tenantId: string }
 
 /** By time, in index order, so that each page continues where the last one ended. */
-const findSealed = sql<SealedEntry & { key: string }>`
+const findAlone = sql<SealedRow & { key: string }>`
   select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || ' ' || request_id || ' ' || tenant_id as key, at,
-    request_id as "requestId", tenant_id as "tenantId", bodies
+    request_id as id, tenant_id as "tenantId", bodies
   from request_logs
   where (at, request_id, tenant_id) > (coalesce(nullif(split_part($2::text, ' ', 1), ''), '-infinity')::timestamptz,
       split_part($2::text, ' ', 2), split_part($2::text, ' ', 3))
@@ -317,19 +263,30 @@ const findSealed = sql<SealedEntry & { key: string }>`
   order by at, request_id, tenant_id
   limit $3`
 
-const saveSealed = sql`
+const saveAlone = sql`
   update request_logs
   set bodies = $4
   where tenant_id = $1 and at = $2 and request_id = $3 and bodies = $5`
 
+/** An id has at most one space, so its two parts come last. */
+const findShared = sql<SealedRow & { key: string }>`
+  select tenant_id || ' ' || to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || ' ' || id as key, at, id,
+    tenant_id as "tenantId", bodies
+  from request_log_bodies
+  where (tenant_id, at, id) > (split_part($2::text, ' ', 1), coalesce(nullif(split_part($2, ' ', 2), ''), '-infinity')::timestamptz,
+      split_part($2, ' ', 3) || ' ' || split_part($2, ' ', 4))
+    and substring(bodies from 1 for 5) <> $1::bytea
+  order by tenant_id, at, id
+  limit $3`
+
+export const saveShared = sql`
+  update request_log_bodies
+  set bodies = $4
+  where tenant_id = $1 and at = $2 and id = $3 and bodies = $5`
+
+const savedAnew = (row: SealedRow, secrets: Secrets) => [row.tenantId, row.at, row.id, sealAnew(row, secrets), row.bodies]
+
 export const sealedOfRequestLogs = [
-  sealedColumns<SealedEntry>({
-    columns: ['request_logs.bodies'],
-    find: findSealed,
-    save: saveSealed,
-    sealAnew: ({ requestId, at, tenantId, bodies }, secrets) => {
-      const [sealer, name] = [sealerOf(secrets, at), sealName(requestId)]
-      return [tenantId, at, requestId, sealer.seal(name, sealer.open(name, bodies)), bodies]
-    },
-  }),
+  sealedColumns<SealedRow>({ columns: ['request_logs.bodies'], find: findAlone, save: saveAlone, sealAnew: savedAnew }),
+  sealedColumns<SealedRow>({ columns: ['request_log_bodies.bodies'], find: findShared, save: saveShared, sealAnew: savedAnew }),
 ]

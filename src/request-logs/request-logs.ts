@@ -1,26 +1,18 @@
 /**
  * Request logs: API requests and responses, without secrets and attachment content.
- * Owns: request_logs. Uses: base, db. Used by: housekeeping, installation, http.
+ * Owns: request_logs, request_log_bodies. Uses: base, db. Used by: housekeeping, installation, http.
  * Promises: writing an entry never delays a request; an entry can be read within a second of its response while the database is available;
  * bodies are sealed, and the secrets in them are never written.
  */
 import { type Clock, type Log, metrics, type Secrets } from '#base'
 import { type Db, WriteQueue, type WriteQueueBounds, withPartitions } from '#db'
-import { insertLogs, logTables, type NewEntry, type NumberedEntry } from './log-store.ts'
+import type { NewEntry, NumberedEntry } from './log-entry.ts'
+import { insertLogs, logTables } from './log-store.ts'
 import type { HeldBody } from './redact.ts'
 
 export { eraseFromLogs } from './erase.ts'
-export {
-  findLog,
-  findSendingLog,
-  type LogBody,
-  type LogDetails,
-  type LogEntry,
-  listLogs,
-  logTables,
-  type NewEntry,
-  sealedOfRequestLogs,
-} from './log-store.ts'
+export type { LogDetails, LogEntry, NewEntry } from './log-entry.ts'
+export { findLog, findSendingLog, type LogBody, listLogs, logTables, sealedOfRequestLogs } from './log-store.ts'
 export { type HeldBody, holdBody } from './redact.ts'
 
 export interface RequestLogs {

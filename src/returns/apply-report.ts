@@ -11,7 +11,7 @@ import { appendEvents, eventTables, simulatedAt } from '#events'
 import { findQueued, getTestClockOffsetMs } from '#spool'
 import { suppress } from '#suppressions'
 import type { Tenants } from '#tenants'
-import { addReport, hasReport, type ReportRecord, returnTables } from './processed-reports.ts'
+import { addReport, complaintKey, hasReport, type ReportRecord, returnTables } from './processed-reports.ts'
 import { type Heading, legible, type ReceivedReport, replyCodeOf } from './report-summary.ts'
 
 export type Effect =
@@ -107,9 +107,14 @@ export async function complain(deps: EffectDeps, emailId: string, proof: ReportE
   const email = await findEmail(deps.db, emailId, null)
   if (!email) return 'no email found'
   const at = new Date(deps.nowMs)
-  const data = { dkim: proof.dkim, simulated: email.test, ...simulatedAt(deps.nowMs, await aheadOf(deps, email)) }
+  const data = {
+    dkim: proof.dkim,
+    matchedBy: proof.matchedBy,
+    simulated: email.test,
+    ...simulatedAt(deps.nowMs, await aheadOf(deps, email)),
+  }
   return commit(deps, email, async (tx) => {
-    if (!(await addReport(tx, { ...refOf(email), key: 'complaint', kind: 'complaint', matchedBy: proof.matchedBy, at }))) return 'repeated'
+    if (!(await addReport(tx, { ...refOf(email), key: complaintKey, kind: 'complaint', matchedBy: proof.matchedBy, at }))) return 'repeated'
     if (!isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'complaint', at, emailId }])
     await appendEvents(tx, [{ ...refOf(email), kind: 'ComplaintReceived', at, data }])
     return 'complaint'

@@ -1,9 +1,11 @@
 /** Manages suppression lists: add, find, remove, page, and up to 1000 entries at once. The list of `tenantId` '' is the organisation's. */
 import { createHash } from 'node:crypto'
 import { Refusal, rejectUnstorableText, wrongField } from '#base'
-import { type Db, type Queryable, type Sql, sql } from '#db'
+import { type Db, type Queryable, type Sql, sql, type Tx } from '#db'
+import { appendEvents } from '#events'
 import { parseAddress } from '#mail'
-import { tenantForNew } from '#tenants'
+import { findServer, tenantForNew } from '#tenants'
+import { listChange } from './list-changes.ts'
 
 export interface Suppression {
   /** '': the organisation's. */
@@ -32,17 +34,30 @@ const saveEntries = sql<Suppression & { added: boolean }>`
   from unnest($2::text[], $3::text[]) as wanted (address, reason)
   order by address
   on conflict (tenant_id, address) do update
-  set reason = case when excluded.address = any($4::text[]) then suppressions.reason else excluded.reason end, source = 'manual'
+  set reason = case when excluded.address = any($4::text[]) then suppressions.reason else excluded.reason end, source = 'manual',
+      keep_until = null
   returning ${columns}, xmax = 0 as added`
+
+const importEntries = sql`
+  insert into suppressions (tenant_id, address, reason, source, created_at, keep_until)
+  select $1, address, reason, source, created_at, keep_until
+  from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[]) as given (address, reason, source, created_at, keep_until)
+  order by address
+  on conflict (tenant_id, address) do nothing`
+
+const deleteEnded = sql`
+  delete from suppressions
+  where keep_until <= $1`
 
 const entryOf = sql<Suppression>`
   select ${columns}
   from suppressions
   where tenant_id = $1 and address = $2`
 
-const deleteEntry = sql`
+const deleteEntry = sql<Suppression>`
   delete from suppressions
-  where tenant_id = $1 and address = $2`
+  where tenant_id = $1 and address = $2
+  returning ${columns}`
 
 const filtered = sql.part`
     and ($2::text is null or address like $2)
@@ -81,14 +96,32 @@ const normal = (address: string) => parseAddress(address)?.text.toLowerCase()
 const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | null | undefined>, nowMs: number) =>
   db.transaction(async (tx) => {
     if (tenantId !== '') await tenantForNew(tx, tenantId)
-    return tx.rows(saveEntries, [
+    const saved = await tx.rows(saveEntries, [
       tenantId,
       [...wanted.keys()],
       [...wanted.values()].map((reason) => reason ?? null),
       [...wanted].flatMap(([address, reason]) => (reason === undefined ? [address] : [])),
       new Date(nowMs),
     ])
+    await record(
+      tx,
+      'SuppressionAdded',
+      saved.filter((one) => one.added),
+      nowMs,
+    )
+    return saved
   })
+
+/** Events of the organisation's list have the organisation's id. */
+async function record(tx: Tx, kind: 'SuppressionAdded' | 'SuppressionRemoved', entries: readonly Suppression[], nowMs: number) {
+  const [first] = entries
+  if (!first) return
+  const tenantId = first.tenantId === '' ? (await findServer(tx, null)).uuid : first.tenantId
+  await appendEvents(
+    tx,
+    entries.map((one) => listChange(kind, { ...one, tenantId, emailId: null }, new Date(nowMs))),
+  )
+}
 
 /** Adds an address to a list, or changes its reason. Refuses `invalid_email_format` and `tenant_archived`. */
 export async function saveSuppression(
@@ -124,6 +157,49 @@ export async function saveSuppressions(
   return { added, updated: wanted.length - failed - added, failed }
 }
 
+export interface ImportedSuppression {
+  address: string
+  reason: string | null
+  source: Suppression['source']
+  createdAt: Date
+  /** null: the entry does not end. */
+  keepUntil: Date | null
+}
+
+/**
+ * Adds entries of another program with their times; an address that is on the list stays as it is. Returns how many were added, and how
+ * many have an address that is none. Refuses as `tenantForNew`.
+ */
+export async function importSuppressions(
+  db: Db,
+  tenantId: string,
+  entries: readonly ImportedSuppression[],
+): Promise<{ added: number; failed: number }> {
+  const valid = new Map<string, ImportedSuppression>()
+  let failed = 0
+  for (const entry of entries) {
+    const address = normal(entry.address)
+    if (address === undefined) failed++
+    else valid.set(address, entry)
+  }
+  const rows = [...valid.values()]
+  const added = await db.transaction(async (tx) => {
+    if (tenantId !== '') await tenantForNew(tx, tenantId)
+    return tx.run(importEntries, [
+      tenantId,
+      [...valid.keys()],
+      rows.map(({ reason }) => reason),
+      rows.map(({ source }) => source),
+      rows.map(({ createdAt }) => createdAt),
+      rows.map(({ keepUntil }) => keepUntil),
+    ])
+  })
+  return { added, failed }
+}
+
+/** Deletes the entries whose time has ended. */
+export const deleteEndedSuppressions = (on: Queryable, nowMs: number): Promise<number> => on.run(deleteEnded, [new Date(nowMs)])
+
 /** `entry` is undefined for a valid address that is not on the list. */
 export async function findSuppression(
   on: Queryable,
@@ -135,10 +211,14 @@ export async function findSuppression(
 }
 
 /** Removes an address from a list; refuses `not_found` if it is not there. */
-export async function removeSuppression(on: Queryable, tenantId: string, given: string): Promise<void> {
+export async function removeSuppression(db: Db, tenantId: string, given: string, nowMs: number): Promise<void> {
   const address = normal(given)
-  if (address !== undefined && (await on.run(deleteEntry, [tenantId, address])) === 1) return
-  throw new Refusal('not_found', { message: 'address: not on the list' })
+  const removed = await db.transaction(async (tx) => {
+    const entries = address === undefined ? [] : await tx.rows(deleteEntry, [tenantId, address])
+    await record(tx, 'SuppressionRemoved', entries, nowMs)
+    return entries.length
+  })
+  if (removed === 0) throw new Refusal('not_found', { message: 'address: not on the list' })
 }
 
 /** A page of a list, or (null) of all lists, newest first: addresses that contain `address`, with exactly the given `reason`. */

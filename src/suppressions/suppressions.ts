@@ -1,13 +1,18 @@
 /**
  * Suppressed recipients and reasons: a list for each tenant, and the organisation's own, which applies to every tenant.
- * Owns: suppressions. Uses: base, mail, db, tenants. Used by: tracking, delivery, returns, housekeeping, http.
- * Promises: addresses are compared in lower case; adding one twice keeps one entry; a deleted tenant has no list.
+ * Owns: suppressions. Uses: base, mail, db, tenants, events. Used by: tracking, delivery, returns, housekeeping, imports, http.
+ * Promises: addresses are compared in lower case; adding one twice keeps one entry; a deleted tenant has no list; every entry added or
+ * removed has an event in the same transaction, except imported ones and those whose time ended.
  */
 import { type Queryable, sql, type Tx } from '#db'
+import { appendEvents } from '#events'
 import { keepTenants } from '#tenants'
+import { listChange } from './list-changes.ts'
 
 export {
+  deleteEndedSuppressions,
   findSuppression,
+  importSuppressions,
   listSuppressions,
   removeSuppression,
   type Suppression,
@@ -31,19 +36,23 @@ const suppressedAmong = sql<Recipient>`
     where suppressions.tenant_id in (asked.tenant_id, '') and suppressions.address = asked.address
   )`
 
-const addAutomatically = sql`
+const addAutomatically = sql<AutomaticEntry & { isNew: boolean }>`
   insert into suppressions (tenant_id, address, reason, source, created_at, email_id)
   select tenant_id, address, reason, 'automatic', created_at, email_id
   from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) as found (tenant_id, address, reason, created_at, email_id)
   order by tenant_id, address
-  on conflict (tenant_id, address) do nothing`
+  on conflict (tenant_id, address) do update
+  set keep_until = null
+  where suppressions.keep_until is not null
+  returning tenant_id as "tenantId", address, reason, created_at as at, email_id as "emailId", xmax = 0 as "isNew"`
 
-const removeAutomatic = sql`
+const removeAutomatic = sql<Recipient & { reason: string | null }>`
   delete from suppressions
   using unnest($1::text[], $2::text[]) as delivered (tenant_id, address)
   where suppressions.tenant_id = delivered.tenant_id
     and suppressions.address = delivered.address
-    and suppressions.source = 'automatic'`
+    and suppressions.source = 'automatic'
+  returning suppressions.tenant_id as "tenantId", suppressions.address, suppressions.reason`
 
 const key = (recipient: Recipient) => `${recipient.tenantId} ${recipient.address.toLowerCase()}`
 
@@ -61,21 +70,30 @@ interface AutomaticEntry extends Recipient {
   emailId: string
 }
 
-/** Adds entries from delivery, reports and links to the lists of tenants that still exist, because mail outlives its tenant. */
-export async function suppress(tx: Tx, found: readonly AutomaticEntry[]): Promise<void> {
-  if (found.length === 0) return
+/**
+ * Adds entries from delivery, reports and links to the lists of tenants that still exist, because mail outlives its tenant. Returns those
+ * that were not on their list before.
+ */
+export async function suppress(tx: Tx, found: readonly AutomaticEntry[]): Promise<AutomaticEntry[]> {
+  if (found.length === 0) return []
   const tenants = await keepTenants(
     tx,
     found.map((one) => one.tenantId),
   )
   const kept = found.filter((one) => tenants.has(one.tenantId))
-  await tx.run(addAutomatically, [
+  const written = await tx.rows(addAutomatically, [
     kept.map((one) => one.tenantId),
     kept.map((one) => one.address.toLowerCase()),
     kept.map((one) => one.reason),
     kept.map((one) => one.at),
     kept.map((one) => one.emailId),
   ])
+  const added = written.filter(({ isNew }) => isNew)
+  await appendEvents(
+    tx,
+    added.map((one) => listChange('SuppressionAdded', { ...one, source: 'automatic' }, one.at)),
+  )
+  return added
 }
 
 const dropListOf = sql`
@@ -85,8 +103,16 @@ const dropListOf = sql`
 /** Deletes the list of a tenant being deleted. */
 export const removeSuppressionsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropListOf, [tenantId])
 
-/** Removes automatic entries: a manual retry has shown that the recipient can be reached. */
-export async function unsuppress(on: Queryable, delivered: readonly Recipient[]): Promise<void> {
+/** Removes automatic entries: the manual retry of an email has shown that its recipient can be reached. */
+export async function unsuppress(tx: Tx, delivered: readonly (Recipient & { emailId: string; at: Date })[]): Promise<void> {
   if (delivered.length === 0) return
-  await on.run(removeAutomatic, [delivered.map((one) => one.tenantId), delivered.map((one) => one.address.toLowerCase())])
+  const emails = new Map(delivered.map((one) => [key(one), one]))
+  const removed = await tx.rows(removeAutomatic, [delivered.map((one) => one.tenantId), delivered.map((one) => one.address.toLowerCase())])
+  await appendEvents(
+    tx,
+    removed.flatMap((one) => {
+      const email = emails.get(key(one))
+      return email ? [listChange('SuppressionRemoved', { ...one, source: 'automatic', emailId: email.emailId }, email.at)] : []
+    }),
+  )
 }

@@ -104,6 +104,18 @@ const trackingEventsOf = sql<StoredTrackingEvent>`
   where tenant_id = $1 and email_id = $2
   order by at, id`
 
+/** The first open and the first click of an email by people; requests of programs are left out. */
+export interface ReaderMarks {
+  openedAt: Date | null
+  clickedAt: Date | null
+}
+
+const marksAmong = sql<ReaderMarks & { emailId: string }>`
+  select email_id as "emailId", min(at) filter (where kind = 'open') as "openedAt", min(at) filter (where kind = 'click') as "clickedAt"
+  from tracking_events
+  where tenant_id = any($1) and email_id = any($2) and source <> 'machine'
+  group by email_id`
+
 const blankTrackingEvents = sql`
   update tracking_events
   set url = '', ip_address = '', user_agent = ''
@@ -115,6 +127,15 @@ export async function listHits(on: Queryable, { tenantId, id }: { tenantId: stri
   const counts: Activity['counts'] = { open: { human: 0, machine: 0, unknown: 0 }, click: { human: 0, machine: 0, unknown: 0 } }
   for (const { kind, source } of trackingEvents) counts[kind][source]++
   return { trackingEvents, counts }
+}
+
+/** The opens and clicks of these emails, by email id. */
+export async function findReaderMarks(
+  on: Queryable,
+  emails: readonly { tenantId: string; emailId: string }[],
+): Promise<ReadonlyMap<string, ReaderMarks>> {
+  const rows = await on.rows(marksAmong, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.emailId)])
+  return new Map(rows.map(({ emailId, ...marks }) => [emailId, marks]))
 }
 
 /** Keeps the fact of an open or a click, and deletes its origin and its URL. */

@@ -7,6 +7,7 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, pause } from '#base'
 import type { Db } from '#db'
 import { findEndOfLog, type LoggedEvent, type LogPosition, readEvents } from '#events'
+import { allEventNames } from './manage-webhooks.ts'
 import { openPayloadBodies, type PreparedBody, type WebhookEmailEvent } from './payload.ts'
 
 export interface StreamEvent extends PreparedBody {
@@ -25,7 +26,7 @@ export interface StreamOptions {
   after: LogPosition
   /** null: all tenants and the organisation. */
   tenantId: string | null
-  /** null: all. */
+  /** null: those that `allEvents` of a webhook means. */
   events: ReadonlySet<WebhookEmailEvent> | null
 }
 
@@ -40,6 +41,7 @@ const askEveryMs = 250
 /** An empty step follows after this time without events, as a keep-alive. */
 const quietMs = 15_000
 const maxPerPage = 200
+const usualEvents: ReadonlySet<WebhookEmailEvent> = new Set(allEventNames)
 const keptPages = 16
 const pageKeptMs = 2000
 /** Readers wake at about the same time and share an empty result for this long. */
@@ -89,7 +91,7 @@ export function openEventStream({ db, clock }: { db: Db; clock: Clock }): EventS
       while (!signal.aborted) {
         const { events, end, isFull } = await pageAfter(position, tenantId)
         position = end
-        const own = wanted ? events.filter(({ event }) => wanted.has(event)) : events
+        const own = events.filter(({ event }) => (wanted ?? usualEvents).has(event))
         if (own.length > 0 || clock.monotonicMs() - toldMs >= quietMs) {
           yield { events: own, position }
           toldMs = clock.monotonicMs()

@@ -4,7 +4,7 @@
  */
 import { type Queryable, sql, type Tx } from '#db'
 import { countEventsWithin, findEndOfLog, type LogPosition } from '#events'
-import { organisationWide, type Webhook, webhookEvents } from './manage-webhooks.ts'
+import { allEventNames, organisationWide, type Webhook } from './manage-webhooks.ts'
 import { type Health, maxRetryDelayMs } from './retry-schedule.ts'
 
 const insertEndpoint = sql`
@@ -115,9 +115,7 @@ export async function stopFollowing(tx: Tx, webhookIds: readonly number[]): Prom
 
 export const forgive = (tx: Tx, webhookId: number): Promise<number> => tx.run(forgiveFailures, [webhookId])
 
-/** Events sent only to webhooks for all events. */
-const limitEvents = ['SendLimitApproaching', 'SendLimitExceeded']
-const everyKind: ReadonlySet<string> = new Set([...webhookEvents, ...limitEvents])
+const everyKind: ReadonlySet<string> = new Set(allEventNames)
 
 export const hears = ({ allEvents, events, tenantId }: Webhook, event: { kind: string; tenantId: string }): boolean =>
   (tenantId === organisationWide || tenantId === event.tenantId) &&

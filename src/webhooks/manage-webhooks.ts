@@ -5,8 +5,8 @@
 import { type Ids, type Secrets, wrongField } from '#base'
 import { type Queryable, sealedColumns, sql, type Tx } from '#db'
 
-/** Events that a webhook may subscribe to by name (contract 13.1). */
-export const webhookEvents = [
+/** Events of contract 13.1 that a webhook may subscribe to by name. */
+const contractEvents = [
   'MessageSent',
   'MessageDelayed',
   'MessageDeliveryFailed',
@@ -16,10 +16,26 @@ export const webhookEvents = [
   'MessageHeld',
   'DomainDNSError',
 ] as const
+
+/** Sent only to webhooks for all events (contract 13.1). */
+const limitEvents = ['SendLimitApproaching', 'SendLimitExceeded'] as const
+
+/** Postrider's own. Only a subscription by name receives them, because receivers of all events know the contract's alone. */
+export const namedEvents = ['ComplaintReceived', 'RecipientUnsubscribed', 'SuppressionAdded', 'SuppressionRemoved'] as const
+
+/** The events that `allEvents` means, now and in later releases: exactly those of contract 13.1. */
+export const allEventNames = [...contractEvents, ...limitEvents] as const
+
+/** Events that a webhook may subscribe to by name. */
+export const webhookEvents = [...contractEvents, ...namedEvents] as const
 export type WebhookEvent = (typeof webhookEvents)[number]
 
 /** The reason of a disabled webhook: its receiver answered 410, or a request disabled it. */
 export const disabledReasons = ['endpoint_gone', 'requested'] as const
+
+/** The form of bodies and signatures: Postrider's, or the one that Postal's receivers expect. */
+export const webhookFormats = ['postrider', 'postal'] as const
+export type WebhookFormat = (typeof webhookFormats)[number]
 
 /** The tenant id of webhooks that get every tenant's events. */
 export const organisationWide = ''
@@ -38,6 +54,7 @@ export interface Webhook {
   disabledAt: Date | null
   disabledReason: (typeof disabledReasons)[number] | null
   timeoutSeconds: number
+  format: WebhookFormat
   /** The first failure since the receiver's last success; null: not failing, or disabled. */
   failingSince: Date | null
   createdAt: Date
@@ -54,15 +71,15 @@ export interface StoredWebhook extends Webhook {
 
 const columns = sql.part`
   tenant_id as "tenantId", id, uuid, name, url, event_names as "events", all_events as "allEvents", enabled,
-  disabled_at as "disabledAt", disabled_reason as "disabledReason", timeout_seconds as "timeoutSeconds",
+  disabled_at as "disabledAt", disabled_reason as "disabledReason", timeout_seconds as "timeoutSeconds", format,
   (select failing_since from webhook_endpoints where webhook_id = webhooks.id and webhooks.enabled) as "failingSince",
   secret, old_secrets as "oldSecrets", created_at as "createdAt", updated_at as "updatedAt"`
 
 const insertWebhook = sql<StoredWebhook>`
   insert into webhooks (id, tenant_id, uuid, name, url, event_names, all_events, enabled, timeout_seconds, secret, old_secrets, created_at,
-                        updated_at, disabled_at, disabled_reason)
+                        updated_at, disabled_at, disabled_reason, format)
   select number, $1, $2::uuid, $3, $4, $5::text[], $6::boolean, $7::boolean, $8::smallint, $9::bytea, '[]', $10::timestamptz, $10,
-         case when $7 then null else $10 end, case when $7 then null else 'requested' end
+         case when $7 then null else $10 end, case when $7 then null else 'requested' end, $12
   from unnest($11::integer[]) with ordinality as drawn (number, nth)
   where not exists (select from webhooks where id = number)
   order by nth
@@ -104,7 +121,7 @@ const lockedWebhook = sql<StoredWebhook>`
 const saveWebhook = sql<StoredWebhook>`
   update webhooks
   set name = $2, url = $3, event_names = $4, all_events = $5, enabled = $6, timeout_seconds = $7, secret = $8, old_secrets = $9,
-      updated_at = $10, disabled_at = case when $6 then null when enabled then $10 else disabled_at end,
+      updated_at = $10, format = $11, disabled_at = case when $6 then null when enabled then $10 else disabled_at end,
       disabled_reason = case when $6 then null when enabled then 'requested' else disabled_reason end
   where id = $1
   returning ${columns}`
@@ -137,7 +154,7 @@ export const listWebhooks = (on: Queryable, tenantId: string | null): Promise<St
 
 export async function addWebhook(
   on: Queryable,
-  { tenantId, uuid, name, url, events, allEvents, enabled, timeoutSeconds }: NewWebhook,
+  { tenantId, uuid, name, url, events, allEvents, enabled, timeoutSeconds, format }: NewWebhook,
   sealedSecret: Buffer,
   { nowMs, ids }: { nowMs: number; ids: Ids },
 ): Promise<StoredWebhook> {
@@ -153,6 +170,7 @@ export async function addWebhook(
     sealedSecret,
     new Date(nowMs),
     ids.numbers(),
+    format,
   ])
   if (!row) throw new Error('failed to save a webhook')
   return row
@@ -170,8 +188,8 @@ export async function changeWebhook(
 ): Promise<{ before: StoredWebhook; after: StoredWebhook } | undefined> {
   const before = await lockWebhook(tx, id)
   if (!before) return undefined
-  const { name, url, events, allEvents, enabled, timeoutSeconds, secret, oldSecrets } = change(before)
-  const saved = [id, name, url, events, allEvents, enabled, timeoutSeconds, secret, JSON.stringify(oldSecrets), new Date(nowMs)]
+  const { name, url, events, allEvents, enabled, timeoutSeconds, format, secret, oldSecrets } = change(before)
+  const saved = [id, name, url, events, allEvents, enabled, timeoutSeconds, secret, JSON.stringify(oldSecrets), new Date(nowMs), format]
   const after = await tx.first(saveWebhook, saved)
   return after && { before, after }
 }

@@ -7,10 +7,10 @@ import { classification } from '#bounces'
 import type { Queryable } from '#db'
 import { findWebhookFields, type WebhookFields } from '#emails'
 import { type EventKind, type LoggedEvent, simulatedMs } from '#events'
-import { webhookEvents } from './manage-webhooks.ts'
+import { allEventNames, namedEvents } from './manage-webhooks.ts'
 
-/** Events sent to webhooks for all events: those that can be subscribed by name, and two of the organisation (contract 13.1). */
-export const webhookEmailEvents = [...webhookEvents, 'SendLimitApproaching', 'SendLimitExceeded'] as const
+/** Events that a webhook or a stream may get: those of contract 13.1, and those that are sent only by name. */
+export const webhookEmailEvents = [...allEventNames, ...namedEvents] as const
 export type WebhookEmailEvent = (typeof webhookEmailEvents)[number]
 
 /** A complete body except its uuid, which differs for each receiver. */
@@ -105,6 +105,13 @@ export function payloadOf(event: WebhookEmailEvent, logged: Logged, message: Mes
       return { message, url: textOf(data.url), token: textOf(data.token), ...visitOf(data), metadata }
     case 'DomainDNSError':
       return dnsErrorOf(data)
+    case 'ComplaintReceived':
+      return { message, matched_by: textOf(data.matchedBy), dkim: textOf(data.dkim), metadata }
+    case 'RecipientUnsubscribed':
+      return { message, metadata }
+    case 'SuppressionAdded':
+    case 'SuppressionRemoved':
+      return listChangeOf(data, message)
     case 'SendLimitApproaching':
     case 'SendLimitExceeded':
       return { server: serverOf(data.server), volume: numberOf(data.volume), limit: numberOf(data.limit) }
@@ -168,6 +175,15 @@ function serverOf(value: unknown) {
   const { uuid, name, permalink, organization } = recordOf(value)
   return { uuid: textOf(uuid), name: textOf(name), permalink: textOf(permalink), organization: textOf(organization) }
 }
+
+/** `message` is the email that caused the change; null: a request caused it. */
+const listChangeOf = (data: Logged['data'], message: Message) => ({
+  address: textOf(data.address),
+  reason: nullableTextOf(data.reason),
+  source: textOf(data.source),
+  message: message.token === '' ? null : message,
+  metadata: message.metadata,
+})
 
 const secondsOf = (at: Date) => at.getTime() / 1000
 const bare = (messageId: string) => messageId.replace(/^<|>$/g, '')

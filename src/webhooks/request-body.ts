@@ -103,6 +103,13 @@ function sampleData(event: WebhookEvent, { nowMs, emailId, uuid, tenant, organis
       return visit
     case 'MessageLinkClicked':
       return { url: 'https://www.example.com/orders/4711', token: 'Jk3vQ9xT', ...visit }
+    case 'ComplaintReceived':
+      return { matchedBy: 'return path', dkim: 'pass' }
+    case 'RecipientUnsubscribed':
+      return {}
+    case 'SuppressionAdded':
+    case 'SuppressionRemoved':
+      return { address: recipient, reason: 'bounce', source: 'automatic' }
     case 'DomainDNSError':
       return {
         domain: 'mail.example.com',

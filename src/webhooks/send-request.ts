@@ -4,6 +4,7 @@ import type { Clock, EndedSpan, Ids, Secrets, Traces } from '#base'
 import type { Post, PostOutcome } from '#net'
 import type { NewDelivery } from './delivery-records.ts'
 import { openedSecrets, type StoredWebhook } from './manage-webhooks.ts'
+import { postalBody, postalHeaders } from './postal-format.ts'
 import { signedHeaders } from './sign-request.ts'
 import type { InstallationKey } from './signing-keys.ts'
 
@@ -54,12 +55,15 @@ export function openSend(deps: RequestDeps): Send {
     return known
   }
   return async (webhook, request) => {
-    const { uuid, event, tenantId, attempt, body, withinMs } = request
+    const { uuid, event, tenantId, attempt, withinMs } = request
+    const isPostal = webhook.format === 'postal'
+    const body = isPostal ? postalBody(request.body) : request.body
     const [key] = await deps.keys()
     if (!key) throw new Error('no signing key')
     const nowMs = clock.nowMs()
     const by = { secrets: secretsOf(webhook, nowMs), key, signatureHeader: config.webhookSignatureHeader, version }
-    const headers = await signedHeaders({ uuid, event, attempt, body, nowMs }, by)
+    const signed = { uuid, event, attempt, body, nowMs }
+    const headers = { ...(await signedHeaders(signed, by)), ...(isPostal ? await postalHeaders(signed, key) : {}) }
     const outcome = await post.post({ url: webhook.url, headers, body, withinMs })
     const { statusCode, body: responseBody, durationMs, error } = outcome
     deps.traces?.note(attemptSpan(webhook, request, outcome))

@@ -2,7 +2,8 @@
  * Webhooks: subscriptions to events, signed requests, and a record of each. One kind of record, shown as a tenant's or as the
  * organisation's. Sending processes share the webhooks by lease and follow the event log.
  * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, webhook_signing_keys.
- * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, installation, doctor, http, cli, main.
+ * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, installation, doctor, imports, http,
+ * cli, main.
  * Promises: every event is sent at least once, under one id for each webhook, and the events of one email in order; no receiver delays
  * another; requests go only to allowed addresses; secrets and keys are sealed in the database; every request but a test is recorded.
  */
@@ -39,6 +40,7 @@ import {
   subscription,
   type Webhook,
   type WebhookEvent,
+  type WebhookFormat,
   webhookChanged,
 } from './manage-webhooks.ts'
 import { bodyFor, samplePayload } from './request-body.ts'
@@ -59,7 +61,15 @@ export {
 export { type EventStream, openEventStream, parsePosition, positionText, type StreamEvent, type StreamStep } from './event-stream.ts'
 export { openForward } from './forward-to-listener.ts'
 export { measureFailing } from './log-positions.ts'
-export { disabledReasons, organisationWide, type Webhook, type WebhookEvent, webhookEvents } from './manage-webhooks.ts'
+export {
+  allEventNames,
+  disabledReasons,
+  organisationWide,
+  type Webhook,
+  type WebhookEvent,
+  webhookEvents,
+  webhookFormats,
+} from './manage-webhooks.ts'
 export { type Bodies, openPayloadBodies, type PreparedBody, type WebhookEmailEvent, webhookEmailEvents } from './payload.ts'
 export { samplePayload, webhookBody } from './request-body.ts'
 export { type Sending, startSending } from './sender-process.ts'
@@ -88,6 +98,7 @@ interface Changes {
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
   timeoutSeconds?: number | null | undefined
+  format?: WebhookFormat | null | undefined
   rotateSecret?: boolean | null | undefined
 }
 
@@ -171,6 +182,7 @@ class WebhookService implements Webhooks {
       ...subscription(wanted, undefined),
       enabled: wanted.enabled ?? true,
       timeoutSeconds: wanted.timeoutSeconds ?? usualTimeoutSeconds,
+      format: wanted.format ?? 'postrider',
     }
     const webhook = await db.transaction(async (tx) => {
       if (tenantId !== organisationWide) await tenantForNew(tx, tenantId)
@@ -204,6 +216,7 @@ class WebhookService implements Webhooks {
       ...subscription(changes, now),
       enabled: changes.enabled ?? now.enabled,
       timeoutSeconds: changes.timeoutSeconds ?? now.timeoutSeconds,
+      format: changes.format ?? now.format,
       ...(octets ? rotated(now, sealSecret(now, octets, secrets), nowMs) : {}),
     })
     const webhook = await db.transaction(async (tx) => {

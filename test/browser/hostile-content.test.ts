@@ -122,8 +122,8 @@ describe.skipIf(!hasChromium)('what a stranger wrote', () => {
       expect(await page.evaluate('window.pwned'), path).toBeUndefined()
     }
     await page.goto(`/emails/${id}`)
-    for (const form of ['Text', 'Headers', 'Raw', 'Parts', 'Attachments']) {
-      await page.getByRole('button', { name: form, exact: true }).click()
+    for (const form of ['Text', 'Headers', 'Raw', 'Parts', 'Attachments', 'Insights']) {
+      await page.getByRole('tab', { name: form, exact: true }).click()
       await service.wait(200)
     }
     await page.goto(`/emails?status=${encodeURIComponent(text)}&to=${encodeURIComponent(text)}`)

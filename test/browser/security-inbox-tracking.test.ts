@@ -183,10 +183,10 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
       ['Headers', 'shop@simulator.test'],
       ['Raw', 'MIME-Version: 1.0'],
     ] as const) {
-      await page.getByRole('button', { name: form, exact: true }).click()
+      await page.getByRole('tab', { name: form, exact: true }).click()
       await page.getByRole('region', { name: form }).getByText(text).first().waitFor()
     }
-    await page.getByRole('button', { name: 'Attachments', exact: true }).click()
+    await page.getByRole('tab', { name: 'Attachments', exact: true }).click()
     await page.getByText('terms.txt').waitFor()
     await expectFine(watched, 'inbox-attachments', look)
     await page.getByRole('button', { name: 'Send as live mail' }).click()

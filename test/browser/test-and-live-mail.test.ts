@@ -65,7 +65,7 @@ describe.skipIf(!hasChromium).each(looks)('with test mail only, at $width px, $t
     await page.waitForURL('**mail=test**')
     expect(await page.getByLabel('Mail', { exact: true }).inputValue()).toBe('test')
     await page.getByText(/No live mail/).waitFor({ state: 'detached' })
-    if (path === '/emails') await expect.poll(() => page.locator('#content li').getByText('Test', { exact: true }).count()).toBe(2)
+    if (path === '/emails') await expect.poll(() => page.locator('#content tbody tr').getByText('Test', { exact: true }).count()).toBe(2)
     await expectFine(watched, `newcomer/test${path.replaceAll('/', '-')}`, look)
   })
 

@@ -51,6 +51,7 @@ function siteWith(more: Partial<SiteDeps>, limiter = openLimiter): Site {
     done: () => undefined,
     requeue: () => undefined,
     postponeJobs: () => undefined,
+    divert: () => false,
     isLastTry: () => false,
     postpone: () => undefined,
     paths: { ipv4: path, ipv6: path, backoffMs: 0, maxWaiting: 100, hasFewConnections: true },

@@ -125,6 +125,11 @@ describe('a rotation of the secret', () => {
     const tracked = { kind: 'unsubscribe' as const, tenantId: service.tenantId, emailId, url: '' }
     const token = tokens.make(tracked)
     const old = openSecrets(first, systemRandom)
+    const list = () => service.call('GET', '/emails', { key: service.testKey })
+    await Promise.all([list(), list(), list()])
+    await expect.poll(() => tablesWith(old.mark)).toContain('request_log_bodies')
+    // Written alone, because the entries before it are written.
+    await list()
     await expect.poll(() => tablesWith(old.mark)).toContain('request_logs')
     const before = await tablesWith(old.mark)
     expect(before).toEqual([
@@ -134,6 +139,7 @@ describe('a rotation of the secret', () => {
       'domains',
       'members',
       'platform_keys',
+      'request_log_bodies',
       'request_logs',
       'webhook_signing_keys',
       'webhooks',

@@ -129,6 +129,21 @@ describe('what becomes of live mail', () => {
     expect(await untilTold('MessageBounced', 'returned@one.test')).toBeDefined()
   })
 
+  test('put on a suppression list, which only a webhook that names the event gets', async () => {
+    await using named = await startReceiver()
+    const events = ['SuppressionAdded']
+    await call('POST', '/webhooks', { name: 'named', url: named.url, events })
+    await call('POST', '/suppressions', { address: 'listed@one.test', reason: 'asked' })
+    const bodyOf = () => named.received.map(({ body }) => JSON.parse(body.toString()) as WebhookBody)
+    await vi.waitUntil(() => bodyOf().length > 0, 20_000)
+    expect(bodyOf()).toMatchObject([
+      { event: 'SuppressionAdded', payload: { address: 'listed@one.test', source: 'manual', message: null } },
+    ])
+    await send('taken')
+    expect(await untilTold('MessageSent', 'taken@one.test')).toBeDefined()
+    expect(told().map(({ event }) => event)).not.toContain('SuppressionAdded')
+  })
+
   test('opened and clicked', async () => {
     const { octets } = await arrivedFor('read')
     const rewritten = (await PostalMime.parse(octets)).html ?? ''

@@ -16,6 +16,7 @@ export const accepted = {
   classificationCode: null,
   remoteHost: 'mx.one.test',
   source: null,
+  transport: null,
   outcomeUnknown: false,
   conversation: null,
   holdReason: null,

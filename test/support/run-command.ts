@@ -13,7 +13,6 @@ export function runHere(words: readonly string[], given: Partial<Deps>): Promise
     withRawDatabase: never,
     untilSignal: never,
     serve: never,
-    runRole: never,
   }
   return runCommand(words, {
     environment: {},

@@ -62,6 +62,10 @@ beforeAll(async () => {
         bounce: { messageId: '<b@mx.example>', from: 'mailer-daemon@mx.example', subject: 'Undelivered', token: 'tok', timestamp: 12.5 },
       }),
       tell('DomainDNSError', null, { domain: 'a.example', uuid: ids.uuid(), dns_checked_at: 1.5, ...statuses, server }),
+      tell('ComplaintReceived', 'seen', { matchedBy: 'trace header', dkim: 'none' }),
+      tell('RecipientUnsubscribed', 'seen', {}),
+      tell('SuppressionAdded', 'seen', { address: 'delivered+seen@simulator.test', reason: 'complaint', source: 'automatic' }),
+      tell('SuppressionRemoved', null, { address: 'bob@example.org', reason: null, source: 'manual' }),
       tell('SendLimitApproaching', null, { volume: 90, limit: 100, server }),
       tell('SendLimitExceeded', null, { volume: 100, limit: 100, server }),
       tell('MessageSent', 'gone', { details: 'd'.repeat(400), output: `${'o'.repeat(511)}😀😀` }),
@@ -120,7 +124,11 @@ describe('a body', () => {
     const real = bodiesOf(event)
     expect(real.length).toBeGreaterThan(0)
     for (const one of real) {
-      if (event === 'MessageBounced' || !('message' in one.payload) || (one.payload.message as { metadata: unknown }).metadata !== null)
+      if (
+        event === 'MessageBounced' ||
+        !('message' in one.payload) ||
+        (one.payload.message as { metadata: unknown } | null)?.metadata != null
+      )
         expectSameShape(shapeOf(one.payload), sample, event)
       else expect(Object.keys(one.payload)).toEqual(Object.keys(sampleOf(event)))
     }

@@ -1,9 +1,11 @@
 /** The audit log, for owners. */
-import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import type { ShownAuditEntry } from '../api-types.ts'
-import { Badge, Button, Field, Heading, Time } from '../parts/basic-components.tsx'
-import { Listing, useList } from '../parts/paged-lists.tsx'
+import { Badge, Button, Heading } from '../parts/basic-components.tsx'
+import type { Column } from '../parts/data-table.tsx'
+import { Field } from '../parts/form-controls.tsx'
+import { Listing, RowLink, useList } from '../parts/paged-lists.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -22,10 +24,32 @@ export function AuditPage() {
     change({ actor: actor.trim(), action: action.trim() })
   }
   const tenantName = (id: string | null) => (id === null ? '' : (tenants.find((one) => one.id === id)?.name ?? id))
+  const columns: readonly Column<ShownAuditEntry>[] = [
+    {
+      name: words.names.action,
+      phone: 'title',
+      className: 'font-mono text-xs',
+      cell: (one) =>
+        one.requestId !== null && one.actor.kind === 'key' ? <RowLink to={`/logs/${one.requestId}`}>{one.action}</RowLink> : one.action,
+    },
+    {
+      name: words.names.actor,
+      phone: 'line',
+      className: 'max-w-64 [overflow-wrap:anywhere]',
+      cell: (one) => (
+        <>
+          <Badge tone="none">{words.kinds[one.actor.kind]}</Badge> {one.actor.name}
+        </>
+      ),
+    },
+    { name: words.names.target, phone: 'line', className: 'min-w-48 text-soft [overflow-wrap:anywhere]', cell: (one) => about(one.data) },
+    { name: words.names.tenant, phone: 'none', cell: (one) => tenantName(one.tenantId) },
+    { name: words.names.ipAddress, phone: 'none', className: 'font-mono text-xs', cell: (one) => one.ipAddress },
+    { name: words.names.time, phone: 'side', className: 'text-soft', cell: (one) => <Time at={one.at} /> },
+  ]
   return (
     <>
-      <Heading title={texts.pages.audit} />
-      <p className="mb-4 text-sm text-soft">{words.about}</p>
+      <Heading title={texts.pages.audit} about={words.about} />
       <search className="mb-4 block">
         <form onSubmit={submit} className="grid items-end gap-2 md:grid-cols-[1fr_1fr_auto]">
           <Field label={words.who} value={actor} onChange={(event) => setActor(event.target.value)} />
@@ -33,34 +57,7 @@ export function AuditPage() {
           <Button type="submit">{texts.actions.search}</Button>
         </form>
       </search>
-      <Listing
-        label={texts.pages.audit}
-        list={list}
-        columns={words.columns}
-        empty={words.empty}
-        row={(one) => (
-          <tr key={one.id}>
-            <td>
-              <Time at={one.at} />
-            </td>
-            <td className="max-w-64 min-w-40 [overflow-wrap:anywhere]">
-              <Badge tone="none">{words.kinds[one.actor.kind]}</Badge> {one.actor.name}
-            </td>
-            <td className="font-mono text-xs">
-              {one.requestId !== null && one.actor.kind === 'key' ? (
-                <Link to="/logs/$requestId" params={{ requestId: one.requestId }} search={{}} className="text-accent underline">
-                  {one.action}
-                </Link>
-              ) : (
-                one.action
-              )}
-            </td>
-            <td className="min-w-48 [overflow-wrap:anywhere]">{about(one.data)}</td>
-            <td>{tenantName(one.tenantId)}</td>
-            <td className="font-mono text-xs">{one.ipAddress}</td>
-          </tr>
-        )}
-      />
+      <Listing label={texts.pages.audit} list={list} columns={columns} keyOf={(one) => String(one.id)} empty={words.empty} />
     </>
   )
 }

@@ -2,22 +2,35 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, post, remove } from '../api-client.ts'
+import { get, post, remove, save } from '../api-client.ts'
 import type { DnsRecord, Domain, DomainsListData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Code, Copy, Empty, Field, Heading, Problem, Time } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, Problem, Warning } from '../parts/basic-components.tsx'
+import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
+import { Field } from '../parts/form-controls.tsx'
 import { BackTo, RowLink, Waiting } from '../parts/paged-lists.tsx'
+import { Code, Copy, CopyIconButton, Time } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
 const words = texts.domains
 
+type Listed = DomainsListData['domains'][number]
+
 export function DomainsPage() {
-  const { scoped, mayChange } = useHere()
+  const { scoped, mayChange, tenants } = useHere()
   const path = scoped('/v1/domains')
   const [adding, setAdding] = useState(false)
   const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<DomainsListData>(path) })
+  const columns: readonly Column<Listed>[] = [
+    { name: words.domain, phone: 'title', by: (one) => one.name, cell: (one) => <RowLink to={`/domains/${one.id}`}>{one.name}</RowLink> },
+    { name: words.state, phone: 'side', by: (one) => Number(one.verified), cell: (one) => <Verified is={one.verified} /> },
+    ...(tenants.length > 1
+      ? [{ name: texts.shell.tenant, by: (one: Listed) => one.tenant_name, cell: (one: Listed) => one.tenant_name }]
+      : []),
+    { name: words.added, phone: 'line', className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
+  ]
   return (
     <>
       <Heading title={texts.pages.domains}>
@@ -28,25 +41,20 @@ export function DomainsPage() {
         )}
       </Heading>
       <Problem error={error} />
+      {!data && !error && <TableSkeleton />}
       {data?.domains.length === 0 && <Empty>{words.empty}</Empty>}
-      <ul className="divide-y divide-line">
-        {data?.domains.map((domain) => (
-          <RowLink
-            key={domain.id}
-            to={`/domains/${domain.id}`}
-            left={<span className="font-medium">{domain.name}</span>}
-            right={
-              <>
-                {domain.tenant_name} <Verified is={domain.verified} />
-              </>
-            }
-          />
-        ))}
-      </ul>
+      {data && data.domains.length > 0 && (
+        <DataTable label={texts.pages.domains} columns={columns} items={data.domains} keyOf={(one) => String(one.id)} isWhole />
+      )}
       {adding && <AddDomain onClose={() => setAdding(false)} />}
     </>
   )
 }
+
+/** Without these, the domain is not verified. */
+const required = ['spf', 'dkim', 'returnPath'] as const
+const requiredOf = ({ dnsRecords }: Domain) => required.flatMap((name) => dnsRecords[name] ?? [])
+const foundOf = (domain: Domain) => requiredOf(domain).filter(({ status }) => status === 'OK').length
 
 const Verified = ({ is }: { is: boolean }) => <Badge tone={is ? 'good' : 'wait'}>{is ? words.verified : words.notVerified}</Badge>
 
@@ -83,8 +91,20 @@ export function DomainPage() {
   return (
     <>
       <BackTo to="/domains">{texts.pages.domains}</BackTo>
-      <Heading title={domain.name}>
-        <Verified is={domain.verified} />
+      <Heading
+        title={domain.name}
+        beside={
+          <>
+            <Verified is={domain.verified} />
+            {domain.trusted && (
+              <Badge tone="none" title={words.trustedMeans}>
+                {words.trusted}
+              </Badge>
+            )}
+          </>
+        }
+        about={words.foundOf(foundOf(domain), requiredOf(domain).length)}
+      >
         {mayChange && (
           <Button kind="main" disabled={check.isPending} onClick={() => check.mutate()}>
             {check.isPending ? texts.dns.checking : texts.dns.check}
@@ -98,12 +118,8 @@ export function DomainPage() {
       </Heading>
       <Problem error={check.error ?? error} />
       <DnsState domain={domain} />
-      <div className="flex flex-col gap-4">
-        {Object.entries(words.records).map(([name, title]) => {
-          const record = domain.dnsRecords[name as keyof typeof words.records]
-          return record ? <OneRecord key={name} name={name} title={title} record={record} /> : null
-        })}
-      </div>
+      <ZoneFile domain={domain} />
+      <Records of={domain} />
       {removing && (
         <Confirm
           title={texts.actions.removeTitle(domain.name)}
@@ -121,21 +137,19 @@ export function DomainPage() {
 /** The time of the last check, and a warning if the records cannot work. */
 const DnsState = ({ domain }: { domain: Domain }) => (
   <>
-    <p className="mb-4 text-sm text-soft" aria-live="polite">
+    {hostOf(domain) !== undefined && <Warning>{words.notPublic(hostOf(domain) ?? '')}</Warning>}
+    <p className="text-sm" aria-live="polite">
+      {words.publish(domain.dnsRecords.zone)} {!domain.verified && words.watched}
+    </p>
+    <p className="mb-4 text-xs text-soft">
       {domain.dnsCheckedAt ? (
         <>
           {texts.dns.checked} <Time at={domain.dnsCheckedAt} />
         </>
       ) : (
         words.notCheckedYet
-      )}{' '}
-      {words.publish(domain.dnsRecords.zone)} {!domain.verified && words.watched}
+      )}
     </p>
-    {hostOf(domain) !== undefined && (
-      <p role="alert" className="mb-4 rounded-md bg-wait-back p-3 text-sm text-wait">
-        {words.notPublic(hostOf(domain) ?? '')}
-      </p>
-    )}
   </>
 )
 
@@ -145,23 +159,60 @@ function hostOf({ dnsRecords }: Domain): string | undefined {
   return host?.includes('.') ? undefined : host
 }
 
-function OneRecord({ name, title, record }: { name: string; title: string; record: DnsRecord }) {
+const ttlSeconds = 3600
+/** The longest string of a TXT record (RFC 1035, 3.3.14). */
+const maxTextOctets = 255
+
+/** The record in the form of a zone file (RFC 1035, 5.1). */
+function zoneLine({ fullName, type, value }: DnsRecord): string {
+  const texts = value.match(new RegExp(`.{1,${maxTextOctets}}`, 'g')) ?? []
+  const mx = /^\d+ /.test(value) ? value : `10 ${value}`
+  const data =
+    type === 'TXT'
+      ? texts.map((part) => `"${part.replaceAll('"', '\\"')}"`).join(' ')
+      : `${(type === 'MX' ? mx : value).replace(/\.$/, '')}.`
+  return `${fullName}. ${ttlSeconds} IN ${type} ${data}`
+}
+
+/** All records at once, for a DNS hoster that imports zone files. The MX record is left out: its value is an example. */
+function ZoneFile({ domain: { name, dnsRecords } }: { domain: Domain }) {
+  const records = Object.keys(words.records)
+    .filter((key) => key !== 'mx')
+    .flatMap((key) => dnsRecords[key as keyof typeof words.records] ?? [])
+  const text = `${records.map(zoneLine).join('\n')}\n`
+  return (
+    <div className="mb-4 flex flex-wrap gap-2">
+      <Copy text={text} label={words.copyAll} />
+      <Button onClick={() => save(`${name}.zone`, new Blob([text], { type: 'text/plain' }))}>{words.zoneFile}</Button>
+    </div>
+  )
+}
+
+const Records = ({ of: { dnsRecords } }: { of: Domain }) => (
+  <div className="flex flex-col gap-3">
+    {Object.entries(words.records).map(([name, title]) => {
+      const record = dnsRecords[name as keyof typeof words.records]
+      return record ? <OneRecord key={name} name={name} title={title} record={record} zone={dnsRecords.zone} /> : null
+    })}
+  </div>
+)
+
+function OneRecord({ name, title, record, zone }: { name: string; title: string; record: DnsRecord; zone: string }) {
   const advice = words.advice[name as keyof typeof words.advice]
   const tone = record.status === 'OK' ? 'good' : record.status === null ? 'none' : 'wait'
   return (
-    <section className="rounded-md border border-line p-4">
-      <h2 className="mb-2 flex flex-wrap items-center gap-2 font-semibold">
-        {title} <Badge tone="none">{record.type}</Badge> <Badge tone={tone}>{record.status ?? texts.dns.notChecked}</Badge>
-      </h2>
-      {advice && <p className="mb-2 text-sm text-soft">{advice}</p>}
-      <div className="grid gap-2 md:grid-cols-[4rem_1fr_auto] md:items-start">
-        <span className="text-sm text-soft">{words.name}</span>
-        <Code>{record.fullName}</Code>
-        <Copy text={record.fullName} label={words.copyName} />
-        <span className="text-sm text-soft">{words.value}</span>
-        <Code>{record.value}</Code>
-        <Copy text={record.value} label={texts.dns.copyValue} />
+    <section aria-label={title} className="rounded-lg border border-line p-4">
+      <div className="mb-2 flex flex-wrap items-center gap-2">
+        <h2 className="text-base font-semibold">{title}</h2>
+        <Badge tone="none">{record.type}</Badge>
+        <Badge tone={tone}>{record.status ?? texts.dns.notChecked}</Badge>
       </div>
+      {advice && <p className="mb-2 text-xs text-soft">{advice}</p>}
+      <dl className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-2 gap-y-1 text-sm md:grid-cols-[7rem_minmax(0,1fr)_auto]">
+        <DnsValue name={words.nameIn(zone)} value={record.name} copy={words.copyName} />
+        <DnsValue name={words.fullName} value={record.fullName} copy={words.copyFullName} />
+        <DnsValue name={words.value} value={record.value} copy={texts.dns.copyValue} />
+      </dl>
       {record.problem && <p className="mt-3 text-sm text-bad">{record.problem}</p>}
       {record.suggestion && <p className="mt-1 text-sm">{record.suggestion}</p>}
       {record.found.length > 0 && record.status !== 'OK' && (
@@ -175,3 +226,13 @@ function OneRecord({ name, title, record }: { name: string; title: string; recor
     </section>
   )
 }
+
+const DnsValue = ({ name, value, copy }: { name: string; value: string; copy: string }) => (
+  <>
+    <dt className="col-span-2 text-xs text-soft md:col-span-1">{name}</dt>
+    <dd className="contents">
+      <Code>{value}</Code>
+      <CopyIconButton text={value} label={copy} />
+    </dd>
+  </>
+)

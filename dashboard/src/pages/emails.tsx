@@ -1,13 +1,16 @@
 /** All emails, newest first: search, filters, saved views, live updates. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { getPage } from '../api-client.ts'
 import type { Credential, ListedEmail } from '../api-types.ts'
-import { Badge, Button, Empty, Field, Heading, Pager, Problem, Select, StatusBadge, Time } from '../parts/basic-components.tsx'
+import { Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { ChooseMail } from '../parts/chart.tsx'
+import { DataTable, Pager, TableSkeleton } from '../parts/data-table.tsx'
+import { EmailActions } from '../parts/email-actions.tsx'
+import { useEmailColumns } from '../parts/email-columns.tsx'
 import { useNews } from '../parts/event-stream.ts'
 import { SaveList } from '../parts/file-transfer.tsx'
+import { Field, Select } from '../parts/form-controls.tsx'
 import { useList } from '../parts/paged-lists.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -18,26 +21,42 @@ const everyMs = 5000
 /** The most that the API counts in a search. */
 const maxCounted = 1000
 const words = texts.emails
-const filterNames = ['to', 'from', 'subject', 'status', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+const filterNames = [
+  'to',
+  'from',
+  'subject',
+  'status',
+  'tag',
+  'domain',
+  'credentialId',
+  'metadata',
+  'after',
+  'before',
+  'complained',
+] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
-const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before', 'complained'] as const
 /** Filters that make a list a search, for which the API bounds the results. */
-const searchNames = ['subject', 'domain', 'credentialId', 'metadata'] as const
+const searchNames = ['subject', 'domain', 'credentialId', 'metadata', 'complained'] as const
 type Filters = Record<string, string | undefined>
 
 export function EmailsPage() {
   const { scoped, tenantId } = useHere()
   const [filters, change] = useFilters()
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const client = useQueryClient()
   const mail = mailOf(filters.mail)
   const wanted = Object.fromEntries(filterNames.map((name) => [name, filters[name]]))
   const pathOf = (page: { page: string | number | undefined; perPage: number; before?: string }) =>
     scoped('/v1/emails', { ...instants(wanted), ...page, test: testOf(mail) })
-  const { data, error, isPending } = useList<ListedEmail>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
+  const list = useList<ListedEmail>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
+  const { data, error } = list
   const isFiltered = filterNames.some((name) => filters[name])
   const isSearch = searchNames.some((name) => filters[name]) || (Boolean(filters.status) && mail !== 'all')
   // A search may take longer than the time to the next event, so a running one is not restarted.
   useNews(tenantId, () => void (isFiltered || client.invalidateQueries({ queryKey: ['emails'] }, { cancelRefetch: false })))
+  const columns = useEmailColumns(data?.items ?? [])
+  const selection = { chosen, onChange: setChosen, nameOf: (id: string) => data?.items.find((one) => one.id === id)?.to ?? id }
   return (
     <>
       <Heading title={texts.pages.emails}>
@@ -60,16 +79,13 @@ export function EmailsPage() {
           ]}
         />
       </Heading>
+      <Presets filters={filters} change={change} />
       <FilterForm key={JSON.stringify(wanted)} filters={filters} change={change} isFiltered={isFiltered} />
       <Problem error={error} />
-      {isPending && !error && <p className="text-soft">{texts.loading}</p>}
+      {!data && !error && <TableSkeleton rows={12} />}
       {data?.items.length === 0 && <NoneListed mail={mail} isFiltered={isFiltered} onShow={() => change({ mail: 'test' })} />}
       {data && data.items.length > 0 && (
-        <ul className="divide-y divide-line rounded-md border border-line">
-          {data.items.map((email) => (
-            <Row key={email.id} email={email} />
-          ))}
-        </ul>
+        <DataTable label={texts.pages.emails} columns={columns} items={data.items} keyOf={(one) => one.id} selection={selection} />
       )}
       {data && (
         <Pager
@@ -78,7 +94,51 @@ export function EmailsPage() {
           onPage={(page) => change({ page: String(page) })}
         />
       )}
+      <EmailActions selection={selection} emails={data?.items ?? []} />
     </>
+  )
+}
+
+/** Midnight in the reader's zone, as a value of a date field. */
+function today(): string {
+  const now = new Date()
+  const digits = (value: number) => String(value).padStart(2, '0')
+  return `${now.getFullYear()}-${digits(now.getMonth() + 1)}-${digits(now.getDate())}T00:00`
+}
+
+const presets = [
+  { name: words.presets.all, set: {} },
+  { name: words.presets.problems, set: { status: 'hardfail', after: 'today' } },
+  { name: words.presets.bouncedToday, set: { status: 'bounced', after: 'today' } },
+  { name: words.presets.waiting, set: { status: 'softfail' } },
+  { name: words.presets.held, set: { status: 'held' } },
+  { name: words.presets.bounced, set: { status: 'bounced' } },
+] as const
+
+/** Filters with one click. */
+function Presets({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
+  const cleared = Object.fromEntries(filterNames.map((name) => [name, undefined]))
+  const isNow = (set: Filters) =>
+    filterNames.every((name) => (filters[name] ?? '') === (set[name] === 'today' ? today() : (set[name] ?? '')))
+  return (
+    <fieldset className="mb-3 flex flex-wrap gap-1.5">
+      <legend className="sr-only">{words.presets.label}</legend>
+      {presets.map(({ name, set }) => {
+        const next: Filters = set
+        return (
+          <Button
+            key={name}
+            small
+            kind="quiet"
+            aria-pressed={isNow(next)}
+            className="aria-pressed:border-ink aria-pressed:text-ink"
+            onClick={() => change({ ...cleared, ...next, ...(next.after ? { after: today() } : {}) })}
+          >
+            {name}
+          </Button>
+        )
+      })}
+    </fieldset>
   )
 }
 
@@ -109,29 +169,6 @@ function instants(filters: Filters): Filters {
   return { ...filters, after: utc(filters.after), before: utc(filters.before) }
 }
 
-const Row = ({ email }: { email: ListedEmail }) => (
-  <li>
-    <Link
-      to="/emails/$emailId"
-      params={{ emailId: email.id }}
-      search={{}}
-      className="grid grid-cols-[1fr_auto] gap-x-3 gap-y-0.5 px-3 py-2.5 text-sm hover:bg-sheet md:grid-cols-[6rem_minmax(0,1fr)_minmax(0,1.4fr)_auto] md:items-center"
-    >
-      <span className="order-2 text-right md:order-none md:text-left">
-        <StatusBadge status={email.status} />
-      </span>
-      <span className="order-1 truncate font-medium md:order-none">{email.to}</span>
-      <span className="order-3 col-span-2 truncate md:order-none md:col-span-1">
-        {email.test && <Badge tone="none">{texts.mail.badge}</Badge>} {email.subject || words.noSubject}{' '}
-        {email.tag && <span className="text-soft">#{email.tag}</span>}
-      </span>
-      <span className="order-4 col-span-2 text-soft md:order-none md:col-span-1">
-        <Time at={email.timestampIso} />
-      </span>
-    </Link>
-  </li>
-)
-
 function FilterForm({ filters, change, isFiltered }: { filters: Filters; change: (next: Filters) => void; isFiltered: boolean }) {
   const [given, setGiven] = useState<Filters>(Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])))
   const [open, setOpen] = useState(rare.some((name) => filters[name]))
@@ -161,16 +198,14 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
             choices={[{ value: '', label: words.any }, ...Object.entries(texts.status).map(([value, label]) => ({ value, label }))]}
           />
           <div className="col-span-2 flex flex-wrap gap-2 md:col-span-1">
-            <Button kind="main" type="submit">
-              {texts.actions.search}
-            </Button>
+            <Button type="submit">{texts.actions.search}</Button>
             {isFiltered && (
               <Button onClick={() => change(Object.fromEntries(filterNames.map((name) => [name, undefined])))}>{words.clear}</Button>
             )}
           </div>
         </div>
         <details className="mt-2" open={open} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-          <summary className="text-sm text-accent">{words.more}</summary>
+          <summary className="w-fit text-xs text-accent">{words.more}</summary>
           <div className="mt-2 grid grid-cols-2 items-end gap-3 md:grid-cols-3">
             {field('tag')}
             {field('domain', { placeholder: words.examples.domain })}
@@ -178,12 +213,24 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
             {field('after', { type: 'datetime-local' })}
             {field('before', { type: 'datetime-local' })}
             <KeySelect value={filters.credentialId ?? ''} isOpen={open} onChange={(credentialId) => change({ credentialId })} />
+            <ComplaintSelect value={filters.complained ?? ''} onChange={(complained) => change({ complained })} />
           </div>
         </details>
       </form>
     </search>
   )
 }
+
+const ComplaintSelect = (props: { value: string; onChange: (complained: string) => void }) => (
+  <Select
+    label={words.filters.complained}
+    choices={[
+      { value: '', label: words.any },
+      { value: 'true', label: words.complained },
+    ]}
+    {...props}
+  />
+)
 
 /** The sending key; the keys are loaded when the filter is shown. */
 function KeySelect(props: { value: string; isOpen: boolean; onChange: (id: string) => void }) {

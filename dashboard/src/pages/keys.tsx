@@ -4,8 +4,11 @@ import { useState } from 'react'
 import { patch, post, remove } from '../api-client.ts'
 import { type Credential, permissions } from '../api-types.ts'
 import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Field, Heading, Select, Time } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading } from '../parts/basic-components.tsx'
+import type { Column } from '../parts/data-table.tsx'
+import { Field, Select } from '../parts/form-controls.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -26,21 +29,20 @@ export function KeysPage() {
   })
   return (
     <>
-      <Heading title={texts.pages.keys}>
+      <Heading title={texts.pages.keys} about={tenantId === undefined ? words.ofAll : words.ofTenant}>
         {mayChange && (
           <Button kind="main" onClick={() => setAdding(true)}>
             {words.add}
           </Button>
         )}
       </Heading>
-      <p className="mb-4 text-sm text-soft">{tenantId === undefined ? words.ofAll : words.ofTenant}</p>
       <Listing
         label={texts.pages.keys}
         list={list}
         error={hold.error}
-        columns={tenantId === undefined ? words.columnsOfAll : words.columns}
+        columns={useKeyColumns((one) => hold.mutate(one), setRevoking)}
+        keyOf={(one) => String(one.id)}
         empty={words.empty}
-        row={(one) => <KeyRow key={one.id} of={one} onHold={() => hold.mutate(one)} onRevoke={() => setRevoking(one)} />}
       />
       {adding && <CreateKey onClose={() => setAdding(false)} onMade={refresh} />}
       {revoking && (
@@ -60,32 +62,61 @@ export function KeysPage() {
   )
 }
 
-function KeyRow({ of: one, onHold, onRevoke }: { of: Credential; onHold: () => void; onRevoke: () => void }) {
+type OfKey = (one: Credential) => void
+
+function useKeyColumns(onHold: OfKey, onRevoke: OfKey): readonly Column<Credential>[] {
   const { mayChange, tenantId, nameOf } = useHere()
-  return (
-    <tr>
-      <td className="font-medium">
-        {one.name} {one.hold && <Badge tone="wait">{words.onHold}</Badge>}
-      </td>
-      {tenantId === undefined && <td className="min-w-28">{nameOf(one.tenantId)}</td>}
-      <td className="font-mono text-xs">{one.keyPrefix}…</td>
-      <td>
-        <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? 'smtp' : one.mode}</Badge>
-      </td>
-      <td className="min-w-40">{one.permissions?.join(', ') ?? words.everything}</td>
-      <td>{one.lastUsedAt ? <Time at={one.lastUsedAt} /> : words.never}</td>
-      <td>
-        {mayChange && (
-          <span className="flex justify-end gap-2">
-            <Button onClick={onHold}>{one.hold ? words.release : words.hold}</Button>
-            <Button kind="danger" aria-label={words.revokeOf(one.name)} onClick={onRevoke}>
+  const names = words.columnNames
+  return [
+    {
+      name: names.name,
+      phone: 'title',
+      by: (one) => one.name,
+      className: 'font-medium',
+      cell: (one) => (
+        <>
+          {one.name} {one.hold && <Badge tone="wait">{words.onHold}</Badge>}
+        </>
+      ),
+    },
+    {
+      name: names.type,
+      phone: 'side',
+      by: (one) => `${one.type} ${one.mode}`,
+      cell: (one) => <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? 'smtp' : one.mode}</Badge>,
+    },
+    { name: names.key, cell: (one) => <span className="font-mono text-xs">{one.keyPrefix}…</span> },
+    ...(tenantId === undefined
+      ? [{ name: names.tenant, by: (one: Credential) => nameOf(one.tenantId), cell: (one: Credential) => nameOf(one.tenantId) }]
+      : []),
+    {
+      name: names.permissions,
+      className: 'max-w-64 text-soft',
+      cell: (one) => one.permissions?.join(', ') ?? words.everything,
+    },
+    {
+      name: names.lastUsed,
+      by: (one) => one.lastUsedAt ?? '',
+      className: 'text-soft',
+      cell: (one) => (one.lastUsedAt ? <Time at={one.lastUsedAt} /> : words.never),
+    },
+    {
+      name: texts.table.actions,
+      isUnnamed: true,
+      phone: 'line',
+      cell: (one) =>
+        mayChange && (
+          <span className="flex gap-1.5 md:justify-end">
+            <Button small onClick={() => onHold(one)}>
+              {one.hold ? words.release : words.hold}
+            </Button>
+            <Button small kind="danger" aria-label={words.revokeOf(one.name)} onClick={() => onRevoke(one)}>
               {words.revoke}
             </Button>
           </span>
-        )}
-      </td>
-    </tr>
-  )
+        ),
+    },
+  ]
 }
 
 const kinds = [

@@ -1,35 +1,37 @@
-/** Overview of the mail: volume, outcomes, delivery time, failing domains, use of the send limit, and system health. */
+/** Overview of the mail: volume, rates against the providers' limits, delivery time, failing domains, use of the send limit, and health. */
 import { useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { get, withQuery } from '../api-client.ts'
-import type { HealthResponse, Limits, RecentResponse, ShownPoint, Tenant } from '../api-types.ts'
-import { Badge, Empty, Heading, Problem, Section, Table, Time } from '../parts/basic-components.tsx'
+import type { Limits, RecentResponse, ShownPoint, Tenant } from '../api-types.ts'
+import { Badge, Empty, Heading, Problem, Section, Skeleton, Warning } from '../parts/basic-components.tsx'
 import {
-  Chart,
   ChooseMail,
   ChoosePeriod,
   Figure,
+  Figures,
   NoMail,
   ofLimit,
   PointsTable,
   percent,
   periodOf,
+  RateChart,
   sumOf,
   useOverTime,
+  VolumeChart,
 } from '../parts/chart.tsx'
+import { type Column, DataTable } from '../parts/data-table.tsx'
 import { FirstSteps } from '../parts/first-steps.tsx'
+import { Health } from '../parts/health.tsx'
+import { limits, RateFigure } from '../parts/rate-figure.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
 const everyMs = 15_000
 const words = texts.overview
-const volume = ['sent', 'delivered', 'hard_failed'] as const
-const delivery = ['delivered'] as const
-const harm = ['bounced', 'complained'] as const
 
-const seconds = (ms: number | null) =>
-  ms === null ? '–' : words.seconds((ms / 1000).toLocaleString(undefined, { maximumFractionDigits: 2 }))
+const seconds = (ms: number | null | undefined) =>
+  ms == null ? '–' : words.seconds((ms / 1000).toLocaleString(undefined, { maximumFractionDigits: ms < 10_000 ? 2 : 0 }))
 
 /** The visible tenants whose mail is held, because a person has to act on them. */
 function usePaused() {
@@ -65,131 +67,99 @@ export function OverviewPage() {
       </Heading>
       <Problem error={series.error ?? recent.error} />
       {paused.map(({ id, name, reason }) => (
-        <div key={id} role="alert" className="mb-3 rounded-md bg-bad-back p-3 text-sm text-bad">
+        <Warning key={id} tone="bad">
           <p className="font-semibold">{words.paused(name, reason)}</p>
           <p>{words.resume}</p>
-        </div>
+        </Warning>
       ))}
+      {!series.data && !series.error && <Skeleton lines={9} />}
       {series.data && accepted === 0 && mayChange && member.tenantId === null && tenantId === undefined && <FirstSteps />}
-      {series.data && <Figures points={points} recent={recent.data} />}
+      {series.data && <MailFigures points={points} recent={recent.data} />}
       {series.data && accepted === 0 && (
         <div className="mt-6">
           <NoMail mail={mail} period={period} tenantId={tenantId} onShow={() => change({ mail: 'test' })} />
         </div>
       )}
-      {series.data && accepted > 0 && <Charts points={points} />}
-      {recent.data && <FailingTable recent={recent.data} />}
-      {member.tenantId === null && <HealthTable />}
+      {series.data && accepted > 0 && <Charts points={points} isHourly={period === 'today'} />}
+      {member.tenantId === null && <Health />}
+      {recent.data && <FailingDomains recent={recent.data} />}
     </>
   )
 }
 
-function Figures({ points, recent }: { points: readonly ShownPoint[]; recent: RecentResponse | undefined }) {
-  const limits = useQuery({
-    queryKey: ['limits'],
-    queryFn: () => get<Limits>('/v1/limits'),
-    refetchInterval: everyMs,
-  })
+function MailFigures({ points, recent }: { points: readonly ShownPoint[]; recent: RecentResponse | undefined }) {
+  const { data } = useQuery({ queryKey: ['limits'], queryFn: () => get<Limits>('/v1/limits'), refetchInterval: everyMs })
   const accepted = sumOf(points, 'sent')
-  const share = (key: 'delivered' | 'bounced' | 'complained') => percent(sumOf(points, key), accepted)
+  const lost = sumOf(points, 'bounced') + sumOf(points, 'hard_failed')
+  const limit = data?.sendLimit
   return (
-    <dl className="grid grid-cols-2 gap-3 md:grid-cols-4">
-      <Figure name={texts.counts.sent} value={accepted.toLocaleString()} />
-      <Figure name={texts.counts.delivered} value={share('delivered')} />
-      <Figure name={texts.counts.bounced} value={share('bounced')} />
-      <Figure name={texts.counts.complained} value={share('complained')} />
-      <Figure name={words.half} value={seconds(recent?.delivered.p50Ms ?? null)} note={words.tookHelp} />
-      <Figure name={words.nearlyAll} value={seconds(recent?.delivered.p99Ms ?? null)} note={words.tookHelp} />
-      {limits.data?.sendLimit && (
-        <Figure
-          name={words.thisHour}
-          value={ofLimit(limits.data.sendLimit)}
-          note={limits.data.sendLimit.limit === null ? words.noLimitHelp : words.limitHelp}
-        />
-      )}
-    </dl>
+    <Figures>
+      <Figure name={texts.counts.sent} value={accepted.toLocaleString()} note={words.acceptedHelp} />
+      <Figure name={texts.counts.delivered} value={percent(sumOf(points, 'delivered'), accepted)} note={words.deliveredHelp} />
+      <RateFigure name={texts.chart.bounceRate} part={lost} whole={accepted} limits={limits.bounces} />
+      <RateFigure name={texts.chart.complaintRate} part={sumOf(points, 'complained')} whole={accepted} limits={limits.complaints} />
+      <Figure name={words.half} value={seconds(recent?.delivered.p50Ms)} note={words.tookHelp} />
+      <Figure name={words.nearlyAll} value={seconds(recent?.delivered.p99Ms)} note={words.tookHelp} />
+      <Figure
+        name={words.thisHour}
+        value={limit ? ofLimit(limit) : '–'}
+        note={limit?.limit == null ? words.noLimitHelp : words.limitHelp}
+      />
+      <Figure name={words.failingNow} value={recent ? recent.failing.length.toLocaleString() : '–'} note={words.failingHelp} />
+    </Figures>
   )
 }
 
-const Charts = ({ points }: { points: readonly ShownPoint[] }) => (
+const Charts = ({ points, isHourly }: { points: readonly ShownPoint[]; isHourly: boolean }) => (
   <>
     <Section title={words.volume}>
-      <Chart points={points} of={volume} />
+      <VolumeChart points={points} isHourly={isHourly} />
     </Section>
-    <div className="grid gap-x-6 md:grid-cols-2 [&>*]:min-w-0">
-      <Section title={words.delivery}>
-        <Chart points={points} of={delivery} share />
+    <div className="grid gap-x-10 md:grid-cols-2 [&>*]:min-w-0">
+      <Section title={words.bounces}>
+        <RateChart points={points} isHourly={isHourly} of="bounced" limit={limits.bounces.most} />
       </Section>
-      <Section title={words.harm}>
-        <Chart points={points} of={harm} share />
+      <Section title={words.complaints}>
+        <RateChart points={points} isHourly={isHourly} of="complained" limit={limits.complaints.most} />
       </Section>
     </div>
     <PointsTable points={points} />
   </>
 )
 
-const FailingTable = ({ recent }: { recent: RecentResponse }) => (
+type Failing = RecentResponse['failing'][number]
+
+const failing: readonly Column<Failing>[] = [
+  {
+    name: words.domain,
+    phone: 'title',
+    className: 'min-w-36 font-medium [overflow-wrap:anywhere]',
+    by: (one) => one.recipientDomain,
+    cell: (one) => one.recipientDomain,
+  },
+  { name: texts.counts.soft_failed, isNumber: true, by: (one) => one.deferred, cell: (one) => one.deferred.toLocaleString() },
+  { name: texts.counts.hard_failed, isNumber: true, by: (one) => one.failed, cell: (one) => one.failed.toLocaleString() },
+  { name: texts.counts.bounced, isNumber: true, by: (one) => one.bounced, cell: (one) => one.bounced.toLocaleString() },
+  {
+    name: words.reason,
+    phone: 'line',
+    className: 'min-w-60',
+    cell: (one) => (
+      <>
+        {one.classification && <Badge tone="none">{one.classification.replaceAll('_', ' ')}</Badge>}{' '}
+        <span className="text-soft [overflow-wrap:anywhere]">{one.lastReply.slice(0, 200)}</span>
+      </>
+    ),
+  },
+  { name: words.lastSeen, phone: 'side', by: (one) => one.lastAt, cell: (one) => <Time at={one.lastAt} /> },
+]
+
+const FailingDomains = ({ recent }: { recent: RecentResponse }) => (
   <Section title={words.failing}>
     {recent.failing.length === 0 ? (
       <Empty>{words.noneFails}</Empty>
     ) : (
-      <Table label={words.failing} columns={words.failingColumns}>
-        {recent.failing.map((one) => (
-          <tr key={one.recipientDomain}>
-            <td className="min-w-36 font-medium [overflow-wrap:anywhere]">{one.recipientDomain}</td>
-            <td>{one.deferred}</td>
-            <td>{one.failed}</td>
-            <td>{one.bounced}</td>
-            <td className="min-w-60">
-              {one.classification && <Badge tone="none">{one.classification.replaceAll('_', ' ')}</Badge>}
-              <span className="mt-1 block text-soft [overflow-wrap:anywhere]">{one.lastReply.slice(0, 200)}</span>
-            </td>
-            <td>
-              <Time at={one.lastAt} />
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <DataTable label={words.failing} columns={failing} items={recent.failing} keyOf={(one) => one.recipientDomain} isWhole />
     )}
   </Section>
 )
-
-const lateMs = 300_000
-
-function HealthTable() {
-  const { member } = useHere()
-  const { data, error } = useQuery({
-    queryKey: ['health'],
-    queryFn: () => get<HealthResponse>('/dashboard/api/health'),
-    refetchInterval: everyMs,
-  })
-  if (!data) return <Problem error={error} />
-  const waiting = Object.values(data.queue).reduce((sum, count) => sum + count, 0)
-  const findings: [name: string, isWell: boolean, said: string][] = [
-    [words.queue, data.overdueMs < lateMs, words.queueSaid(waiting, Math.round(data.overdueMs / 1000))],
-    [words.shards, data.shardsUnowned === 0, data.shardsUnowned === 0 ? words.shardsOwned : words.shardsUnowned(data.shardsUnowned)],
-    [words.restore, !data.restoreWaiting, data.restoreWaiting ? words.restoreWaits : words.restoreNone],
-  ]
-  return (
-    <Section title={words.health}>
-      <Table label={words.health} columns={words.healthColumns}>
-        {findings.map(([name, isHealthy, said]) => (
-          <tr key={name}>
-            <td className="font-medium">{name}</td>
-            <td>
-              <Badge tone={isHealthy ? 'good' : 'bad'}>{isHealthy ? words.healthy : words.degraded}</Badge>
-            </td>
-            <td>{said}</td>
-          </tr>
-        ))}
-      </Table>
-      {member.role === 'owner' && (
-        <p className="mt-2 text-sm">
-          <Link to="/queue" search={{}} className="text-accent underline">
-            {words.toQueue}
-          </Link>
-        </p>
-      )}
-    </Section>
-  )
-}

@@ -4,7 +4,10 @@ import { useState } from 'react'
 import { get, post, withQuery } from '../api-client.ts'
 import type { FlushResponse, QueueResponse, ShownQueuePause } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Empty, Field, Heading, Problem, Section, Table, Time } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
+import { Field } from '../parts/form-controls.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -27,31 +30,29 @@ export function QueuePage() {
   })
   return (
     <>
-      <Heading title={texts.pages.queue}>
+      <Heading title={texts.pages.queue} about={words.intro}>
         <Button onClick={() => setFlushing(true)}>{words.flushAll}</Button>
-        <Button kind="main" onClick={() => setPausing('')}>
-          {words.pauseOne}
-        </Button>
+        <Button onClick={() => setPausing('')}>{words.pauseOne}</Button>
       </Heading>
-      <p className="mb-4 text-sm text-soft">{words.intro}</p>
       <Problem error={error ?? resume.error ?? flush.error} />
       <p aria-live="polite" className="mb-2 text-sm empty:mb-0">
         {flush.data && words.flushed(flush.data.emails)}
       </p>
+      {!data && !error && <TableSkeleton />}
       {data?.recipientDomains.length === 0 && <Empty>{words.empty}</Empty>}
       {data && data.recipientDomains.length > 0 && (
-        <Table label={texts.pages.queue} columns={words.columns}>
-          {data.recipientDomains.map((one) => (
-            <QueueRow
-              key={one.recipientDomain}
-              of={one}
-              isBusy={{ flush: flush.isPending, resume: resume.isPending }}
-              onFlush={() => flush.mutate(one.recipientDomain)}
-              onPause={() => setPausing(one.recipientDomain)}
-              onResume={() => resume.mutate({ destination: one.recipientDomain })}
-            />
-          ))}
-        </Table>
+        <DataTable
+          label={texts.pages.queue}
+          columns={columnsOf({
+            isBusy: { flush: flush.isPending, resume: resume.isPending },
+            onFlush: (name) => flush.mutate(name),
+            onPause: setPausing,
+            onResume: (destination) => resume.mutate({ destination }),
+          })}
+          items={data.recipientDomains}
+          keyOf={(one) => one.recipientDomain}
+          isWhole
+        />
       )}
       {data && data.pauses.length > 0 && <Stops pauses={data.pauses} onResume={(place) => resume.mutate(place)} />}
       {data && <InForce queue={data} />}
@@ -73,52 +74,79 @@ export function QueuePage() {
   )
 }
 
-function QueueRow(props: {
-  of: QueueResponse['recipientDomains'][number]
+type Queued = QueueResponse['recipientDomains'][number]
+
+interface RowActions {
   isBusy: { flush: boolean; resume: boolean }
-  onFlush: () => void
-  onPause: () => void
-  onResume: () => void
-}) {
-  const { of: one, isBusy, onFlush, onPause, onResume } = props
-  return (
-    <tr>
-      <td className="font-medium">
-        {one.recipientDomain} {one.pauseReason !== null && <Badge tone="wait">{words.paused}</Badge>}
-        <span className="mt-2 flex gap-2">
-          <Button aria-label={words.flushOf(one.recipientDomain)} disabled={isBusy.flush || one.deferred === 0} onClick={onFlush}>
-            {words.flush}
-          </Button>
-          {one.pauseReason === null ? (
-            <Button aria-label={words.pauseOf(one.recipientDomain)} onClick={onPause}>
-              {words.pause}
-            </Button>
-          ) : (
-            <Button aria-label={words.resumeOf(one.recipientDomain)} disabled={isBusy.resume} onClick={onResume}>
-              {words.resume}
-            </Button>
-          )}
-        </span>
-      </td>
-      <td className="tabular-nums">{(one.ready + one.overLimit).toLocaleString()}</td>
-      <td className="tabular-nums">{one.sending.toLocaleString()}</td>
-      <td className="tabular-nums">
+  onFlush: (recipientDomain: string) => void
+  onPause: (recipientDomain: string) => void
+  onResume: (recipientDomain: string) => void
+}
+
+const names = words.names
+
+/** The actions stand below the domain, so that they are in sight at any width. */
+const columnsOf = (actions: RowActions): readonly Column<Queued>[] => [
+  {
+    name: names.recipientDomain,
+    phone: 'line',
+    by: (one) => one.recipientDomain,
+    cell: (one) => <DomainAndActions of={one} {...actions} />,
+  },
+  {
+    name: names.waiting,
+    isNumber: true,
+    by: (one) => one.ready + one.overLimit,
+    cell: (one) => (one.ready + one.overLimit).toLocaleString(),
+  },
+  { name: names.sending, phone: 'none', isNumber: true, by: (one) => one.sending, cell: (one) => one.sending.toLocaleString() },
+  {
+    name: names.deferred,
+    isNumber: true,
+    by: (one) => one.deferred,
+    cell: (one) => (
+      <>
         {one.deferred.toLocaleString()}
         {one.nextDueAt && (
-          <span className="block text-soft">
+          <span className="block text-xs whitespace-nowrap text-soft">
             {words.next} <Time at={one.nextDueAt} />
           </span>
         )}
-      </td>
-      <td className="tabular-nums">{one.held.toLocaleString()}</td>
-      <td>
-        <Time at={one.oldestAt} />
-      </td>
-      <td className="tabular-nums">{one.perMinute.toLocaleString()}</td>
-      <td className="min-w-40 [overflow-wrap:anywhere]">
-        {(one.delayReason ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details}
-      </td>
-    </tr>
+      </>
+    ),
+  },
+  { name: names.held, isNumber: true, by: (one) => one.held, cell: (one) => one.held.toLocaleString() },
+  { name: names.perMinute, phone: 'none', isNumber: true, by: (one) => one.perMinute, cell: (one) => one.perMinute.toLocaleString() },
+  { name: names.oldest, className: 'text-soft', by: (one) => one.oldestAt, cell: (one) => <Time at={one.oldestAt} /> },
+  {
+    name: names.lastReply,
+    phone: 'line',
+    className: 'min-w-48 max-w-80 text-xs text-soft [overflow-wrap:anywhere]',
+    cell: (one) => (one.delayReason ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details,
+  },
+]
+
+function DomainAndActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActions & { of: Queued }) {
+  const name = one.recipientDomain
+  return (
+    <>
+      <span className="font-medium [overflow-wrap:anywhere]">{name}</span>{' '}
+      {one.pauseReason !== null && <Badge tone="wait">{words.paused}</Badge>}
+      <span className="mt-1.5 flex flex-wrap gap-1.5">
+        <Button small aria-label={words.flushOf(name)} disabled={isBusy.flush || one.deferred === 0} onClick={() => onFlush(name)}>
+          {words.flush}
+        </Button>
+        {one.pauseReason === null ? (
+          <Button small aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
+            {words.pause}
+          </Button>
+        ) : (
+          <Button small aria-label={words.resumeOf(name)} disabled={isBusy.resume} onClick={() => onResume(name)}>
+            {words.resume}
+          </Button>
+        )}
+      </span>
+    </>
   )
 }
 

@@ -1,10 +1,14 @@
 /** API requests and responses. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { type FormEvent, useState } from 'react'
 import { get } from '../api-client.ts'
 import type { LoggedRequest, LogsRetrieveData } from '../api-types.ts'
-import { Badge, Heading, Pre, Section, Select, Time } from '../parts/basic-components.tsx'
-import { BackTo, Listing, useList, Waiting } from '../parts/paged-lists.tsx'
+import { Badge, Button, Empty, Heading, Section } from '../parts/basic-components.tsx'
+import type { Column } from '../parts/data-table.tsx'
+import { Field, Select } from '../parts/form-controls.tsx'
+import { BackTo, Listing, RowLink, useList, Waiting } from '../parts/paged-lists.tsx'
+import { CopyIconButton, Pre, Time, Value } from '../parts/time-and-copy.tsx'
 import { useFilters, useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -18,44 +22,89 @@ const outcomes = [
 
 const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good' : 'bad'}>{code}</Badge>
 
+const columns: readonly Column<LoggedRequest>[] = [
+  {
+    name: words.names.request,
+    phone: 'title',
+    className: 'max-w-96',
+    cell: (one) => (
+      <>
+        <RowLink to={`/logs/${one.requestId}`}>
+          {one.method} {one.path}
+        </RowLink>
+        {one.error && <span className="block text-xs text-bad">{one.error.code}</span>}
+      </>
+    ),
+  },
+  { name: words.names.response, phone: 'side', by: (one) => one.statusCode, cell: (one) => <Answered code={one.statusCode} /> },
+  {
+    name: words.names.endpoint,
+    phone: 'none',
+    className: 'font-mono text-xs text-soft',
+    by: (one) => one.endpoint,
+    cell: (one) => one.endpoint,
+  },
+  { name: words.names.key, phone: 'line', className: 'font-mono text-xs', cell: (one) => one.credential.keyPrefix },
+  { name: words.names.requestId, phone: 'none', cell: (one) => <Value name={words.names.requestId}>{one.requestId}</Value> },
+  { name: words.names.duration, phone: 'line', isNumber: true, by: (one) => one.durationMs, cell: (one) => texts.ms(one.durationMs) },
+  { name: words.names.time, phone: 'line', className: 'text-soft', by: (one) => one.timestamp, cell: (one) => <Time at={one.timestamp} /> },
+]
+
+const typed = ['requestId', 'endpoint', 'statusCode'] as const
+
 export function LogsPage() {
   const { scoped } = useHere()
   const [filters, change] = useFilters()
-  const list = useList<LoggedRequest>('logs', scoped('/v1/logs', { status: filters.status, page: filters.page }), 5000)
+  const { status, page, ...wanted } = filters
+  const list = useList<LoggedRequest>('logs', scoped('/v1/logs', { status, page, ...pick(wanted) }), 5000)
   return (
     <>
-      <Heading title={texts.pages.logs}>
-        <Select label={words.answer} value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
+      <Heading title={texts.pages.logs} about={words.about}>
+        <Select label={words.answer} value={status ?? ''} choices={outcomes} onChange={(next) => change({ status: next })} />
       </Heading>
-      <Listing
-        label={texts.pages.logs}
-        list={list}
-        columns={words.columns}
-        empty={words.empty}
-        row={(one) => (
-          <tr key={one.requestId}>
-            <td>
-              <Time at={one.timestamp} />
-            </td>
-            <td>
-              <Answered code={one.statusCode} />
-            </td>
-            <td className="min-w-44 [overflow-wrap:anywhere]">
-              <Link to="/logs/$requestId" params={{ requestId: one.requestId }} search={{}} className="text-accent underline">
-                {one.method} {one.path}
-              </Link>
-              {one.error && <span className="block text-bad">{one.error.code}</span>}
-            </td>
-            <td className="font-mono text-xs">{one.credential.keyPrefix}</td>
-            <td className="whitespace-nowrap">{texts.ms(one.durationMs)}</td>
-          </tr>
-        )}
-      />
+      <FilterForm key={JSON.stringify(pick(wanted))} filters={filters} change={change} />
+      <Listing label={texts.pages.logs} list={list} columns={columns} keyOf={(one) => one.requestId} empty={words.empty} />
     </>
   )
 }
 
-const written = (body: object | string | null | undefined) => (typeof body === 'string' ? body : JSON.stringify(body ?? null, null, 2))
+type Filters = Record<string, string | undefined>
+const pick = (filters: Filters) => Object.fromEntries(typed.map((name) => [name, filters[name]]))
+
+/** Finds a request by its id, endpoint or status code. */
+function FilterForm({ filters, change }: { filters: Filters; change: (changes: Filters) => void }) {
+  const [given, setGiven] = useState<Filters>(pick(filters))
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    change(Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])))
+  }
+  return (
+    <search className="mb-4 block">
+      <form onSubmit={submit} className="grid grid-cols-2 items-end gap-2 md:grid-cols-[2fr_2fr_1fr_auto]">
+        {typed.map((name) => (
+          <Field
+            key={name}
+            label={words.filters[name]}
+            placeholder={words.examples[name]}
+            {...(name === 'statusCode' ? { pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' as const } : {})}
+            value={given[name] ?? ''}
+            onChange={({ target }) => setGiven({ ...given, [name]: target.value })}
+          />
+        ))}
+        <Button type="submit">{texts.actions.search}</Button>
+      </form>
+    </search>
+  )
+}
+
+const written = (body: object | string) => (typeof body === 'string' ? body : JSON.stringify(body, null, 2))
+
+/** A body with a copy button; requests without a body have none. */
+const Body = ({ title, label, body }: { title: string; label: string; body: object | string | null | undefined }) => (
+  <Section title={title} aside={body != null && <CopyIconButton text={written(body)} label={texts.actions.copyOf(label)} />}>
+    {body == null ? <Empty>{words.noBody}</Empty> : <Pre label={label}>{written(body)}</Pre>}
+  </Section>
+)
 
 export function LogPage() {
   const id = useParam('requestId')
@@ -70,9 +119,13 @@ export function LogPage() {
       <Heading title={`${entry.method} ${entry.path}`}>
         <Answered code={entry.statusCode} />
       </Heading>
-      <p className="text-sm text-soft [overflow-wrap:anywhere]">
-        <Time at={entry.timestamp} /> · {texts.ms(entry.durationMs)} · {entry.credential.keyPrefix} · {entry.context.ipAddress} ·{' '}
-        {entry.context.userAgent} · {entry.requestId}
+      <p className="flex flex-wrap items-center gap-x-2 text-sm text-soft [overflow-wrap:anywhere]">
+        <Value name={words.names.requestId}>{entry.requestId}</Value> · <Time at={entry.timestamp} exact /> · {texts.ms(entry.durationMs)}
+        {[entry.credential.keyPrefix, entry.context.ipAddress, entry.context.userAgent]
+          .filter((one) => one)
+          .map((one) => (
+            <span key={one}>· {one}</span>
+          ))}
       </p>
       {entry.error && (
         <p className="mt-3 text-bad">
@@ -81,17 +134,13 @@ export function LogPage() {
       )}
       {entry.email && (
         <p className="mt-3">
-          <Link to="/emails/$emailId" params={{ emailId: entry.email.id }} search={{}} className="text-accent underline">
+          <Link to="/emails/$emailId" params={{ emailId: entry.email.id }} search={{}} className="link">
             {words.email}
           </Link>
         </p>
       )}
-      <Section title={words.request}>
-        <Pre label={words.requestBody}>{written(entry.request?.body)}</Pre>
-      </Section>
-      <Section title={words.answer}>
-        <Pre label={words.answerBody}>{written(entry.response?.body)}</Pre>
-      </Section>
+      <Body title={words.request} label={words.requestBody} body={entry.request?.body} />
+      <Body title={words.answer} label={words.answerBody} body={entry.response?.body} />
     </>
   )
 }

@@ -4,7 +4,9 @@ import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { ApiError, post } from '../api-client.ts'
 import type { SessionResponse, SignInLinkResponse } from '../api-types.ts'
-import { Button, Field, PasswordField, Problem, Select, useTitle } from '../parts/basic-components.tsx'
+import { Button, Problem, useTitle, Warning } from '../parts/basic-components.tsx'
+import { Field, PasswordField, Select } from '../parts/form-controls.tsx'
+import { Mark } from '../parts/mark.tsx'
 import { texts } from '../texts.ts'
 
 const { signIn: words } = texts
@@ -23,13 +25,16 @@ export function SignInPage({ token }: { token?: string }) {
   useTitle(token === undefined ? words.title : words.choose)
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-4 p-6">
-      <h1 className="text-2xl font-bold">{texts.name}</h1>
-      {!window.isSecureContext && <p className="rounded-md bg-wait-back p-3 text-sm text-wait">{texts.insecure}</p>}
+      <h1 className="flex items-center gap-2.5 text-2xl font-semibold tracking-tight">
+        <Mark />
+        {texts.name}
+      </h1>
+      {!window.isSecureContext && <Warning>{texts.insecure}</Warning>}
       {link.error ? (
         <>
           <h2 className="text-lg font-semibold">{words.wrongLink}</h2>
           <Problem error={link.error} />
-          <a href="/sign-in" className="text-accent underline">
+          <a href="/sign-in" className="link">
             {words.title}
           </a>
         </>

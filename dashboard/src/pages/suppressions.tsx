@@ -5,10 +5,14 @@ import { type FormEvent, useState } from 'react'
 import { post, remove, withQuery } from '../api-client.ts'
 import type { Suppression, SuppressionsBulkCreateData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Dialog, Field, Heading, Problem, Time } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading, Problem } from '../parts/basic-components.tsx'
 import { readCsv } from '../parts/csv.ts'
+import { BulkBar, type Column, type Selection } from '../parts/data-table.tsx'
+import { Dialog } from '../parts/dialog.tsx'
 import { Progress, SaveList } from '../parts/file-transfer.tsx'
+import { Field } from '../parts/form-controls.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -25,9 +29,11 @@ export function SuppressionsPage() {
   const path = scoped('/v1/suppressions', { address: filters.address, page: filters.page, ...ofAll })
   const list = useList<Suppression>('suppressions', path)
   const refresh = () => client.invalidateQueries({ queryKey: ['suppressions'] })
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const selection = { chosen, onChange: setChosen, nameOf: (id: string) => list.data?.items.find((one) => one.id === id)?.address ?? id }
   return (
     <>
-      <Heading title={texts.pages.suppressions}>
+      <Heading title={texts.pages.suppressions} about={tenantId === undefined ? words.ofAll : words.ofTenant}>
         <SaveList<Suppression>
           name="suppressions.csv"
           columns={['address', 'reason', 'source', 'since', 'tenant_id']}
@@ -41,15 +47,16 @@ export function SuppressionsPage() {
           </Button>
         )}
       </Heading>
-      <p className="mb-4 text-sm text-soft">{tenantId === undefined ? words.ofAll : words.ofTenant}</p>
       <SearchForm address={filters.address ?? ''} onSearch={(address) => change({ address })} />
       <Listing
         label={texts.pages.suppressions}
         list={list}
-        columns={tenantId === undefined ? words.columnsOfAll : words.columns}
+        columns={useColumns(setRemoving)}
+        keyOf={(one) => one.id}
         empty={words.empty}
-        row={(one) => <Row key={one.id} of={one} onRemove={() => setRemoving(one)} />}
+        {...(mayChange ? { selection } : {})}
       />
+      <RemoveChosen selection={selection} items={list.data?.items ?? []} onDone={refresh} />
       {adding && <Add onClose={() => setAdding(false)} onAdded={refresh} />}
       {importing && <Import onClose={() => setImporting(false)} onDone={refresh} />}
       {removing && (
@@ -57,9 +64,7 @@ export function SuppressionsPage() {
           title={words.removeTitle(removing.address)}
           text={words.removeText}
           action={words.remove}
-          run={() =>
-            remove(withQuery(`/v1/suppressions/${encodeURIComponent(removing.address)}`, { tenantId: removing.tenantId ?? undefined }))
-          }
+          run={() => removeOne(removing)}
           onDone={async () => {
             setRemoving(undefined)
             await refresh()
@@ -89,33 +94,76 @@ function SearchForm({ address: begun, onSearch }: { address: string; onSearch: (
   )
 }
 
-function Row({ of: one, onRemove }: { of: Suppression; onRemove: () => void }) {
-  const { mayChange, tenantId, nameOf } = useHere()
+/** Removes the selected addresses, after a confirmation. */
+function RemoveChosen({ selection, items, onDone }: { selection: Selection; items: readonly Suppression[]; onDone: () => Promise<void> }) {
+  const [isAsking, setAsking] = useState(false)
   return (
-    <tr>
-      <td className="font-medium">{one.address}</td>
-      {tenantId === undefined && <td className="min-w-28">{nameOf(one.tenantId)}</td>}
-      <td>{one.reason}</td>
-      <td>
-        <Badge tone="none">{one.source}</Badge>{' '}
-        {one.emailId && (
-          <Link to="/emails/$emailId" params={{ emailId: one.emailId }} className="text-accent underline">
-            {words.email}
-          </Link>
-        )}
-      </td>
-      <td>
-        <Time at={one.createdAt} />
-      </td>
-      <td className="text-right">
-        {mayChange && (
-          <Button aria-label={words.removeOf(one.address)} onClick={onRemove}>
+    <>
+      <BulkBar selection={selection}>
+        <Button small kind="danger" onClick={() => setAsking(true)}>
+          {words.remove}
+        </Button>
+      </BulkBar>
+      {isAsking && (
+        <Confirm
+          title={words.removeAllTitle(selection.chosen.size)}
+          text={words.removeText}
+          action={words.remove}
+          run={async () => {
+            for (const one of items) if (selection.chosen.has(one.id)) await removeOne(one)
+          }}
+          onDone={async () => {
+            setAsking(false)
+            selection.onChange(new Set())
+            await onDone()
+          }}
+          onClose={() => setAsking(false)}
+        />
+      )}
+    </>
+  )
+}
+
+const removeOne = ({ address, tenantId }: Suppression) =>
+  remove(withQuery(`/v1/suppressions/${encodeURIComponent(address)}`, { tenantId: tenantId ?? undefined }))
+
+function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppression>[] {
+  const { mayChange, tenantId, nameOf } = useHere()
+  const names = words.names
+  return [
+    { name: names.address, phone: 'title', className: 'font-medium', by: (one) => one.address, cell: (one) => one.address },
+    ...(tenantId === undefined
+      ? [{ name: names.tenant, by: (one: Suppression) => nameOf(one.tenantId), cell: (one: Suppression) => nameOf(one.tenantId) }]
+      : []),
+    { name: names.reason, phone: 'line', by: (one) => one.reason ?? '', cell: (one) => one.reason },
+    {
+      name: names.source,
+      phone: 'side',
+      cell: (one) => (
+        <>
+          <Badge tone="none">{one.source}</Badge>{' '}
+          {one.emailId && (
+            <Link to="/emails/$emailId" params={{ emailId: one.emailId }} className="link">
+              {words.email}
+            </Link>
+          )}
+        </>
+      ),
+    },
+    { name: names.since, by: (one) => one.createdAt, className: 'text-soft', cell: (one) => <Time at={one.createdAt} /> },
+    {
+      name: texts.table.actions,
+      isUnnamed: true,
+      phone: 'line',
+      className: 'md:text-right',
+      cell: (one) =>
+        mayChange && (
+          <Button small aria-label={words.removeOf(one.address)} onClick={() => onRemove(one)}>
             {words.remove}
           </Button>
-        )}
-      </td>
-    </tr>
-  )
+        ),
+    },
+  ]
 }
 
 function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise<void> }) {

@@ -5,8 +5,11 @@ import { useState } from 'react'
 import { get, patch, post, remove, withQuery } from '../api-client.ts'
 import type { Tenant, TenantLimitsResponse } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Field, Heading, Select, Time } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading } from '../parts/basic-components.tsx'
+import type { Column } from '../parts/data-table.tsx'
+import { Field, Select } from '../parts/form-controls.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
+import { Time, Value } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -54,17 +57,9 @@ export function TenantsPage() {
         label={texts.pages.tenants}
         list={list}
         error={standing.error}
-        columns={words.columns}
+        columns={useColumns(reason, ceiling, (what, tenant) => setAsked({ what, tenant }))}
+        keyOf={(one) => one.id}
         empty={words.none}
-        row={(one) => (
-          <TenantRow
-            key={one.id}
-            of={one}
-            pauseReason={reason(one.id)}
-            ceiling={ceiling(one.id)}
-            onAsk={(what) => setAsked({ what, tenant: one })}
-          />
-        )}
       />
       {adding && <AddTenant onClose={() => setAdding(false)} onDone={done} />}
       {asked && <AskedDialog asked={asked} ceiling={ceiling(asked.tenant.id)} onClose={() => setAsked(undefined)} onDone={done} />}
@@ -72,56 +67,85 @@ export function TenantsPage() {
   )
 }
 
-function TenantRow(props: {
-  of: Tenant
-  pauseReason: string | undefined
-  ceiling: number | undefined
-  onAsk: (what: TenantDialog['what']) => void
-}) {
+const TenantStatus = ({ status, reason }: { status: Tenant['status']; reason: string | undefined }) => (
+  <>
+    <Badge tone={status === 'active' ? 'good' : 'wait'}>{words.status[status]}</Badge>{' '}
+    {reason !== undefined && <Badge tone="wait">{words.paused}</Badge>}
+    {reason !== undefined && <span className="mt-1 block text-xs text-soft">{reason}</span>}
+  </>
+)
+
+type ById<Value> = (id: string) => Value | undefined
+
+function useColumns(reasonOf: ById<string>, ceilingOf: ById<number>, onAsk: OnAsk): readonly Column<Tenant>[] {
   const { choose } = useHere()
-  const { of: one, pauseReason, ceiling, onAsk } = props
-  return (
-    <tr>
-      <td className="min-w-52 font-medium [overflow-wrap:anywhere]">
-        {one.name} {one.isDefault && <Badge tone="none">{words.default}</Badge>}
-        <span className="block font-mono text-xs font-normal text-soft">{one.id}</span>
-      </td>
-      <td>
-        <Badge tone={one.status === 'active' ? 'good' : 'wait'}>{words.status[one.status]}</Badge>{' '}
-        {pauseReason !== undefined && <Badge tone="wait">{words.paused}</Badge>}
-        {pauseReason !== undefined && <span className="mt-1 block text-soft">{pauseReason}</span>}
-      </td>
-      <td className="tabular-nums">{ceiling?.toLocaleString() ?? words.noCeiling}</td>
-      <td>
-        <Time at={one.createdAt} />
-      </td>
-      <td>
-        <span className="grid w-max grid-cols-2 gap-x-3 leading-6">
+  const names = words.names
+  return [
+    {
+      name: names.tenant,
+      phone: 'title',
+      by: (one) => one.name,
+      cell: (one) => (
+        <>
+          <span className="font-medium">{one.name}</span> {one.isDefault && <Badge tone="none">{words.default}</Badge>}
+          <span className="block text-soft">
+            <Value name={words.id}>{one.id}</Value>
+          </span>
+        </>
+      ),
+    },
+    {
+      name: names.status,
+      phone: 'side',
+      by: (one) => `${one.status} ${reasonOf(one.id) ?? ''}`,
+      cell: (one) => <TenantStatus status={one.status} reason={reasonOf(one.id)} />,
+    },
+    {
+      name: names.perHour,
+      isNumber: true,
+      by: (one) => ceilingOf(one.id) ?? Number.POSITIVE_INFINITY,
+      cell: (one) => ceilingOf(one.id)?.toLocaleString() ?? <span className="text-soft">{words.noCeiling}</span>,
+    },
+    { name: names.since, className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
+    {
+      name: names.show,
+      phone: 'line',
+      cell: (one) => (
+        <span className="flex flex-wrap gap-x-3 text-xs">
           {(['/emails', '/domains', '/keys', '/usage'] as const).map((to) => (
-            <Link key={to} to={to} search={{}} onClick={() => choose(one.id)} className="text-accent underline">
+            <Link key={to} to={to} search={{}} onClick={() => choose(one.id)} className="link py-1">
               {words.links[to]}
             </Link>
           ))}
         </span>
-      </td>
-      <td>
-        <span className="flex justify-end gap-2">
-          <Button aria-label={words.editOf(one.name)} onClick={() => onAsk('edit')}>
-            {words.edit}
-          </Button>
-          <Button onClick={() => onAsk(pauseReason === undefined ? 'pause' : 'resume')}>
-            {pauseReason === undefined ? words.pause : words.resume}
-          </Button>
-          {!one.isDefault && (
-            <Button kind="danger" aria-label={texts.actions.removeOf(one.name)} onClick={() => onAsk('remove')}>
-              {texts.actions.remove}
-            </Button>
-          )}
-        </span>
-      </td>
-    </tr>
-  )
+      ),
+    },
+    {
+      name: texts.table.actions,
+      isUnnamed: true,
+      phone: 'line',
+      cell: (one) => <TenantActions tenant={one} isPaused={reasonOf(one.id) !== undefined} onAsk={onAsk} />,
+    },
+  ]
 }
+
+type OnAsk = (what: TenantDialog['what'], tenant: Tenant) => void
+
+const TenantActions = ({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: boolean; onAsk: OnAsk }) => (
+  <span className="flex gap-1.5 md:justify-end">
+    <Button small aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
+      {words.edit}
+    </Button>
+    <Button small onClick={() => onAsk(isPaused ? 'resume' : 'pause', tenant)}>
+      {isPaused ? words.resume : words.pause}
+    </Button>
+    {!tenant.isDefault && (
+      <Button small kind="danger" aria-label={texts.actions.removeOf(tenant.name)} onClick={() => onAsk('remove', tenant)}>
+        {texts.actions.remove}
+      </Button>
+    )}
+  </span>
+)
 
 interface Doing {
   onClose: () => void

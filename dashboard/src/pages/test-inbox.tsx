@@ -5,9 +5,12 @@ import { type FormEvent, useState } from 'react'
 import { getPage, post, remove } from '../api-client.ts'
 import type { ReceivedEmail } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
-import { Button, Copy, Empty, Field, Heading, Pager, Problem, Section, Time } from '../parts/basic-components.tsx'
+import { Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Pager } from '../parts/data-table.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
+import { Field } from '../parts/form-controls.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
+import { Copy, Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -32,14 +35,13 @@ export function InboxPage() {
   const open = data?.items.find(({ emailId }) => emailId === filters.open)
   return (
     <>
-      <Heading title={texts.pages.inbox}>
+      <Heading title={texts.pages.inbox} about={words.kept}>
         {mayChange && (
           <Button disabled={!data?.total} onClick={() => setClearing(true)}>
             {words.clear}
           </Button>
         )}
       </Heading>
-      <p className="mb-4 text-sm text-soft">{words.kept}</p>
       <SearchForm search={filters.search ?? ''} onSearch={(search) => change({ search, open: undefined })} />
       {!data && <Waiting error={error} />}
       {data && <Problem error={error} />}
@@ -93,20 +95,36 @@ function SearchForm({ search: begun, onSearch }: { search: string; onSearch: (se
   )
 }
 
+/** The emails that were opened in this browser. */
+const readKey = 'read-test-mail'
+const maxRead = 500
+const readIds = (): string[] => localStorage.getItem(readKey)?.split(' ') ?? []
+const isRead = (id: string) => readIds().includes(id)
+const markRead = (id: string) => {
+  if (!isRead(id)) localStorage.setItem(readKey, [...readIds(), id].slice(-maxRead).join(' '))
+}
+
 /** Links that open a mail beside the list. */
 const MailList = ({ mails, filters }: { mails: readonly ReceivedEmail[]; filters: Record<string, string | undefined> }) => (
-  <ul aria-label={texts.pages.inbox} className="divide-y divide-line rounded-md border border-line">
+  <ul aria-label={texts.pages.inbox} className="divide-y divide-line overflow-hidden rounded-lg border border-line">
     {mails.map((one) => (
       <li key={one.emailId}>
         <Link
           to="."
           search={{ ...filters, open: one.emailId } as never}
-          {...(one.emailId === filters.open ? { 'aria-current': 'true' } : {})}
-          className="flex flex-col gap-0.5 border-l-4 border-transparent p-3 text-sm hover:bg-sheet aria-[current=true]:border-accent aria-[current=true]:bg-sheet [overflow-wrap:anywhere]"
+          data-row-link
+          data-open={one.emailId === filters.open}
+          onClick={() => markRead(one.emailId)}
+          className="block border-l-2 border-transparent px-3 py-2.5 text-sm hover:bg-sheet data-[open=true]:border-brand data-[open=true]:bg-sheet [overflow-wrap:anywhere]"
         >
-          <span className="font-medium">{one.subject || texts.emails.noSubject}</span>
-          <span>{one.to}</span>
-          <span className="text-soft">
+          <span className="flex items-baseline justify-between gap-2">
+            <span className={isRead(one.emailId) ? '' : 'font-semibold'}>{one.subject || texts.emails.noSubject}</span>
+            {!isRead(one.emailId) && (
+              <span role="img" aria-label={words.unread} data-tip={words.unread} className="size-2 shrink-0 rounded-full bg-accent" />
+            )}
+          </span>
+          <span className="flex justify-between gap-2 text-xs text-soft">
+            <span>{one.to}</span>
             <Time at={one.receivedAt} />
           </span>
         </Link>
@@ -136,7 +154,7 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
           {words.promoted} <EmailLink id={promoted} />
         </p>
       )}
-      <EmailContent id={mail.emailId} />
+      <EmailContent id={mail.emailId} from={mail.from} />
       <Links links={mail.links} />
       {promoting && (
         <Confirm

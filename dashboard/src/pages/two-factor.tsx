@@ -8,8 +8,11 @@ import { encode } from 'uqr'
 import { get, post, save } from '../api-client.ts'
 import type { EnrolmentResponse, RecoveryCodesResponse, SecondFactorResponse } from '../api-types.ts'
 import { FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Code, Copy, Dialog, Field, PasswordField, Pre, Section, Time } from '../parts/basic-components.tsx'
+import { Badge, Button, Section } from '../parts/basic-components.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { Field, PasswordField } from '../parts/form-controls.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
+import { Code, Copy, Pre, Time } from '../parts/time-and-copy.tsx'
 import { texts } from '../texts.ts'
 
 const { secondFactor: words } = texts

@@ -4,11 +4,11 @@ import { download, get, withQuery } from '../api-client.ts'
 import type { Limits, ShownPoint, UsageListTenantsItem } from '../api-types.ts'
 import { Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import {
-  Chart,
   ChooseMail,
   ChoosePeriod,
   counted,
   Figure,
+  Figures,
   NoMail,
   ofLimit,
   PointsTable,
@@ -17,8 +17,10 @@ import {
   sumOf,
   timezone,
   useOverTime,
+  VolumeChart,
 } from '../parts/chart.tsx'
 import { saveCsv } from '../parts/csv.ts'
+import type { Column } from '../parts/data-table.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -26,7 +28,6 @@ import { texts } from '../texts.ts'
 
 const words = texts.usage
 const everyMs = 15_000
-const shown = ['sent', 'delivered', 'soft_failed', 'hard_failed', 'bounced', 'held'] as const
 
 export function UsagePage() {
   const { tenantId, member } = useHere()
@@ -52,7 +53,7 @@ export function UsagePage() {
       </Heading>
       <Problem error={error ?? file.error} />
       {data && (
-        <dl className="grid grid-cols-2 gap-3 md:grid-cols-4">
+        <Figures>
           <Figure name={texts.counts.sent} value={accepted.toLocaleString()} />
           <Figure name={texts.counts.delivered} value={percent(sumOf(data.points, 'delivered'), accepted)} />
           <Figure name={texts.counts.bounced} value={percent(sumOf(data.points, 'bounced'), accepted)} />
@@ -63,14 +64,14 @@ export function UsagePage() {
               note={limits.data.sendLimit.limit === null ? texts.overview.noLimitHelp : texts.overview.limitHelp}
             />
           )}
-        </dl>
+        </Figures>
       )}
       {data && (
         <Section title={words.overTime}>
           {accepted === 0 ? (
             <NoMail mail={mail} period={period} tenantId={tenantId} onShow={() => change({ mail: 'test' })} />
           ) : (
-            <Chart points={data.points} of={shown} />
+            <VolumeChart points={data.points} isHourly={period === 'today'} />
           )}
           <PointsTable points={data.points} />
         </Section>
@@ -86,6 +87,35 @@ const saveSeries = (points: readonly ShownPoint[], period: string) =>
     ...points.map((point) => [point.timestamp, ...counted.map(([key]) => point[key])]),
   ])
 
+const columns: readonly Column<UsageListTenantsItem>[] = [
+  { name: words.tenant, phone: 'title', className: 'font-medium', by: (one) => one.tenantName, cell: (one) => one.tenantName },
+  {
+    name: texts.counts.sent,
+    phone: 'side',
+    isNumber: true,
+    by: (one) => one.emails.sent,
+    cell: (one) => one.emails.sent.toLocaleString(),
+  },
+  {
+    name: texts.counts.delivered,
+    isNumber: true,
+    by: (one) => one.emails.delivered / one.emails.sent,
+    cell: (one) => percent(one.emails.delivered, one.emails.sent),
+  },
+  {
+    name: texts.counts.hard_failed,
+    isNumber: true,
+    by: (one) => one.emails.hard_failed / one.emails.sent,
+    cell: (one) => percent(one.emails.hard_failed, one.emails.sent),
+  },
+  {
+    name: texts.counts.bounced,
+    isNumber: true,
+    by: (one) => one.emails.bounced / one.emails.sent,
+    cell: (one) => percent(one.emails.bounced, one.emails.sent),
+  },
+]
+
 function Tenants({ period, page, test }: { period: string; page: string | undefined; test: string | undefined }) {
   const list = useList<UsageListTenantsItem>(
     'usage of tenants',
@@ -93,21 +123,7 @@ function Tenants({ period, page, test }: { period: string; page: string | undefi
   )
   return (
     <Section title={words.byTenant}>
-      <Listing
-        label={words.byTenant}
-        list={list}
-        columns={words.tenantColumns}
-        empty={texts.overview.nothing}
-        row={(one) => (
-          <tr key={one.tenantId}>
-            <td className="min-w-36 font-medium [overflow-wrap:anywhere]">{one.tenantName}</td>
-            <td className="tabular-nums">{one.emails.sent.toLocaleString()}</td>
-            <td className="tabular-nums">{percent(one.emails.delivered, one.emails.sent)}</td>
-            <td className="tabular-nums">{percent(one.emails.hard_failed, one.emails.sent)}</td>
-            <td className="tabular-nums">{percent(one.emails.bounced, one.emails.sent)}</td>
-          </tr>
-        )}
-      />
+      <Listing label={words.byTenant} list={list} columns={columns} keyOf={(one) => one.tenantId} empty={texts.overview.nothing} />
     </Section>
   )
 }

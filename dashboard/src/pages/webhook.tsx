@@ -3,17 +3,15 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, patch, post, remove } from '../api-client.ts'
-import {
-  type Webhook,
-  type WebhookDelivery,
-  type WebhooksRetrieveDeliveryData,
-  type WebhooksTestData,
-  webhookEvents,
-} from '../api-types.ts'
-import { Confirm } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Code, Copy, Dialog, Heading, Pre, Problem, Section, Select, Time } from '../parts/basic-components.tsx'
-import { BackTo, Listing, useList, Waiting } from '../parts/paged-lists.tsx'
-import { useFilters, useParam } from '../parts/url-params.ts'
+import { type Webhook, type WebhooksTestData, webhookEvents } from '../api-types.ts'
+import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Field, Select } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
+import { BackTo, Waiting } from '../parts/paged-lists.tsx'
+import { Code, Copy, CopyIconButton } from '../parts/time-and-copy.tsx'
+import { useParam } from '../parts/url-params.ts'
+import { Deliveries } from '../parts/webhook-deliveries.tsx'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -21,39 +19,44 @@ import { texts } from '../texts.ts'
 const words = texts.webhook
 const lookEveryMs = 10_000
 
+type Asked = 'edit' | 'rotate' | 'remove'
+
 export function WebhookPage() {
   const id = useParam('webhookId')
   const { mayChange } = useHere()
   const client = useQueryClient()
-  const navigate = useNavigate()
   const [secret, setSecret] = useState<string>()
-  const [removing, setRemoving] = useState(false)
+  const [asked, setAsked] = useState<Asked>()
   const key = ['webhook', id]
   const { data: webhook, error } = useQuery({
     queryKey: key,
     queryFn: () => get<Webhook>(`/v1/webhooks/${id}`),
     refetchInterval: lookEveryMs,
   })
+  const refresh = () => client.invalidateQueries({ queryKey: key })
   const reveal = useMutation({
     mutationFn: () => get<Webhook>(`/v1/webhooks/${id}?reveal=true`),
     onSuccess: (shown) => setSecret(shown.secret),
   })
-  const toggle = useMutation({
-    mutationFn: (enabled: boolean) => patch<Webhook>(`/v1/webhooks/${id}`, { enabled }),
-    onSuccess: () => client.invalidateQueries({ queryKey: key }),
-  })
+  const toggle = useMutation({ mutationFn: (enabled: boolean) => patch<Webhook>(`/v1/webhooks/${id}`, { enabled }), onSuccess: refresh })
   if (!webhook) return <Waiting error={error} />
   return (
     <>
       <BackTo to="/webhooks">{texts.pages.webhooks}</BackTo>
-      <Heading title={webhook.name}>
-        <WebhookBadge webhook={webhook} />
-        {mayChange && <Button onClick={() => toggle.mutate(!webhook.enabled)}>{webhook.enabled ? words.switchOff : words.switchOn}</Button>}
-        {mayChange && <Button onClick={() => reveal.mutate()}>{words.showSecret}</Button>}
+      <Heading title={webhook.name} beside={<WebhookBadge webhook={webhook} />}>
         {mayChange && (
-          <Button kind="danger" onClick={() => setRemoving(true)}>
-            {texts.actions.remove}
-          </Button>
+          <>
+            <Button onClick={() => setAsked('edit')}>{words.edit}</Button>
+            <Button onClick={() => reveal.mutate()}>{words.showSecret}</Button>
+            <Button onClick={() => toggle.mutate(!webhook.enabled)}>{webhook.enabled ? words.switchOff : words.switchOn}</Button>
+            <Menu
+              label={texts.email.moreActions}
+              actions={[
+                { label: words.rotate, onChoose: () => setAsked('rotate') },
+                { label: texts.actions.remove, isDanger: true, onChoose: () => setAsked('remove') },
+              ]}
+            />
+          </>
         )}
       </Heading>
       <Problem error={error ?? toggle.error ?? reveal.error} />
@@ -65,30 +68,92 @@ export function WebhookPage() {
         </div>
       )}
       {mayChange && <TestRequest id={id} />}
-      <Deliveries id={id} mayChange={mayChange} />
-      {removing && (
-        <Confirm
-          title={texts.actions.removeTitle(webhook.name)}
-          text={words.removeText}
-          action={texts.actions.remove}
-          run={() => remove(`/v1/webhooks/${id}`)}
-          onDone={() => navigate({ to: '/webhooks', search: {} })}
-          onClose={() => setRemoving(false)}
-        />
-      )}
+      <Deliveries id={id} />
+      {asked && <AskedDialog asked={asked} webhook={webhook} onDone={refresh} onClose={() => setAsked(undefined)} />}
     </>
   )
 }
 
 const Summary = ({ webhook }: { webhook: Webhook }) => (
   <>
-    <Code>{webhook.url}</Code>
-    <p className="mt-2 text-sm empty:hidden">
+    <p className="flex items-center gap-0.5 text-sm">
+      <span className="min-w-0 font-mono text-xs [overflow-wrap:anywhere]">{webhook.url}</span>
+      <CopyIconButton text={webhook.url} label={texts.actions.copyOf(texts.webhooks.url)} />
+    </p>
+    <p className="mt-1 text-sm empty:hidden">
       <WebhookState webhook={webhook} />
     </p>
-    <p className="mt-2 text-sm text-soft">{webhook.allEvents ? words.allEvents : webhook.events.join(', ')}</p>
+    <p className="mt-1 text-xs text-soft [overflow-wrap:anywhere]">{webhook.allEvents ? words.allEvents : webhook.events.join(', ')}</p>
   </>
 )
+
+interface AskedProps {
+  webhook: Webhook
+  onDone: () => Promise<void>
+  onClose: () => void
+}
+
+function AskedDialog({ asked, ...rest }: AskedProps & { asked: Asked }) {
+  const navigate = useNavigate()
+  if (asked === 'edit') return <EditWebhook {...rest} />
+  if (asked === 'rotate') return <RotateSecret {...rest} />
+  return (
+    <Confirm
+      title={texts.actions.removeTitle(rest.webhook.name)}
+      text={words.removeText}
+      action={texts.actions.remove}
+      run={() => remove(`/v1/webhooks/${rest.webhook.id}`)}
+      onDone={() => navigate({ to: '/webhooks', search: {} })}
+      onClose={rest.onClose}
+    />
+  )
+}
+
+function EditWebhook({ webhook, onDone, onClose }: AskedProps) {
+  const [name, setName] = useState(webhook.name)
+  const [url, setUrl] = useState(webhook.url)
+  const [events, setEvents] = useState<string[]>(webhook.allEvents ? [] : webhook.events)
+  return (
+    <FormDialog
+      title={words.editTitle(webhook.name)}
+      action={texts.actions.save}
+      run={() =>
+        patch(`/v1/webhooks/${webhook.id}`, { name, url, ...(events.length === 0 ? { allEvents: true } : { allEvents: false, events }) })
+      }
+      onDone={async () => {
+        onClose()
+        await onDone()
+      }}
+      onClose={onClose}
+    >
+      <Field label={texts.webhooks.name} required value={name} onChange={({ target }) => setName(target.value)} />
+      <Field label={texts.webhooks.url} type="url" required value={url} onChange={({ target }) => setUrl(target.value)} />
+      <Several legend={texts.webhooks.events} choices={webhookEvents} chosen={events} onChange={setEvents} />
+    </FormDialog>
+  )
+}
+
+function RotateSecret({ webhook, onDone, onClose }: AskedProps) {
+  const [secret, setSecret] = useState<string>()
+  if (secret !== undefined)
+    return <Once title={words.rotated} text={words.rotatedText} secret={secret} copy={words.copySecret} onClose={onClose} />
+  return (
+    <Confirm
+      title={words.rotateTitle(webhook.name)}
+      text={words.rotateText}
+      action={words.rotate}
+      run={async () => {
+        await patch(`/v1/webhooks/${webhook.id}`, { rotateSecret: true })
+        return get<Webhook>(`/v1/webhooks/${webhook.id}?reveal=true`)
+      }}
+      onDone={async (shown) => {
+        setSecret(shown.secret ?? '')
+        await onDone()
+      }}
+      onClose={onClose}
+    />
+  )
+}
 
 /** Sends a sample event and shows the response. */
 function TestRequest({ id }: { id: string }) {
@@ -98,7 +163,7 @@ function TestRequest({ id }: { id: string }) {
     <Section title={words.test}>
       <div className="flex flex-wrap items-end gap-2">
         <Select label={words.event} value={event} onChange={setEvent} choices={webhookEvents.map((value) => ({ value, label: value }))} />
-        <Button kind="main" disabled={test.isPending} onClick={() => test.mutate()}>
+        <Button disabled={test.isPending} onClick={() => test.mutate()}>
           {words.sample}
         </Button>
       </div>
@@ -112,69 +177,5 @@ function TestRequest({ id }: { id: string }) {
         )}
       </div>
     </Section>
-  )
-}
-
-function Deliveries({ id, mayChange }: { id: string; mayChange: boolean }) {
-  const [filters] = useFilters()
-  const [shown, setShown] = useState<string>()
-  const client = useQueryClient()
-  const list = useList<WebhookDelivery>('deliveries', `/v1/webhooks/${id}/deliveries?page=${filters.page ?? 1}`, 5000)
-  const replay = useMutation({
-    mutationFn: (delivery: string) => post(`/v1/webhooks/${id}/deliveries/${delivery}/replay`),
-    onSettled: () => client.invalidateQueries({ queryKey: ['deliveries'] }),
-  })
-  return (
-    <Section title={words.deliveries}>
-      <Listing
-        label={words.deliveries}
-        list={list}
-        error={replay.error}
-        columns={words.columns}
-        empty={words.empty}
-        row={(one) => (
-          <tr key={one.id}>
-            <td>
-              <Time at={one.timestamp} />
-            </td>
-            <td>{one.event}</td>
-            <td>{one.attempt}</td>
-            <td>
-              <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? words.noAnswer}</Badge>
-            </td>
-            <td className="flex justify-end gap-2">
-              <Button onClick={() => setShown(one.id)}>{words.look}</Button>
-              {mayChange && (
-                <Button disabled={replay.isPending} onClick={() => replay.mutate(one.id)}>
-                  {words.replay}
-                </Button>
-              )}
-            </td>
-          </tr>
-        )}
-      />
-      {shown && <OneDelivery webhook={id} id={shown} onClose={() => setShown(undefined)} />}
-    </Section>
-  )
-}
-
-function OneDelivery({ webhook, id, onClose }: { webhook: string; id: string; onClose: () => void }) {
-  const { data, error } = useQuery({
-    queryKey: ['delivery', id],
-    queryFn: () => get<WebhooksRetrieveDeliveryData>(`/v1/webhooks/${webhook}/deliveries/${id}`),
-  })
-  return (
-    <Dialog title={words.delivery} onClose={onClose}>
-      <Problem error={error} />
-      {data && (
-        <div className="flex flex-col gap-3">
-          <Pre label={words.request}>{JSON.stringify(data.request, null, 2)}</Pre>
-          <Pre label={words.response}>{JSON.stringify(data.response, null, 2)}</Pre>
-        </div>
-      )}
-      <div className="mt-4 flex justify-end">
-        <Button onClick={onClose}>{texts.actions.close}</Button>
-      </div>
-    </Dialog>
   )
 }

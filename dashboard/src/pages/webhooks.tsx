@@ -1,11 +1,13 @@
-/** Webhooks: create, enable, disable. */
+/** Webhooks: their state, and adding one. */
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
 import { type Webhook, type WebhooksListData, webhookEvents } from '../api-types.ts'
 import { FormDialog, Several } from '../parts/action-dialogs.tsx'
-import { Button, Empty, Field, Heading, Problem } from '../parts/basic-components.tsx'
+import { Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
+import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
+import { Field } from '../parts/form-controls.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
 import { useHere } from '../session.tsx'
@@ -18,6 +20,30 @@ export function WebhooksPage() {
   const [adding, setAdding] = useState(false)
   const path = scoped('/v1/webhooks', ofAll)
   const { data, error } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<WebhooksListData>(path) })
+  const columns: readonly Column<Webhook>[] = [
+    {
+      name: words.name,
+      phone: 'title',
+      by: (one) => one.name,
+      cell: (one) => (
+        <>
+          <RowLink to={`/webhooks/${one.id}`}>{one.name}</RowLink>
+          <span className="block text-xs text-soft [overflow-wrap:anywhere]">{one.url}</span>
+        </>
+      ),
+    },
+    { name: words.state, phone: 'side', by: (one) => stateOrder(one), cell: (one) => <WebhookBadge webhook={one} /> },
+    { name: words.since, phone: 'line', className: 'text-xs', cell: (one) => <WebhookState webhook={one} /> },
+    {
+      name: words.eventsShort,
+      phone: 'line',
+      className: 'max-w-72 text-xs text-soft [overflow-wrap:anywhere]',
+      cell: (one) => (one.allEvents ? texts.webhook.allEvents : one.events.join(', ')),
+    },
+    ...(tenantId === undefined
+      ? [{ name: texts.shell.tenant, by: (one: Webhook) => nameOf(one.tenantId), cell: (one: Webhook) => nameOf(one.tenantId) }]
+      : []),
+  ]
   return (
     <>
       <Heading title={texts.pages.webhooks}>
@@ -28,31 +54,18 @@ export function WebhooksPage() {
         )}
       </Heading>
       <Problem error={error} />
+      {!data && !error && <TableSkeleton />}
       {data?.webhooks.length === 0 && <Empty>{words.empty}</Empty>}
-      <ul className="divide-y divide-line">
-        {data?.webhooks.map((one) => (
-          <RowLink
-            key={one.id}
-            to={`/webhooks/${one.id}`}
-            left={
-              <>
-                <span className="block font-medium">{one.name}</span>
-                <span className="block text-soft">{one.url}</span>
-                <WebhookState webhook={one} />
-              </>
-            }
-            right={
-              <>
-                {tenantId === undefined && nameOf(one.tenantId)} <WebhookBadge webhook={one} />
-              </>
-            }
-          />
-        ))}
-      </ul>
+      {data && data.webhooks.length > 0 && (
+        <DataTable label={texts.pages.webhooks} columns={columns} items={data.webhooks} keyOf={(one) => one.id} isWhole />
+      )}
       {adding && <AddWebhook onClose={() => setAdding(false)} />}
     </>
   )
 }
+
+/** Failing ones first. */
+const stateOrder = ({ enabled, failingSince }: Webhook) => (failingSince ? 0 : enabled ? 2 : 1)
 
 function AddWebhook({ onClose }: { onClose: () => void }) {
   const { inBody } = useHere()

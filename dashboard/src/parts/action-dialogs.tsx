@@ -2,7 +2,9 @@
 import { useMutation } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { texts } from '../texts.ts'
-import { Button, Code, Copy, Dialog, Problem } from './basic-components.tsx'
+import { Button, Problem } from './basic-components.tsx'
+import { Dialog } from './dialog.tsx'
+import { Code, Copy } from './time-and-copy.tsx'
 
 interface Doing<Made> {
   title: string

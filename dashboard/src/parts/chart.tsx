@@ -1,61 +1,99 @@
-/** Charts of counts over time, for a tenant or all; their library is loaded when the first one is shown. */
+/** Figures and charts of mail over time, for a tenant or all, and the menus that choose the period and the kind of mail. */
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useMemo } from 'react'
+import type { ReactNode } from 'react'
 import { get, withQuery } from '../api-client.ts'
 import type { OverTimeResponse, ShownPoint } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import { Button, Empty, Select, Table } from './basic-components.tsx'
-import type { Drawing } from './line-plot.tsx'
+import { Button, Empty } from './basic-components.tsx'
+import { Columns, type Series } from './columns-chart.tsx'
+import { Table } from './data-table.tsx'
+import { Select } from './form-controls.tsx'
 import { testOf } from './url-params.ts'
 
-const Plot = lazy(() => import('./line-plot.tsx'))
-
 export const counted = [
-  ['sent', texts.counts.sent, '#2563eb'],
-  ['delivered', texts.counts.delivered, '#15803d'],
-  ['soft_failed', texts.counts.soft_failed, '#b45309'],
-  ['hard_failed', texts.counts.hard_failed, '#dc2626'],
-  ['bounced', texts.counts.bounced, '#9333ea'],
-  ['held', texts.counts.held, '#64748b'],
-  ['complained', texts.counts.complained, '#db2777'],
+  ['sent', texts.counts.sent],
+  ['delivered', texts.counts.delivered],
+  ['soft_failed', texts.counts.soft_failed],
+  ['hard_failed', texts.counts.hard_failed],
+  ['bounced', texts.counts.bounced],
+  ['held', texts.counts.held],
+  ['complained', texts.counts.complained],
 ] as const
 type Counted = (typeof counted)[number][0]
 
-/** `share`: each as a percentage of accepted emails. */
-export function Chart({ points, of, share = false }: { points: readonly ShownPoint[]; of: readonly Counted[]; share?: boolean }) {
-  const drawing = useMemo((): Drawing => {
-    const chosen = counted.filter(([key]) => of.includes(key))
-    return {
-      label: `${chosen.map(([, name]) => name).join(', ')} ${share ? texts.chart.shareOverTime : texts.chart.overTime}`,
-      times: points.map(({ timestamp }) => Date.parse(timestamp)),
-      lines: chosen.map(([key, name, colour]) => ({
-        name,
-        colour,
-        values: points.map((point) => (share ? (point.sent === 0 ? null : (point[key] / point.sent) * 100) : point[key])),
-      })),
-      unit: share ? ' %' : '',
-    }
-  }, [points, of, share])
+interface Shown {
+  points: readonly ShownPoint[]
+  isHourly: boolean
+}
+
+const timesOf = (points: readonly ShownPoint[]) => points.map(({ timestamp }) => new Date(timestamp))
+
+/** Accepted emails by their present outcome; the parts add up to all. */
+export function VolumeChart({ points, isHourly }: Shown) {
+  const accepted = sumOf(points, 'sent')
+  const series = (name: string, fill: Series['fill'], valueOf: (point: ShownPoint) => number): Series => {
+    const values = points.map(valueOf)
+    const total = values.reduce((sum, value) => sum + value, 0)
+    return { name, fill, values, note: `${total.toLocaleString()} (${percent(total, accepted)})` }
+  }
   return (
-    <Suspense fallback={<div className="h-60 text-sm text-soft">{texts.loading}</div>}>
-      <Plot {...drawing} />
-    </Suspense>
+    <Columns
+      label={texts.chart.volume}
+      times={timesOf(points)}
+      isHourly={isHourly}
+      series={[
+        series(texts.counts.delivered, 'good', (point) => point.delivered),
+        series(texts.chart.waiting, 'wait', (point) => Math.max(0, point.sent - point.delivered - point.hard_failed - point.bounced)),
+        series(texts.counts.hard_failed, 'bad', (point) => point.hard_failed),
+        series(texts.counts.bounced, 'bounce', (point) => point.bounced),
+      ]}
+    />
   )
 }
 
+const rateCharts = {
+  bounced: { label: texts.chart.bounces, name: texts.chart.bounceRate, fill: 'bounce' },
+  complained: { label: texts.chart.complaints, name: texts.chart.complaintRate, fill: 'complaint' },
+} as const
+
+/** Percent of accepted emails, with the providers' limit. */
+export function RateChart({ points, isHourly, of, limit }: Shown & { of: keyof typeof rateCharts; limit: number }) {
+  const { label, name, fill } = rateCharts[of]
+  const countOf = (point: ShownPoint) => (of === 'bounced' ? point.bounced + point.hard_failed : point.complained)
+  const values = points.map((point) => (point.sent === 0 ? 0 : (countOf(point) / point.sent) * 100))
+  const total = points.reduce((sum, point) => sum + countOf(point), 0)
+  return (
+    <Columns
+      label={label}
+      times={timesOf(points)}
+      isHourly={isHourly}
+      isSmall
+      unit=" %"
+      atLeast={limit * headroom}
+      limits={[{ value: limit, name: texts.chart.limit(`${limit} %`) }]}
+      series={[{ name, fill, values, note: percent(total, sumOf(points, 'sent')) }]}
+    />
+  )
+}
+const headroom = 1.3
+
 export const PointsTable = ({ points }: { points: readonly ShownPoint[] }) => (
   <details className="mt-3">
-    <summary className="text-sm text-accent">{texts.chart.asTable}</summary>
-    <Table label={texts.chart.table} columns={[texts.chart.from, ...counted.map(([, name]) => name)]}>
-      {points.map((point) => (
-        <tr key={point.timestamp}>
-          <td className="whitespace-nowrap">{new Date(point.timestamp).toLocaleString()}</td>
-          {counted.map(([key]) => (
-            <td key={key}>{point[key].toLocaleString()}</td>
-          ))}
-        </tr>
-      ))}
-    </Table>
+    <summary className="text-xs text-accent">{texts.chart.asTable}</summary>
+    <div className="mt-2">
+      <Table label={texts.chart.table} columns={[texts.chart.from, ...counted.map(([, name]) => name)]}>
+        {points.map((point) => (
+          <tr key={point.timestamp}>
+            <td className="whitespace-nowrap">{new Date(point.timestamp).toLocaleString()}</td>
+            {counted.map(([key]) => (
+              <td key={key} className="tabular-nums">
+                {point[key].toLocaleString()}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </Table>
+    </div>
   </details>
 )
 
@@ -72,7 +110,7 @@ export const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone
 export const periodOf = (given: string | undefined) => periods.find(({ value }) => value === given)?.value ?? 'last_7_days'
 
 export const ChoosePeriod = ({ period, onChange }: { period: string; onChange: (period: string) => void }) => (
-  <Select label={texts.periods.label} value={period} choices={periods} onChange={onChange} />
+  <Select bare label={texts.periods.label} value={period} choices={periods} onChange={onChange} />
 )
 
 type Mail = 'live' | 'test' | 'all'
@@ -83,7 +121,7 @@ const mails = [
 ] as const
 
 export const ChooseMail = ({ mail, onChange }: { mail: Mail; onChange: (mail: string | undefined) => void }) => (
-  <Select label={texts.mail.label} value={mail} choices={mails} onChange={(next) => onChange(next === 'live' ? undefined : next)} />
+  <Select bare label={texts.mail.label} value={mail} choices={mails} onChange={(next) => onChange(next === 'live' ? undefined : next)} />
 )
 
 /** Shown if there is no live mail: reports whether there is test mail, with a link to it. */
@@ -116,10 +154,16 @@ export const percent = (part: number, whole: number) =>
 export const ofLimit = ({ used, limit }: { used: number; limit: number | null }) =>
   limit === null ? used.toLocaleString() : `${used.toLocaleString()} / ${limit.toLocaleString()}`
 
-export const Figure = ({ name, value, note }: { name: string; value: string; note?: string }) => (
-  <div className="rounded-md border border-line bg-sheet p-3">
-    <dt className="text-sm text-soft">{name}</dt>
-    <dd className="text-xl font-semibold tabular-nums">{value}</dd>
-    {note && <dd className="text-sm text-soft">{note}</dd>}
+/** A number with its name; `note`: its meaning or period, `tone`: how good it is. */
+export const Figure = ({ name, value, note }: { name: string; value: string; note?: ReactNode }) => (
+  <div className="min-w-0 bg-paper px-4 py-3">
+    <dt className="text-xs text-soft">{name}</dt>
+    <dd className="mt-0.5 text-xl font-semibold tracking-tight tabular-nums">{value}</dd>
+    {note && <dd className="text-xs text-soft">{note}</dd>}
   </div>
+)
+
+/** Figures side by side, divided by lines. */
+export const Figures = ({ children }: { children: ReactNode }) => (
+  <dl className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line md:grid-cols-4">{children}</dl>
 )

@@ -4,10 +4,13 @@ import { useState } from 'react'
 import { get, save } from '../api-client.ts'
 import type { Email } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import { Button, Empty, Pre, Problem, Section } from './basic-components.tsx'
+import { Button, Empty, Problem, Section, Skeleton } from './basic-components.tsx'
+import { Insights } from './insights.tsx'
 import { type MimePart, mimeTree } from './mime.ts'
+import { Tabs } from './tabs.tsx'
+import { Pre } from './time-and-copy.tsx'
 
-const forms = ['preview', 'text', 'html', 'headers', 'raw', 'parts', 'attachments'] as const
+const forms = ['preview', 'text', 'html', 'headers', 'raw', 'parts', 'attachments', 'insights'] as const
 type Form = (typeof forms)[number]
 const words = texts.content
 const expansions: Record<Form, string> = {
@@ -18,26 +21,19 @@ const expansions: Record<Form, string> = {
   raw: 'raw',
   parts: 'raw',
   attachments: 'attachments',
+  insights: '',
 }
 
-export function EmailContent({ id }: { id: string }) {
+/** `from`: the sender, which the insights compare with the links. */
+export function EmailContent({ id, from }: { id: string; from: string }) {
   const [form, setForm] = useState<Form>('preview')
   return (
     <Section title={words.title}>
-      <fieldset className="mb-3 flex flex-wrap gap-2">
-        <legend className="sr-only">{words.form}</legend>
-        {forms.map((one) => (
-          <Button
-            key={one}
-            aria-pressed={one === form}
-            className="aria-pressed:border-accent aria-pressed:text-accent"
-            onClick={() => setForm(one)}
-          >
-            {words.forms[one]}
-          </Button>
-        ))}
-      </fieldset>
-      {form === 'preview' ? <Preview id={id} /> : <Source id={id} form={form} />}
+      <Tabs label={words.form} tabs={forms.map((name) => ({ name, label: words.forms[name] }))} chosen={form} onChoose={setForm}>
+        {form === 'preview' && <Preview id={id} />}
+        {form === 'insights' && <Insights id={id} from={from} />}
+        {form !== 'preview' && form !== 'insights' && <Source id={id} form={form} />}
+      </Tabs>
     </Section>
   )
 }
@@ -48,10 +44,10 @@ function Preview({ id }: { id: string }) {
   return (
     <>
       <p className="mb-2 flex flex-wrap items-center gap-2 text-sm text-soft">
-        <Button aria-pressed={isPhone} onClick={() => setIsPhone(!isPhone)}>
+        <Button small aria-pressed={isPhone} onClick={() => setIsPhone(!isPhone)}>
           {isPhone ? words.fullWidth : words.phoneWidth}
         </Button>
-        <Button aria-pressed={isDark} onClick={() => setIsDark(!isDark)}>
+        <Button small aria-pressed={isDark} onClick={() => setIsDark(!isDark)}>
           {isDark ? words.onLight : words.onDark}
         </Button>
         {words.inert}
@@ -68,16 +64,18 @@ function Preview({ id }: { id: string }) {
   )
 }
 
-function Source({ id, form }: { id: string; form: Form }) {
+type SourceForm = Exclude<Form, 'preview' | 'insights'>
+
+function Source({ id, form }: { id: string; form: SourceForm }) {
   const { data, error } = useQuery({
     queryKey: ['email', id, expansions[form]],
     queryFn: () => get<Email>(`/v1/emails/${id}?expand=${expansions[form]}`),
     staleTime: Number.POSITIVE_INFINITY,
   })
-  if (!data) return error ? <Problem error={error} /> : <p className="text-soft">{texts.loading}</p>
+  if (!data) return error ? <Problem error={error} /> : <Skeleton lines={6} />
   if (form === 'parts' && data.rawMessage !== undefined) return <Tree part={mimeTree(atob(data.rawMessage))} />
   if (form === 'attachments') return <Attachments of={data} />
-  const shown: Record<Exclude<Form, 'preview' | 'parts' | 'attachments'>, string | undefined> = {
+  const shown: Record<Exclude<SourceForm, 'parts' | 'attachments'>, string | undefined> = {
     text: data.plainBody,
     html: data.htmlBody,
     headers:
@@ -87,7 +85,7 @@ function Source({ id, form }: { id: string; form: Form }) {
         .join('\n'),
     raw: data.rawMessage === undefined ? undefined : new TextDecoder().decode(octetsOf(data.rawMessage)),
   }
-  const text = form === 'preview' || form === 'parts' ? undefined : shown[form]
+  const text = form === 'parts' ? undefined : shown[form]
   if (!text) return <Empty>{words.none}</Empty>
   return (
     <>

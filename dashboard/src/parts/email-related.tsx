@@ -1,103 +1,59 @@
-/** Context of one email: tracking events, webhook requests with responses, and the request that sent it. */
+/** Context of one email: webhook requests with responses, and the request that sent it. */
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { post } from '../api-client.ts'
-import type { Email, EmailMoreResponse, TrackingEvent } from '../api-types.ts'
+import type { EmailMoreResponse } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { Badge, Button, Empty, Problem, Section, Table, Time } from './basic-components.tsx'
+import { Badge, Button } from './basic-components.tsx'
+import { Time } from './time-and-copy.tsx'
+import { toast, toastProblem } from './toast.tsx'
 
 const words = texts.email
 
-export function Activity({ of }: { of: Email['activity'] }) {
-  const { opens, clicks, counts } = of ?? { opens: [], clicks: [], counts: undefined }
-  const trackingEvents: (TrackingEvent & { url?: string; what: string })[] = [
-    ...opens.map((trackingEvent) => ({ ...trackingEvent, what: words.opened })),
-    ...clicks.map((trackingEvent) => ({ ...trackingEvent, what: words.clicked })),
-  ]
-  trackingEvents.sort((a, b) => a.timestampIso.localeCompare(b.timestampIso))
-  return (
-    <Section title={words.trackingEvents}>
-      {trackingEvents.length === 0 && <Empty>{words.noHits}</Empty>}
-      {trackingEvents.length > 0 && counts && <p className="mb-2 text-sm text-soft">{words.hitCounts(counts.opens, counts.clicks)}</p>}
-      <ul className="flex flex-col gap-3 text-sm">
-        {trackingEvents.map((trackingEvent, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: tracking events have no id and are only appended
-          <li key={index}>
-            <p className="flex flex-wrap items-center gap-2">
-              <span className="font-medium">{trackingEvent.what}</span>
-              <Badge tone={trackingEvent.source === 'human' ? 'good' : 'none'} title={trackingEvent.reason}>
-                {trackingEvent.source}
-              </Badge>
-              <span className="text-soft">
-                <Time at={trackingEvent.timestampIso} /> {trackingEvent.ipAddress}
-              </span>
-            </p>
-            {trackingEvent.url && <p className="[overflow-wrap:anywhere]">{trackingEvent.url}</p>}
-            <p className="text-soft [overflow-wrap:anywhere]">{trackingEvent.userAgent}</p>
-          </li>
-        ))}
-      </ul>
-    </Section>
-  )
-}
-
-export function WebhooksTold({ told, onReplayed }: { told: EmailMoreResponse['webhooks']; onReplayed: () => void }) {
+export function WebhookEntry({ of: one, onReplayed }: { of: EmailMoreResponse['webhooks'][number]; onReplayed: () => void }) {
   const { mayChange } = useHere()
   const replay = useMutation({
-    mutationFn: ({ webhookId, id }: { webhookId: string; id: string }) => post(`/v1/webhooks/${webhookId}/deliveries/${id}/replay`),
+    mutationFn: () => post(`/v1/webhooks/${one.webhookId}/deliveries/${one.id}/replay`),
+    onSuccess: () => toast(texts.webhook.replayed),
+    onError: toastProblem,
     onSettled: onReplayed,
   })
   return (
-    <Section title={words.webhooks}>
-      <Problem error={replay.error} />
-      {told.length === 0 && <Empty>{words.noWebhooks}</Empty>}
-      {told.length > 0 && (
-        <Table label={words.webhooks} columns={words.webhookColumns}>
-          {told.map((one) => (
-            <tr key={one.id}>
-              <td>
-                <Time at={one.timestamp} />
-              </td>
-              <td className="min-w-32 [overflow-wrap:anywhere]">
-                <Link to="/webhooks/$webhookId" params={{ webhookId: one.webhookId }} search={{}} className="text-accent underline">
-                  {one.webhookName}
-                </Link>
-              </td>
-              <td>{one.event}</td>
-              <td>{one.attempt}</td>
-              <td>
-                <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? texts.webhook.noAnswer}</Badge>
-              </td>
-              <td className="text-right">
-                {mayChange && (
-                  <Button disabled={replay.isPending} onClick={() => replay.mutate(one)}>
-                    {texts.webhook.replay}
-                  </Button>
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
+    <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
+      <span>
+        {words.webhook}{' '}
+        <Link to="/webhooks/$webhookId" params={{ webhookId: one.webhookId }} search={{}} className="link">
+          {one.webhookName}
+        </Link>
+      </span>
+      <span className="font-mono text-xs">{one.event}</span>
+      <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? texts.webhook.noAnswer}</Badge>
+      <span className="text-xs text-soft">
+        {one.attempt > 1 && `${words.attempt(one.attempt)} · `}
+        <Time at={one.timestamp} exact />
+      </span>
+      {mayChange && (
+        <Button small kind="quiet" disabled={replay.isPending} onClick={() => replay.mutate()}>
+          {texts.webhook.replay}
+        </Button>
       )}
-    </Section>
+    </p>
   )
 }
 
-export const MadeBy = ({ request }: { request: EmailMoreResponse['request'] }) => (
-  <Section title={words.request}>
-    {!request && <Empty>{words.noRequest}</Empty>}
-    {request && (
-      <p className="text-sm [overflow-wrap:anywhere]">
-        <Link to="/logs/$requestId" params={{ requestId: request.requestId }} search={{}} className="text-accent underline">
-          {request.method} {request.path}
-        </Link>{' '}
-        <span className="text-soft">
-          {[request.credential.keyPrefix, request.context.ipAddress, request.context.userAgent, request.context.idempotencyKey]
-            .filter((one) => one)
-            .join(' · ')}
-        </span>
-      </p>
-    )}
-  </Section>
-)
+export const MadeBy = ({ request }: { request: EmailMoreResponse['request'] }) =>
+  request ? (
+    <>
+      <Link to="/logs/$requestId" params={{ requestId: request.requestId }} search={{}} className="link">
+        {request.method} {request.path}
+      </Link>
+      <span className="block text-xs text-soft">
+        {[request.credential.keyPrefix, request.context.ipAddress, request.context.userAgent, request.context.idempotencyKey]
+          .filter((one) => one)
+          .join(' · ')}
+      </span>
+    </>
+  ) : (
+    <span className="text-xs text-soft">{words.noRequest}</span>
+  )

@@ -5,7 +5,8 @@ import type { ReactNode } from 'react'
 import { get, getPage } from '../api-client.ts'
 import type { Credential, DomainsListData, ListedEmail } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import { Badge, Code, Copy, Problem, Section } from './basic-components.tsx'
+import { Badge, Problem, Section } from './basic-components.tsx'
+import { Code, Copy } from './time-and-copy.tsx'
 
 const words = texts.firstSteps
 const everyMs = 5000
@@ -45,7 +46,7 @@ export function FirstSteps() {
   if (data.isLive) return null
   return (
     <Section title={words.title}>
-      <ol className="divide-y divide-line rounded-md border border-line bg-sheet">
+      <ol className="divide-y divide-line rounded-lg border border-line">
         <Step name={words.test} state={data.test} help={words.testHelp} to={<Link to="/inbox">{texts.pages.inbox}</Link>}>
           {data.test === 'open' && (
             <div className="mt-2 flex flex-col items-start gap-2">
@@ -63,11 +64,11 @@ export function FirstSteps() {
 }
 
 const Step = (props: { name: string; state: State; help: string; to: ReactNode; children?: ReactNode }) => (
-  <li className="p-3">
+  <li className="px-4 py-3">
     <div className="flex flex-wrap items-center gap-2">
       <h3 className="text-sm font-semibold">{props.name}</h3>
       <Badge tone={tones[props.state]}>{words.states[props.state]}</Badge>
-      <span className="ml-auto text-sm text-accent underline">{props.to}</span>
+      <span className="link ml-auto text-sm">{props.to}</span>
     </div>
     <p className="mt-1 text-sm text-soft">{props.help}</p>
     {props.children}

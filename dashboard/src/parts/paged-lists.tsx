@@ -1,10 +1,11 @@
-/** Paged lists, optionally reloaded automatically, and lists of items with their own page. */
+/** Paged lists, optionally reloaded automatically, and the way back from an item to its list. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { getPage, type Page } from '../api-client.ts'
-import { texts } from '../texts.ts'
-import { Empty, Pager, Problem, Table } from './basic-components.tsx'
+import { Empty, Problem, Skeleton } from './basic-components.tsx'
+import { type Column, DataTable, Pager, type Selection, TableSkeleton } from './data-table.tsx'
+import { BackIcon } from './icons.tsx'
 import { useFilters } from './url-params.ts'
 
 /** One page of a list; the previous page stays visible while the next one loads. */
@@ -21,52 +22,53 @@ interface PageState<Item> {
   error: unknown
 }
 
-/** The error, the empty state, the rows and the pager. */
+/** The error, the skeleton, the empty state, the rows and the pager. */
 export function Listing<Item>(props: {
   label: string
   list: PageState<Item>
-  columns: readonly string[]
-  empty: string
+  columns: readonly Column<Item>[]
+  keyOf: (item: Item) => string
+  empty: ReactNode
   error?: unknown
-  row: (item: Item) => ReactNode
+  selection?: Selection
 }) {
   const { data, error } = props.list
   const [, change] = useFilters()
   return (
     <>
       <Problem error={props.error ?? error} />
+      {!data && !error && <TableSkeleton />}
       {data?.items.length === 0 && <Empty>{props.empty}</Empty>}
       {data && data.items.length > 0 && (
-        <Table label={props.label} columns={props.columns}>
-          {data.items.map(props.row)}
-        </Table>
+        <DataTable
+          label={props.label}
+          columns={props.columns}
+          items={data.items}
+          keyOf={props.keyOf}
+          isWhole={data.totalPages <= 1}
+          selection={props.selection}
+        />
       )}
       {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
     </>
   )
 }
 
-/** Rows that link to a page: name at the left, state at the right. */
-export const RowLink = (props: { to: string; left: ReactNode; right: ReactNode }) => (
-  <li>
-    <Link
-      to={props.to as '/'}
-      search={{}}
-      className="flex flex-wrap items-center justify-between gap-2 px-2 py-3 text-sm hover:bg-sheet [overflow-wrap:anywhere]"
-    >
-      <span className="min-w-0">{props.left}</span>
-      <span className="flex items-center gap-3 text-soft">{props.right}</span>
-    </Link>
-  </li>
+/** The link of a table's row, which j, k and a click on the row use. */
+export const RowLink = ({ to, children }: { to: string; children: ReactNode }) => (
+  <Link to={to as '/'} search={{}} data-row-link className="font-medium [overflow-wrap:anywhere] hover:underline">
+    {children}
+  </Link>
 )
 
 export const BackTo = ({ to, children }: { to: string; children: string }) => (
-  <p className="mb-2 text-sm">
-    <Link to={to as '/'} search={{}} className="text-accent underline">
+  <p className="mb-2 text-xs">
+    <Link to={to as '/'} search={{}} className="inline-flex items-center gap-0.5 rounded py-1 text-soft hover:text-ink">
+      <BackIcon size={14} />
       {children}
     </Link>
   </p>
 )
 
 /** Placeholder while content is loading. */
-export const Waiting = ({ error }: { error: unknown }) => (error ? <Problem error={error} /> : <p className="text-soft">{texts.loading}</p>)
+export const Waiting = ({ error }: { error: unknown }) => (error ? <Problem error={error} /> : <Skeleton lines={6} />)

@@ -2,7 +2,8 @@
 
 import type { Webhook } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import { Badge, Time } from './basic-components.tsx'
+import { Badge } from './basic-components.tsx'
+import { Time } from './time-and-copy.tsx'
 
 export function WebhookBadge({ webhook: { enabled, failingSince } }: { webhook: Webhook }) {
   if (!enabled) return <Badge tone="wait">{texts.webhook.off}</Badge>
@@ -13,14 +14,14 @@ export function WebhookBadge({ webhook: { enabled, failingSince } }: { webhook: 
 export function WebhookState({ webhook: { failingSince, disabledAt, disabledReason } }: { webhook: Webhook }) {
   if (disabledAt && disabledReason) {
     return (
-      <span className="block text-soft">
+      <span className="block text-xs text-soft">
         {texts.webhook.disabled[disabledReason]} <Time at={disabledAt} />
       </span>
     )
   }
   if (!failingSince) return null
   return (
-    <span className="block text-bad">
+    <span className="block text-xs text-bad">
       {texts.webhook.failingSince} <Time at={failingSince} />
     </span>
   )

@@ -62,6 +62,15 @@ interface LimitReached {
   limit: number
 }
 
+interface ListChanged extends WithMetadata {
+  /** Lower case. */
+  address: string
+  reason: string | null
+  source: 'manual' | 'automatic'
+  /** The email that caused the change; null: a request caused it. */
+  message: EventMessage | null
+}
+
 export interface EventPayloads {
   MessageSent: Attempted<'Sent'>
   MessageDelayed: FailedAttempt<'SoftFail'>
@@ -73,6 +82,15 @@ export interface EventPayloads {
   DomainDNSError: Checked & { domain: string; uuid: string; dns_checked_at: number; server: Server }
   SendLimitApproaching: LimitReached
   SendLimitExceeded: LimitReached
+  /** Sent only to subscriptions that name it, like the three below. */
+  ComplaintReceived: WithMetadata & {
+    message: EventMessage
+    matched_by: 'return path' | 'trace header' | ''
+    dkim: 'pass' | 'fail' | 'none' | ''
+  }
+  RecipientUnsubscribed: WithMetadata & { message: EventMessage }
+  SuppressionAdded: ListChanged
+  SuppressionRemoved: ListChanged
 }
 
 export type EventName = keyof EventPayloads

@@ -102,6 +102,8 @@ export interface EmailsListQuery {
   credentialId?: number | undefined
   /** name:value; with this filter, total stops at 1,000 */
   metadata?: string | undefined
+  /** true: only emails that drew a complaint, among the newest 1,000 of them */
+  complained?: boolean | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -275,6 +277,8 @@ export interface Email {
     }
     /** Egress source: the local address of the connection, if sources are configured */
     sourceAddress?: string
+    /** Name of the transport, if the installation has transport rules; `mx`: direct delivery, `relay`: POSTRIDER_RELAY */
+    transport?: string
     /** Only if the remote MTA may or may not have accepted the message */
     outcomeUnknown?: boolean
   })[]
@@ -315,6 +319,12 @@ export interface Email {
         unknown: number
       }
     }
+    /** The complaint of the recipient; null: none */
+    complaint: {
+      /** Seconds since the epoch */
+      timestamp: number
+      timestampIso: string
+    } | null
   }
   /** expand: attachments */
   attachments?: {
@@ -371,6 +381,8 @@ export interface EmailDeliveries {
     }
     /** Egress source: the local address of the connection, if sources are configured */
     sourceAddress?: string
+    /** Name of the transport, if the installation has transport rules; `mx`: direct delivery, `relay`: POSTRIDER_RELAY */
+    transport?: string
     /** Only if the remote MTA may or may not have accepted the message */
     outcomeUnknown?: boolean
   })[]
@@ -795,12 +807,14 @@ export interface WebhooksCreateBody {
   name: string
   /** https; must not resolve to a private network */
   url: string
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved')[] | null | undefined
   /** Has precedence over events */
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal' | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -813,7 +827,7 @@ export interface Webhook {
   name: string
   url: string
   /** Empty: all events */
-  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
+  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved')[]
   allEvents: boolean
   enabled: boolean
   /** null: enabled, or disabled before this field existed */
@@ -823,6 +837,8 @@ export interface Webhook {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal'
   createdAt: string
   updatedAt: string
   /** null: receives the events of all tenants */
@@ -845,7 +861,7 @@ export interface WebhooksListData {
     name: string
     url: string
     /** Empty: all events */
-    events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
+    events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved')[]
     allEvents: boolean
     enabled: boolean
     /** null: enabled, or disabled before this field existed */
@@ -855,6 +871,8 @@ export interface WebhooksListData {
     timeoutSeconds: number
     /** null: not failing, or disabled */
     failingSince: string | null
+    /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+    format?: 'postrider' | 'postal'
     createdAt: string
     updatedAt: string
     /** null: receives the events of all tenants */
@@ -875,12 +893,14 @@ export interface WebhooksUpdateBody {
   name?: string | null | undefined
   /** https; must not resolve to a private network */
   url?: string | null | undefined
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved')[] | null | undefined
   /** Has precedence over events */
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
@@ -890,7 +910,7 @@ export interface WebhooksUpdateBody {
 }
 
 export interface WebhooksTestBody {
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved'
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -900,7 +920,7 @@ export interface WebhooksTestBody {
 export interface WebhooksTestData {
   /** true: 2xx response */
   success: boolean
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved'
   /** Milliseconds */
   duration: number
   durationMs: number
@@ -919,7 +939,7 @@ export interface WebhooksListDeliveriesQuery {
   /** Earlier than: unix seconds */
   before?: number | undefined
   success?: boolean | undefined
-  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | undefined
+  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -1004,10 +1024,12 @@ export interface PlatformWebhooksCreateBody {
   /** https; must not resolve to a private network */
   url: string
   /** Empty: all events */
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved')[] | null | undefined
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal' | null | undefined
 }
 
 export interface PlatformWebhooksCreateData {
@@ -1016,7 +1038,7 @@ export interface PlatformWebhooksCreateData {
   name: string
   url: string
   /** Empty: all events */
-  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
+  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved')[]
   allEvents: boolean
   enabled: boolean
   /** null: enabled, or disabled before this field existed */
@@ -1026,6 +1048,8 @@ export interface PlatformWebhooksCreateData {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal'
   createdAt: string
   updatedAt: string
   /** `whsec_` and base64: the key for webhook-signature */
@@ -1042,22 +1066,24 @@ export interface PlatformWebhooksUpdateBody {
   /** https; must not resolve to a private network */
   url?: string | null | undefined
   /** Empty: all events */
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved')[] | null | undefined
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+  format?: 'postrider' | 'postal' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
 }
 
 export interface PlatformWebhooksTestBody {
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved'
 }
 
 export interface PlatformWebhooksTestData {
   /** true: 2xx response */
   success: boolean
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved'
   /** Milliseconds */
   duration: number
   durationMs: number
@@ -1077,7 +1103,7 @@ export interface PlatformWebhooksListDeliveriesQuery {
   /** Earlier than: unix seconds */
   before?: number | undefined
   success?: boolean | undefined
-  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | undefined
+  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | undefined
   /** Tenant id */
   tenantId?: string | undefined
   /** Id of the webhook */
@@ -1277,7 +1303,7 @@ export interface Limits {
 export interface EventsStreamQuery {
   /** Tenant id */
   tenantId?: string | undefined
-  /** Only these events, comma-separated: MessageSent, MessageDelayed, MessageDeliveryFailed, MessageBounced, MessageLoaded, MessageLinkClicked, MessageHeld, DomainDNSError, SendLimitApproaching, SendLimitExceeded */
+  /** Only these events, comma-separated: MessageSent, MessageDelayed, MessageDeliveryFailed, MessageBounced, MessageLoaded, MessageLinkClicked, MessageHeld, DomainDNSError, SendLimitApproaching, SendLimitExceeded, ComplaintReceived, RecipientUnsubscribed, SuppressionAdded, SuppressionRemoved. Default: the first 10 */
   events?: string | undefined
   /** Id of the event to resume after; the header Last-Event-ID has precedence. Default: only new events */
   after?: string | undefined

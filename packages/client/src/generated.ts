@@ -151,7 +151,7 @@ export const organisationApi = (api: Api) => ({
       name: string
       url: string
       /** Empty: all events */
-      events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError')[]
+      events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved')[]
       allEvents: boolean
       enabled: boolean
       /** null: enabled, or disabled before this field existed */
@@ -161,6 +161,8 @@ export const organisationApi = (api: Api) => ({
       timeoutSeconds: number
       /** null: not failing, or disabled */
       failingSince: string | null
+      /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
+      format?: 'postrider' | 'postal'
       createdAt: string
       updatedAt: string
       /** `whsec_` and base64: the key for webhook-signature */

@@ -36,6 +36,11 @@ export const AttemptSchema = Type.Object({
   sourceAddress: Type.Optional(
     Type.String({ description: 'Egress source: the local address of the connection, if sources are configured' }),
   ),
+  transport: Type.Optional(
+    Type.String({
+      description: 'Name of the transport, if the installation has transport rules; `mx`: direct delivery, `relay`: POSTRIDER_RELAY',
+    }),
+  ),
   outcomeUnknown: Type.Optional(Type.Boolean({ description: 'Only if the remote MTA may or may not have accepted the message' })),
 })
 
@@ -55,6 +60,7 @@ export function deliveryToWire(attempt: Attempt): Static<typeof AttemptSchema> {
     remoteHost: attempt.remoteHost,
     ...(attempt.tls === null ? {} : { tls: attempt.tls }),
     ...(attempt.source === null ? {} : { sourceAddress: attempt.source }),
+    ...(attempt.transport === null ? {} : { transport: attempt.transport }),
     ...(attempt.outcomeUnknown ? { outcomeUnknown: true } : {}),
   }
 }

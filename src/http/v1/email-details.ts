@@ -17,6 +17,7 @@ import {
   type ReturnPaths,
 } from '#emails'
 import { readMessage, textFromHtml } from '#mail'
+import { findComplaint } from '#returns'
 import { listHits, openTokens, type Tokens } from '#tracking'
 import { instantFields, instantOf, knownEmailId, nullable, tenantParameter } from './common-schemas.ts'
 import { route } from './define-endpoint.ts'
@@ -78,7 +79,12 @@ const EmailDetails = Type.Object({
   deliveries: Type.Optional(Type.Array(AttemptSchema, { description: 'expand: deliveries' })),
   activity: Type.Optional(
     Type.Object(
-      { opens: Type.Array(Open), clicks: Type.Array(Click), counts: Type.Object({ opens: HitCounts, clicks: HitCounts }) },
+      {
+        opens: Type.Array(Open),
+        clicks: Type.Array(Click),
+        counts: Type.Object({ opens: HitCounts, clicks: HitCounts }),
+        complaint: nullable(Type.Object(instantFields, { description: 'The complaint of the recipient; null: none' })),
+      },
       { description: 'expand: activity; oldest first' },
     ),
   ),
@@ -93,7 +99,7 @@ const EmailDetails = Type.Object({
 })
 
 const expansions = ['content', 'headers', 'deliveries', 'activity', 'attachments', 'raw'] as const
-type Expansion = (typeof expansions)[number]
+export type Expansion = (typeof expansions)[number]
 
 export const retrieveEmail = route({
   method: 'GET',
@@ -120,8 +126,9 @@ export const retrieveEmail = route({
     }
     const { email, attempts } = wanted.has('deliveries') ? await inSnapshot(db, find) : await find(db)
     const needsContent = ['content', 'headers', 'attachments', 'raw'].some((one) => wanted.has(one as Expansion))
+    const complainedAt = await findComplaint(db, email)
     const [explanation, body, activity] = await Promise.all([
-      explain(deps, email),
+      explain(deps, email, complainedAt),
       needsContent ? findContentBody(db, email) : undefined,
       wanted.has('activity') ? listHits(db, email) : undefined,
     ])
@@ -149,12 +156,12 @@ export const retrieveEmail = route({
           })
         : {}),
       ...(attempts ? { deliveries: attempts.map(deliveryToWire) } : {}),
-      ...(activity ? { activity: activityToWire(activity) } : {}),
+      ...(activity ? { activity: activityToWire(activity, complainedAt) } : {}),
     }
   },
 })
 
-function activityToWire({ trackingEvents, counts }: Awaited<ReturnType<typeof listHits>>) {
+function activityToWire({ trackingEvents, counts }: Awaited<ReturnType<typeof listHits>>, complainedAt: Date | null) {
   const toWire = ({ ipAddress, userAgent, at, source, reason }: (typeof trackingEvents)[number]) => ({
     ipAddress,
     userAgent,
@@ -166,6 +173,7 @@ function activityToWire({ trackingEvents, counts }: Awaited<ReturnType<typeof li
     opens: trackingEvents.filter((one) => one.kind === 'open').map(toWire),
     clicks: trackingEvents.filter((one) => one.kind === 'click').map((one) => ({ url: one.url, ...toWire(one) })),
     counts: { opens: counts.open, clicks: counts.click },
+    complaint: complainedAt && instantOf(complainedAt),
   }
 }
 
@@ -189,7 +197,12 @@ interface ContentDeps {
 }
 
 /** Headers and the raw message are as sent; bodies and attachments are as submitted, before links were rewritten. */
-async function contentToWire(content: Content, email: Email, wanted: ReadonlySet<Expansion>, deps: ContentDeps): Promise<ContentFields> {
+export async function contentToWire(
+  content: Content,
+  email: Email,
+  wanted: ReadonlySet<Expansion>,
+  deps: ContentDeps,
+): Promise<ContentFields> {
   const { message } = content
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const needsSent = wanted.has('headers') || wanted.has('raw')

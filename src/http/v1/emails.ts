@@ -5,6 +5,7 @@ import { Refusal, wrongField } from '#base'
 import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, maxCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
+import { listComplained } from '#returns'
 import { findQueued, type Queued } from '#spool'
 import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter } from './common-schemas.ts'
 import { listRoute, route } from './define-endpoint.ts'
@@ -51,6 +52,9 @@ export const listEmailsRoute = listRoute({
     domain: Type.Optional(Type.String({ maxLength: 255, description: `Domain of the sender; ${countsTo}` })),
     credentialId: Type.Optional(Type.Integer({ minimum: 1, description: `Id of the sending key; ${countsTo}` })),
     metadata: Type.Optional(Type.String({ maxLength: 600, description: `name:value; ${countsTo}` })),
+    complained: Type.Optional(
+      Type.Boolean({ description: `true: only emails that drew a complaint, among the newest ${maxCounted.toLocaleString('en')} of them` }),
+    ),
     tenantId: tenantParameter,
   }),
   data: EmailItem,
@@ -70,7 +74,8 @@ export const listEmailsRoute = listRoute({
       credentialId: query.credentialId,
       metadata: query.metadata === undefined ? undefined : metadataOf(query.metadata),
     }
-    const { emails, total } = await listEmails(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
+    const ids = query.complained ? await listComplained(db, filter, maxCounted) : undefined
+    const { emails, total } = await listEmails(db, { ...filter, ids }, { number: query.page, size: query.perPage }, clock.nowMs())
     return { items: emails.map(itemToWire), page: query.page, perPage: query.perPage, total }
   },
 })

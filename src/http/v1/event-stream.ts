@@ -2,7 +2,15 @@
 import Type from 'typebox'
 import { wrongField } from '#base'
 import type { LogPosition } from '#events'
-import { parsePosition, positionText, type StreamStep, type WebhookEmailEvent, webhookBody, webhookEmailEvents } from '#webhooks'
+import {
+  allEventNames,
+  parsePosition,
+  positionText,
+  type StreamStep,
+  type WebhookEmailEvent,
+  webhookBody,
+  webhookEmailEvents,
+} from '#webhooks'
 import { tenantParameter } from './common-schemas.ts'
 import { streamRoute } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
@@ -23,7 +31,10 @@ export const streamEvents = streamRoute({
   query: query({
     tenantId: tenantParameter,
     events: Type.Optional(
-      Type.String({ maxLength: 500, description: `Only these events, comma-separated: ${webhookEmailEvents.join(', ')}` }),
+      Type.String({
+        maxLength: 500,
+        description: `Only these events, comma-separated: ${webhookEmailEvents.join(', ')}. Default: the first ${allEventNames.length}`,
+      }),
     ),
     after: Type.Optional(
       Type.String({

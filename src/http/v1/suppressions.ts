@@ -127,8 +127,8 @@ export const deleteSuppression = route({
   query: query({ tenantId: tenantParameter }),
   data: Type.Object({ message: Type.String() }),
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ params, tenantId }, { db }) => {
-    await removeSuppression(db, listOf(tenantId), params.email)
+  handle: async ({ params, tenantId }, { db, clock }) => {
+    await removeSuppression(db, listOf(tenantId), params.email, clock.nowMs())
     return { message: 'The address has been removed from the list' }
   },
 })

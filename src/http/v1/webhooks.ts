@@ -1,7 +1,7 @@
 /** Webhooks of a tenant or of the organisation (contract 13.3, 13.5): creation, changes and tests. */
 
 import Type, { type Static } from 'typebox'
-import { disabledReasons, organisationWide, type Shown, type TestResult, type WebhookEvent, webhookEvents } from '#webhooks'
+import { disabledReasons, organisationWide, type Shown, type TestResult, type WebhookEvent, webhookEvents, webhookFormats } from '#webhooks'
 import { allParameter, nullable, optional, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
@@ -11,6 +11,12 @@ const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant'
 export const Event = Type.Unsafe<WebhookEvent>({ type: 'string', enum: webhookEvents })
 export const Name = Type.String({ minLength: 1, maxLength: 100 })
 export const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'https; must not resolve to a private network' })
+
+const Format = Type.Unsafe<(typeof webhookFormats)[number]>({
+  type: 'string',
+  enum: webhookFormats,
+  description: '`postal`: bodies and signatures as Postal sends them; otherwise absent',
+})
 
 /** Fields shown in both views. */
 export const webhookFields = {
@@ -29,6 +35,7 @@ export const webhookFields = {
   }),
   timeoutSeconds: Type.Integer({ minimum: 1, maximum: 30 }),
   failingSince: nullable(Type.String({ format: 'date-time', description: 'null: not failing, or disabled' })),
+  format: Type.Optional(Format),
   createdAt: Type.String({ format: 'date-time' }),
   updatedAt: Type.String({ format: 'date-time' }),
 }
@@ -44,6 +51,7 @@ const Webhook = Type.Object({
 export const settableFields = {
   enabled: optional(Type.Boolean()),
   timeoutSeconds: optional(Type.Integer({ minimum: 1, maximum: 30, description: 'Response timeout in seconds; default 5' })),
+  format: optional(Format),
 }
 export const rotateSecret = optional(Type.Boolean({ description: 'true: creates a new secret; the old one also signs for 24 hours' }))
 
@@ -171,6 +179,7 @@ export const fieldsToWire = ({ webhook, secret }: Shown) => ({
   disabledAt: webhook.disabledAt?.toISOString() ?? null,
   disabledReason: webhook.disabledReason,
   timeoutSeconds: webhook.timeoutSeconds,
+  ...(webhook.format === 'postrider' ? {} : { format: webhook.format }),
   failingSince: webhook.failingSince?.toISOString() ?? null,
   createdAt: webhook.createdAt.toISOString(),
   updatedAt: webhook.updatedAt.toISOString(),

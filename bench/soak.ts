@@ -1,0 +1,288 @@
+/**
+ * `npm run soak [-- --minutes 120 --rate 200 --json]`: the whole program for hours at a steady rate, with webhooks, opens and deferrals, and
+ * measurements each minute. Passes if no figure drifts in the second half, no email is lost, and the service is idle again afterwards. The
+ * memory of the soak itself does not grow with the number of emails.
+ */
+import type { ChildProcess } from 'node:child_process'
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
+import { setTimeout as wait } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { silentLog } from '#base'
+import { type Db, embeddedUrlIfRunning, openDb, sql } from '#db'
+import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
+import { type BenchRequest, openAsking } from './client.ts'
+import { endChild, paced, type Sink, startChild, startSink, typicalBody } from './helpers.ts'
+import { type Figures, Sampler } from './soak-samples.ts'
+import type { SoakCounts } from './soak-sink.ts'
+import { failuresOf, type IdleAgain, idleAgain, type SoakResult, summaryLines } from './soak-summary.ts'
+
+const usage = `npm run soak [-- --minutes 120] [--rate 200] [--json]
+
+Runs the whole program for --minutes at --rate messages a second, with webhooks, opens and deferrals. Measures memory, processor time,
+table sizes, latencies and the queue each minute, and judges their drift in the second half. Exits with 1 if a check fails.
+--json prints one object at the end; progress goes to standard error.`
+
+const connections = 64
+const domain = 'shop.soak.test'
+const recipientDomains = 20
+const differentBodies = 200
+/** Before the idle figures at the start: by then the start's own work is done. */
+const settleMs = 60_000
+const minuteMs = 60_000
+const maxDrainMinutes = 5
+const maxIdleMinutes = 10
+const environment = {
+  POSTRIDER_RATE_LIMIT: 'unlimited',
+  POSTRIDER_SEND_LIMIT: 'unlimited',
+  POSTRIDER_LOG_LEVEL: 'error',
+  POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+  // The first retry is after 39 s, so that deferred mail soon reaches its steady number.
+  POSTRIDER_RETRY_BASE_SECONDS: '30',
+}
+
+const verifyDomain = sql`
+  update domains
+  set verified = true
+  where name = $1`
+const verifyTracks = sql`
+  update track_domains
+  set dns_status = 'ok', next_check_at = null`
+const defaultTenant = sql<{ id: string }>`
+  select id
+  from tenants
+  where is_default`
+const finalCounts = sql<{ queued: number; opens: number }>`
+  select (select count(*) from spool)::integer as queued, (select count(*) from tracking_events)::integer as opens`
+
+interface World extends AsyncDisposable {
+  service: ServiceProcess
+  db: Db
+  sampler: Sampler
+  receiver: Sink
+  outside(): Promise<SoakCounts>
+}
+
+const must = (answer: { status: number; body: object }, what: string): void => {
+  if (answer.status >= 300) throw new Error(`${what} was refused: ${JSON.stringify(answer.body)}`)
+}
+
+/** The service with a tracked sending domain and a webhook for all events, the SMTP server that it relays to, and the webhook's receiver. */
+async function openWorld(): Promise<World> {
+  const { child: sink, first } = await startChild<{ port: number }>('soak-sink.ts')
+  const receiver = await startSink('http-sink.ts')
+  const service = await startServiceProcess({ ...environment, POSTRIDER_RELAY: `smtp://127.0.0.1:${first.port}` })
+  const url = (await embeddedUrlIfRunning(service.folder)) as string
+  const db = await openDb({ url, poolSize: 1, applicationName: 'soak', log: silentLog })
+  await service.command('domain', 'add', domain, '--trust')
+  await db.run(verifyDomain, [domain])
+  const { domains } = (await service.call('GET', '/domains')).body.data as { domains: { id: string; name: string }[] }
+  const domainId = domains.find((one) => one.name === domain)?.id
+  must(await service.call('POST', '/tracking', { domainId, name: 'click', trackOpens: true, trackClicks: true }), 'the track domain')
+  await db.run(verifyTracks)
+  const hook = { name: 'soak', url: `http://127.0.0.1:${receiver.port}/`, allEvents: true }
+  must(await service.call('POST', '/webhooks', hook), 'the webhook')
+  sink.send({ openAt: Number(new URL(service.url).port) })
+  const { serve, postgres } = await service.processes()
+  const tenantId = (await db.first(defaultTenant))?.id as string
+  return {
+    service,
+    db,
+    sampler: new Sampler({ db, tenantId, roots: [serve, postgres ?? 0] }),
+    receiver,
+    outside: () => countsOf(sink),
+    async [Symbol.asyncDispose]() {
+      await db.close()
+      await service[Symbol.asyncDispose]()
+      await receiver.stop()
+      await endChild(sink)
+    },
+  }
+}
+
+const countsOf = (sink: ChildProcess) =>
+  new Promise<SoakCounts>((resolve) => {
+    sink.once('message', (counts) => resolve(counts as SoakCounts))
+    sink.send('count')
+  })
+
+/** Requests at a steady rate. Each is timed from the moment at which it was due, so that a slow service cannot hide behind fewer requests. */
+class Load {
+  readonly #port: number
+  readonly #requests: BenchRequest[]
+  readonly #rate: number
+  #stopped = false
+  #sent = 0
+  accepted = 0
+  failed = 0
+  /** Microseconds from due to accepted, since the last `reset`. */
+  readonly tookMicros: RecordableHistogram = createHistogram({ lowest: 1, highest: 120_000_000, figures: 3 })
+
+  constructor(service: ServiceProcess, rate: number) {
+    this.#port = Number(new URL(service.url).port)
+    this.#rate = rate
+    this.#requests = Array.from({ length: differentBodies }, (_, n): BenchRequest => {
+      const body = typicalBody(`shop@${domain}`, `person${n}@recipients${n % recipientDomains}.test`)
+      const headers = {
+        authorization: `Bearer ${service.liveKey}`,
+        'content-type': 'application/json',
+        'content-length': body.length,
+      }
+      return { method: 'POST', path: '/v1/emails', headers, body, status: 200 }
+    })
+  }
+
+  /** Resolves after `stop`, with the last response. */
+  async run(): Promise<void> {
+    const beganMs = performance.now()
+    const turn = paced(this.#rate)
+    await Promise.all(Array.from({ length: connections }, () => this.#work(beganMs, turn)))
+  }
+
+  stop(): void {
+    this.#stopped = true
+  }
+
+  async #work(beganMs: number, turn: (nth: number) => Promise<void>): Promise<void> {
+    let asking = openAsking(this.#port)
+    while (!this.#stopped) {
+      const nth = this.#sent++
+      await turn(nth)
+      if (this.#stopped) break
+      try {
+        await asking.ask(this.#requests[nth % this.#requests.length] as BenchRequest)
+        this.accepted++
+        this.tookMicros.record(Math.max(1, Math.round((performance.now() - beganMs - (nth / this.#rate) * 1000) * 1000)))
+      } catch {
+        this.failed++
+        asking.close()
+        asking = openAsking(this.#port)
+      }
+    }
+    asking.close()
+  }
+}
+
+/** Calls `each` at the end of every minute from now, without drift, until it returns false. */
+async function everyMinute(minutes: number, each: (minute: number) => Promise<boolean>): Promise<void> {
+  const beganMs = performance.now()
+  for (let minute = 1; minute <= minutes; minute++) {
+    await wait(Math.max(0, beganMs + minute * minuteMs - performance.now()))
+    if (!(await each(minute))) return
+  }
+}
+
+const whole = (value: number | undefined) => (value === undefined ? '-' : Math.round(value).toLocaleString('en'))
+
+const progressLine = (minute: number, load: Load, figures: Figures) =>
+  `${minute} min: ${whole(load.accepted)} accepted, ${load.failed} failed; acceptance p50 ${figures['acceptance p50, ms']?.toFixed(1)} p99 ${figures['acceptance p99, ms']?.toFixed(1)} ms; ` +
+  `to sent p50 ${whole(figures['acceptance to sent, p50, ms'])} p99 ${whole(figures['acceptance to sent, p99, ms'])} ms; queue ${whole(figures['queue, ready or in flight'])} + ${whole(figures['queue, deferred'])} deferred; ` +
+  `memory ${whole(figures['memory in all, MiB'])} MiB; processor ${whole(figures['processor time in all, % of a core'])} %`
+
+/** The load for so many minutes; a sample for each. */
+async function runLoad(world: World, options: { minutes: number; rate: number }, note: Note): Promise<{ load: Load; samples: Figures[] }> {
+  const load = new Load(world.service, options.rate)
+  const samples: Figures[] = []
+  await world.sampler.sample()
+  const running = load.run()
+  await everyMinute(options.minutes, async (minute) => {
+    const { tookMicros } = load
+    const acceptance = { 'acceptance p50, ms': tookMicros.percentile(50) / 1000, 'acceptance p99, ms': tookMicros.percentile(99) / 1000 }
+    tookMicros.reset()
+    const figures = { ...(await world.sampler.sample()), ...acceptance }
+    samples.push(figures)
+    note(progressLine(minute, load, figures))
+    return true
+  })
+  load.stop()
+  await running
+  return { load, samples }
+}
+
+/** Waits until every accepted email has left the queue and no webhook is due. */
+async function drain(world: World, note: Note): Promise<void> {
+  let received = -1
+  await everyMinute(maxDrainMinutes, async (minute) => {
+    const queued = (await world.db.first(finalCounts))?.queued ?? 0
+    const now = await world.receiver.count()
+    const isDone = queued === 0 && now === received && (await world.outside()).waitingOpens === 0
+    received = now
+    note(`after the load, ${minute} min: ${queued} queued, ${whole(received)} webhooks received`)
+    return !isDone
+  })
+}
+
+async function waitForIdle(world: World, before: Figures, note: Note): Promise<IdleAgain> {
+  let found: IdleAgain = { afterMinutes: undefined, figures: [] }
+  await world.sampler.sample()
+  await everyMinute(maxIdleMinutes, async (minute) => {
+    found = idleAgain(before, await world.sampler.sample(), minute)
+    const busy = found.figures.filter(({ isIdle }) => !isIdle)
+    note(`idle, ${minute} min: ${busy.length === 0 ? 'all figures are idle' : busy.map((one) => one.name).join('; ')}`)
+    return busy.length > 0
+  })
+  return found
+}
+
+type Note = (text: string) => void
+
+async function soak(options: { minutes: number; rate: number }, note: Note): Promise<SoakResult> {
+  await using world = await openWorld()
+  note(`the service is settling for ${(settleMs + minuteMs) / 1000} s, for the idle figures`)
+  await wait(settleMs)
+  await world.sampler.sample()
+  await wait(minuteMs)
+  const idleBefore = await world.sampler.sample()
+  const pids = world.sampler.programPids()
+  const { load, samples } = await runLoad(world, options, note)
+  await drain(world, note)
+  const idle = await waitForIdle(world, idleBefore, note)
+  const counts = await world.db.first(finalCounts)
+  const outside = await world.outside()
+  return {
+    ...options,
+    samples,
+    idle,
+    totals: {
+      accepted: load.accepted,
+      failedRequests: load.failed,
+      delivered: outside.messages,
+      deferred: outside.deferred,
+      queued: counts?.queued ?? 0,
+      opened: outside.opened,
+      failedOpens: outside.failedOpens,
+      recordedOpens: counts?.opens ?? 0,
+      webhooks: await world.receiver.count(),
+      endedProcesses: pids.filter((pid) => !world.sampler.programPids().includes(pid)).length,
+    },
+  }
+}
+
+function readOptions(): { minutes: number; rate: number; json: boolean } {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: 'string', default: '120' },
+      rate: { type: 'string', default: '200' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) {
+    console.log(usage)
+    process.exit(0)
+  }
+  const [minutes, rate] = [Number(values.minutes), Number(values.rate)]
+  if (!Number.isInteger(minutes) || minutes < 4) throw new Error(`--minutes must be a whole number from 4 on: ${values.minutes}`)
+  if (!(rate > 0 && rate <= 10_000)) throw new Error(`--rate must be a number of messages a second up to 10000: ${values.rate}`)
+  return { minutes, rate, json: values.json }
+}
+
+try {
+  const { json, ...options } = readOptions()
+  const result = await soak(options, (text) => (json ? console.error(text) : console.log(text)))
+  const failures = failuresOf(result)
+  console.log(json ? JSON.stringify({ ...result, failures }) : `\n${summaryLines(result).join('\n')}`)
+  process.exit(failures.length === 0 ? 0 : 1)
+} catch (error) {
+  console.error(`${(error as Error).message}\n\n${usage}`)
+  process.exit(2)
+}

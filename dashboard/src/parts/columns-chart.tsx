@@ -1,0 +1,125 @@
+/**
+ * Stacked columns over time, with scale, limits and legend in words, so that the chart needs no pointer. Made of plain elements: each column has
+ * a tooltip, and the table below has the same figures.
+ */
+import { texts } from '../texts.ts'
+
+/** Written out, because the build collects class names from the source. */
+const fills = {
+  good: 'bg-chart-good',
+  wait: 'bg-chart-wait',
+  bad: 'bg-chart-bad',
+  bounce: 'bg-chart-bounce',
+  complaint: 'bg-chart-complaint',
+} as const
+export type Fill = keyof typeof fills
+
+export interface Series {
+  name: string
+  fill: Fill
+  /** One value for each time. */
+  values: readonly number[]
+  /** In the legend, such as a total. */
+  note?: string
+}
+
+interface ColumnsProps {
+  label: string
+  times: readonly Date[]
+  series: readonly Series[]
+  /** The scale reaches at least this value. */
+  atLeast?: number
+  unit?: string
+  /** Horizontal lines with a name, such as a provider's limit. */
+  limits?: readonly { value: number; name: string }[]
+  isHourly: boolean
+  /** Lower, for charts beside each other. */
+  isSmall?: boolean
+}
+
+const steps = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]
+
+/** The next round number of the scale. */
+function roundUp(value: number): number {
+  if (value <= 0) return 1
+  const size = 10 ** Math.floor(Math.log10(value))
+  return (steps.find((step) => step * size >= value) ?? 10) * size
+}
+
+const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric' })
+const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
+const maxLabels = 8
+const maxLabelsSmall = 5
+
+export function Columns({ label, times, series, atLeast = 0, unit = '', limits = [], isHourly, isSmall = false }: ColumnsProps) {
+  const sums = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
+  const top = roundUp(Math.max(atLeast, ...sums))
+  const shown = (value: number) => `${value.toLocaleString(undefined, { maximumFractionDigits: 2 })}${unit}`
+  const percentOf = (value: number) => `${Math.min(100, (value / top) * 100)}%`
+  const every = Math.ceil(times.length / (isSmall ? maxLabelsSmall : maxLabels))
+  const nameOf = (at: Date) => (isHourly ? hour : day).format(at)
+  const tip = (at: Date, index: number) =>
+    [nameOf(at), ...series.map(({ name, values }) => `${name}: ${shown(values[index] ?? 0)}`)].join('\n')
+  return (
+    <figure className="min-w-0">
+      <Legend series={series} />
+      <div className="flex gap-2" role="img" aria-label={texts.chart.inTable(label)}>
+        <div className={`flex flex-col justify-between text-right text-xs text-soft tabular-nums ${isSmall ? 'h-28' : 'h-44'}`}>
+          {[top, top / 2, 0].map((value) => (
+            <span key={value} className="-my-2">
+              {shown(value)}
+            </span>
+          ))}
+        </div>
+        <div className="min-w-0 grow">
+          <div className={`relative flex items-end gap-px border-b border-edge/60 ${isSmall ? 'h-28' : 'h-44'}`}>
+            {['top-0', 'top-1/2'].map((place) => (
+              <span key={place} className={`absolute inset-x-0 border-t border-line ${place}`} />
+            ))}
+            {times.map((at, index) => (
+              <div key={at.getTime()} data-tip={tip(at, index)} className="relative h-full min-w-0 flex-1 basis-0 hover:bg-sheet">
+                <div className="mx-auto flex h-full w-[84%] max-w-14 flex-col-reverse">
+                  {series.map(({ name, fill, values }) => (
+                    <div
+                      key={name}
+                      className={`w-full last:rounded-t-[2px] ${fills[fill]}`}
+                      style={{ height: percentOf(values[index] ?? 0) }}
+                    />
+                  ))}
+                </div>
+              </div>
+            ))}
+            {limits.map(({ value, name }) => (
+              <span
+                key={name}
+                className="pointer-events-none absolute inset-x-0 h-0 border-t border-dashed border-bad text-xs text-bad"
+                style={{ bottom: percentOf(value) }}
+              >
+                <span className="absolute right-0 bottom-0.5 rounded-sm bg-paper px-1">{name}</span>
+              </span>
+            ))}
+          </div>
+          <div className="mt-1 flex text-xs text-soft tabular-nums">
+            {times.map((at, index) => (
+              <span key={at.getTime()} className="flex min-w-0 flex-1 basis-0 justify-center whitespace-nowrap">
+                {index % every === 0 && <span className="inline-block">{nameOf(at)}</span>}
+              </span>
+            ))}
+          </div>
+        </div>
+      </div>
+    </figure>
+  )
+}
+
+const Legend = ({ series }: { series: readonly Series[] }) => (
+  <figcaption className="mb-4 flex flex-wrap gap-x-5 gap-y-1 text-xs">
+    {series.map(({ name, fill, note }) => (
+      <span key={name} className="flex items-center gap-1.5">
+        <span className={`size-2 rounded-[2px] ${fills[fill]}`} />
+        <span className="text-soft">{name}</span>
+        {note && <span className="font-medium tabular-nums">{note}</span>}
+      </span>
+    ))}
+  </figcaption>
+)

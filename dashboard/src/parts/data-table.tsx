@@ -1,0 +1,237 @@
+/**
+ * Tables of items: sortable columns where the whole list is loaded, row selection with an action bar, and a link per row. On a phone each row
+ * becomes a card. j, k, Enter and x work on the rows (shortcuts.ts).
+ */
+import { type MouseEvent, type ReactNode, useState } from 'react'
+import { texts } from '../texts.ts'
+import { Button, IconButton } from './basic-components.tsx'
+import { AscendingIcon, CloseIcon, DescendingIcon } from './icons.tsx'
+
+export interface Column<Item> {
+  name: string
+  cell: (item: Item) => ReactNode
+  /** The value to sort by. */
+  by?: (item: Item) => string | number
+  isNumber?: boolean
+  /** The place on a phone: beside the title, named on a line of its own (default), on a line without its name, or not shown. */
+  phone?: 'title' | 'side' | 'named' | 'line' | 'none'
+  className?: string
+  /** The header is only for screen readers. */
+  isUnnamed?: boolean
+}
+
+export interface Selection {
+  chosen: ReadonlySet<string>
+  onChange: (chosen: ReadonlySet<string>) => void
+  nameOf: (key: string) => string
+}
+
+interface DataTableProps<Item> {
+  label: string
+  columns: readonly Column<Item>[]
+  items: readonly Item[]
+  keyOf: (item: Item) => string
+  /** False for one page of a longer list: its order comes from the service. */
+  isWhole?: boolean
+  selection?: Selection | undefined
+}
+
+export function DataTable<Item>({ label, columns, items, keyOf, isWhole = false, selection }: DataTableProps<Item>) {
+  const [order, setOrder] = useState<{ name: string; isDown: boolean }>()
+  const sorted = isWhole ? sort(items, columns.find(({ name }) => name === order?.name)?.by, order?.isDown ?? false) : items
+  const onSort = (name: string) => setOrder({ name, isDown: order?.name === name && !order.isDown })
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
+    <section aria-label={label} tabIndex={0} className="overflow-x-auto rounded-lg border border-line">
+      <table className="rows w-full text-left text-sm" data-cards>
+        <thead className="border-b border-line bg-sheet text-soft">
+          <tr>
+            {selection && <SelectAll selection={selection} keys={items.map(keyOf)} />}
+            {columns.map((column) => (
+              <Header key={column.name} column={column} order={order} onSort={isWhole && column.by ? onSort : undefined} />
+            ))}
+          </tr>
+        </thead>
+        <tbody className="divide-y divide-line">
+          {sorted.map((item) => (
+            <Row key={keyOf(item)} item={item} id={keyOf(item)} columns={columns} selection={selection} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+function sort<Item>(items: readonly Item[], by: Column<Item>['by'], isDown: boolean): readonly Item[] {
+  if (!by) return items
+  const compare = (a: Item, b: Item) => {
+    const [x, y] = [by(a), by(b)]
+    return typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y))
+  }
+  return items.toSorted((a, b) => (isDown ? compare(b, a) : compare(a, b)))
+}
+
+function Header<Item>(props: {
+  column: Column<Item>
+  order: { name: string; isDown: boolean } | undefined
+  onSort: ((name: string) => void) | undefined
+}) {
+  const { column, order, onSort } = props
+  const isSorted = order?.name === column.name
+  const name = column.isUnnamed ? <span className="sr-only">{column.name}</span> : column.name
+  return (
+    <th
+      scope="col"
+      {...(isSorted ? { 'aria-sort': order.isDown ? 'descending' : 'ascending' } : {})}
+      className={column.isNumber ? 'text-right' : ''}
+    >
+      {onSort ? (
+        <button type="button" onClick={() => onSort(column.name)} className="group inline-flex items-center gap-1 rounded hover:text-ink">
+          {name}
+          {isSorted && order.isDown ? (
+            <DescendingIcon size={12} />
+          ) : (
+            <AscendingIcon size={12} className={isSorted ? '' : 'opacity-0 group-hover:opacity-60 group-focus-visible:opacity-60'} />
+          )}
+        </button>
+      ) : (
+        name
+      )}
+    </th>
+  )
+}
+
+function SelectAll({ selection: { chosen, onChange }, keys }: { selection: Selection; keys: readonly string[] }) {
+  const count = keys.filter((key) => chosen.has(key)).length
+  return (
+    <th scope="col" className="w-0">
+      <input
+        type="checkbox"
+        aria-label={texts.table.selectAll}
+        className="block size-4"
+        checked={count > 0 && count === keys.length}
+        ref={(box) => {
+          if (box) box.indeterminate = count > 0 && count < keys.length
+        }}
+        onChange={() => onChange(new Set(count === keys.length ? [] : keys))}
+      />
+    </th>
+  )
+}
+
+const interactive = 'a, button, input, label, summary, select'
+
+/** A click anywhere on a row opens its link, unless it hits another control or selects text. */
+function openRow(event: MouseEvent<HTMLTableRowElement>): void {
+  if ((event.target as Element).closest(interactive) || getSelection()?.toString()) return
+  event.currentTarget.querySelector<HTMLElement>('[data-row-link]')?.click()
+}
+
+function Row<Item>(props: { item: Item; id: string; columns: readonly Column<Item>[]; selection: Selection | undefined }) {
+  const { item, id, columns, selection } = props
+  const isChosen = selection?.chosen.has(id) ?? false
+  const toggle = () => {
+    const next = new Set(selection?.chosen)
+    if (!next.delete(id)) next.add(id)
+    selection?.onChange(next)
+  }
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the row's link does the same for the keyboard
+    <tr onClick={openRow} {...(selection ? { 'data-selected': isChosen } : {})}>
+      {selection && (
+        <td className="w-0" data-phone="none">
+          <input
+            type="checkbox"
+            aria-label={texts.table.select(selection.nameOf(id))}
+            className="block size-4"
+            checked={isChosen}
+            onChange={toggle}
+          />
+        </td>
+      )}
+      {columns.map(({ name, cell, isNumber, phone = 'named', className = '' }) => (
+        <td key={name} data-name={name} data-phone={phone} className={`${isNumber ? 'tabular-nums md:text-right' : ''} ${className}`}>
+          {cell(item)}
+        </td>
+      ))}
+    </tr>
+  )
+}
+
+/** The actions for the selected rows, at the bottom of the screen while rows are selected. */
+export function BulkBar({ selection: { chosen, onChange }, children }: { selection: Selection; children: ReactNode }) {
+  if (chosen.size === 0) return null
+  return (
+    <section
+      aria-label={texts.table.actions}
+      className="pop sticky bottom-4 z-10 mx-auto mt-3 flex w-fit max-w-full flex-wrap items-center gap-2 rounded-xl border border-line bg-raise p-2 pl-4 text-sm shadow-raise"
+    >
+      <span aria-live="polite" className="mr-2 font-medium">
+        {texts.table.chosen(chosen.size)}
+      </span>
+      {children}
+      <IconButton label={texts.table.none} onClick={() => onChange(new Set())}>
+        <CloseIcon size={16} />
+      </IconButton>
+    </section>
+  )
+}
+
+/** A plain table that scrolls horizontally on a narrow screen. */
+export function Table({ label, columns, children }: { label: string; columns: readonly string[]; children: ReactNode }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
+    <section aria-label={label} tabIndex={0} className="overflow-x-auto rounded-lg border border-line">
+      <table className="rows w-full text-left text-sm">
+        <thead className="border-b border-line bg-sheet text-soft">
+          <tr>
+            {columns.map((name) => (
+              <th key={name} scope="col">
+                {name || <span className="sr-only">{texts.table.actions}</span>}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className="divide-y divide-line [&_td]:align-top">{children}</tbody>
+      </table>
+    </section>
+  )
+}
+
+/** The frame of a table whose rows are loading. */
+export const TableSkeleton = ({ rows = 8 }: { rows?: number }) => (
+  <div role="status" className="divide-y divide-line overflow-hidden rounded-lg border border-line">
+    <span className="sr-only">{texts.loading}</span>
+    <div className="h-7 bg-sheet" />
+    {Array.from({ length: rows }, (_, index) => (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the rows are alike
+      <div key={index} className="flex items-center gap-6 px-3 py-3">
+        <div className="skeleton h-3.5 w-1/4" />
+        <div className="skeleton h-3.5 w-1/3" />
+        <div className="skeleton ml-auto h-3.5 w-16" />
+      </div>
+    ))}
+  </div>
+)
+
+/** `isAtLeast`: counting stopped at `total`. */
+export function Pager(props: { page: number; totalPages: number; total: number; isAtLeast?: boolean; onPage: (page: number) => void }) {
+  if (props.total === 0) return null
+  return (
+    <nav aria-label={texts.pager.label} className="mt-3 flex flex-wrap items-center justify-between gap-2 text-xs text-soft">
+      <span className="tabular-nums">
+        {texts.pager.where(props.total.toLocaleString(), props.isAtLeast ?? false, props.page, Math.max(1, props.totalPages))}
+      </span>
+      {props.totalPages > 1 && (
+        <span className="flex gap-2">
+          <Button small disabled={props.page <= 1} onClick={() => props.onPage(props.page - 1)}>
+            {texts.pager.newer}
+          </Button>
+          <Button small disabled={props.page >= props.totalPages} onClick={() => props.onPage(props.page + 1)}>
+            {texts.pager.older}
+          </Button>
+        </span>
+      )}
+    </nav>
+  )
+}

@@ -1,0 +1,67 @@
+/** One delivery attempt: its result, host, encryption, reply and transcript. */
+import type { Attempt, EmailMoreResponse } from '../api-types.ts'
+import { texts } from '../texts.ts'
+import { Badge, StatusBadge } from './basic-components.tsx'
+import { Pre, Time } from './time-and-copy.tsx'
+
+const words = texts.email
+
+interface OneAttemptProps {
+  attempt: Attempt
+  number: number
+  more: EmailMoreResponse['attempts'][number] | undefined
+}
+
+export function OneAttempt({ attempt, number, more }: OneAttemptProps) {
+  const { remoteHost, sentWithSsl, classification, smtpEnhancedCode, outcomeUnknown, tls, code } = attempt
+  return (
+    <>
+      <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
+        <span className="font-medium">{words.attempt(number)}</span>
+        <StatusBadge status={attempt.status} />
+        <span className="text-xs text-soft">
+          <Time at={attempt.timestampIso} exact />
+          {more && ` · ${words.took(more.durationMs.toLocaleString())}`}
+        </span>
+        {outcomeUnknown && <Badge tone="wait">{words.unknown}</Badge>}
+      </p>
+      <p className="mt-1 [overflow-wrap:anywhere]">{attempt.details}</p>
+      <p className="mt-1 flex flex-wrap gap-1.5">
+        {remoteHost && <Badge tone="none">{remoteHost}</Badge>}
+        {remoteHost && <Badge tone={sentWithSsl ? 'good' : 'wait'}>{sentWithSsl ? (tls?.version ?? words.tls) : words.noTls}</Badge>}
+        {code !== undefined && <Badge tone="none">{code}</Badge>}
+        {smtpEnhancedCode && <Badge tone="none">{smtpEnhancedCode}</Badge>}
+        {classification && <Badge tone="none">{classification.replaceAll('_', ' ')}</Badge>}
+      </p>
+      <Details attempt={attempt} number={number} conversation={more?.conversation ?? null} />
+    </>
+  )
+}
+
+const Details = ({ attempt, number, conversation }: { attempt: Attempt; number: number; conversation: string | null }) => {
+  const { tls, sourceAddress, output } = attempt
+  return (
+    <>
+      {tls && (
+        <p className="mt-1 text-xs text-soft [overflow-wrap:anywhere]">
+          {[tls.cipher, tls.certificate && words.certificate(tls.certificate), words.policy(tls.policy), tls.mtaStsTestingFailure]
+            .filter((one) => one !== null && one !== '')
+            .join(' · ')}
+        </p>
+      )}
+      {sourceAddress && <p className="mt-1 text-xs text-soft">{words.from(sourceAddress)}</p>}
+      {output && (
+        <details className="mt-1">
+          <summary className="w-fit text-xs text-accent">{words.reply}</summary>
+          <Pre label={words.replyOf(number)}>{output}</Pre>
+        </details>
+      )}
+      {conversation && (
+        <details className="mt-1">
+          <summary className="w-fit text-xs text-accent">{words.conversation}</summary>
+          <Pre label={words.conversationOf(number)}>{conversation}</Pre>
+        </details>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,136 @@
+/** The columns of a list of emails, with the marks of each: test, opened, clicked, complained. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { get } from '../api-client.ts'
+import type { EmailMarksResponse, ListedEmail, Status } from '../api-types.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import { Badge, StatusBadge } from './basic-components.tsx'
+import type { Column } from './data-table.tsx'
+import { ClickedIcon, ComplaintIcon, OpenedIcon } from './icons.tsx'
+import { RowLink } from './paged-lists.tsx'
+import { Time } from './time-and-copy.tsx'
+
+const words = texts.emails
+const everyMs = 10_000
+type Marks = EmailMarksResponse['marks'][string]
+
+/** The marks of the listed emails, loaded after the list. */
+function useMarks(emails: readonly ListedEmail[]): EmailMarksResponse['marks'] {
+  const names = emails.map(({ tenantId, id }) => `${tenantId}.${id}`).join(',')
+  const { data } = useQuery({
+    queryKey: ['email-marks', names],
+    queryFn: () => get<EmailMarksResponse>(`/dashboard/api/email-marks?emails=${encodeURIComponent(names)}`),
+    enabled: names !== '',
+    refetchInterval: everyMs,
+    placeholderData: keepPreviousData,
+  })
+  return data?.marks ?? {}
+}
+
+export function useEmailColumns(emails: readonly ListedEmail[]): readonly Column<ListedEmail>[] {
+  const { tenantId, tenants, nameOf } = useHere()
+  const marks = useMarks(emails)
+  return [
+    {
+      name: words.columns.to,
+      phone: 'title',
+      className: 'max-w-60 md:truncate',
+      cell: (one) => <RowLink to={`/emails/${one.id}`}>{one.to}</RowLink>,
+    },
+    {
+      name: words.columns.status,
+      phone: 'side',
+      className: 'whitespace-nowrap',
+      cell: (one) => <State email={one} marks={marks[one.id]} />,
+    },
+    {
+      name: words.columns.subject,
+      phone: 'line',
+      className: 'max-w-72 md:truncate',
+      cell: (one) => (
+        <>
+          {one.test && <Badge tone="none">{texts.mail.badge}</Badge>} {one.subject || words.noSubject}
+        </>
+      ),
+    },
+    { name: words.columns.from, phone: 'none', className: 'max-w-44 truncate text-soft', cell: (one) => addressOf(one.from) },
+    ...(tenantId === undefined && tenants.length > 1
+      ? [
+          {
+            name: words.columns.tenant,
+            phone: 'none' as const,
+            className: 'max-w-36 truncate text-soft',
+            cell: (one: ListedEmail) => nameOf(one.tenantId),
+          },
+        ]
+      : []),
+    { name: words.columns.tag, phone: 'none', className: 'max-w-28 truncate', cell: (one) => one.tag && <Tag name={one.tag} /> },
+    {
+      name: words.columns.last,
+      phone: 'none',
+      className: 'whitespace-nowrap text-soft',
+      cell: (one) => <LastEvent marks={marks[one.id]} />,
+    },
+    {
+      name: words.columns.accepted,
+      phone: 'line',
+      className: 'whitespace-nowrap text-soft',
+      cell: (one) => <Time at={one.timestampIso} />,
+    },
+  ]
+}
+
+const addressOf = (from: string) => /<([^>]+)>/.exec(from)?.[1] ?? from
+
+const Tag = ({ name }: { name: string }) => (
+  <Link to="/emails" search={{ tag: name }} className="text-xs text-soft hover:text-ink hover:underline">
+    {name}
+  </Link>
+)
+
+const Mark = ({ name, tone, children }: { name: string; tone: string; children: ReactNode }) => (
+  <span role="img" aria-label={name} data-tip={name} className={tone}>
+    {children}
+  </span>
+)
+
+const State = ({ email, marks }: { email: ListedEmail; marks: Marks | undefined }) => (
+  <span className="inline-flex items-center gap-1.5">
+    <StatusBadge status={email.status} />
+    {marks?.openedAt && (
+      <Mark name={words.marks.opened} tone="text-soft">
+        <OpenedIcon size={14} />
+      </Mark>
+    )}
+    {marks?.clickedAt && (
+      <Mark name={words.marks.clicked} tone="text-soft">
+        <ClickedIcon size={14} />
+      </Mark>
+    )}
+    {marks?.complainedAt && (
+      <Mark name={words.marks.complained} tone="text-bad">
+        <ComplaintIcon size={14} />
+      </Mark>
+    )}
+  </span>
+)
+
+/** The latest of the attempt, the open, the click and the complaint. */
+function LastEvent({ marks }: { marks: Marks | undefined }) {
+  if (!marks) return null
+  const events = [
+    { name: marks.last && texts.status[marks.last.status as Status], at: marks.last?.at },
+    { name: words.marks.opened, at: marks.openedAt },
+    { name: words.marks.clicked, at: marks.clickedAt },
+    { name: words.marks.complained, at: marks.complainedAt },
+  ].flatMap(({ name, at }) => (at && name ? [{ name, at }] : []))
+  const last = events.toSorted((a, b) => a.at.localeCompare(b.at)).at(-1)
+  if (!last) return null
+  return (
+    <>
+      {last.name} <Time at={last.at} />
+    </>
+  )
+}

@@ -1,0 +1,79 @@
+/** Labelled fields and menus of forms. */
+import { type InputHTMLAttributes, type ReactNode, useId, useState } from 'react'
+import { texts } from '../texts.ts'
+import { Button } from './basic-components.tsx'
+import { DownIcon } from './icons.tsx'
+
+const control =
+  'min-h-8 w-full rounded-md border border-edge/60 bg-paper px-2.5 py-1 text-sm text-ink placeholder:text-soft hover:border-edge pointer-coarse:min-h-10'
+
+type FieldProps = { label: string; help?: string; beside?: ReactNode } & InputHTMLAttributes<HTMLInputElement>
+
+export function Field({ label, help, beside, ...rest }: FieldProps) {
+  const id = useId()
+  return (
+    <div className="flex min-w-0 flex-col gap-1">
+      <label htmlFor={id} className="text-xs font-medium text-soft">
+        {label}
+      </label>
+      <div className="flex gap-2">
+        <input id={id} {...rest} {...(help ? { 'aria-describedby': `${id}-help` } : {})} className={control} />
+        {beside}
+      </div>
+      {help && (
+        <p id={`${id}-help`} className="text-xs text-soft">
+          {help}
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** With a button that shows the password. */
+export function PasswordField(props: { label: string } & InputHTMLAttributes<HTMLInputElement>) {
+  const [shown, setShown] = useState(false)
+  const show = <Button onClick={() => setShown(!shown)}>{shown ? texts.hide : texts.show}</Button>
+  // In a text field, browsers would send the input to a spelling service, and phones would capitalise its first letter.
+  const asItIs = { spellCheck: false, autoCapitalize: 'none', autoCorrect: 'off' }
+  return <Field {...props} {...asItIs} type={shown ? 'text' : 'password'} beside={show} />
+}
+
+interface Choice {
+  value: string
+  label: string
+}
+
+interface SelectProps {
+  label: string
+  value: string
+  choices: readonly Choice[]
+  onChange: (value: string) => void
+  /** The label is only for screen readers: the choices explain themselves. */
+  bare?: boolean
+}
+
+export function Select({ label, value, choices, onChange, bare = false }: SelectProps) {
+  const id = useId()
+  return (
+    <div className="flex min-w-0 flex-col gap-1">
+      <label htmlFor={id} className={bare ? 'sr-only' : 'text-xs font-medium text-soft'}>
+        {label}
+      </label>
+      <div className="relative">
+        <select
+          id={id}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+          className={`${control} appearance-none pr-7 ${bare ? 'border-line' : ''}`}
+        >
+          {choices.map((one) => (
+            <option key={one.value} value={one.value}>
+              {one.label}
+            </option>
+          ))}
+        </select>
+        <DownIcon size={14} className="pointer-events-none absolute top-1/2 right-2 -translate-y-1/2 text-soft" />
+      </div>
+    </div>
+  )
+}

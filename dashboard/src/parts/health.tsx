@@ -1,0 +1,66 @@
+/** The health of the installation in three states, each with its reason. */
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { get } from '../api-client.ts'
+import type { HealthResponse } from '../api-types.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import { Badge, Problem, Section } from './basic-components.tsx'
+
+const words = texts.health
+const everyMs = 15_000
+const lateMs = 300_000
+const veryLateMs = 3_600_000
+const minuteMs = 60_000
+const shards = 64
+
+type State = keyof typeof words.states
+const tones = { healthy: 'good', degraded: 'wait', failing: 'bad' } as const
+
+function resultsOf({ queue, overdueMs, shardsUnowned, restoreWaiting }: HealthResponse): [name: string, state: State, details: string][] {
+  const waiting = Object.values(queue).reduce((sum, count) => sum + count, 0)
+  const queueSaid =
+    waiting === 0
+      ? words.queueEmpty
+      : overdueMs < minuteMs
+        ? words.queueOnTime(waiting)
+        : words.queueLate(waiting, Math.round(overdueMs / minuteMs))
+  return [
+    [words.queue, overdueMs < lateMs ? 'healthy' : overdueMs < veryLateMs ? 'degraded' : 'failing', queueSaid],
+    [
+      words.shards,
+      shardsUnowned === 0 ? 'healthy' : shardsUnowned < shards ? 'degraded' : 'failing',
+      shardsUnowned === 0 ? words.shardsOwned : words.shardsUnowned(shardsUnowned),
+    ],
+    [words.restore, restoreWaiting ? 'degraded' : 'healthy', restoreWaiting ? words.restoreWaits : words.restoreNone],
+  ]
+}
+
+export function Health() {
+  const { member } = useHere()
+  const { data, error } = useQuery({
+    queryKey: ['health'],
+    queryFn: () => get<HealthResponse>('/dashboard/api/health'),
+    refetchInterval: everyMs,
+  })
+  if (!data) return <Problem error={error} />
+  const toQueue = (
+    <Link to="/queue" search={{}} className="link text-xs">
+      {texts.overview.toQueue}
+    </Link>
+  )
+  return (
+    <Section title={words.title} aside={member.role === 'owner' && toQueue}>
+      <ul aria-label={words.title} className="grid gap-px overflow-hidden rounded-lg border border-line bg-line md:grid-cols-3">
+        {resultsOf(data).map(([name, state, details]) => (
+          <li key={name} className="bg-paper px-4 py-3 text-sm">
+            <p className="flex items-center justify-between gap-2 font-medium">
+              {name} <Badge tone={tones[state]}>{words.states[state]}</Badge>
+            </p>
+            <p className="mt-0.5 text-xs text-soft">{details}</p>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}

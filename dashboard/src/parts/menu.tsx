@@ -1,0 +1,71 @@
+/** A menu of actions behind one button, in a native popover: Escape and a click beside it close it. Arrow keys move between the actions. */
+import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react'
+import { IconButton } from './basic-components.tsx'
+import { MoreIcon } from './icons.tsx'
+
+export interface MenuAction {
+  label: string
+  icon?: ReactNode
+  isDanger?: boolean
+  disabled?: boolean
+  onChoose: () => void
+}
+
+const gapPx = 4
+
+export function Menu({ label, actions }: { label: string; actions: readonly MenuAction[] }) {
+  const id = useId()
+  const button = useRef<HTMLButtonElement>(null)
+  const list = useRef<HTMLDivElement>(null)
+  const items = () => [...(list.current?.querySelectorAll<HTMLButtonElement>('[role=menuitem]:not(:disabled)') ?? [])]
+  const place = () => {
+    const [owner, layer] = [button.current?.getBoundingClientRect(), list.current]
+    if (!owner || !layer?.matches(':popover-open')) return
+    const { width, height } = layer.getBoundingClientRect()
+    const isBelow = owner.bottom + gapPx + height <= innerHeight
+    layer.style.inset = `${isBelow ? owner.bottom + gapPx : owner.top - gapPx - height}px auto auto ${Math.max(gapPx, owner.right - width)}px`
+    items()[0]?.focus()
+  }
+  const onKey = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (step === undefined) return
+    event.preventDefault()
+    const all = items()
+    all.at((all.indexOf(document.activeElement as HTMLButtonElement) + step) % all.length)?.focus()
+  }
+  return (
+    <>
+      <IconButton ref={button} label={label} aria-haspopup="menu" popoverTarget={id}>
+        <MoreIcon size={16} />
+      </IconButton>
+      <div
+        ref={list}
+        id={id}
+        popover="auto"
+        role="menu"
+        aria-label={label}
+        tabIndex={-1}
+        onKeyDown={onKey}
+        onToggle={place}
+        className="pop fixed m-0 min-w-40 rounded-lg border border-line bg-raise p-1 text-ink shadow-raise"
+      >
+        {actions.map((one) => (
+          <button
+            key={one.label}
+            type="button"
+            role="menuitem"
+            disabled={one.disabled}
+            onClick={() => {
+              list.current?.hidePopover()
+              one.onChoose()
+            }}
+            className={`flex w-full items-center gap-2 rounded-md px-2.5 py-1.5 text-left text-sm hover:bg-sheet focus-visible:bg-sheet disabled:opacity-50 pointer-coarse:py-2.5 ${one.isDanger ? 'text-bad' : ''}`}
+          >
+            {one.icon}
+            {one.label}
+          </button>
+        ))}
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,88 @@
+/** The actions of one email: the sensible one as the main button, the others in a menu. */
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { post } from '../api-client.ts'
+import type { Email } from '../api-types.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import { Confirm } from './action-dialogs.tsx'
+import { Button } from './basic-components.tsx'
+import { Menu } from './menu.tsx'
+import { toast, toastProblem } from './toast.tsx'
+
+const words = texts.email
+const queued: readonly string[] = ['pending', 'softfail', 'held']
+/** Failures of the recipient's address, which another attempt cannot correct. */
+const hopeless: readonly string[] = ['invalid_recipient', 'no_mailbox', 'not_accepting_mail']
+
+type Action = 'retry' | 'release' | 'suppress' | 'cancel'
+
+interface Choices {
+  /** The sensible action. */
+  main?: Action
+  others: Action[]
+}
+
+/** The actions that the status permits. */
+function choicesFor({ status, explanation }: Email, isSuppressed: boolean): Choices {
+  const suppress: Action[] = isSuppressed ? [] : ['suppress']
+  if (status === 'held') return { main: 'release', others: ['retry', ...suppress, 'cancel'] }
+  if (status === 'softfail') return { main: 'retry', others: [...suppress, 'cancel'] }
+  if (status === 'pending') return { others: [...suppress, 'cancel'] }
+  if (status === 'sent') return { others: suppress }
+  if (!hopeless.includes(explanation.blockedBy ?? '')) return { main: 'retry', others: suppress }
+  return isSuppressed ? { others: ['retry'] } : { main: 'suppress', others: ['retry'] }
+}
+
+export function OneEmailActions({ email, isSuppressed, refresh }: { email: Email; isSuppressed: boolean; refresh: () => Promise<void> }) {
+  const { mayChange, member } = useHere()
+  const client = useQueryClient()
+  const [isCancelling, setCancelling] = useState(false)
+  const run: Record<Exclude<Action, 'cancel'>, () => Promise<unknown>> = {
+    retry: () => post(`/v1/emails/${email.id}/retry`),
+    release: () => post(`/dashboard/api/emails/${email.id}/release`),
+    suppress: () => post('/v1/suppressions', { address: email.to, reason: words.reason(member.address), tenantId: email.tenantId }),
+  }
+  const acting = useMutation({
+    mutationFn: (action: Exclude<Action, 'cancel'>) => run[action](),
+    onSuccess: (_, action) => toast(words.done[action]),
+    onError: toastProblem,
+    onSettled: () => Promise.all([refresh(), client.invalidateQueries({ queryKey: ['suppressions'] })]),
+  })
+  if (!mayChange) return null
+  const choose = (action: Action) => (action === 'cancel' ? setCancelling(true) : acting.mutate(action))
+  const { main, others } = choicesFor(email, isSuppressed)
+  return (
+    <>
+      {main && (
+        <Button kind="main" disabled={acting.isPending} onClick={() => choose(main)}>
+          {words[main]}
+        </Button>
+      )}
+      {others.length > 0 && (
+        <Menu
+          label={words.moreActions}
+          actions={others.map((action) => ({
+            label: words[action],
+            isDanger: action === 'cancel',
+            disabled: acting.isPending,
+            onChoose: () => choose(action),
+          }))}
+        />
+      )}
+      {isCancelling && queued.includes(email.status) && (
+        <Confirm
+          title={words.cancelTitle(email.to)}
+          text={words.cancelText}
+          action={words.cancel}
+          run={() => post(`/dashboard/api/emails/${email.id}/cancel`)}
+          onDone={async () => {
+            setCancelling(false)
+            await refresh()
+          }}
+          onClose={() => setCancelling(false)}
+        />
+      )}
+    </>
+  )
+}

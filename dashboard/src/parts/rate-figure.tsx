@@ -1,0 +1,41 @@
+/** A rate against the limits of the mailbox providers, in words, colour and as a bar. */
+import { texts } from '../texts.ts'
+import { percent } from './chart.tsx'
+
+interface RateLimits {
+  /** Percent from which the rate is high. */
+  high: number
+  /** Percent that providers do not accept. */
+  most: number
+}
+
+/**
+ * Complaints: Gmail's sender guidelines ask for less than 0.1 % and never 0.3 %; Yahoo's for less than 0.3 %. Bounces: Amazon SES asks for less
+ * than 2 % and reviews senders from 5 %.
+ */
+export const limits = { complaints: { high: 0.1, most: 0.3 }, bounces: { high: 2, most: 5 } } as const satisfies Record<string, RateLimits>
+
+const words = texts.rate
+const looks = {
+  none: { text: 'text-soft', bar: 'bg-line' },
+  good: { text: 'text-good', bar: 'bg-chart-good' },
+  high: { text: 'text-wait', bar: 'bg-chart-wait' },
+  over: { text: 'text-bad', bar: 'bg-chart-bad' },
+} as const
+
+export function RateFigure(props: { name: string; part: number; whole: number; limits: RateLimits }) {
+  const { high, most } = props.limits
+  const rate = props.whole === 0 ? 0 : (props.part / props.whole) * 100
+  const state = props.whole === 0 ? 'none' : rate >= most ? 'over' : rate >= high ? 'high' : 'good'
+  const said = { none: words.none, good: words.good(`${high} %`), high: words.high(`${most} %`), over: words.over(`${most} %`) }[state]
+  return (
+    <div className="min-w-0 bg-paper px-4 py-3">
+      <dt className="text-xs text-soft">{props.name}</dt>
+      <dd className="mt-0.5 text-xl font-semibold tracking-tight tabular-nums">{percent(props.part, props.whole)}</dd>
+      <dd aria-hidden="true" className="my-1 h-1 overflow-hidden rounded-full bg-line">
+        <div className={`h-full rounded-full ${looks[state].bar}`} style={{ width: `${Math.min(100, (rate / most) * 100)}%` }} />
+      </dd>
+      <dd className={`text-xs ${looks[state].text}`}>{said}</dd>
+    </div>
+  )
+}

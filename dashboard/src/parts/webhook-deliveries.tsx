@@ -1,0 +1,186 @@
+/** The deliveries of one webhook: filtered, looked at, and sent again one by one or for a time range. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { get, post, withQuery } from '../api-client.ts'
+import { type WebhookDelivery, type WebhooksReplayData, type WebhooksRetrieveDeliveryData, webhookEvents } from '../api-types.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+import { FormDialog } from './action-dialogs.tsx'
+import { Badge, Button, Problem, Section, Skeleton } from './basic-components.tsx'
+import type { Column } from './data-table.tsx'
+import { Dialog } from './dialog.tsx'
+import { Field, Select } from './form-controls.tsx'
+import { Listing, useList } from './paged-lists.tsx'
+import { CopyIconButton, Pre, Time } from './time-and-copy.tsx'
+import { toast } from './toast.tsx'
+import { useFilters } from './url-params.ts'
+
+const words = texts.webhook
+const everyMs = 5000
+const outcomes = [
+  { value: '', label: words.outcomes.any },
+  { value: 'false', label: words.outcomes.failed },
+  { value: 'true', label: words.outcomes.success },
+] as const
+
+export function Deliveries({ id }: { id: string }) {
+  const { mayChange } = useHere()
+  const [filters, change] = useFilters()
+  const [shown, setShown] = useState<string>()
+  const [isReplaying, setReplaying] = useState(false)
+  const client = useQueryClient()
+  const path = withQuery(`/v1/webhooks/${id}/deliveries`, { page: filters.page, success: filters.success, event: filters.event })
+  const list = useList<WebhookDelivery>('deliveries', path, everyMs)
+  const refresh = () => client.invalidateQueries({ queryKey: ['deliveries'] })
+  const replay = useMutation({
+    mutationFn: (delivery: string) => post(`/v1/webhooks/${id}/deliveries/${delivery}/replay`),
+    onSuccess: () => toast(words.replayed),
+    onSettled: refresh,
+  })
+  const columns = columnsOf(setShown, mayChange ? (delivery) => replay.mutate(delivery) : undefined, replay.isPending)
+  return (
+    <Section title={words.deliveries} aside={mayChange && <Button onClick={() => setReplaying(true)}>{words.replayRange}</Button>}>
+      <div className="mb-3 flex flex-wrap gap-2">
+        <Select label={words.outcome} value={filters.success ?? ''} choices={outcomes} onChange={(success) => change({ success })} />
+        <Select
+          label={words.eventFilter}
+          value={filters.event ?? ''}
+          choices={[{ value: '', label: words.anyEvent }, ...webhookEvents.map((value) => ({ value, label: value }))]}
+          onChange={(event) => change({ event })}
+        />
+      </div>
+      <Listing
+        label={words.deliveries}
+        list={list}
+        error={replay.error}
+        columns={columns}
+        keyOf={(one) => one.id}
+        empty={filters.success || filters.event ? words.emptyFiltered : words.empty}
+      />
+      {shown && <OneDelivery webhook={id} id={shown} onClose={() => setShown(undefined)} />}
+      {isReplaying && <ReplayRange id={id} onDone={refresh} onClose={() => setReplaying(false)} />}
+    </Section>
+  )
+}
+
+const columnsOf = (
+  onLook: (id: string) => void,
+  onReplay: ((id: string) => void) | undefined,
+  isBusy: boolean,
+): readonly Column<WebhookDelivery>[] => [
+  { name: words.event, phone: 'title', className: 'font-medium', cell: (one) => one.event },
+  {
+    name: words.response,
+    phone: 'side',
+    cell: (one) => (
+      <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>
+        {one.statusCode ?? words.noAnswer}
+        {one.willRetry && ` · ${words.willRetry}`}
+      </Badge>
+    ),
+  },
+  { name: words.attempt, isNumber: true, cell: (one) => one.attempt },
+  { name: words.time, phone: 'line', className: 'text-soft', cell: (one) => <Time at={one.timestamp} /> },
+  {
+    name: texts.table.actions,
+    isUnnamed: true,
+    phone: 'line',
+    cell: (one) => (
+      <span className="flex gap-1.5 md:justify-end">
+        <Button small onClick={() => onLook(one.id)}>
+          {words.look}
+        </Button>
+        {onReplay && (
+          <Button small disabled={isBusy} onClick={() => onReplay(one.id)}>
+            {words.replay}
+          </Button>
+        )}
+      </span>
+    ),
+  },
+]
+
+const dayMs = 86_400_000
+
+/** The value of a date field in the reader's zone. */
+const localOf = (atMs: number) => new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+const unixSeconds = (local: string) => Math.floor(new Date(local).getTime() / 1000)
+
+function ReplayRange({ id, onDone, onClose }: { id: string; onDone: () => Promise<void>; onClose: () => void }) {
+  const [after, setAfter] = useState(() => localOf(Date.now() - dayMs))
+  const [before, setBefore] = useState(() => localOf(Date.now()))
+  return (
+    <FormDialog
+      title={words.replayRangeTitle}
+      action={words.replay}
+      run={() => post<WebhooksReplayData>(`/v1/webhooks/${id}/replay`, { after: unixSeconds(after), before: unixSeconds(before) })}
+      onDone={async ({ queued }) => {
+        toast(words.replayedRange(queued))
+        onClose()
+        await onDone()
+      }}
+      onClose={onClose}
+    >
+      <p className="text-sm text-soft">{words.replayRangeText}</p>
+      <Field label={words.from} type="datetime-local" required value={after} onChange={({ target }) => setAfter(target.value)} />
+      <Field label={words.to} type="datetime-local" required value={before} onChange={({ target }) => setBefore(target.value)} />
+    </FormDialog>
+  )
+}
+
+function OneDelivery({ webhook, id, onClose }: { webhook: string; id: string; onClose: () => void }) {
+  const { data, error } = useQuery({
+    queryKey: ['delivery', id],
+    queryFn: () => get<WebhooksRetrieveDeliveryData>(`/v1/webhooks/${webhook}/deliveries/${id}`),
+  })
+  return (
+    <Dialog wide title={data ? words.deliveryOf(data.event, data.attempt) : words.delivery} onClose={onClose}>
+      <Problem error={error} />
+      {!data && !error && <Skeleton lines={6} />}
+      {data && (
+        <>
+          <p className="mb-4 flex flex-wrap items-center gap-x-2 text-xs text-soft">
+            <Badge tone={data.success ? 'good' : data.willRetry ? 'wait' : 'bad'}>{data.statusCode ?? words.noAnswer}</Badge>
+            <Time at={data.timestamp} exact /> · {texts.ms(data.response.duration)} · {data.url}
+            <EmailLink payload={data.request.payload} />
+          </p>
+          <div className="grid gap-4 md:grid-cols-2 [&>*]:min-w-0">
+            <Labelled title={words.request} text={JSON.stringify(data.request.payload, null, 2)} />
+            <Labelled title={words.response} text={data.response.body ?? data.response.error ?? words.noAnswer} />
+          </div>
+          <details className="mt-3">
+            <summary className="w-fit text-xs text-accent">{words.headers}</summary>
+            <Pre label={words.headers}>
+              {Object.entries(data.request.headers)
+                .map(([name, value]) => `${name}: ${value}`)
+                .join('\n')}
+            </Pre>
+          </details>
+        </>
+      )}
+      <div className="mt-4 flex justify-end">
+        <Button onClick={onClose}>{texts.actions.close}</Button>
+      </div>
+    </Dialog>
+  )
+}
+
+const Labelled = ({ title, text }: { title: string; text: string }) => (
+  <div>
+    <h3 className="mb-1 flex items-center justify-between text-sm font-medium">
+      {title} <CopyIconButton text={text} label={texts.actions.copyOf(title)} />
+    </h3>
+    <Pre label={title}>{text}</Pre>
+  </div>
+)
+
+/** The email that the event is about, if its payload names one. */
+function EmailLink({ payload }: { payload: Record<string, unknown> }) {
+  const id = /"(?:id|emailId)":"([0-9A-Za-z]{22})"/.exec(JSON.stringify(payload))?.[1]
+  return id === undefined ? null : (
+    <Link to="/emails/$emailId" params={{ emailId: id }} search={{}} className="link">
+      {words.email}
+    </Link>
+  )
+}

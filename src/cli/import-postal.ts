@@ -1,0 +1,85 @@
+/** `postrider import postal`: compares Postal's database with this installation, and with --apply brings the missing records. */
+import { type ImportReport, importPostal, openPostalSource } from '#imports'
+import type { Installation } from '#installation'
+import { openGuard, openPost, openResolver } from '#net'
+import { openTenants } from '#tenants'
+import { openWebhooks } from '#webhooks'
+import { plain } from './api.ts'
+import { type Command, jsonOption, printed, text, UsageError } from './command-definition.ts'
+import { openProgress } from './progress.ts'
+import { alarming, strong } from './styles.ts'
+
+const usualPrefix = 'postal'
+const usualIdentifier = 'postal'
+/** Notes of one kind that are printed; --json has all. */
+const shownNotes = 20
+
+export const importPostalCommand: Command = {
+  name: 'import postal',
+  audited: 'unnamed',
+  summary: 'bring the servers, domains, keys and lists of Postal',
+  help: `postrider import postal [URL] [--apply] [--message-prefix P] [--dkim-identifier D] [--json]
+
+Reads the MariaDB of Postal, compares it with this installation, and prints a table of the records that are missing here. Changes nothing
+without --apply. With --apply it writes the missing records: servers become tenants, users members, and domains come with their DKIM keys and
+selectors, credentials with their keys, webhooks in the format of Postal, suppressions with their end, track domains, send limits, and IP
+addresses that this machine has. Records that exist here stay as they are: run it again after an interruption, or to bring later changes.
+URL                mysql://user:password@host:port/database of the main database (default: the variable POSTAL_DATABASE_URL, which other users of
+                   the machine cannot see). For a socket: mysql://user@localhost/postal?socketPath=/run/mysqld/mysqld.sock
+--apply            writes the missing records
+--message-prefix   prefix of the databases of servers, message_db.database_name_prefix in Postal (default: ${usualPrefix})
+--dkim-identifier  first part of the selectors, dns.dkim_identifier in Postal (default: ${usualIdentifier})
+Passwords do not come: give each member a sign-in link with postrider member reset ADDRESS --tenant ID.
+
+Example: POSTAL_DATABASE_URL=mysql://postal:secret@127.0.0.1/postal postrider import postal`,
+  options: {
+    apply: { type: 'boolean' },
+    'message-prefix': { type: 'string' },
+    'dkim-identifier': { type: 'string' },
+    ...jsonOption,
+  },
+  positionals: ['URL?'],
+  run: (given, deps) =>
+    deps.withInstallation(async (installation) => {
+      const url = given.positionals[0] ?? deps.environment.POSTAL_DATABASE_URL
+      if (url === undefined || !URL.canParse(url)) throw new UsageError('give the URL of the main database, or set POSTAL_DATABASE_URL')
+      const apply = given.options.apply === true
+      const progress = openProgress(deps.clock)
+      const source = await openPostalSource({ url, messagePrefix: text(given, 'message-prefix') ?? usualPrefix })
+      try {
+        const report = await importPostal(
+          source,
+          { ...installation, webhooks: webhooksOf(installation) },
+          { apply, dkimIdentifier: text(given, 'dkim-identifier') ?? usualIdentifier, progress: (state) => progress.show(state) },
+        )
+        progress.end()
+        printed(given, deps, { applied: apply, ...report }, shown(report, apply))
+      } finally {
+        progress.end()
+        await source.close()
+      }
+    }),
+}
+
+function webhooksOf({ db, clock, ids, random, secrets, config, version }: Installation) {
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
+  const post = openPost({ resolver, guard: openGuard(config.allowedNetworks), openedNetworks: config.allowedNetworks, clock })
+  return openWebhooks({ db, clock, ids, random, secrets, tenants: openTenants({ db, clock }), post, config, version })
+}
+
+function shown({ counts, notes }: ImportReport, apply: boolean): string {
+  const head = `${''.padEnd(16)}${'in Postal'.padStart(10)}${(apply ? 'brought' : 'missing').padStart(10)}${apply ? 'failed'.padStart(10) : ''}`
+  const rows = Object.entries(counts).map(([kind, { found, missing, failed }]) => {
+    const numbers = apply ? [found, missing - failed, failed] : [found, missing]
+    return `${kind.padEnd(16)}${numbers.map((one) => one.toLocaleString('en').padStart(10)).join('')}`
+  })
+  const groups = [...Map.groupBy(notes, ({ about }) => about)].map(([about, some]) => {
+    const lines = some.slice(0, shownNotes).map(({ name, text: problem }) => `  ${plain(name)}: ${plain(problem)}`)
+    const more = some.length > shownNotes ? [`  and ${some.length - shownNotes} more: --json lists all`] : []
+    return [`${alarming(about)}`, ...lines, ...more].join('\n')
+  })
+  const next = apply
+    ? 'Next: postrider domain list, and the sign-in links of members with postrider member reset ADDRESS --tenant ID.'
+    : 'Nothing was changed. To bring the missing records, run the command again with --apply.'
+  return [strong(head), ...rows, '', ...groups, ...(groups.length > 0 ? [''] : []), next].join('\n')
+}

@@ -1,0 +1,124 @@
+/**
+ * Assigns a transport to each recipient of claimed jobs by the rules in force, and keeps the health of the transports of this process. Without
+ * rules it runs no query and changes no job.
+ */
+import type { Clock, Log } from '#base'
+import type { Db } from '#db'
+import { senderDomainsOf, tagsOf } from '#emails'
+import type { AttemptResult } from './attempt-outcome.ts'
+import { type Job, type JobTransport, separateJob } from './job.ts'
+import { decideUse, healthAfter, healthyTransport, type TransportHealth, type TransportSignal } from './transports/transport-health.ts'
+import type { TransportTable } from './transports/transport-records.ts'
+import { defaultSlot, slotOf } from './transports/transport-shares.ts'
+
+/** The health of each transport, as this process has seen it. */
+export class TransportHealths {
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #firstDownMs: number | undefined
+  /** By name and revision: a changed transport is healthy again. */
+  readonly #healths = new Map<string, TransportHealth>()
+
+  /** `downForMs`: how long a failed connection counts for its site; a transport is down for twice that time first. */
+  constructor({ clock, log }: { clock: Clock; log: Log }, downForMs: number | undefined) {
+    this.#clock = clock
+    this.#log = log
+    this.#firstDownMs = downForMs === undefined ? undefined : 2 * downForMs
+  }
+
+  /** Whether the next job may take it. Asking counts: while it is down, one job at a time may. */
+  mayUse(server: ServerTransport): boolean {
+    const key = keyOf(server)
+    const decided = decideUse(this.#healths.get(key) ?? healthyTransport, this.#clock.monotonicMs())
+    if (decided.health.kind !== 'up') this.#healths.set(key, decided.health)
+    return decided.isUsable
+  }
+
+  note(server: ServerTransport, signal: TransportSignal): void {
+    const key = keyOf(server)
+    const before = this.#healths.get(key) ?? healthyTransport
+    const after = healthAfter(before, signal, this.#clock.monotonicMs(), this.#firstDownMs)
+    if (after === before) return
+    this.#healths.set(key, after)
+    if (after.kind === 'up' && before.kind !== 'up') this.#log.info({ transport: server.name }, 'the transport works again')
+    if (after.kind === 'down' && before.kind !== 'down')
+      this.#log.warn({ transport: server.name, forMs: after.downForMs }, 'the transport is down; its mail takes the default')
+  }
+}
+
+type ServerTransport = NonNullable<JobTransport['server']>
+
+const keyOf = ({ name, revision }: ServerTransport) => `${name} ${revision}`
+
+/** The meaning of a result for the transport; undefined: it does not show whether the transport works. */
+export function signalOf({ kind, reply, classification }: AttemptResult): TransportSignal | undefined {
+  const isBlock = classification === 'spam_block' || classification === 'policy_violation'
+  switch (kind) {
+    case 'accepted':
+      return 'accepted'
+    case 'permanent':
+      return reply ? (isBlock ? 'refused' : 'accepted') : undefined
+    case 'temporary':
+      if (!reply) return classification === 'temporarily_unavailable' ? undefined : 'failed'
+      return isBlock || classification === 'temporarily_unavailable' || classification === 'connection_error' ? 'refused' : undefined
+    case 'unknown':
+      return 'failed'
+    case 'suppressed':
+    case 'tenant_paused':
+    case 'domain_paused':
+      return undefined
+  }
+}
+
+export interface AssignDeps {
+  db: Db
+  table: TransportTable
+  healths: TransportHealths
+  /** The default of the installation: `relay` if POSTRIDER_RELAY is set, else `mx`. */
+  defaultName: 'mx' | 'relay'
+}
+
+/**
+ * The same recipients in jobs of one transport each. Queries senders and tags only where a rule names a domain or a tag. Test mail keeps
+ * its job: the simulator takes it.
+ */
+export async function withTransports(jobs: readonly Job[], deps: AssignDeps): Promise<Job[]> {
+  const { db, table, healths, defaultName } = deps
+  if (table.isEmpty) return [...jobs]
+  const facts = await factsOf(db, jobs, table)
+  return jobs.flatMap((job) => {
+    if (job.recipients[0].test) return [job]
+    const { domain = null, tag = null } = facts.get(job.recipients[0].emailId) ?? {}
+    const slots = table.slotsFor({ tenantId: job.tenantId, domain, tag })
+    const groups = Map.groupBy(job.recipients, ({ emailId }) => slots?.[slotOf(emailId)] ?? defaultSlot)
+    return [...groups].flatMap(([name, recipients], nth) => {
+      const part = groups.size === 1 ? job : nth === 0 ? { ...job, recipients } : separateJob(job, recipients)
+      return part ? [{ ...part, transport: transportOf(name, table, healths, defaultName) } as Job] : []
+    })
+  })
+}
+
+function transportOf(name: string, table: TransportTable, healths: TransportHealths, defaultName: 'mx' | 'relay'): JobTransport {
+  const byDefault: JobTransport = { name: defaultName, server: undefined }
+  if (name === 'mx' || (name === 'relay' && defaultName === 'relay')) return { name, server: undefined }
+  const server = name === defaultSlot ? undefined : table.find(name)
+  if (!server || (server.failover && !healths.mayUse(server))) return byDefault
+  return { name, server }
+}
+
+interface MailFacts {
+  domain?: string
+  tag?: string
+}
+
+async function factsOf(db: Db, jobs: readonly Job[], table: TransportTable): Promise<Map<string, MailFacts>> {
+  const facts = new Map<string, MailFacts>()
+  const add = (emailId: string, more: MailFacts) => facts.set(emailId, { ...facts.get(emailId), ...more })
+  for (const [tenantId, some] of Map.groupBy(jobs, (job) => job.tenantId)) {
+    const emailIds = some.map(({ recipients }) => recipients[0].emailId)
+    const tags = table.tagsFor(tenantId)
+    if (tags.length > 0) for (const [emailId, tag] of await tagsOf(db, tenantId, emailIds, tags)) add(emailId, { tag })
+    if (table.hasDomains(tenantId)) for (const [emailId, domain] of await senderDomainsOf(db, tenantId, emailIds)) add(emailId, { domain })
+  }
+  return facts
+}

@@ -1,0 +1,281 @@
+/**
+ * Transports: SMTP relays (smart hosts) that a share of some mail takes instead of the default of the installation. The operator's changes
+ * apply in every process within a second.
+ */
+import { type Clock, cached, Refusal, type Relay, type Secrets } from '#base'
+import { type Db, type Queryable, sealedColumn, sql, type Tx } from '#db'
+import { appendEvents } from '#events'
+import { defaultSlot, emptySlots, sharesOf, slotCount, type TransportSlots, withShare } from './transport-shares.ts'
+
+/** The two ways that need no record: direct delivery to MX hosts, and the relay of POSTRIDER_RELAY. */
+const builtInTransports = ['mx', 'relay'] as const
+
+/** `implicit`: TLS from the first octet; `required`: STARTTLS with a valid certificate; `opportunistic`: STARTTLS when offered. */
+export const transportTlsModes = ['implicit', 'required', 'opportunistic'] as const
+export type TransportTls = (typeof transportTlsModes)[number]
+
+export interface TransportSettings {
+  host: string
+  port: number
+  tls: TransportTls
+  /** null: no login. */
+  auth: Relay['auth'] | null
+  /** At most this many connections over all processes. */
+  connections: number
+  /** Messages per second over all processes; null: no limit. */
+  rate: number | null
+  /** Mail takes the default while this transport is down. */
+  failover: boolean
+}
+
+export interface Transport extends TransportSettings {
+  name: string
+  /** Raised by every change. */
+  revision: number
+}
+
+/** The mail of a rule; '' matches any. */
+export interface TransportScope {
+  tenantId: string
+  /** Sending domain, in lower case. */
+  domain: string
+  tag: string
+}
+
+export interface TransportRule extends TransportScope {
+  slots: TransportSlots
+}
+
+interface StoredTransport extends Omit<Transport, 'auth'> {
+  username: string | null
+  password: Buffer | null
+}
+
+const transportColumns = sql.part`name, host, port, tls, username, password, connections, rate, failover, revision`
+
+const allTransports = sql<StoredTransport>`
+  select ${transportColumns}
+  from transports
+  order by name`
+
+const transportByName = sql<StoredTransport>`
+  select ${transportColumns}
+  from transports
+  where name = $1`
+
+const putTransport = sql`
+  insert into transports (name, host, port, tls, username, password, connections, rate, failover, revision, created_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10)
+  on conflict (name) do update
+  set host = excluded.host, port = excluded.port, tls = excluded.tls, username = excluded.username, password = excluded.password,
+    connections = excluded.connections, rate = excluded.rate, failover = excluded.failover, revision = transports.revision + 1`
+
+const dropTransport = sql`
+  delete from transports
+  where name = $1`
+
+const allRules = sql<TransportRule>`
+  select tenant_id as "tenantId", domain, tag, slots
+  from transport_rules
+  order by tenant_id, domain, tag`
+
+const putRule = sql`
+  insert into transport_rules (tenant_id, domain, tag, slots)
+  values ($1, $2, $3, $4)
+  on conflict (tenant_id, domain, tag) do update
+  set slots = excluded.slots`
+
+const dropRule = sql`
+  delete from transport_rules
+  where tenant_id = $1 and domain = $2 and tag = $3`
+
+const dropRulesOf = sql`
+  delete from transport_rules
+  where tenant_id = $1`
+
+const findSealed = sql<{ key: string; named: string; sealed: Buffer }>`
+  select name as key, name as named, password as sealed
+  from transports
+  where name > $2 and password is not null and substring(password from 1 for 5) <> $1::bytea
+  order by name
+  limit $3`
+
+const saveSealed = sql`
+  update transports
+  set password = $2
+  where name = $1 and password = $3`
+
+const sealName = (name: string) => `transport ${name}`
+
+export const sealedOfTransports = [sealedColumn('transports.password', sealName, { find: findSealed, save: saveSealed })]
+
+/** Removes the rules of a deleted tenant. */
+export const removeRulesOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropRulesOf, [tenantId])
+
+/** Serialises the commands: each reads before it writes. */
+const oneAtATime = (tx: Tx) => tx.script('lock table transports, transport_rules in share row exclusive mode')
+
+/** Records the operator's action in the event log. */
+const note = (tx: Tx, nowMs: number, data: Record<string, unknown>) =>
+  appendEvents(tx, [{ tenantId: '', kind: 'OperatorAction', emailId: null, at: new Date(nowMs), data }])
+
+const refused = (message: string, suggestion: string) => new Refusal('validation_error', { message, suggestion })
+const missing = (name: string) =>
+  new Refusal('not_found', { message: `no such transport: ${name}`, suggestion: 'Run postrider transport list' })
+
+const opened = ({ username, password, ...transport }: StoredTransport, secrets: Secrets): Transport => ({
+  ...transport,
+  auth:
+    username === null || password === null
+      ? null
+      : { user: username, password: secrets.open(sealName(transport.name), password).toString() },
+})
+
+export interface TransportDeps {
+  db: Db
+  secrets: Secrets
+}
+
+export const listTransports = async (on: Queryable, secrets: Secrets): Promise<Transport[]> =>
+  (await on.rows(allTransports)).map((one) => opened(one, secrets))
+
+export const listRules = (on: Queryable): Promise<TransportRule[]> => on.rows(allRules)
+
+/** Refuses `not_found`. */
+export async function getTransport(on: Queryable, secrets: Secrets, name: string): Promise<Transport> {
+  const found = await on.first(transportByName, [name])
+  if (!found) throw missing(name)
+  return opened(found, secrets)
+}
+
+const maxConnections = 1000
+
+function checkSettings(name: string, { host, port, connections, rate }: TransportSettings): void {
+  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name))
+    throw refused(`name: "${name}" is not a transport name`, 'Use lower-case letters, digits, - and _')
+  if ((builtInTransports as readonly string[]).includes(name))
+    throw refused(`name: ${name} is the name of a built-in transport`, 'Choose another name')
+  if (host === '' || host.length > 253) throw refused('host: is empty or too long', 'Use smtp://host:port')
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw refused(`port: is not a port: ${port}`, 'Use 1 to 65535')
+  if (!Number.isInteger(connections) || connections < 1 || connections > maxConnections)
+    throw refused(`connections: is not between 1 and ${maxConnections}: ${connections}`, 'Give the number that the provider allows')
+  if (rate !== null && !(rate > 0 && rate <= 100_000))
+    throw refused(`rate: is not a number of messages per second: ${rate}`, 'Use 0.1 to 100000')
+}
+
+/**
+ * Adds a transport, or changes one: `change` gets the settings in force, or undefined for a new one. Refuses `validation_error`,
+ * and rejects with the errors of `change`.
+ */
+export function saveTransport(
+  { db, secrets }: TransportDeps,
+  name: string,
+  change: (now: Transport | undefined) => TransportSettings,
+  nowMs: number,
+): Promise<Transport> {
+  return db.transaction(async (tx) => {
+    await oneAtATime(tx)
+    const found = await tx.first(transportByName, [name])
+    const wanted = change(found && opened(found, secrets))
+    checkSettings(name, wanted)
+    const { host, port, tls, auth, connections, rate, failover } = wanted
+    const password = auth ? secrets.seal(sealName(name), Buffer.from(auth.password)) : null
+    await tx.run(putTransport, [name, host, port, tls, auth?.user ?? null, password, connections, rate, failover, new Date(nowMs)])
+    await note(tx, nowMs, { action: found ? 'transport set' : 'transport add', name, host, port, tls, connections, rate, failover })
+    return getTransport(tx, secrets, name)
+  })
+}
+
+/** Refuses `not_found`, and a transport that still has a share. */
+export function removeTransport(db: Db, name: string, nowMs: number): Promise<void> {
+  return db.transaction(async (tx) => {
+    await oneAtATime(tx)
+    if ((await listRules(tx)).some(({ slots }) => slots.includes(name)))
+      throw refused(`${name} still has a share of some mail`, `Run postrider transport share ${name} 0 first`)
+    if ((await tx.run(dropTransport, [name])) === 0) throw missing(name)
+    await note(tx, nowMs, { action: 'transport remove', name })
+  })
+}
+
+/**
+ * Sets the share of a transport, 0 to 100 percent of the mail of a scope; the default has the rest. `hasRelay`: the installation has
+ * POSTRIDER_RELAY. Refuses `not_found` and `validation_error`.
+ */
+export function shareTransport(
+  db: Db,
+  { transport, percent, ...scope }: TransportScope & { transport: string; percent: number },
+  hasRelay: boolean,
+  nowMs: number,
+): Promise<TransportRule> {
+  if (!Number.isInteger(percent) || percent < 0 || percent > slotCount)
+    throw refused(`percent: is not between 0 and 100: ${percent}`, 'Use a whole number')
+  return db.transaction(async (tx) => {
+    await oneAtATime(tx)
+    const isBuiltIn = transport === 'mx' || (transport === 'relay' && hasRelay)
+    if (!isBuiltIn && !(await tx.first(transportByName, [transport]))) throw missing(transport)
+    const known = (await listRules(tx)).find((one) => isSameScope(one, scope))
+    const slots = withShare(known?.slots ?? emptySlots, transport, percent)
+    if (!slots)
+      throw refused(
+        `percent: the other transports of this mail have ${slotCount - free(known?.slots ?? emptySlots, transport)} percent`,
+        'Lower the share of another transport first',
+      )
+    const { tenantId, domain, tag } = scope
+    if (slots.every((one) => one === defaultSlot)) await tx.run(dropRule, [tenantId, domain, tag])
+    else await tx.run(putRule, [tenantId, domain, tag, slots])
+    await note(tx, nowMs, { action: 'transport share', transport, percent, ...scope })
+    return { ...scope, slots }
+  })
+}
+
+const free = (slots: TransportSlots, transport: string) => slots.filter((one) => one === defaultSlot || one === transport).length
+
+const isSameScope = (one: TransportScope, other: TransportScope) =>
+  one.tenantId === other.tenantId && one.domain === other.domain && one.tag === other.tag
+
+export interface TransportTable {
+  /** There are no rules, so no further query is needed. */
+  readonly isEmpty: boolean
+  /** Whether a rule for this tenant names a sending domain. */
+  hasDomains(tenantId: string): boolean
+  /** Tags that rules for this tenant name. */
+  tagsFor(tenantId: string): string[]
+  /** The slots of mail; undefined: no rule matches. */
+  slotsFor(mail: { tenantId: string; domain: string | null; tag: string | null }): TransportSlots | undefined
+  find(name: string): Transport | undefined
+}
+
+/** The most specific rule wins: a sending domain before a tenant, a tenant before a tag. */
+export function tableOf(transports: readonly Transport[], rules: readonly TransportRule[]): TransportTable {
+  const byName = new Map(transports.map((one) => [one.name, one]))
+  const key = (tenantId: string, domain: string, tag: string) => JSON.stringify([tenantId, domain, tag])
+  const byScope = new Map(rules.map((one) => [key(one.tenantId, one.domain, one.tag), one.slots]))
+  const isFor = (tenantId: string) => (one: TransportRule) => one.tenantId === '' || one.tenantId === tenantId
+  return {
+    isEmpty: rules.length === 0,
+    hasDomains: (tenantId) => rules.some((one) => one.domain !== '' && isFor(tenantId)(one)),
+    tagsFor: (tenantId) => [...new Set(rules.filter((one) => one.tag !== '' && isFor(tenantId)(one)).map((one) => one.tag))],
+    slotsFor({ tenantId, domain, tag }) {
+      for (const wantedDomain of domain === null ? [''] : [domain, ''])
+        for (const wantedTenant of [tenantId, ''])
+          for (const wantedTag of tag === null ? [''] : [tag, '']) {
+            const slots = byScope.get(key(wantedTenant, wantedDomain, wantedTag))
+            if (slots) return slots
+          }
+      return undefined
+    },
+    find: (name) => byName.get(name),
+  }
+}
+
+/** The transports and rules in force, cached for at most a second. */
+export function openTransports({ db, clock, secrets }: TransportDeps & { clock: Clock }): { current(): Promise<TransportTable> } {
+  const table = cached(clock, async () => {
+    const rules = await listRules(db)
+    return tableOf(rules.length === 0 ? [] : await listTransports(db, secrets), rules)
+  })
+  return { current: () => table.get('') }
+}
+
+/** For commands and pages: a rule with its shares. */
+export const shownRule = ({ slots, ...scope }: TransportRule) => ({ ...scope, shares: sharesOf(slots) })

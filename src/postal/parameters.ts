@@ -1,0 +1,56 @@
+/** Reads single parameters of Postal's API, which come as any JSON value. */
+import { parameterError } from './envelope.ts'
+
+export type Parameters = Readonly<Record<string, unknown>>
+
+const maxAddressText = 1000
+
+/** As Rails has it: null, false, blank text and empty lists. */
+export const isBlank = (value: unknown): boolean =>
+  value == null ||
+  value === false ||
+  (typeof value === 'string' && value.trim() === '') ||
+  (typeof value === 'object' && Object.keys(value).length === 0)
+
+/** Text, or undefined for an absent or null parameter; a number or a boolean is taken as its text. */
+export function textParameter(parameters: Parameters, name: string, maxLength: number): string | undefined {
+  const value = parameters[name]
+  if (value == null) return undefined
+  const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
+  if (typeof text !== 'string') throw parameterError(`\`${name}\` must be a string`)
+  if (text.length > maxLength) throw parameterError(`\`${name}\` is longer than ${maxLength} characters`)
+  return text
+}
+
+/** A list of addresses, or text with commas between them; names may be in quotes. Null, empty and absent are the empty list. */
+export function addressesParameter(parameters: Parameters, name: string): string[] {
+  const value = parameters[name]
+  if (isBlank(value)) return []
+  const list = typeof value === 'string' ? splitAddresses(value) : value
+  if (!Array.isArray(list)) throw parameterError(`\`${name}\` must be an array of addresses`)
+  return list.map((one: unknown) => {
+    if (typeof one !== 'string' || one.length > maxAddressText) throw parameterError(`\`${name}\` must be an array of addresses`)
+    return one.trim()
+  })
+}
+
+/** Splits at commas outside quotes and angle brackets; empty parts are left out. Takes time in proportion to the text. */
+export function splitAddresses(text: string): string[] {
+  const parts: string[] = []
+  let start = 0
+  let isQuoted = false
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]
+    if (character === '\\' && isQuoted) at++
+    else if (character === '"') isQuoted = !isQuoted
+    else if (character === ',' && !isQuoted) {
+      parts.push(text.slice(start, at))
+      start = at + 1
+    }
+  }
+  parts.push(text.slice(start))
+  return parts.map((part) => part.trim()).filter((part) => part !== '')
+}
+
+/** Base64 without the line ends and spaces that Ruby's and other encoders add. */
+export const withoutSpaces = (base64: string): string => (/\s/.test(base64) ? base64.replace(/\s+/g, '') : base64)
