@@ -111,20 +111,22 @@ function configure(tree: string): void {
   }
 }
 
-/** Installs the compiled package with its dependencies for the processor, and its Node without the headers. */
+/** Installs the compiled package, its dependencies exactly as the lock file has them, and Node without its headers. */
 function installProgram(arch: Architecture, tree: string, work: string, withTraces: boolean): void {
   const [packed = ''] = buildPackages(join(work, 'packages'))
-  const { optionalDependencies, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-    optionalDependencies: Record<string, string>
-    devDependencies: Record<string, string>
-  }
-  const traces = Object.entries(devDependencies).filter(([name]) => withTraces && name.startsWith('@opentelemetry/'))
   const node = `node-linux-${processors[arch]}`
   const app = join(work, 'app')
-  mkdirSync(app, { recursive: true })
-  writeFileSync(join(app, 'package.json'), '{ "private": true }\n')
-  const words = ['install', '--no-audit', '--no-fund', '--ignore-scripts', `--os=linux`, `--cpu=${processors[arch]}`, '--libc=glibc']
-  quiet('npm', [...words, packed, `${node}@${optionalDependencies[node]}`, ...traces.map(([name, exact]) => `${name}@${exact}`)], app)
+  // `npm ci` compares the lock file with the manifests of all workspaces.
+  for (const path of ['package.json', 'package-lock.json', 'dashboard/package.json', 'packages/client/package.json'])
+    cpSync(join(root, path), join(app, path))
+  if (withTraces) installTraces(join(app, 'package.json'))
+  const platform = ['--os=linux', `--cpu=${processors[arch]}`, '--libc=glibc']
+  quiet('npm', ['ci', '--omit=dev', '--workspaces=false', '--no-audit', '--no-fund', '--ignore-scripts', ...platform], app)
+  for (const name of readdirSync(app)) if (name !== 'node_modules') rmSync(join(app, name), { recursive: true })
+  removeBrokenLinks(join(app, 'node_modules'))
+  const program = join(app, 'node_modules/postrider')
+  mkdirSync(program)
+  quiet('tar', ['--extract', '--gzip', '--no-same-owner', '--strip-components=1', '--file', packed, '--directory', program])
   mkdirSync(join(tree, 'usr/local/bin'), { recursive: true })
   copyFileSync(join(app, 'node_modules', node, 'bin/node'), join(tree, 'usr/local/bin/node'))
   rmSync(join(app, 'node_modules', node), { recursive: true })
@@ -138,6 +140,26 @@ function installProgram(arch: Architecture, tree: string, work: string, withTrac
   const start = join(tree, 'usr/local/bin/postrider')
   writeFileSync(start, '#!/bin/sh\nexec /usr/local/bin/node /app/node_modules/postrider/bin/postrider.js "$@"\n')
   for (const path of [start, join(tree, 'usr/local/bin/node')]) chmodSync(path, 0o755)
+}
+
+/** Makes the libraries for traces ordinary dependencies of a manifest; their versions stay those of the lock file. */
+function installTraces(path: string): void {
+  const manifest = JSON.parse(readFileSync(path, 'utf8')) as Record<'dependencies' | 'devDependencies', Record<string, string>>
+  for (const [name, version] of Object.entries(manifest.devDependencies)) {
+    if (!name.startsWith('@opentelemetry/')) continue
+    manifest.dependencies[name] = version
+    delete manifest.devDependencies[name]
+  }
+  writeFileSync(path, JSON.stringify(manifest))
+}
+
+/** Workspaces are links to folders that the image does not have. */
+function removeBrokenLinks(modules: string): void {
+  for (const entry of readdirSync(modules, { withFileTypes: true })) {
+    const path = join(modules, entry.name)
+    if (entry.isSymbolicLink() && !existsSync(path)) rmSync(path)
+    if (entry.isDirectory() && entry.name.startsWith('@')) removeBrokenLinks(path)
+  }
 }
 
 /** Makes the links that PostgreSQL's install script would make, because the image's file system is read-only at its start. */
