@@ -1,7 +1,7 @@
 /**
  * The container image as a container runtime starts it: its layers unpacked, a read-only root, the image's user without capabilities, a process
- * space of its own and a volume. `unshare`, `chroot` and `setpriv` do it, because they run on machines whose control groups or network no
- * runtime takes. So the test does not cover what a runtime adds: limits of control groups, networks, seccomp. As root, on Debian.
+ * space of its own and a volume. `unshare`, `chroot` and `setpriv` do it, because they also run where a runtime does not accept the machine's
+ * control groups. Not covered are limits of control groups, separate networks and seccomp. As root, on Debian.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
