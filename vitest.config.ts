@@ -14,6 +14,7 @@ export default defineConfig({
       'test/peers/**',
       'test/failover/**',
       'test/browser/**',
+      'test/packaging/image.test.ts',
       'node_modules/**',
     ],
     globalSetup: 'test/support/global-setup.ts',
