@@ -16,6 +16,7 @@ export default defineConfig({
       // Installs Debian: npm run packaging.
       'test/packaging/debian.test.ts',
       'test/browser/**',
+      'test/packaging/image.test.ts',
       'node_modules/**',
     ],
     globalSetup: 'test/support/global-setup.ts',

@@ -224,6 +224,7 @@ function hostRole(role: HostedRole, ground: Ground, { url, ending }: { url: stri
       ...memoryGivenBack,
       ...environment,
       DATABASE_URL: url,
+      DATABASE_URL_FILE: undefined,
       POSTRIDER_SECRET: secrets.textOf(secrets.fingerprint),
       POSTRIDER_SECRET_FILE: undefined,
       POSTRIDER_SECRET_NEW: undefined,

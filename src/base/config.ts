@@ -149,6 +149,7 @@ export const settings = {
     'URL of a PostgreSQL server (15 or later) to use instead of the embedded one; may list several hosts',
     (v) => v,
   ),
+  databaseUrlFile: setting('DATABASE_URL_FILE', 'none', 'file that contains DATABASE_URL', (v) => v),
   host: setting('HOST', '127.0.0.1', 'address the HTTP server listens on', (v) => v ?? '127.0.0.1'),
   port: setting('PORT', '3025', 'port of the HTTP server: API `/v1`, reference `/docs`, `/healthz`, `/readyz`, `/metrics`', (v) =>
     port(v, 3025),
@@ -400,7 +401,8 @@ export const settings = {
 
 type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
 
-export interface Config extends Omit<Settings, 'secretFile' | 'newSecretFile' | 'sandboxSender' | 'publicUrl' | 'smtpHost'> {
+export interface Config
+  extends Omit<Settings, 'databaseUrlFile' | 'secretFile' | 'newSecretFile' | 'sandboxSender' | 'publicUrl' | 'smtpHost'> {
   sandboxSender: string
   smtpHost: string
   publicUrl: string
@@ -419,7 +421,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   const read = Object.fromEntries(
     Object.entries(settings).map(([name, one]) => [name, one.read(environment[one.env])]),
   ) as unknown as Settings
-  const { secretFile, newSecretFile, ...rest } = read
+  const { databaseUrlFile, secretFile, newSecretFile, ...rest } = read
+  if (databaseUrlFile !== undefined) rest.databaseUrl = readSecretFile('DATABASE_URL_FILE', databaseUrlFile)
   if (secretFile !== undefined) rest.secret = readSecretFile('POSTRIDER_SECRET_FILE', secretFile)
   if (newSecretFile !== undefined) rest.newSecret = readSecretFile('POSTRIDER_SECRET_NEW_FILE', newSecretFile)
   if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined))

@@ -43,10 +43,22 @@ export async function findPostmaster(dataFolder: string): Promise<Postmaster | u
 /** Whether `pid` is a live PostgreSQL of this directory. A postmaster's working directory is its cluster directory. */
 export async function worksIn(pid: number, dataFolder: string): Promise<boolean> {
   if (!isAlive(pid)) return false
-  if (process.platform === 'linux')
-    return (await readlink(`/proc/${pid}/cwd`).catch(() => '')) === (await realpath(dataFolder).catch(() => dataFolder))
+  if (process.platform === 'linux') {
+    const works = await readlink(`/proc/${pid}/cwd`).catch((error: NodeJS.ErrnoException) => (error.code === 'EACCES' ? undefined : ''))
+    return works === undefined ? listensFor(pid, dataFolder) : works === (await realpath(dataFolder).catch(() => dataFolder))
+  }
   const command = await run('ps', ['-o', 'command=', '-p', String(pid)]).catch(() => ({ stdout: '' }))
   return command.stdout.includes(`-D ${dataFolder}`)
+}
+
+/**
+ * The same by its arguments, which every account may read. Its working directory is closed even to its own account if it has capabilities
+ * that this process lacks, such as the right to open ports below 1024 that a service manager gave it.
+ */
+async function listensFor(pid: number, dataFolder: string): Promise<boolean> {
+  const folder = (await readFile(join(dataFolder, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')[4] ?? ''
+  const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
+  return folder !== '' && words[words.indexOf('-k') + 1] === folder
 }
 
 function isAlive(pid: number): boolean {

@@ -201,6 +201,31 @@ describe('after kill -9', () => {
   })
 })
 
+test.runIf(isRoot && process.platform === 'linux')(
+  'a server with capabilities that a command lacks is found by its arguments',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'postrider-capable-'))
+    onTestFinished(() => rm(folder, { recursive: true, force: true }))
+    const sockets = join(folder, 'sockets')
+    const server = spawn('sh', ['-c', 'echo ready; read line', 'sh', '-D', folder, '-k', sockets])
+    onTestFinished(() => void server.kill('SIGKILL'))
+    await new Promise((ready) => server.stdout.once('data', ready))
+    const line = (socketFolder: string) => [server.pid, folder, '0', '5432', socketFolder, ''].join('\n')
+    const found = async (socketFolder: string) => {
+      await writeFile(join(folder, 'postmaster.pid'), line(socketFolder))
+      // The same account without its capabilities.
+      const script = `! readlink /proc/${server.pid}/cwd && exec "$@"`
+      const code = `import(${JSON.stringify(new URL('embedded-process.ts', import.meta.url).href)}).then(async (one) =>
+      console.log(JSON.stringify(await one.findPostmaster(${JSON.stringify(folder)}) ?? null)))`
+      const words = ['--inh-caps=-all', '--bounding-set=-all', 'sh', '-c', script, 'sh', process.execPath, '-e', code]
+      const { stdout } = await promisify(execFile)('setpriv', words)
+      return JSON.parse(stdout) as unknown
+    }
+    expect(await found(sockets)).toEqual({ pid: server.pid, socketFolder: sockets })
+    expect(await found(join(folder, 'others'))).toBe(null)
+  },
+)
+
 describe('a folder that cannot be opened is refused in a sentence', () => {
   test('when it is of another major version', async () => {
     const folder = await copyOfPristine('older')

@@ -53,9 +53,9 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof DatabaseError || error instanceof NotDurable ? error.code : undefined
 }
 
-/** The database (classes 22, 23) or Postrider rejected the data itself, so that a retry cannot succeed. */
+/** The database (classes 21, 22, 23) or Postrider rejected the data itself, so that a retry cannot succeed. */
 export const isContentRejected = (error: unknown): boolean =>
-  /^2[23]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
+  /^2[123]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError
 
 /** The transaction was rolled back as the victim of a deadlock or a serialisation failure. */
 export const isTransactionConflict = (error: unknown): boolean => ['40001', '40P01'].includes(sqlState(error) ?? '')

@@ -59,8 +59,8 @@ const wished = sql.parameters({
 })
 
 /**
- * Two loose index scans (the next tenant after this one, the next recipient domain after this one) replace a sort. The cost therefore
- * depends on the number of lanes examined and not on the length of the backlog. The scans name the columns of the index of ready
+ * A loose index scan (the next lane after this one) replaces a sort, so the cost depends on the number of lanes examined and not on the
+ * length of the backlog. One scan goes over all shards: a shard without mail costs nothing. The scans name the columns of the index of ready
  * recipients from the first on, as ranges and in its order, which no other index can serve, also in a plan for an empty spool.
  */
 const claimReady = sql<Claimed>`
@@ -70,51 +70,41 @@ const claimReady = sql<Claimed>`
     select shard, epoch
     from unnest(${wished.shards}, ${wished.epochs}) as owned (shard, epoch)
   ),
-  -- First loose scan: each tenant with ready mail in a shard.
-  tenant (shard, epoch, tenant_id) as (
-    select owned.shard, owned.epoch, first.tenant_id
-    from owned, lateral (
-      select tenant_id
-      from spool
-      where state = 'ready' and spool.shard >= owned.shard and spool.shard <= owned.shard
-      order by spool.shard, tenant_id
-      limit 1
-    ) as first
+  -- The places where the scan lands: lanes, the first lane of a tenant whose cursor is behind it, and shards of other processes (no epoch).
+  step (shard, epoch, tenant_id, recipient_domain, cursor, nth) as (
+    select 0::smallint, null::bigint, '' collate "C", '' collate "C", null::text collate "C", 0
     union all
-    select tenant.shard, tenant.epoch, next.tenant_id
-    from tenant, lateral (
-      select tenant_id
-      from spool
-      where state = 'ready' and (spool.shard, spool.tenant_id) > (tenant.shard, tenant.tenant_id) and spool.shard <= tenant.shard
-      order by spool.shard, tenant_id
-      limit 1
-    ) as next
-  ),
-  -- Second loose scan: the next recipient domains of each tenant, after its cursor.
-  lane (shard, epoch, tenant_id, recipient_domain, nth) as (
-    select tenant.shard, tenant.epoch, tenant.tenant_id, first.recipient_domain, 1
-    from tenant
-    left join unnest(${wished.cursorTenants}, ${wished.cursorDomains}) as cursor (tenant_id, recipient_domain)
-      on cursor.tenant_id = tenant.tenant_id
+    select next.shard, owned.epoch, next.tenant_id, next.recipient_domain, cursor.recipient_domain,
+           case
+             when (next.shard, next.tenant_id) = (step.shard, step.tenant_id) then step.nth + 1
+             when next.recipient_domain <= cursor.recipient_domain then 0
+             else 1
+           end
+    from step
     cross join lateral (
-      select spool.recipient_domain
+      select spool.shard, spool.tenant_id, spool.recipient_domain
       from spool
-      where state = 'ready' and (spool.shard, spool.tenant_id) <= (tenant.shard, tenant.tenant_id)
-        and (spool.shard, spool.tenant_id, spool.recipient_domain) > (tenant.shard, tenant.tenant_id, coalesce(cursor.recipient_domain, ''))
-      order by spool.shard, spool.tenant_id, spool.recipient_domain
-      limit 1
-    ) as first
-    union all
-    select lane.shard, lane.epoch, lane.tenant_id, next.recipient_domain, lane.nth + 1
-    from lane, lateral (
-      select spool.recipient_domain
-      from spool
-      where state = 'ready' and (spool.shard, spool.tenant_id) <= (lane.shard, lane.tenant_id)
-        and (spool.shard, spool.tenant_id, spool.recipient_domain) > (lane.shard, lane.tenant_id, lane.recipient_domain)
+      where state = 'ready' and (spool.shard, spool.tenant_id, spool.recipient_domain) > (
+        case when step.epoch is null and step.tenant_id <> '' then step.shard + 1 else step.shard end,
+        case when step.epoch is null then '' else step.tenant_id end,
+        case
+          when step.epoch is null then ''
+          -- Behind all domains of the tenant.
+          when step.nth >= ${wished.lanesPerTenant} then chr(1114111)
+          else greatest(step.recipient_domain, step.cursor)
+        end
+      )
       order by spool.shard, spool.tenant_id, spool.recipient_domain
       limit 1
     ) as next
-    where lane.nth < ${wished.lanesPerTenant}
+    left join owned on owned.shard = next.shard
+    left join unnest(${wished.cursorTenants}, ${wished.cursorDomains}) as cursor (tenant_id, recipient_domain)
+      on cursor.tenant_id = next.tenant_id
+  ),
+  lane (shard, epoch, tenant_id, recipient_domain) as (
+    select shard, epoch, tenant_id, recipient_domain
+    from step
+    where epoch is not null and nth > 0
   ),
   -- The window of each lane, and the number of shards that it extends over.
   filled as (

@@ -38,9 +38,9 @@ const suppressedAmong = sql<Recipient>`
 
 const addAutomatically = sql<AutomaticEntry & { isNew: boolean }>`
   insert into suppressions (tenant_id, address, reason, source, created_at, email_id)
-  select tenant_id, address, reason, 'automatic', created_at, email_id
+  select distinct on (tenant_id, address) tenant_id, address, reason, 'automatic', created_at, email_id
   from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[]) as found (tenant_id, address, reason, created_at, email_id)
-  order by tenant_id, address
+  order by tenant_id, address, created_at
   on conflict (tenant_id, address) do update
   set keep_until = null
   where suppressions.keep_until is not null
@@ -106,12 +106,12 @@ export const removeSuppressionsOfTenant = (tx: Tx, tenantId: string): Promise<nu
 /** Removes automatic entries: the manual retry of an email has shown that its recipient can be reached. */
 export async function unsuppress(tx: Tx, delivered: readonly (Recipient & { emailId: string; at: Date })[]): Promise<void> {
   if (delivered.length === 0) return
-  const emails = new Map(delivered.map((one) => [key(one), one]))
+  const emails = Map.groupBy(delivered, key)
   const removed = await tx.rows(removeAutomatic, [delivered.map((one) => one.tenantId), delivered.map((one) => one.address.toLowerCase())])
   await appendEvents(
     tx,
     removed.flatMap((one) => {
-      const email = emails.get(key(one))
+      const email = emails.get(key(one))?.[0]
       return email ? [listChange('SuppressionRemoved', { ...one, source: 'automatic', emailId: email.emailId }, email.at)] : []
     }),
   )

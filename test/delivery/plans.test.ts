@@ -112,11 +112,8 @@ test('their plans reach the spool by these indexes, however full it is when they
   expect(whenEmpty).toMatchInlineSnapshot(`
     {
       "claim": [
-        "Index Only Scan using spool_ready on spool spool_1 | Index Cond: ((shard >= owned.shard) AND (shard <= owned.shard))",
-        "Index Only Scan using spool_ready on spool spool_2 | Index Cond: ((ROW(shard, tenant_id) > ROW(tenant.shard, tenant.tenant_id)) AND (shard <= tenant.shard))",
-        "Index Only Scan using spool_ready on spool spool_3 | Index Cond: ((ROW(shard, tenant_id) <= ROW(tenant_1.shard, tenant_1.tenant_id)) AND (ROW(shard, tenant_id, recipient_domain) > ROW(tenant_1.shard, tenant_1.tenant_id, COALESCE(cursor.recipient_domain, ''::text))))",
-        "Index Only Scan using spool_ready on spool spool_4 | Index Cond: ((ROW(shard, tenant_id) <= ROW(lane.shard, lane.tenant_id)) AND (ROW(shard, tenant_id, recipient_domain) > ROW(lane.shard, lane.tenant_id, lane.recipient_domain)))",
-        "Index Only Scan using spool_ready on spool spool_5 | Index Cond: ((ROW(shard, tenant_id, recipient_domain) >= ROW(filled.shard, filled.tenant_id, filled.recipient_domain)) AND (ROW(shard, tenant_id, recipient_domain) <= ROW(filled.shard, filled.tenant_id, filled.recipient_domain)))",
+        "Index Only Scan using spool_ready on spool spool_1 | Index Cond: (ROW(shard, tenant_id, recipient_domain) > ROW(CASE WHEN ((step.epoch IS NULL) AND (step.tenant_id <> ''::text)) THEN (step.shard + 1) ELSE (step.shard)::integer END, CASE WHEN (step.epoch IS NULL) THEN ''::text ELSE step.tenant_id END, CASE WHEN (step.epoch IS NULL) THEN ''::text WHEN (step.nth >= $5) THEN '􏿿'::text ELSE GREATEST(step.recipient_domain, step.cursor) END))",
+        "Index Only Scan using spool_ready on spool spool_2 | Index Cond: ((ROW(shard, tenant_id, recipient_domain) >= ROW(filled.shard, filled.tenant_id, filled.recipient_domain)) AND (ROW(shard, tenant_id, recipient_domain) <= ROW(filled.shard, filled.tenant_id, filled.recipient_domain)))",
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(picked.tenant_id, picked.email_id)) AND (ROW(tenant_id, email_id) <= ROW(picked.tenant_id, picked.email_id))) | Filter: ((state || ''::text) = 'ready'::text)",
       ],
       "postpone": [

@@ -13,6 +13,7 @@ const etcdPort = 12_379
 const etcdPeerPort = 12_380
 const startWithinMs = 120_000
 const healthyWithinMs = 180_000
+const stopWithinMs = 10_000
 const pollMs = 250
 const superuser = 'postgres'
 const password = 'failover-test'
@@ -188,17 +189,20 @@ export class Cluster {
     return client
   }
 
+  /** Ends every process that works in the folder, also those that a node's Patroni left behind or that are no longer known here. */
   async stop(): Promise<void> {
-    const { clock } = this.#options
-    for (const node of this.nodes) {
-      const pids = await this.postgresOf(node)
-      for (const pid of [node.patroni?.pid, ...pids]) {
+    const { clock, folder } = this.#options
+    this.stopEtcd()
+    const untilMs = clock.monotonicMs() + stopWithinMs
+    for (;;) {
+      const left = (await listProcesses()).filter(({ command }) => command.includes(`${folder}/`))
+      if (left.length === 0 || clock.monotonicMs() > untilMs) return
+      for (const { pid } of left) {
         signal(pid, 'SIGCONT')
         signal(pid, 'SIGKILL')
       }
+      await pause(clock, pollMs)
     }
-    this.stopEtcd()
-    await pause(clock, pollMs)
   }
 
   #spawn(name: string, program: string, words: string[]): ChildProcess {

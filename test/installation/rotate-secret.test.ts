@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, openIds, openSecrets, type Secrets, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
+import { saveTransport } from '#delivery'
 import { ensurePlatformKey } from '#domains'
 import { openReturnPaths } from '#emails'
 import { openRing, rotateInstallationSecret, sealedEverywhere } from '#installation'
@@ -73,6 +74,9 @@ async function sealOne(): Promise<void> {
   const certificate = { name: 'sealed.test', directory: 'https://ca.test/dir', challenge: 'http-01' as const, ...times }
   await saveCertificate(service.db, service.secrets, { ...certificate, cert: 'certificate', key: 'key of a certificate' })
   await ensureAccountKey(service.db, service.secrets, 'https://ca.test/dir', { nowMs: facts.nowMs, make: () => 'key of an account' })
+  const auth = { user: 'postrider', password: 'of the relay' }
+  const relay = { host: 'relay.example', port: 587, tls: 'required' as const, auth, connections: 1, rate: null, failover: true }
+  await saveTransport(service, 'sealed', () => relay, facts.nowMs)
   expect((await service.call('POST', '/credentials', { key: service.testKey, body: { name: 'kept', type: 'api' } })).status).toBe(201)
   await signedIn(service, 'sealed@house.test', 'viewer')
   const member = await service.db.first(memberNamed, ['sealed@house.test'])
@@ -141,6 +145,7 @@ describe('a rotation of the secret', () => {
       'platform_keys',
       'request_log_bodies',
       'request_logs',
+      'transports',
       'webhook_signing_keys',
       'webhooks',
     ])

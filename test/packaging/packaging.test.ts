@@ -1,5 +1,5 @@
 /** Files shipped beside the program mention only metrics, settings, files and commands that exist. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { metricsPage, readConfig, settings } from '#base'
 import { commandsHelp } from '#cli'
@@ -8,11 +8,10 @@ const read = (path: string) => readFileSync(path, 'utf8')
 const found = (text: string, pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([all, one]) => one ?? all))]
 const known = new Set(Object.values(settings).map(({ env }) => env))
 const packaged = [
-  'Dockerfile',
   'compose.yaml',
-  ...readdirSync('packaging', { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, name }) => `${parentPath}/${name}`),
+  ...readdirSync('packaging', { recursive: true, encoding: 'utf8' })
+    .map((name) => `packaging/${name}`)
+    .filter((path) => statSync(path).isFile()),
   'README.md',
   ...readdirSync('docs')
     .filter((name) => name.endsWith('.md'))
@@ -81,34 +80,6 @@ describe('what comes with the program', () => {
     // The resolver that the guide installs.
     expect(typedIn('docs/install.md')).toMatch(/apt-get install .*\bunbound\b/)
     expect(config.resolvers).toEqual(['127.0.0.1'])
-  })
-
-  test('the image is made of files that exist, and needs nothing that is left out', () => {
-    const copied = [...read('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, from = '']) => from.split(' '))
-    expect(copied.filter((path) => !existsSync(path))).toEqual([])
-    const left = read('.dockerignore').split('\n')
-    expect(copied.filter((path) => left.includes(path))).toEqual([])
-  })
-
-  test('the image holds a dashboard that was built in it, from all that the build reads, and never one that lay about', () => {
-    const stages = Object.fromEntries(
-      read('Dockerfile')
-        .split(/^(?=FROM )/m)
-        .map((stage) => [/^FROM \S+(?: AS (\S+))?/.exec(stage)?.[1] ?? 'last', stage]),
-    )
-    expect(stages.dashboard).toMatch(/^FROM packages AS dashboard$/m)
-    expect(stages.dashboard).toMatch(/^RUN npm ci(?!.*--omit)/m)
-    expect(stages.dashboard).toMatch(/^COPY dashboard \.\/dashboard$/m)
-    expect(stages.dashboard).toMatch(/npm run build && test -f dashboard\/dist\/index\.html$/m)
-    expect(stages.last).toMatch(/^COPY --from=dashboard \/app\/dashboard\/dist \.\/dashboard\/dist$/m)
-    expect(read('.dockerignore').split('\n')).toContain('dashboard/dist')
-    // The build is one script with its imports from tools/, and it names the files it reads.
-    const needed = found(read('tools/build-dashboard.ts'), /from '\.\/(\S+)'/g).map((name) => `tools/${name}`)
-    const extended = found(read('dashboard/tsconfig.json'), /"extends": "\.\.\/([^"]+)"/g)
-    expect(extended).toHaveLength(1)
-    for (const path of ['tools/build-dashboard.ts', ...needed, ...extended]) expect(stages.dashboard).toContain(path)
-    for (const path of needed) expect(read(path)).not.toMatch(/from '\.\//)
-    expect(stages.packages).toMatch(/^COPY dashboard\/package\.json \.\/dashboard\/$/m)
   })
 
   test('wherever an installation is made without the tools of the build, the dashboard is built before they go', () => {

@@ -1,13 +1,15 @@
-/** The Debian packages, on a Debian machine of their own: `npm run packaging`, as root. */
+/** Packages as a user installs them, on Debian as root: `npm run packaging`. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['test/packaging/debian.test.ts'],
+    include: ['test/packaging/*.test.ts'],
+    exclude: ['test/packaging/packaging.test.ts', 'test/packaging/manifests.test.ts'],
+    pool: 'forks',
     maxWorkers: 1,
-    testTimeout: 300_000,
+    testTimeout: 900_000,
     // Builds two packages and installs Debian.
     hookTimeout: 1_200_000,
-    bail: 1,
+    expect: { poll: { timeout: 30_000 } },
   },
 })

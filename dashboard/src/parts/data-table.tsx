@@ -42,7 +42,7 @@ export function DataTable<Item>({ label, columns, items, keyOf, isWhole = false,
   const onSort = (name: string) => setOrder({ name, isDown: order?.name === name && !order.isDown })
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
-    <section aria-label={label} tabIndex={0} className="overflow-x-auto rounded-lg border border-line">
+    <section aria-label={label} tabIndex={0} className="relative overflow-x-auto rounded-lg border border-line">
       <table className="rows w-full text-left text-sm" data-cards>
         <thead className="border-b border-line bg-sheet text-soft">
           <tr>
@@ -181,7 +181,7 @@ export function BulkBar({ selection: { chosen, onChange }, children }: { selecti
 export function Table({ label, columns, children }: { label: string; columns: readonly string[]; children: ReactNode }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
-    <section aria-label={label} tabIndex={0} className="overflow-x-auto rounded-lg border border-line">
+    <section aria-label={label} tabIndex={0} className="relative overflow-x-auto rounded-lg border border-line">
       <table className="rows w-full text-left text-sm">
         <thead className="border-b border-line bg-sheet text-soft">
           <tr>

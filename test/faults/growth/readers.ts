@@ -2,10 +2,11 @@
 import { dnsReaders } from './readers/dns.ts'
 import { httpReaders } from './readers/http.ts'
 import { mailReaders } from './readers/mail.ts'
+import { postalReaders } from './readers/postal.ts'
 import { reportReaders } from './readers/reports.ts'
 import { smtpReaders } from './readers/smtp.ts'
 
-export const readers = [...reportReaders, ...mailReaders, ...dnsReaders, ...httpReaders, ...smtpReaders]
+export const readers = [...reportReaders, ...mailReaders, ...dnsReaders, ...httpReaders, ...postalReaders, ...smtpReaders]
 
 const partOfReport = 'reached by readReport, with all that it is given there'
 const operators = 'reads what the operator has written or kept, who can do worse to the machine than to slow it'
@@ -27,6 +28,8 @@ export const noReaders: Readonly<Record<string, string>> = {
   'src/returns/report-reader.ts readHere': 'calls readingOf',
   'src/emails/content.ts decodeContent': 'reads what encodeContent has written into our own table',
   'src/base/config.ts readConfig': operators,
+  'src/base/config.ts parseRelay': operators,
+  'src/dkim/keys.ts readRsaKey': operators,
   'src/cli/input-lines.ts readLines': operators,
   'src/base/child-processes.ts readFromParent': operators,
   'src/inbound/certificate.ts readCertificate': operators,
