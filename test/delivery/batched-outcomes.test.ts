@@ -1,4 +1,4 @@
-/** Outcomes recorded together leave what they leave when they are recorded one by one. */
+/** A batch of outcomes has the same effect as its outcomes recorded one by one. */
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
