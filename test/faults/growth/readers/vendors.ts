@@ -1,0 +1,47 @@
+/** Input of the APIs of other vendors, except Postal's: bodies and parameters of their endpoints, as JSON. */
+import { readResendDomain } from '../../../../src/resend/domain-objects.ts'
+import { readResendBatch, readResendEmail } from '../../../../src/resend/read-email.ts'
+import { readIdempotencyKey, readResendPage } from '../../../../src/resend/read-parameters.ts'
+import { type Reader, reader } from '../reader.ts'
+
+const maxBody = 262_144
+const addresses = ['ann@a.example', 'b{i}@b.example, ', 'A <a@resend.dev>', '+b', '\\"Ann', '\\" <', '>', ',', ' ', 'é']
+const json = ['"a{i}":"b",', '"a":', '[', ']', '{', '}', ',', '"', '\\u0000', '\\n', '255,']
+
+export const vendorReaders: readonly Reader[] = [
+  reader({
+    name: 'email for Resend',
+    longest: maxBody,
+    reads: [
+      'src/resend/read-email.ts readResendEmail',
+      'src/resend/read-email.ts readResendBatch',
+      'src/resend/domain-objects.ts readResendDomain',
+    ],
+    words: ['src/vendors/json-fields.ts'],
+    frames: [
+      ['{"to":["', '"],"from":"a@b.example","subject":"a","text":"a"}'],
+      ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","headers":{', '"z":"z"}}'],
+      ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","tags":[{"name":"', '","value":"a"}]}'],
+      ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","attachments":[{"filename":"', '","content":"YQ=="}]}'],
+      ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","attachments":[{"content":[', '1]}]}'],
+      ['[{"to":"a@b.example","from":"a@b.example","subject":"a",', '"text":"a"}]'],
+      ['{"name":"', '"}'],
+    ],
+    units: [...addresses, ...json],
+    read: (octets) => {
+      const body: unknown = JSON.parse(octets.toString())
+      if (Array.isArray(body)) return readResendBatch(body, 'test')
+      return Object.hasOwn(body as object, 'name') ? readResendDomain(body) : readResendEmail(body, 'test')
+    },
+  }),
+  reader({
+    name: 'parameters for Resend',
+    longest: 16_384,
+    reads: ['src/resend/read-parameters.ts readResendPage', 'src/resend/read-parameters.ts readIdempotencyKey'],
+    units: ['limit', 'after', 'before', '=', '&', '1', 'a{i}', 'é'],
+    read: (octets) => {
+      readResendPage(Object.fromEntries(new URLSearchParams(octets.toString())))
+      return readIdempotencyKey(octets.toString())
+    },
+  }),
+]
