@@ -46,6 +46,7 @@ export type {
   Submission,
   SubmissionResponse,
 } from './submission.ts'
+export { checkSubmission } from './validate-submission.ts'
 
 /** Elements of a batch of /v1. */
 const maxBatchElements = 100

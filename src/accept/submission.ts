@@ -41,6 +41,13 @@ export interface VendorForms {
   replyTo: readonly string[]
   /** true: sent with the null reverse-path. */
   bounce: boolean
+  /** Absent members: as the sender's track domain is set. true is refused without a track domain whose DNS was found. */
+  tracking?: TrackingWish | undefined
+}
+
+export interface TrackingWish {
+  opens?: boolean | undefined
+  clicks?: boolean | undefined
 }
 
 export interface RawSubmission {

@@ -13,7 +13,7 @@ import {
   parseSender,
   traceHeaderField,
 } from '#mail'
-import type { Submission, SubmittedAttachment } from './submission.ts'
+import type { Submission, SubmittedAttachment, TrackingWish } from './submission.ts'
 
 const mebibyte = 1_048_576
 export const largestMessageOctets = 14 * mebibyte
@@ -274,6 +274,7 @@ export interface CheckedSubmission {
   unsubscribe: boolean
   /** Sent with the null reverse-path. */
   bounce: boolean
+  tracking: TrackingWish
   /** UTF-8 octets of html and text, decoded attachments, headers. */
   sizeOctets: number
 }
@@ -316,6 +317,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     text,
     unsubscribe,
     bounce: vendor?.bounce === true,
+    tracking: vendor?.tracking ?? {},
     sizeOctets,
   }
 }

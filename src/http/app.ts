@@ -15,13 +15,11 @@ import { serveDashboard } from './dashboard.ts'
 import type { DashboardDeps } from './dashboard-context.ts'
 import { showNotFound } from './dashboard-files.ts'
 import { answerBrokenRequest } from './malformed-http.ts'
-import { postalApi } from './postal-endpoints.ts'
 import { openBodyReader } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
 import { logEntryOf } from './request-log.ts'
 import { refuseBadHost, routable } from './request-target.ts'
 import { requestSpan } from './request-trace.ts'
-import { resendApi } from './resend-endpoints.ts'
 import type { Streams } from './streaming-responses.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
 import { serveTrackingEndpoints, type TrackingEndpointDeps } from './tracking-endpoints.ts'
@@ -29,7 +27,8 @@ import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/define-endpoin
 import { fastifyPath, pathsOf, routes } from './v1/endpoints.ts'
 import { within } from './v1/response-deadline.ts'
 import { failure, jsonType } from './v1/response-envelope.ts'
-import { serveVendor, type VendorApi, vendorUrl } from './vendor-api.ts'
+import { serveVendor, vendorUrl } from './vendor-api.ts'
+import { type VendorSettings, vendorApis } from './vendor-apis.ts'
 
 export interface AppDeps
   extends ApiDeps,
@@ -43,7 +42,7 @@ export interface AppDeps
   requestLogs: RequestLogs
   streams: Streams
   readiness: Readiness
-  config: Pick<Config, 'trustedProxies' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl' | 'postalApi' | 'resendApi'>
+  config: Pick<Config, 'trustedProxies' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'> & VendorSettings
   bounds: HttpLimits
 }
 
@@ -147,12 +146,6 @@ function createServer(deps: AppDeps, isTrusted: (address: string) => boolean, an
     },
   })
 }
-
-/** The APIs of other vendors that the settings serve. */
-const vendorApis = (config: AppDeps['config']): VendorApi[] => [
-  ...(config.postalApi ? [postalApi] : []),
-  ...(config.resendApi ? [resendApi] : []),
-]
 
 /** Rate-limit headers of a caller that is known only by its address. */
 const addressHeaders = (address: string, { rateLimiter, limitSettings }: AppDeps, look?: 'only look') =>

@@ -58,6 +58,8 @@ export interface VendorEndpoint {
   /** Sends emails: bodies may be large. */
   sends?: boolean
   answer(call: VendorCall, deps: VendorDeps): Promise<VendorAnswer>
+  /** Returns the answer to a request with the vendor's public test token; it has no effect. Absent: the token is refused. */
+  rehearse?(body: unknown, clock: Clock): unknown
 }
 
 export interface VendorFailure {
@@ -75,6 +77,8 @@ export interface VendorApi {
   isAddressed(headers: IncomingHttpHeaders, path: string): boolean
   /** The key; throws the refusal of a missing one. */
   keyOf(headers: IncomingHttpHeaders): string
+  /** Whether a request has the vendor's test token, which every caller may use. */
+  isRehearsal?(headers: IncomingHttpHeaders): boolean
   /** `seconds`: the time since the request began. */
   success(data: unknown, seconds: number): string | Buffer
   failure(refusal: Refusal, facts: { headers: IncomingHttpHeaders; seconds: number; isUnknownPath: boolean }): VendorFailure
@@ -107,6 +111,7 @@ export async function serveVendor(root: FastifyInstance, api: VendorApi, deps: V
       const unserved = asEndpoint(api, { methods: ['GET'], path: '/', name: `${api.name}.unknown`, summary: '', permission: 'emails:read' })
       app.addHook('onRequest', async (request, reply) => {
         const known = request.is404 ? undefined : request.routeOptions.config.endpoint
+        if (api.isRehearsal?.(request.headers)) return admitRehearsal(request, api, deps)
         const endpoint = known ?? { ...unserved, permission: 'any key' as const }
         await within(authorize(request, reply, endpoint, deps, api.keyOf(request.headers)), admitWithinMs, deps.clock)
       })
@@ -123,6 +128,22 @@ export async function serveVendor(root: FastifyInstance, api: VendorApi, deps: V
     },
     { prefix: prefixOf(api) },
   )
+}
+
+/** Bodies without a key are small, and each address may send as many as a key. */
+const maxRehearsedOctets = 1_048_576
+
+function admitRehearsal(request: FastifyRequest, api: VendorApi, { rateLimiter, limitSettings }: VendorDeps): void {
+  const rate = rateLimiter(`address:${request.ip}`, limitSettings.usualRate())
+  if (!rate.allowed)
+    throw new Refusal('rate_limit_exceeded', {
+      message: `more than ${rate.limit} requests per second`,
+      retryAfterSeconds: rate.retryAfterSeconds,
+    })
+  const { endpoint } = request.routeOptions.config
+  if (!api.endpoints.some(({ name, rehearse }) => rehearse && name === endpoint?.name)) throw new Refusal('invalid_api_key')
+  const announced = Number(request.headers['content-length'] ?? Number.NaN)
+  if (!(announced <= maxRehearsedOctets)) throw new Refusal('payload_too_large', { message: 'the test token takes bodies up to 1 MiB' })
 }
 
 const secondsSince = ({ arrivedMs }: FastifyRequest, clock: Clock) => Math.max(0, clock.monotonicMs() - arrivedMs) / 1000
@@ -156,6 +177,10 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
     config: { endpoint: declared, ...(api.takesForms ? { takesForms: true } : {}) },
     handler: async (request, reply) => {
       const { admission } = request
+      if (!admission && endpoint.rehearse && api.isRehearsal?.(request.headers)) {
+        const data = endpoint.rehearse(request.body, deps.clock)
+        return reply.type(jsonType).send(api.success(data, secondsSince(request, deps.clock)))
+      }
       if (!admission) throw new Error('a request bypassed authorisation')
       const path = `/v1${declared.path}`
       const call: VendorCall = {

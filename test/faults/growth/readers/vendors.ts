@@ -1,4 +1,7 @@
 /** Input of the APIs of other vendors, except Postal's: bodies and parameters of their endpoints, as JSON. */
+import { readPostmarkBatch, readPostmarkEmail } from '../../../../src/postmark/read-message.ts'
+import { readBounceQuery, readMessageQuery, readSuppressionQuery } from '../../../../src/postmark/read-queries.ts'
+import { readSuppressionList } from '../../../../src/postmark/suppressions.ts'
 import { readResendDomain } from '../../../../src/resend/domain-objects.ts'
 import { readResendBatch, readResendEmail } from '../../../../src/resend/read-email.ts'
 import { readIdempotencyKey, readResendPage } from '../../../../src/resend/read-parameters.ts'
@@ -42,6 +45,57 @@ export const vendorReaders: readonly Reader[] = [
     read: (octets) => {
       readResendPage(Object.fromEntries(new URLSearchParams(octets.toString())))
       return readIdempotencyKey(octets.toString())
+    },
+  }),
+  reader({
+    name: 'message for Postmark',
+    longest: maxBody,
+    reads: [
+      'src/postmark/read-message.ts readPostmarkEmail',
+      'src/postmark/read-message.ts readPostmarkBatch',
+      'src/postmark/suppressions.ts readSuppressionList',
+    ],
+    words: ['src/vendors/json-fields.ts', 'src/vendors/split-addresses.ts'],
+    frames: [
+      ['{"To":"', '","From":"a@b.example","TextBody":"a"}'],
+      ['{"To":"a@b.example","From":"a@b.example","TextBody":"a","ReplyTo":"', '"}'],
+      ['{"To":"a@b.example","From":"a@b.example","TextBody":"a","Metadata":{', '"z":"z"}}'],
+      ['{"To":"a@b.example","From":"a@b.example","TextBody":"a","Headers":[{"Name":"', '","Value":"a"}]}'],
+      ['{"To":"a@b.example","From":"a@b.example","TextBody":"a","Attachments":[{"ContentID":"', '","Name":"a","Content":"YQ=="}]}'],
+      ['[{"To":"a@b.example","From":"a@b.example",', '"TextBody":"a"}]'],
+      ['{"Suppressions":[{"EmailAddress":"', '"}]}'],
+    ],
+    units: [...addresses, ...json, 'cid:'],
+    read: (octets) => {
+      const body: unknown = JSON.parse(octets.toString())
+      if (Array.isArray(body)) return readPostmarkBatch(body)
+      return Object.hasOwn(body as object, 'Suppressions') ? readSuppressionList(body) : readPostmarkEmail(body)
+    },
+  }),
+  reader({
+    name: 'parameters for Postmark',
+    longest: 16_384,
+    reads: [
+      'src/postmark/read-queries.ts readMessageQuery',
+      'src/postmark/read-queries.ts readBounceQuery',
+      'src/postmark/read-queries.ts readSuppressionQuery',
+    ],
+    frames: [
+      ['', ''],
+      ['count=1&subject=', ''],
+      ['count=1&metadata_', '=a'],
+    ],
+    units: ['count=1&', 'metadata_a{i}=', 'subject=', 'fromdate=', '2026-11-23', 'T10:00', '=', '&', ' ', 'é'],
+    read: (octets) => {
+      const query = Object.fromEntries(new URLSearchParams(octets.toString()))
+      const results = [readMessageQuery, readBounceQuery, readSuppressionQuery].map((read) => {
+        try {
+          return read(query)
+        } catch {
+          return undefined
+        }
+      })
+      return results
     },
   }),
 ]
