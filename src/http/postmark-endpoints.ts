@@ -34,6 +34,7 @@ import {
 import { suppressed } from '#suppressions'
 import { listHits, openTokens } from '#tracking'
 import { addressIn, recipientEndpoints } from './postmark-recipients.ts'
+import { postmarkWebhookEndpoints } from './postmark-webhooks.ts'
 import { contentToWire } from './v1/email-details.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorDeps, VendorEndpoint } from './vendor-api.ts'
@@ -234,5 +235,5 @@ export const postmarkApi: VendorApi = {
   isRehearsal: (headers) => textIn(headers, tokenHeader) === testToken,
   success: (data) => (Buffer.isBuffer(data) ? data : JSON.stringify(data)),
   failure: postmarkFailure,
-  endpoints: [...sendEndpoints, ...messageEndpoints, ...recipientEndpoints],
+  endpoints: [...sendEndpoints, ...messageEndpoints, ...recipientEndpoints, ...postmarkWebhookEndpoints],
 }

@@ -2,16 +2,7 @@
 import type { Attempt, Email, EmailStatus, PartsContent } from '#emails'
 import { parseMailbox } from '#mail'
 import type { Activity } from '#tracking'
-import { streamKey, usualStream } from './read-message.ts'
-
-type Metadata = Record<string, string> | null
-
-export const shownStream = (metadata: Metadata) => metadata?.[streamKey] ?? usualStream
-
-export function shownMetadata(metadata: Metadata): Record<string, string> {
-  const { [streamKey]: _, ...own } = metadata ?? {}
-  return own
-}
+import { postmarkMetadataOf, postmarkStreamOf } from '#webhooks'
 
 const isQueued = (status: EmailStatus) => status === 'pending' || status === 'softfail'
 
@@ -35,8 +26,8 @@ const common = (email: Email, recipients: readonly Recipient[]) => ({
   From: email.fromHeader,
   Subject: email.subject,
   Status: recipients.every((one) => isQueued(one.status)) ? 'Queued' : 'Sent',
-  Metadata: shownMetadata(email.metadata),
-  MessageStream: shownStream(email.metadata),
+  Metadata: postmarkMetadataOf(email.metadata),
+  MessageStream: postmarkStreamOf(email.metadata),
   Sandboxed: email.test,
 })
 

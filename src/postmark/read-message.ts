@@ -2,6 +2,7 @@
 import type { AcceptedSubmission, BatchElement, Submission } from '#accept'
 import { Refusal } from '#base'
 import { JsonFields, splitAddresses } from '#vendors'
+import { postmarkStreamKey, usualPostmarkStream } from '#webhooks'
 import { inactiveNote, PostmarkRefusal, refusePostmarkField } from './errors.ts'
 
 export const maxPostmarkBatch = 500
@@ -20,9 +21,6 @@ const maxMetadataLength = 500
 const maxAttachments = 100
 const maxNameLength = 255
 
-/** Stored with the metadata, because an email has one tag. */
-export const streamKey = 'MessageStream'
-export const usualStream = 'outbound'
 const streamForm = /^[a-z0-9][a-z0-9-]*$/
 
 /** Throws a `PostmarkRefusal` or a `Refusal`. */
@@ -48,7 +46,7 @@ export function readPostmarkEmail(body: unknown): Submission {
     tag: fields.text('Tag', maxTagLength) || (stream ?? null),
     headers: headersOf(fields),
     attachments: fields.objects('Attachments', maxAttachments).map(attachmentOf),
-    metadata: { ...metadataOf(fields), ...(stream === undefined ? {} : { [streamKey]: stream }) },
+    metadata: { ...metadataOf(fields), ...(stream === undefined ? {} : { [postmarkStreamKey]: stream }) },
     vendor: {
       replyTo: splitAddresses(fields.text('ReplyTo', maxAddressList) ?? ''),
       bounce: false,
@@ -76,7 +74,7 @@ export function readPostmarkBatch(body: unknown): BatchElement<Submission>[] {
 /** undefined: the default stream. */
 function streamOf(fields: JsonFields): string | undefined {
   const stream = fields.text('MessageStream', maxStreamLength)
-  if (!stream || stream === usualStream) return undefined
+  if (!stream || stream === usualPostmarkStream) return undefined
   if (!streamForm.test(stream)) throw fields.wrong('MessageStream', 'must have only lower-case letters, digits and dashes')
   return stream
 }
@@ -102,7 +100,7 @@ function headersOf(fields: JsonFields): Record<string, string> {
 
 function metadataOf(fields: JsonFields): Record<string, string> {
   const metadata = fields.pairs('Metadata', maxMetadata, maxMetadataLength)
-  if (Object.hasOwn(metadata, streamKey)) throw fields.wrong(`Metadata.${streamKey}`, 'is reserved')
+  if (Object.hasOwn(metadata, postmarkStreamKey)) throw fields.wrong(`Metadata.${postmarkStreamKey}`, 'is reserved')
   return metadata
 }
 

@@ -1,25 +1,16 @@
 /** Entries of suppression lists as Postmark's suppressions. */
 import type { Suppression } from '#suppressions'
 import { JsonFields } from '#vendors'
+import { postmarkReason } from '#webhooks'
 import { PostmarkRefusal, refusePostmarkField } from './errors.ts'
 
 const maxEntries = 50
 const maxAddressLength = 1000
 
-/** By the reasons of automatic entries; all others are manual. */
-const reasons: Readonly<Record<string, string>> = {
-  'hard fail': 'HardBounce',
-  'too many soft fails': 'HardBounce',
-  bounce: 'HardBounce',
-  complaint: 'SpamComplaint',
-}
-
 export function postmarkSuppression({ address, reason, source, createdAt }: Suppression) {
-  const isAutomatic = source === 'automatic'
   return {
     EmailAddress: address,
-    SuppressionReason: (isAutomatic ? reasons[reason ?? ''] : undefined) ?? 'ManualSuppression',
-    Origin: isAutomatic ? 'Recipient' : 'Customer',
+    ...postmarkReason(reason, source === 'automatic'),
     CreatedAt: createdAt.toISOString(),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The API of Resend, translated: emails to submissions, refusals to Resend's errors, messages and domains to its objects.
- * Owns: nothing. Uses: base, mail, domains, emails, accept, vendors. Used by: http.
+ * The API of Resend, translated: emails to submissions, refusals to Resend's errors, messages, domains and webhooks to its objects.
+ * Owns: nothing. Uses: base, mail, domains, emails, accept, webhooks, vendors. Used by: http.
  * Promises: any JSON value is either translated or refused in Resend's form; a field that is not served is refused, never ignored.
  */
 export { readResendDomain, resendDomain, resendDomainItem } from './domain-objects.ts'
@@ -8,3 +8,4 @@ export { type ResendMessage, resendEmail, resendEmailItem } from './email-object
 export { ResendRefusal, resendFailure } from './errors.ts'
 export { maxResendBatch, readResendBatch, readResendEmail } from './read-email.ts'
 export { readIdempotencyKey, readResendPage } from './read-parameters.ts'
+export { readResendWebhook, resendWebhook } from './webhook-objects.ts'

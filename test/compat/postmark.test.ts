@@ -204,7 +204,7 @@ describe('access', () => {
       postmark.getTemplates(),
       postmark.getDeliveryStatistics(),
       postmark.getInboundMessages(),
-      postmark.getWebhooks(),
+      postmark.getMessageStreams(),
       postmark.sendEmailWithTemplate({ From: 'a@shop.test', To: 'b@one.example', TemplateId: 1, TemplateModel: {} }),
     ])
       await expect(refused).rejects.toMatchObject({ code: 404, statusCode: 404, message: expect.stringContaining('docs/postmark-api.md') })

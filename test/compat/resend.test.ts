@@ -193,7 +193,7 @@ describe('paths', () => {
       await resend.contacts.list(),
       await resend.broadcasts.list(),
       await resend.templates.list(),
-      await resend.webhooks.list(),
+      await resend.suppressions.list(),
     ]
     for (const { error } of refused) {
       expect(error).toMatchObject({ statusCode: 404, name: 'not_found' })

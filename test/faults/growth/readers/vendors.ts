@@ -2,9 +2,11 @@
 import { readPostmarkBatch, readPostmarkEmail } from '../../../../src/postmark/read-message.ts'
 import { readBounceQuery, readMessageQuery, readSuppressionQuery } from '../../../../src/postmark/read-queries.ts'
 import { readSuppressionList } from '../../../../src/postmark/suppressions.ts'
+import { readPostmarkWebhook } from '../../../../src/postmark/webhook-objects.ts'
 import { readResendDomain } from '../../../../src/resend/domain-objects.ts'
 import { readResendBatch, readResendEmail } from '../../../../src/resend/read-email.ts'
 import { readIdempotencyKey, readResendPage } from '../../../../src/resend/read-parameters.ts'
+import { readResendWebhook } from '../../../../src/resend/webhook-objects.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxBody = 262_144
@@ -19,6 +21,7 @@ export const vendorReaders: readonly Reader[] = [
       'src/resend/read-email.ts readResendEmail',
       'src/resend/read-email.ts readResendBatch',
       'src/resend/domain-objects.ts readResendDomain',
+      'src/resend/webhook-objects.ts readResendWebhook',
     ],
     words: ['src/vendors/json-fields.ts'],
     frames: [
@@ -29,11 +32,13 @@ export const vendorReaders: readonly Reader[] = [
       ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","attachments":[{"content":[', '1]}]}'],
       ['[{"to":"a@b.example","from":"a@b.example","subject":"a",', '"text":"a"}]'],
       ['{"name":"', '"}'],
+      ['{"endpoint":"a","events":["email.opened",', '"email.clicked"]}'],
     ],
     units: [...addresses, ...json],
     read: (octets) => {
       const body: unknown = JSON.parse(octets.toString())
       if (Array.isArray(body)) return readResendBatch(body, 'test')
+      if (Object.hasOwn(body as object, 'endpoint')) return readResendWebhook(body, true)
       return Object.hasOwn(body as object, 'name') ? readResendDomain(body) : readResendEmail(body, 'test')
     },
   }),
@@ -54,6 +59,7 @@ export const vendorReaders: readonly Reader[] = [
       'src/postmark/read-message.ts readPostmarkEmail',
       'src/postmark/read-message.ts readPostmarkBatch',
       'src/postmark/suppressions.ts readSuppressionList',
+      'src/postmark/webhook-objects.ts readPostmarkWebhook',
     ],
     words: ['src/vendors/json-fields.ts', 'src/vendors/split-addresses.ts'],
     frames: [
@@ -64,11 +70,13 @@ export const vendorReaders: readonly Reader[] = [
       ['{"To":"a@b.example","From":"a@b.example","TextBody":"a","Attachments":[{"ContentID":"', '","Name":"a","Content":"YQ=="}]}'],
       ['[{"To":"a@b.example","From":"a@b.example",', '"TextBody":"a"}]'],
       ['{"Suppressions":[{"EmailAddress":"', '"}]}'],
+      ['{"Url":"a","Triggers":{"Bounce":{"Enabled":true},', '"Open":{}}}'],
     ],
     units: [...addresses, ...json, 'cid:'],
     read: (octets) => {
       const body: unknown = JSON.parse(octets.toString())
       if (Array.isArray(body)) return readPostmarkBatch(body)
+      if (Object.hasOwn(body as object, 'Url')) return readPostmarkWebhook(body, undefined)
       return Object.hasOwn(body as object, 'Suppressions') ? readSuppressionList(body) : readPostmarkEmail(body)
     },
   }),
