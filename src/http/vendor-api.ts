@@ -8,6 +8,7 @@ import Type, { type TSchema } from 'typebox'
 import type { AcceptedSubmission, ResponseRenderer, SubmissionResponse } from '#accept'
 import { type Clock, type Log, Refusal } from '#base'
 import type { Credential, Permission } from '#credentials'
+import { recordChange } from './audit.ts'
 import { type AuthorizeDeps, authorize } from './authorize.ts'
 import type { Readiness } from './readiness.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
@@ -192,7 +193,14 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
         fingerprint: () =>
           request.fingerprint?.path === path ? request.fingerprint.sha256 : fingerprint(request.method, path, request.body ?? {}),
       }
-      const { status = 200, data, sent } = await within(endpoint.answer(call, deps), answerWithinMs, deps.clock)
+      const respond = async () => {
+        const answered = await endpoint.answer(call, deps)
+        // Mail is in the request log and the list of emails.
+        if (endpoint.permission.endsWith(':manage') && request.method !== 'GET')
+          await recordChange(request, declared, JSON.stringify({ data: answered.data }), deps)
+        return answered
+      }
+      const { status = 200, data, sent } = await within(respond(), answerWithinMs, deps.clock)
       request.acceptedEmailIds = sent?.emailIds ?? null
       if (sent?.replayed) reply.header('idempotent-replayed', 'true')
       return reply

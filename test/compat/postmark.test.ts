@@ -198,6 +198,21 @@ describe('access', () => {
     await expect(tester.sendEmail(large)).rejects.toMatchObject({ statusCode: 413 })
   })
 
+  test("hostile bodies are refused in Postmark's form, never with 500", async () => {
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const bodies = ['', '[]', 'null', '"x"', '{', deep, `{"To":${deep}}`, '{"From":{"a":1}}', '{"Triggers":1}', '{"Suppressions":[1]}']
+    for (const path of ['/email', '/email/batch', '/message-streams/outbound/suppressions', '/webhooks'])
+      for (const body of bodies) {
+        const response = await fetch(`http://127.0.0.1:${service.port}${path}`, {
+          method: 'POST',
+          headers: { 'x-postmark-server-token': service.testKey, 'content-type': 'application/json' },
+          body,
+        })
+        expect(response.status, `${path} ${body.slice(0, 40)}`).toBe(422)
+        expect(await response.json()).toEqual({ ErrorCode: expect.any(Number), Message: expect.any(String) })
+      }
+  })
+
   test("methods that are not served are refused in Postmark's form", async () => {
     for (const refused of [
       postmark.getServer(),

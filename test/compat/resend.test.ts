@@ -3,7 +3,14 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { Resend } from 'resend'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '#db'
 import { type Service, startService } from '../support/in-process-service.ts'
+
+const newestActions = sql<{ action: string; data: object }>`
+  select action, data
+  from audit_entries
+  order by id desc
+  limit $1`
 
 let service: Service
 let resend: Resend
@@ -199,6 +206,39 @@ describe('paths', () => {
       expect(error).toMatchObject({ statusCode: 404, name: 'not_found' })
       expect(error?.message).toContain('docs/resend-api.md')
     }
+  })
+
+  test("hostile bodies are refused in Resend's form, never with 500", async () => {
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const bodies = [
+      '',
+      '[]',
+      'null',
+      '"x"',
+      '{',
+      deep,
+      `{"to":${deep}}`,
+      '{"from":{"a":1}}',
+      '[null]',
+      `{"attachments":[{"content":[1,2]}]}`,
+    ]
+    for (const path of ['/emails', '/emails/batch', '/domains', '/webhooks'])
+      for (const body of bodies) {
+        const response = await fetch(`http://127.0.0.1:${service.port}${path}`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${service.testKey}`, 'content-type': 'application/json' },
+          body,
+        })
+        expect(response.status, `${path} ${body.slice(0, 40)}`).toBe(422)
+        expect(await response.json()).toMatchObject({ statusCode: 422, name: expect.any(String) })
+      }
+  })
+
+  test('changes are in the audit log, mail is not', async () => {
+    const made = dataOf(await resend.domains.create({ name: 'audit.one.example' }))
+    dataOf(await resend.emails.send(mail))
+    const entries = await service.db.rows(newestActions, [10])
+    expect(entries[0]).toMatchObject({ action: 'resend.domains.create', data: { id: made.id, name: 'audit.one.example' } })
   })
 
   test('with the setting off, nothing is served', async () => {
