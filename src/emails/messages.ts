@@ -3,7 +3,7 @@
  * content. All ids of a submission begin with the same time, so that one range of ids has them all.
  */
 import { emailIdPrefix, emailIdTimeMs } from '#base'
-import { type Queryable, sql } from '#db'
+import { type Queryable, type Sql, sql } from '#db'
 import { type Email, emailColumns } from './email-record.ts'
 
 const emailsOfMessage = sql<Email & { number: number }>`
@@ -17,15 +17,23 @@ const emailOfMessage = sql<{ tenantId: string; contentId: string }>`
   from emails
   where id = $1 and ($2::text is null or tenant_id = $2)`
 
-const pageOf = (order: 'asc' | 'desc') => sql<Email>`
-  select ${emailColumns}
-  from emails
-  where ($1::text is null or tenant_id = $1) and id = content_id and id > $2 and id < $3
-  order by id ${order === 'asc' ? sql.part`asc` : sql.part`desc`}
-  limit $4`
-
-const newestFirst = pageOf('desc')
-const oldestFirst = pageOf('asc')
+/** A tenant's page is read from its primary key, which a filter by an optional tenant would not use. */
+const pagesOf = (scope: Sql<unknown>) => ({
+  newestFirst: sql<Email>`
+    select ${emailColumns}
+    from emails
+    where ${scope} and id = content_id and id > $2 and id < $3
+    order by id desc
+    limit $4`,
+  oldestFirst: sql<Email>`
+    select ${emailColumns}
+    from emails
+    where ${scope} and id = content_id and id > $2 and id < $3
+    order by id
+    limit $4`,
+})
+const pagesOfTenant = pagesOf(sql.part`tenant_id = $1`)
+const pagesOfAll = pagesOf(sql.part`$1::text is null`)
 
 const recipientsOfMessages = sql<{ contentId: string; recipient: string; status: Email['status'] }>`
   select email.*
@@ -64,6 +72,7 @@ export async function listMessages(
   on: Queryable,
   { tenantId, after, before, most }: { tenantId: string | null; after?: string | undefined; before?: string | undefined; most: number },
 ): Promise<Email[]> {
+  const { newestFirst, oldestFirst } = tenantId === null ? pagesOfAll : pagesOfTenant
   if (before !== undefined) return (await on.rows(oldestFirst, [tenantId, before, lastId, most])).reverse()
   return on.rows(newestFirst, [tenantId, '', after ?? lastId, most])
 }

@@ -115,7 +115,7 @@ function unlessAbsent(error: unknown): void {
   if (!(error instanceof Refusal && error.code === 'not_found')) throw error
 }
 
-const pageSize = 1000
+const pageSize = 10_000
 /** More entries than one answer has are only in /v1/suppressions. */
 const maxDumped = 50_000
 

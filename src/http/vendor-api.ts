@@ -142,7 +142,7 @@ function admitRehearsal(request: FastifyRequest, api: VendorApi, { rateLimiter, 
       retryAfterSeconds: rate.retryAfterSeconds,
     })
   const { endpoint } = request.routeOptions.config
-  if (!api.endpoints.some(({ name, rehearse }) => rehearse && name === endpoint?.name)) throw new Refusal('invalid_api_key')
+  if (!api.endpoints.some((one) => one.name === endpoint?.name && 'rehearse' in one)) throw new Refusal('invalid_api_key')
   const announced = Number(request.headers['content-length'] ?? Number.NaN)
   if (!(announced <= maxRehearsedOctets)) throw new Refusal('payload_too_large', { message: 'the test token takes bodies up to 1 MiB' })
 }

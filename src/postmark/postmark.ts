@@ -5,8 +5,8 @@
  * Promises: any JSON value is either translated or refused in Postmark's form; a field that is not served is refused, never ignored.
  */
 export { bounceStatuses, postmarkBounce } from './bounces.ts'
-export { inactiveNote, inactiveRefusal, PostmarkRefusal, postmarkError, postmarkFailure } from './errors.ts'
-export { type PostmarkMessage, postmarkDetails, postmarkListed } from './message-objects.ts'
+export { inactiveRefusal, PostmarkRefusal, postmarkError, postmarkFailure } from './errors.ts'
+export { postmarkDetails, postmarkListed } from './message-objects.ts'
 export { maxPostmarkBatch, postmarkSent, readPostmarkBatch, readPostmarkEmail } from './read-message.ts'
 export { readBounceQuery, readMessageQuery, readSuppressionQuery } from './read-queries.ts'
 export { postmarkSuppression, readSuppressionList } from './suppressions.ts'

@@ -4,7 +4,7 @@
  * Promises: any JSON value is either translated or refused in Resend's form; a field that is not served is refused, never ignored.
  */
 export { readResendDomain, resendDomain, resendDomainItem } from './domain-objects.ts'
-export { type ResendMessage, resendEmail, resendEmailItem } from './email-objects.ts'
+export { resendEmail, resendEmailItem } from './email-objects.ts'
 export { ResendRefusal, resendFailure } from './errors.ts'
 export { maxResendBatch, readResendBatch, readResendEmail } from './read-email.ts'
 export { readIdempotencyKey, readResendPage } from './read-parameters.ts'
