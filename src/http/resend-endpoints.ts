@@ -32,6 +32,7 @@ import {
 import { findComplaint } from '#returns'
 import { findReaderMarks } from '#tracking'
 import { keyIn } from './authorize.ts'
+import { resendSuppressionEndpoints } from './resend-suppressions.ts'
 import { resendWebhookEndpoints } from './resend-webhooks.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorCall, VendorDeps, VendorEndpoint } from './vendor-api.ts'
@@ -247,5 +248,5 @@ export const resendApi: VendorApi = {
   keyOf: ({ authorization }) => keyIn(authorization),
   success: (data) => (Buffer.isBuffer(data) ? data : JSON.stringify(data)),
   failure: resendFailure,
-  endpoints: [...emailEndpoints, ...domainEndpoints, ...resendWebhookEndpoints],
+  endpoints: [...emailEndpoints, ...domainEndpoints, ...resendSuppressionEndpoints, ...resendWebhookEndpoints],
 }

@@ -181,6 +181,30 @@ describe('domains', () => {
   })
 })
 
+describe('suppressions', () => {
+  test('are added, listed, shown and removed, alone and in batches', async () => {
+    const own = new Resend(await service.makeKey({ tenantId: await service.makeTenant('Lists') }), {
+      baseUrl: `http://127.0.0.1:${service.port}`,
+    })
+    expect(dataOf(await own.suppressions.add({ email: 'A@one.example' }))).toEqual({ object: 'suppression', id: 'a@one.example' })
+    dataOf(await own.suppressions.batch.add({ emails: ['b@one.example', 'c@one.example'] }))
+    expect(dataOf(await own.suppressions.get('a@one.example'))).toMatchObject({ email: 'a@one.example', origin: 'manual', source_id: null })
+    const idsOf = async (options: object) => dataOf(await own.suppressions.list(options)).data.map(({ id }) => id)
+    expect(await idsOf({ limit: 2 })).toEqual(['c@one.example', 'b@one.example'])
+    expect(await idsOf({ limit: 2, after: 'b@one.example' })).toEqual(['a@one.example'])
+    expect(await idsOf({ limit: 1, before: 'a@one.example' })).toEqual(['b@one.example'])
+    expect(await idsOf({ origin: 'complaint' })).toEqual([])
+    expect(dataOf(await own.suppressions.remove('a@one.example'))).toMatchObject({ id: 'a@one.example', deleted: true })
+    expect((await own.suppressions.remove('a@one.example')).error).toMatchObject({ statusCode: 404, name: 'not_found' })
+    expect(dataOf(await own.suppressions.batch.remove({ ids: ['b@one.example', 'a@one.example'] })).data).toMatchObject([
+      { deleted: true },
+      { deleted: false },
+    ])
+    expect((await own.suppressions.add({ email: 'none' })).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
+    expect((await own.suppressions.batch.add({ emails: ['none'] })).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
+  })
+})
+
 describe('paths', () => {
   test("at the root a browser's request is for the dashboard, under /compat/resend none is", async () => {
     const root = `http://127.0.0.1:${service.port}`
@@ -200,7 +224,7 @@ describe('paths', () => {
       await resend.contacts.list(),
       await resend.broadcasts.list(),
       await resend.templates.list(),
-      await resend.suppressions.list(),
+      await resend.topics.list(),
     ]
     for (const { error } of refused) {
       expect(error).toMatchObject({ statusCode: 404, name: 'not_found' })
@@ -293,7 +317,7 @@ test("generated requests never fail with 500, and every error has Resend's form"
     }),
     fc.record({
       method: fc.constantFrom('GET', 'DELETE', 'PATCH', 'PUT', 'POST'),
-      path: fc.tuple(fc.constantFrom('/emails', '/domains', '/webhooks'), text, text).map(([root, id, query]) => {
+      path: fc.tuple(fc.constantFrom('/emails', '/domains', '/webhooks', '/suppressions'), text, text).map(([root, id, query]) => {
         return `${root}/${encodeURIComponent(id.toWellFormed())}?limit=${encodeURIComponent(query.toWellFormed())}`
       }),
       body: fc.constant(undefined),

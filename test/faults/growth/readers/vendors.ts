@@ -5,7 +5,13 @@ import { readSuppressionList } from '../../../../src/postmark/suppressions.ts'
 import { readPostmarkWebhook } from '../../../../src/postmark/webhook-objects.ts'
 import { readResendDomain } from '../../../../src/resend/domain-objects.ts'
 import { readResendBatch, readResendEmail } from '../../../../src/resend/read-email.ts'
-import { readIdempotencyKey, readResendPage } from '../../../../src/resend/read-parameters.ts'
+import {
+  readIdempotencyKey,
+  readResendPage,
+  readSuppressedEmail,
+  readSuppressedEmails,
+  readSuppressionPage,
+} from '../../../../src/resend/read-parameters.ts'
 import { readResendWebhook } from '../../../../src/resend/webhook-objects.ts'
 import { type Reader, reader } from '../reader.ts'
 
@@ -22,6 +28,8 @@ export const vendorReaders: readonly Reader[] = [
       'src/resend/read-email.ts readResendBatch',
       'src/resend/domain-objects.ts readResendDomain',
       'src/resend/webhook-objects.ts readResendWebhook',
+      'src/resend/read-parameters.ts readSuppressedEmail',
+      'src/resend/read-parameters.ts readSuppressedEmails',
     ],
     words: ['src/vendors/json-fields.ts'],
     frames: [
@@ -32,12 +40,16 @@ export const vendorReaders: readonly Reader[] = [
       ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","attachments":[{"content":[', '1]}]}'],
       ['[{"to":"a@b.example","from":"a@b.example","subject":"a",', '"text":"a"}]'],
       ['{"name":"', '"}'],
+      ['{"email":"', '"}'],
+      ['{"emails":["', '"]}'],
       ['{"endpoint":"a","events":["email.opened",', '"email.clicked"]}'],
     ],
     units: [...addresses, ...json],
     read: (octets) => {
       const body: unknown = JSON.parse(octets.toString())
       if (Array.isArray(body)) return readResendBatch(body, 'test')
+      if (Object.hasOwn(body as object, 'email')) return readSuppressedEmail(body)
+      if (Object.hasOwn(body as object, 'emails')) return readSuppressedEmails(body, true)
       if (Object.hasOwn(body as object, 'endpoint')) return readResendWebhook(body, true)
       return Object.hasOwn(body as object, 'name') ? readResendDomain(body) : readResendEmail(body, 'test')
     },
@@ -45,11 +57,15 @@ export const vendorReaders: readonly Reader[] = [
   reader({
     name: 'parameters for Resend',
     longest: 16_384,
-    reads: ['src/resend/read-parameters.ts readResendPage', 'src/resend/read-parameters.ts readIdempotencyKey'],
-    units: ['limit', 'after', 'before', '=', '&', '1', 'a{i}', 'é'],
+    reads: [
+      'src/resend/read-parameters.ts readResendPage',
+      'src/resend/read-parameters.ts readSuppressionPage',
+      'src/resend/read-parameters.ts readIdempotencyKey',
+    ],
+    units: ['limit', 'after', 'before', 'origin=bounce&', '=', '&', '1', 'a{i}', 'é'],
     read: (octets) => {
-      readResendPage(Object.fromEntries(new URLSearchParams(octets.toString())))
-      return readIdempotencyKey(octets.toString())
+      const query = Object.fromEntries(new URLSearchParams(octets.toString()))
+      return 'origin' in query ? readSuppressionPage(query) : [readIdempotencyKey(octets.toString()), readResendPage(query)]
     },
   }),
   reader({
