@@ -3,6 +3,8 @@
 /** Splits at commas outside quotes and angle brackets; empty parts are left out. Takes time in proportion to the text. */
 export function splitAddresses(text: string): string[] {
   const parts: string[] = []
+  // A hostile list of commas leaves no garbage.
+  const take = (part: string) => part !== '' && parts.push(part)
   let start = 0
   let isQuoted = false
   for (let at = 0; at < text.length; at++) {
@@ -10,10 +12,10 @@ export function splitAddresses(text: string): string[] {
     if (character === '\\' && isQuoted) at++
     else if (character === '"') isQuoted = !isQuoted
     else if (character === ',' && !isQuoted) {
-      parts.push(text.slice(start, at))
+      take(text.slice(start, at).trim())
       start = at + 1
     }
   }
-  parts.push(text.slice(start))
-  return parts.map((part) => part.trim()).filter((part) => part !== '')
+  take(text.slice(start).trim())
+  return parts
 }
