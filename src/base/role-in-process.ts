@@ -29,7 +29,7 @@ export function startInProcess(role: RoleInProcess): Children {
       try {
         running = await role.start(name)
       } catch (error) {
-        // The message of a wrong setting, such as a port in use, says what to change.
+        // Its message contains the remedy, for example another port.
         if (error instanceof ConfigError) log.error(`${error.message}. Retrying`)
         else log.error({ err: error }, 'a role failed to start; retrying')
         await role.ended(name).catch((failed: unknown) => log.warn({ err: failed }, 'failed to deregister a role; its lease will expire'))
