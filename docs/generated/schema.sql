@@ -751,6 +751,6 @@ create table webhooks (
   disabled_reason text,
   format text not null default 'postrider'::text,
   constraint webhooks_pkey PRIMARY KEY (tenant_id, id),
-  constraint webhooks_format_check CHECK ((format = ANY (ARRAY['postrider'::text, 'postal'::text])))
+  constraint webhooks_format_check CHECK ((format = ANY (ARRAY['postrider'::text, 'postal'::text, 'resend'::text, 'postmark'::text, 'ses'::text, 'sendgrid'::text, 'mailgun'::text])))
 );
 CREATE UNIQUE INDEX webhooks_by_uuid ON webhooks (uuid);

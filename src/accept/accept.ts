@@ -1,10 +1,10 @@
 /**
  * Accepts submissions; the only way into the spool. A submission becomes committed emails, one for each recipient. Owns: idempotency_keys,
  * elapsed_marks. Uses: base, mail, simulator, db, tenants, members, limits, domains, events, emails, spool, tracking. Used by:
- * housekeeping, postal, inbound, http, main. Promises: a response leaves only after the commit is on disk; no slow operation (DNS, MIME,
- * DKIM) runs before it; one Idempotency-Key sends once in 24 hours, by elapsed time too.
+ * housekeeping, postal, resend, postmark, inbound, http, main. Promises: a response leaves only after the commit is on disk; no slow
+ * operation (DNS, MIME, DKIM) runs before it; one Idempotency-Key sends once in 24 hours, by elapsed time too.
  */
-import { type Clock, type Ids, metrics, Refusal, wrongField } from '#base'
+import { type Clock, type Ids, metrics } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { openContentEncoder } from '#emails'
@@ -14,6 +14,7 @@ import { getTestClockOffsetMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
 import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, tenantFor } from './authorize-sender.ts'
+import { type BatchElement, prepareBatch, refuseOverfullBatch } from './batch.ts'
 import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
 import { type RetriedEmail, retry } from './manual-retry.ts'
@@ -28,30 +29,27 @@ import type {
   Submission,
   SubmissionResponse,
 } from './submission.ts'
-import { checkRaw, type Prepared, type PrepareFacts, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
+import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
 import { checkRecipients, checkSender, checkSubmission } from './validate-submission.ts'
 
+export type { BatchElement } from './batch.ts'
 export { type Commit, openCommit } from './commit.ts'
 export { markEveryMs, openMarking } from './elapsed-time.ts'
 export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
 export type {
   AcceptedBatch,
   AcceptedSubmission,
+  BatchResult,
   Caller,
   RawSubmission,
   ResponseRenderer,
   Submission,
   SubmissionResponse,
 } from './submission.ts'
+export { checkSubmission } from './validate-submission.ts'
 
+/** Elements of a batch of /v1. */
 const maxBatchElements = 100
-const maxBatchRecipients = 1000
-const maxElementRecipients = 50
-/** A batch yields the event loop after this many octets. */
-const maxOctetsPerTick = 262_144
-
-/** An element of a batch, or the refusal of its shape by the entry point; then its recipients are only counted. */
-export type BatchElement = { submission: Omit<Submission, 'from'> } | { refused: Refusal; recipients: number }
 
 export interface Accept {
   send(
@@ -66,6 +64,16 @@ export interface Accept {
     elements: readonly BatchElement[],
     caller: Caller,
     renderer: ResponseRenderer<AcceptedBatch>,
+  ): Promise<SubmissionResponse>
+  /**
+   * Sends up to `maxElements` submissions with senders of their own, in the order given. The renderer may refuse: then none is sent.
+   */
+  sendEach(
+    tenantId: string | null | undefined,
+    elements: readonly BatchElement<Submission>[],
+    caller: Caller,
+    renderer: ResponseRenderer<readonly BatchResult[]>,
+    maxElements: number,
   ): Promise<SubmissionResponse>
   sendRaw(
     tenantId: string | null | undefined,
@@ -162,14 +170,25 @@ export function openAccept(deps: AcceptDeps): Accept {
     },
 
     async sendBatch(tenantId, from, elements, caller, renderer) {
-      refuseOverfullBatch(elements)
+      refuseOverfullBatch(elements, maxBatchElements)
       const mailbox = checkSender(from)
       return responder.answer(caller, renderer, async () => {
         const tenant = await activeTenant(tenantId, caller)
         const sender = await senderFor(mailbox.address, tenant, caller, deps)
         const facts = await factsFor(tenant, sender, caller)
-        const { submissions, results } = await prepareBatch(from, elements, facts, deps)
+        const whole = elements.map((one) => ('refused' in one ? one : { submission: { ...one.submission, from } }))
+        const { submissions, results } = await prepareBatch(whole, async () => facts, deps)
         return { submissions, result: { tenantId: tenant.id, sandbox: sender.sandbox, results } }
+      })
+    },
+
+    async sendEach(tenantId, elements, caller, renderer, maxElements) {
+      refuseOverfullBatch(elements, maxElements)
+      return responder.answer(caller, renderer, async () => {
+        const tenant = await activeTenant(tenantId, caller)
+        const factsOf = async (from: Mailbox) => factsFor(tenant, await senderFor(from.address, tenant, caller, deps), caller)
+        const { submissions, results } = await prepareBatch(elements, factsOf, deps)
+        return { submissions, result: results }
       })
     },
   }
@@ -229,68 +248,4 @@ async function senderOf(originators: readonly Originator[], tenant: Tenant, call
   for (const { field, address } of distinct)
     senders.push(await senderFor(address, tenant, caller, deps, { field: 'rawMessage', header: field }))
   return senders[0] as Sender
-}
-
-/** Prepares the elements one after the other: a refused one does not refuse the others. Large batches let the event loop take other turns. */
-async function prepareBatch(
-  from: string,
-  elements: readonly BatchElement[],
-  facts: PrepareFacts,
-  { db, clock }: AcceptDeps,
-): Promise<{ submissions: Prepared[]; results: BatchResult[] }> {
-  const submissions: Prepared[] = []
-  const results: BatchResult[] = []
-  let octetsInTurn = 0
-  for (const [index, element] of elements.entries()) {
-    if (octetsInTurn > maxOctetsPerTick) {
-      await new Promise<void>((resolve) => void setImmediate(resolve))
-      octetsInTurn = 0
-    }
-    if ('refused' in element) {
-      results.push({ refused: element.refused })
-      continue
-    }
-    try {
-      const submission = { ...element.submission, from }
-      const checked = checkSubmission(submission)
-      refuseCrowdedElement(checked.recipients.envelope.length)
-      if (facts.sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
-      const prepared = await prepareSubmission(checked, submission, facts)
-      submissions.push(prepared)
-      octetsInTurn += prepared.sizeOctets
-      results.push({ accepted: prepared.accepted })
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error
-      results.push({ refused: within(error, `emails[${index}]`) })
-    }
-  }
-  return { submissions, results }
-}
-
-function refuseOverfullBatch(elements: readonly BatchElement[]): void {
-  if (elements.length < 1 || elements.length > maxBatchElements) throw wrongField('emails', `must have 1 to ${maxBatchElements} elements`)
-  const recipients = elements.reduce((sum, one) => sum + ('refused' in one ? one.recipients : recipientsOf(one.submission)), 0)
-  if (recipients > maxBatchRecipients)
-    throw wrongField('emails', `have ${recipients} recipients in total: the maximum is ${maxBatchRecipients}`)
-}
-
-const recipientsOf = ({ to, cc, bcc }: Pick<Submission, 'to' | 'cc' | 'bcc'>) => to.length + (cc?.length ?? 0) + (bcc?.length ?? 0)
-
-function refuseCrowdedElement(recipients: number): void {
-  if (recipients <= maxElementRecipients) return
-  throw new Refusal('validation_error', {
-    field: 'to',
-    message: `to, cc and bcc have ${recipients} addresses in total: the maximum in a batch is ${maxElementRecipients}`,
-  })
-}
-
-/** The same refusal, with its field paths prefixed by `path`. */
-function within(refusal: Refusal, path: string): Refusal {
-  const field = refusal.field === undefined || refusal.field === 'from' ? refusal.field : `${path}.${refusal.field}`
-  return new Refusal(refusal.code, {
-    message: refusal.message,
-    suggestion: refusal.suggestion,
-    ...(field === undefined ? {} : { field }),
-    ...(refusal.details ? { details: refusal.details.map((one) => ({ ...one, field: `${path}.${one.field}` })) } : {}),
-  })
 }

@@ -2,12 +2,12 @@
  * Converts a validated submission to the rows of acceptance: one content, and one email for each envelope recipient.
  */
 
-import { type Ids, Refusal } from '#base'
+import { type Ids, Refusal, wrongField } from '#base'
 import type { Content, ContentEncoder, PartsContent, Tracking } from '#emails'
 import { type Address, type Mailbox, type Originator, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import type { Sender } from './authorize-sender.ts'
-import type { AcceptedSubmission, RawSubmission } from './submission.ts'
+import type { AcceptedSubmission, RawSubmission, TrackingWish } from './submission.ts'
 import {
   base64Octets,
   type CheckedRecipient,
@@ -78,7 +78,7 @@ export function prepareSubmission(
     returnPathDomain: checked.bounce ? null : facts.sender.returnPathDomain,
     ...(checked.bounce ? {} : { marked: true }),
     signing: facts.sender.signing,
-    ...(checked.html && !checked.bounce ? trackingFor(facts.sender) : {}),
+    ...(checked.html && !checked.bounce ? trackingFor(facts.sender, checked.tracking) : {}),
     ...(checked.unsubscribe ? { unsubscribe: unsubscribeOrigin(facts) } : {}),
   }
   return finish(content, checked.from, {
@@ -116,8 +116,16 @@ const partsContent = (
 })
 
 /** Part of the content only if opens or clicks are counted. */
-function trackingFor({ tracking }: Sender): { tracking?: Tracking } {
-  return tracking && (tracking.clicks || tracking.opens) ? { tracking } : {}
+function trackingFor({ tracking }: Sender, { opens, clicks }: TrackingWish = {}): { tracking?: Tracking } {
+  if (!tracking && (opens || clicks))
+    throw wrongField(
+      'tracking',
+      'needs a track domain of the sending domain, with its DNS record',
+      'validation_error',
+      'Add a track domain, or send without tracking',
+    )
+  const wanted = tracking && { ...tracking, opens: opens ?? tracking.opens, clicks: clicks ?? tracking.clicks }
+  return wanted && (wanted.clicks || wanted.opens) ? { tracking: wanted } : {}
 }
 
 /** The sender's own track domain if it has one; but RFC 8058 section 3.1 requires https, if either origin offers it. */

@@ -32,12 +32,22 @@ export interface Submission {
   vendor?: VendorForms | undefined
 }
 
-/** Recipients may have display names, and To and the subject may be empty. `replyTo` of the submission is then not used. */
+/**
+ * Recipients may have display names, and To and the subject may be empty. Metadata may have more and longer names. `replyTo` of the
+ * submission is then not used.
+ */
 export interface VendorForms {
   /** Mailboxes of the Reply-To field, with or without display names. */
   replyTo: readonly string[]
   /** true: sent with the null reverse-path. */
   bounce: boolean
+  /** Absent members: as the sender's track domain is set. true is refused without a track domain whose DNS was found. */
+  tracking?: TrackingWish | undefined
+}
+
+export interface TrackingWish {
+  opens?: boolean | undefined
+  clicks?: boolean | undefined
 }
 
 export interface RawSubmission {
@@ -82,6 +92,7 @@ export interface AcceptedBatch {
 
 /** Renders an entry point's response before the commit, because the response is stored with the idempotency key in the same transaction. */
 export interface ResponseRenderer<Result> {
+  /** A refusal that it throws is the answer, and nothing is committed. */
   render: (result: Result) => Buffer
   /** The caller's Idempotency-Key, and the SHA-256 over method, path and canonical body. */
   idempotency?: { key: string; fingerprint: Buffer } | undefined

@@ -13,7 +13,7 @@ import {
   parseSender,
   traceHeaderField,
 } from '#mail'
-import type { Submission, SubmittedAttachment } from './submission.ts'
+import type { Submission, SubmittedAttachment, TrackingWish } from './submission.ts'
 
 const mebibyte = 1_048_576
 export const largestMessageOctets = 14 * mebibyte
@@ -25,7 +25,6 @@ const maxRecipientsPerField = 50
 const maxHeaders = 50
 const headerNameLength = 76
 const headerValueLength = 998
-const metadataOctets = 4096
 
 /** Header fields that Postrider writes, or that could change the meaning of the message. */
 const reservedHeaders = new Set([
@@ -176,22 +175,49 @@ export function checkTag(tag: string | null | undefined): string | null {
   return tag || null
 }
 
-const metadataKey = /^[a-zA-Z][a-zA-Z0-9_]{0,39}$/
+interface MetadataLimits {
+  keys: number
+  name: RegExp
+  named: string
+  minLength: number
+  octets: number
+}
 
-/** Up to 10 names with values, 4096 octets as JSON; null if there are none. */
-export function checkMetadata(metadata: Readonly<Record<string, string>> | null | undefined): Record<string, string> | null {
+const ownMetadata: MetadataLimits = {
+  keys: 10,
+  name: /^[a-zA-Z][a-zA-Z0-9_]{0,39}$/,
+  named: '1 to 40 letters, digits and _, starting with a letter',
+  minLength: 1,
+  octets: 4096,
+}
+
+/** Those of the other vendors together: the names may have any printable characters. */
+const vendorMetadata: MetadataLimits = {
+  keys: 75,
+  name: /^[^\p{C}\u2028\u2029]{1,256}$/u,
+  named: '1 to 256 printable characters',
+  minLength: 0,
+  octets: 40_000,
+}
+
+/** Names with values, within limits; null if there are none. `vendor`: those of the other vendors' APIs. */
+export function checkMetadata(
+  metadata: Readonly<Record<string, string>> | null | undefined,
+  vendor?: object,
+): Record<string, string> | null {
   if (!metadata) return null
+  const { keys, name, named, minLength, octets } = vendor ? vendorMetadata : ownMetadata
   const entries = Object.entries(metadata)
-  if (entries.length > 10) refuse('metadata', 'has more than 10 keys')
+  if (entries.length > keys) refuse('metadata', `has more than ${keys} keys`)
   for (const [key, value] of entries) {
     const field = `metadata.${key.slice(0, 40)}`
-    if (!metadataKey.test(key)) refuse(field, 'is not a valid key: use 1 to 40 letters, digits and _, starting with a letter')
+    if (!name.test(key)) refuse(field, `is not a valid key: use ${named}`)
     rejectUnstorableText(field, value)
     const length = [...value].length
-    if (length < 1 || length > 500) refuse(field, 'must have 1 to 500 characters')
+    if (length < minLength || length > 500) refuse(field, `must have ${minLength} to 500 characters`)
     if (controlCharacters.test(value)) refuse(field, 'contains a control character')
   }
-  if (Buffer.byteLength(JSON.stringify(metadata)) > metadataOctets) refuse('metadata', `is larger than ${metadataOctets} bytes as JSON`)
+  if (Buffer.byteLength(JSON.stringify(metadata)) > octets) refuse('metadata', `is larger than ${octets} bytes as JSON`)
   return entries.length === 0 ? null : Object.fromEntries(entries)
 }
 
@@ -248,6 +274,7 @@ export interface CheckedSubmission {
   unsubscribe: boolean
   /** Sent with the null reverse-path. */
   bounce: boolean
+  tracking: TrackingWish
   /** UTF-8 octets of html and text, decoded attachments, headers. */
   sizeOctets: number
 }
@@ -264,7 +291,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
   const headers = checkHeaders(submission.headers)
   const unsubscribe = submission.unsubscribe === true
   if (unsubscribe) checkUnsubscribe(recipients, headers)
-  const metadata = checkMetadata(submission.metadata)
+  const metadata = checkMetadata(submission.metadata, vendor)
   const { list: attachments, octets: attachmentOctets } = checkAttachments(submission.attachments)
   const html = submission.html ?? undefined
   const text = submission.text ?? undefined
@@ -290,6 +317,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     text,
     unsubscribe,
     bounce: vendor?.bounce === true,
+    tracking: vendor?.tracking ?? {},
     sizeOctets,
   }
 }

@@ -49,6 +49,13 @@ const setting = <T>(env: string, shownDefault: string, means: string, read: (val
   },
 })
 
+/** Whether the API of another vendor is served. */
+const apiOf = (env: string, vendor: string) =>
+  setting(env, '`on`', `serves the API of ${vendor}, for programs that were written for it: \`on\` or \`off\``, (v) => {
+    if (v !== undefined && v !== 'on' && v !== 'off') throw new Error(`"${v}" is not on or off`)
+    return v !== 'off'
+  })
+
 function port(value: string | undefined, fallback: number): number {
   if (value === undefined) return fallback
   if (!/^\d{1,5}$/.test(value) || Number(value) > 65535) throw new Error(`"${value}" is not a port`)
@@ -295,15 +302,9 @@ export const settings = {
       return v ?? 'X-Webhook-Signature'
     },
   ),
-  postalApi: setting(
-    'POSTRIDER_POSTAL_API',
-    '`on`',
-    'serves the API of Postal, for programs that were written for it: `on` or `off`',
-    (v) => {
-      if (v !== undefined && v !== 'on' && v !== 'off') throw new Error(`"${v}" is not on or off`)
-      return v !== 'off'
-    },
-  ),
+  postalApi: apiOf('POSTRIDER_POSTAL_API', 'Postal'),
+  resendApi: apiOf('POSTRIDER_RESEND_API', 'Resend'),
+  postmarkApi: apiOf('POSTRIDER_POSTMARK_API', 'Postmark'),
   rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key, or `unlimited`', (v) => limit(v, 10)),
   sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation, or `unlimited`', (v) => limit(v, 100)),
   autoPauseComplaintPercent: setting(

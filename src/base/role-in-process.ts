@@ -1,6 +1,7 @@
 /** Runs a role in this process, where a machine is too small for a process of its own. */
 import type { Children } from './child-processes.ts'
 import { type Clock, pause } from './clock.ts'
+import { ConfigError } from './config.ts'
 import type { Log } from './log.ts'
 
 export interface RoleInProcess {
@@ -28,7 +29,9 @@ export function startInProcess(role: RoleInProcess): Children {
       try {
         running = await role.start(name)
       } catch (error) {
-        log.error({ err: error }, 'a role failed to start; retrying')
+        // Its message contains the remedy, for example another port.
+        if (error instanceof ConfigError) log.error(`${error.message}. Retrying`)
+        else log.error({ err: error }, 'a role failed to start; retrying')
         await role.ended(name).catch((failed: unknown) => log.warn({ err: failed }, 'failed to deregister a role; its lease will expire'))
         await pause(clock, backoffMs, ending)
       }

@@ -5,7 +5,7 @@
 import { refusals } from '#base'
 import { type ApiError, ConnectionError, Postrider } from '#client'
 import type { Installation } from '#installation'
-import { type CommandArguments, type CommandDeps, jsonOption, text, UsageError } from './command-definition.ts'
+import { type Command, type CommandArguments, type CommandDeps, jsonOption, text, UsageError } from './command-definition.ts'
 
 export const apiOptions = { url: { type: 'string' }, key: { type: 'string' }, ...jsonOption } as const
 export const tenantApiOptions = { tenant: { type: 'string' }, ...apiOptions } as const
@@ -79,19 +79,33 @@ export const scopeOf = ({ api }: OpenedApi, given: CommandArguments) => {
   return tenant === undefined ? api : api.tenant(tenant)
 }
 
+/** First words of commands with a list, which shows the ids that a caller may have meant. */
+const listed = ['domain', 'email', 'key', 'suppression', 'tenant', 'webhook']
+
+/** The option or argument that gives a field of the API. */
+function optionOf(field: string, { name, options }: Pick<Command, 'name' | 'options'>): string {
+  const [root = field] = field.split(/[.[]/)
+  if (root === 'tenantId') return '--tenant'
+  return root in options && !(root === 'name' && name === 'domain add') ? `--${root}` : field
+}
+
 /** The lines for a refusal of the API, and the exit code. The general suggestions are for programs that send requests. */
 export function shownApiError(
   { code, field, message, suggestion, status }: ApiError,
-  command: string,
+  command: Pick<Command, 'name' | 'options'>,
 ): { lines: string; exitCode: number } {
   const isGeneral = suggestion === refusals[code].suggestion
+  const [family = ''] = command.name.split(' ')
   const next =
     code === 'not_found' && field === 'tenantId'
       ? 'Run postrider tenant list for all ids'
-      : isGeneral && (code === 'validation_error' || code === 'not_found')
-        ? `Run postrider ${command} --help for usage`
-        : suggestion
-  return { lines: `${code}: ${message}\n${next}`, exitCode: status >= 500 ? 1 : 2 }
+      : isGeneral && code === 'not_found' && listed.includes(family)
+        ? `Run postrider ${family} list to find it`
+        : isGeneral && (code === 'validation_error' || code === 'not_found')
+          ? `Run postrider ${command.name} --help for usage`
+          : suggestion
+  const named = field !== undefined && message.startsWith(field) ? optionOf(field, command) + message.slice(field.length) : message
+  return { lines: `${code}: ${named.replace(/^no such credential\b/, 'no such key')}\n${next}`, exitCode: status >= 500 ? 1 : 2 }
 }
 
 /** Removes control characters of text from outside, which a terminal would obey. */

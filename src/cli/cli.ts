@@ -1,7 +1,7 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, certificates, delivery, returns, usage, webhooks, housekeeping, installation, crash-test, doctor, imports. Used by: main.
+ * emails, spool, certificates, delivery, usage, webhooks, housekeeping, installation, crash-test, doctor, imports. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
@@ -23,24 +23,14 @@ import { crashTest } from './crash-test.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
 import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
-import { emailList, emailShow } from './emails.ts'
+import { emailList, emailShow, explainCommand } from './emails.ts'
 import { erase } from './erase.ts'
 import { importPostalCommand } from './import-postal.ts'
 import { keyCreate, keyList, keyRevoke } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
 import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
-import {
-  explainCommand,
-  queueCancel,
-  queueFlush,
-  queuePause,
-  queueRelease,
-  queueResume,
-  queueShow,
-  tenantPause,
-  tenantResume,
-} from './queue-admin.ts'
+import { queueCancel, queueFlush, queuePause, queueRelease, queueResume, queueShow, tenantPause, tenantResume } from './queue-admin.ts'
 import { secretRotate } from './secret.ts'
 import { sendCommand } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
@@ -98,83 +88,72 @@ const versionCommand: Command = {
   run: async (given, deps) => printed(given, deps, { version: deps.version, node: process.versions.node }, deps.version),
 }
 
-const commands: readonly Command[] = [
-  serve,
-  migrateCommand,
-  keyCreate,
-  keyList,
-  keyRevoke,
-  tenantCreate,
-  tenantList,
-  tenantShow,
-  tenantDelete,
-  tenantPause,
-  tenantResume,
-  domainAdd,
-  domainList,
-  domainShow,
-  domainVerify,
-  domainTrust,
-  domainRemove,
-  memberAdd,
-  memberList,
-  memberResetTotp,
-  memberReset,
-  limitsSet,
-  limitsList,
-  transportAdd,
-  transportSet,
-  transportList,
-  transportShare,
-  transportTest,
-  transportRemove,
-  sourceAdd,
-  sourceList,
-  sourceRemove,
-  poolAssign,
-  poolUnassign,
-  poolList,
-  // Before `queue`, which is also its first word.
-  queuePause,
-  queueResume,
-  queueFlush,
-  queueRelease,
-  queueCancel,
-  queueShow,
-  explainCommand,
-  tlsRequire,
-  tlsRemove,
-  tlsList,
-  certificateList,
-  certificateRenew,
-  erase,
-  importPostalCommand,
-  secretRotate,
-  backup,
-  restore,
-  doctor,
-  dns,
-  emailList,
-  emailShow,
-  suppressionList,
-  suppressionAdd,
-  suppressionRemove,
-  webhookList,
-  webhookAdd,
-  webhookRemove,
-  webhookTest,
-  webhookReplay,
-  webhookRotateKey,
-  sendCommand,
-  listen,
-  bounceParse,
-  classifyCommand,
-  bench,
-  crashTest,
-  versionCommand,
-  completionOf(() => shown),
-]
+/** The commands by topic, as --help lists them. */
+const topics: Readonly<Record<string, readonly Command[]>> = {
+  Service: [serve, doctor, dns, migrateCommand, backup, restore, secretRotate, crashTest, bench, versionCommand, completionOf(() => shown)],
+  Emails: [sendCommand, emailList, emailShow, explainCommand, listen, erase],
+  // Before `queue`, the commands that begin with it.
+  'Queue and delivery': [
+    queuePause,
+    queueResume,
+    queueFlush,
+    queueRelease,
+    queueCancel,
+    queueShow,
+    transportAdd,
+    transportSet,
+    transportList,
+    transportShare,
+    transportTest,
+    transportRemove,
+    sourceAdd,
+    sourceList,
+    sourceRemove,
+    poolAssign,
+    poolUnassign,
+    poolList,
+    tlsRequire,
+    tlsRemove,
+    tlsList,
+  ],
+  'Bounces and suppressions': [suppressionList, suppressionAdd, suppressionRemove, bounceParse, classifyCommand],
+  'Domains and webhooks': [
+    domainAdd,
+    domainList,
+    domainShow,
+    domainVerify,
+    domainTrust,
+    domainRemove,
+    certificateList,
+    certificateRenew,
+    webhookList,
+    webhookAdd,
+    webhookRemove,
+    webhookTest,
+    webhookReplay,
+    webhookRotateKey,
+  ],
+  'Tenants, keys and members': [
+    tenantCreate,
+    tenantList,
+    tenantShow,
+    tenantDelete,
+    tenantPause,
+    tenantResume,
+    keyCreate,
+    keyList,
+    keyRevoke,
+    memberAdd,
+    memberList,
+    memberResetTotp,
+    memberReset,
+    limitsSet,
+    limitsList,
+  ],
+  'Move in': [importPostalCommand],
+}
 
+const commands = Object.values(topics).flat()
 const shown = commands.filter((one) => !one.hidden)
 
 const firstSteps = `
@@ -186,9 +165,16 @@ First steps:
   postrider doctor    check the installation and print a remedy for each problem
   postrider queue     show queued mail and the reasons for delays`
 
+const lineOf = ({ name, summary }: Command) => `  ${name.padEnd(20)}${summary}`
+
+const allByTopic = () =>
+  Object.entries(topics)
+    .map(([topic, some]) => [strong(`${topic}:`), ...some.filter((one) => !one.hidden).map(lineOf)].join('\n'))
+    .join('\n\n')
+
 const overview = (some: readonly Command[]) => `${strong('Usage:')} postrider <command> [options]
 
-${some.map((one) => `  ${one.name.padEnd(20)}${one.summary}`).join('\n')}
+${some === shown ? allByTopic() : some.map(lineOf).join('\n')}
 
 Run postrider <command> --help for the details of a command.${some === shown ? firstSteps : ''}`
 
@@ -209,6 +195,8 @@ function commandOf(words: readonly string[]): Command | undefined {
 function noSuchCommand(words: readonly string[]): string {
   const end = words.findIndex((word, index) => index > 0 && word.startsWith('-'))
   const near = begins(words[0])
+  if (near.length > 0 && (end === 1 || words.length === 1))
+    return `${words[0]} needs a further word: ${near.map(({ name }) => name).join(', ')}`
   return (
     `unknown command "${words.slice(0, end < 0 ? words.length : end).join(' ')}". ` +
     (near.length === 0 ? 'Run postrider --help for all commands' : `Available: ${near.map(({ name }) => name).join(', ')}`)
@@ -266,7 +254,7 @@ function recording({ name, audited }: Command, { options, positionals }: Command
 
 function told(error: unknown, command: Command): number {
   if (error instanceof ApiError) {
-    const { lines, exitCode } = shownApiError(error, command.name)
+    const { lines, exitCode } = shownApiError(error, command)
     console.error(alarming(lines))
     return exitCode
   }

@@ -53,7 +53,8 @@ export function parseCall(command: Command, words: readonly string[]): CommandAr
   const minimum = wanted.at(-1)?.endsWith('?') ? wanted.length - 1 : wanted.length
   const fits = positionals.length >= minimum && (wanted.at(-1)?.endsWith('...') || positionals.length <= wanted.length)
   if (!fits) {
-    const wrong = wanted.length === 0 ? 'takes only options' : `needs ${wanted.join(', ')}`
+    const wrong =
+      wanted.length === 0 ? 'takes only options' : `${positionals.length < minimum ? 'needs' : 'takes only'} ${wanted.join(', ')}`
     throw new UsageError(`${command.name} ${wrong}\n\n${command.help.split('\n\n')[0]}`)
   }
   return { options: values as CommandArguments['options'], positionals }

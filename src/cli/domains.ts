@@ -87,7 +87,12 @@ Example: postrider domain add news.example.com`,
       const domain = isTrusted ? await trusted(service, made) : made
       const lines = needed(domain).map((one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`)
       const title = `domain ${domain.name} (${domain.id}) of tenant ${domain.tenantId}${isTrusted ? ', trusted: ready to use' : ''}`
-      printed(given, deps, { ...domain }, `${title}\n\nRecords to publish:\n${lines.join('\n')}${noteOf(service)}`)
+      printed(
+        given,
+        deps,
+        { ...domain },
+        `${title}\n\nRecords to publish:\n${lines.join('\n')}${noteOf(service)}${isTrusted ? '' : `\n\nThen run: postrider domain verify ${domain.name}`}`,
+      )
     }),
 }
 

@@ -1,4 +1,4 @@
-/** Commands that read emails: list and show. */
+/** Commands that read emails: list, show, and `explain` for an email's state. */
 import type { Email, ListedEmail } from '#client'
 import { emailStatuses } from '#emails'
 import { apiHelp, apiUsage, perRequest, plain, tenantApiOptions, withApi } from './api.ts'
@@ -104,5 +104,24 @@ Example: postrider email show 0Wq7T4vZk2qXw9LbN1cYdE --json`,
       const expand = given.options.json === true ? 'content,headers,deliveries,activity' : 'deliveries'
       const email = await api.emails.retrieve(given.positionals[0] as string, { expand, tenantId: text(given, 'tenant') })
       printed(given, deps, { ...email }, shownEmail(email))
+    }),
+}
+
+export const explainCommand: Command = {
+  name: 'explain',
+  summary: 'explain the current state of an email and the next step',
+  help: `postrider explain EMAIL_ID [--tenant ID] ${apiUsage}
+
+Prints the status of the email, its current state and the next step. The API returns the last two as \`explanation\` of an email.
+${apiHelp}
+
+Example: postrider explain 0Wq7T4vZk2qXw9LbN1cYdE`,
+  options: tenantApiOptions,
+  positionals: ['EMAIL_ID'],
+  run: (given, deps) =>
+    withApi(given, deps, async ({ api }) => {
+      const { id, status, explanation } = await api.emails.retrieve(given.positionals[0] as string, { tenantId: text(given, 'tenant') })
+      const lines = [`status: ${shade(status)}`, `now:    ${plain(explanation.now)}`, `next:   ${plain(explanation.next)}`]
+      printed(given, deps, { id, status, ...explanation }, lines.join('\n'))
     }),
 }

@@ -14,9 +14,12 @@ export const limitsSet: Command = {
   summary: 'change the request rate or the hourly send limit',
   help: `postrider limits set [--rate N] [--send N|unlimited] [--tenant ID] [--key ID] [--json]
 
+Changes how many requests a key may make in a second, and how many emails may be sent in an hour.
 --rate N            requests per second of every key, or of one key with --key
 --send N|unlimited  emails per clock hour of the organisation, or a lower limit for one tenant with --tenant
-Takes effect within about two seconds. postrider tenant list and postrider key list print the ids.`,
+Takes effect within about two seconds. postrider tenant list and postrider key list print the ids.
+
+Example: postrider limits set --send 5000 --tenant tq3v6k2m`,
   options: { rate: { type: 'string' }, send: { type: 'string' }, tenant: { type: 'string' }, key: { type: 'string' }, ...jsonOption },
   async run(given, deps) {
     const [rate, send, tenant, key] = ['rate', 'send', 'tenant', 'key'].map((name) => text(given, name))

@@ -1,10 +1,8 @@
-/** Operator commands: the queue, paused tenants, and `explain` for an email's state. */
-import { emailIdTimeMs, Refusal } from '#base'
+/** Operator commands: the queue and paused tenants. */
+import { emailIdTimeMs } from '#base'
 import {
   cancelQueue,
-  explain,
   flushQueue,
-  openDelayReasons,
   openProviders,
   pauseQueue,
   pauseTenant,
@@ -14,13 +12,8 @@ import {
   resumePaused,
   resumeTenant,
 } from '#delivery'
-import { findEmail } from '#emails'
 import type { Installation } from '#installation'
-import { openLimitSettings } from '#limits'
 import { parseAddress } from '#mail'
-import { openResolver } from '#net'
-import { findComplaint } from '#returns'
-import { openTenants } from '#tenants'
 import { openRecent } from '#usage'
 import { type Command, type CommandArguments, givenTenant, jsonOption, printed, tenantOf, text, UsageError } from './command-definition.ts'
 
@@ -43,7 +36,7 @@ function age(ms: number): string {
 
 const table = (queue: readonly Shown[], nowMs: number) =>
   queue.length === 0
-    ? 'the queue is empty'
+    ? 'no live mail is queued (test mail is not shown)'
     : [
         'recipient domain                    ready sending deferred waiting    held  oldest  per min  last reply',
         ...queue.map((one) =>
@@ -265,29 +258,5 @@ export const tenantResume: Command = {
       const { id } = await tenantOf(installation, given.positionals[0])
       const resumed = await resumeTenant(db, id, clock.nowMs())
       printed(given, deps, { id, paused: false, resumed }, resumed ? `resumed tenant ${id}` : `tenant ${id} was not paused`)
-    }),
-}
-
-export const explainCommand: Command = {
-  name: 'explain',
-  summary: 'explain the current state of an email and the next step',
-  help: `postrider explain EMAIL_ID [--json]
-
-Prints the current state of the email and the next step, one sentence each. The API returns both as \`explanation\` of an email.`,
-  options: { ...jsonOption },
-  positionals: ['EMAIL_ID'],
-  run: (given, deps) =>
-    deps.withInstallation(async (installation) => {
-      const id = given.positionals[0] as string
-      const email = await findEmail(installation.db, id, null)
-      if (!email) throw new Refusal('not_found', { message: `no such email: ${id}`, suggestion: 'Use the id that the API returned' })
-      const resolver = openResolver({ servers: installation.config.resolvers, clock: installation.clock, ids: installation.ids })
-      const delayReasons = openDelayReasons({ ...installation, resolver })
-      const told = await explain(
-        { ...installation, tenants: openTenants(installation), limitSettings: openLimitSettings(installation), delayReasons },
-        email,
-        await findComplaint(installation.db, email),
-      )
-      printed(given, deps, { id, status: email.status, ...told }, `${email.status}: ${told.now}\nnext: ${told.next}`)
     }),
 }

@@ -5,6 +5,7 @@ import { type Command, jsonOption, needed, text, UsageError } from './command-de
 import { shade } from './styles.ts'
 
 const finalStates = ['sent', 'hardfail', 'bounced', 'held']
+const failedStates = ['hardfail', 'bounced', 'held']
 const askEveryMs = 200
 const followForMs = 60_000
 /** Another program may use up the rate limit of the key at the same time. */
@@ -15,7 +16,8 @@ export const sendCommand: Command = {
   summary: 'send one email and print its attempts',
   help: `postrider send --from A --to B [--subject S] [--text T] [--html H] [--key K] [--url URL] [--json]
 
-Sends one email through the running service and prints each attempt until the final status, for up to one minute.
+Sends one email through the running service and prints each attempt until the final status, for up to one minute. The exit code is 1
+if the email is not sent: hardfail, bounced or held.
 --from     sender; its domain must be verified, except simulator.test with a test key
 --to       recipient
 --subject  subject (default: Hello from Postrider)
@@ -60,6 +62,7 @@ Example: postrider send --from hello@simulator.test --to delivered@simulator.tes
         printedAttempts = deliveries.length
         if (finalStates.includes(status) || deps.clock.monotonicMs() > untilMs) {
           if (isJson) deps.print(JSON.stringify({ id, status, deliveries }))
+          if (failedStates.includes(status)) throw new Error(`${status}: postrider email show ${id} explains it`)
           return
         }
         await pause(deps.clock, askEveryMs)

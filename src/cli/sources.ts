@@ -118,7 +118,7 @@ export const sourceRemove: Command = {
   name: 'source remove',
   audited: true,
   summary: 'remove an egress source',
-  help: 'postrider source remove ADDRESS [--json]\n\nOpen connections finish their mail. You cannot remove the last address of a pool that mail is assigned to.',
+  help: 'postrider source remove ADDRESS [--json]\n\nRemoves an egress source. Open connections finish their mail. You cannot remove the last address of a pool that mail is assigned to.',
   options: jsonOption,
   positionals: ['ADDRESS'],
   run: (given, deps) =>
@@ -145,7 +145,9 @@ export const poolAssign: Command = {
   summary: "assign a tenant's or a tag's mail to a pool",
   help: `postrider pool assign POOL [--tenant ID] [--tag TAG] [--json]
 
-If several assignments match, the most specific wins: tenant and tag, then tenant, then tag. Applies to queued mail too.`,
+Sends the mail of a tenant, or mail with a tag, from the addresses of a pool. If several assignments match, the most specific wins: tenant and tag, then tenant, then tag. Applies to queued mail too.
+
+Example: postrider pool assign bulk --tag newsletter`,
   options: { ...placeOptions, ...jsonOption },
   positionals: ['POOL'],
   run: (given, deps) =>
@@ -160,7 +162,11 @@ export const poolUnassign: Command = {
   name: 'pool unassign',
   audited: true,
   summary: 'remove a pool assignment',
-  help: 'postrider pool unassign [--tenant ID] [--tag TAG] [--json]',
+  help: `postrider pool unassign [--tenant ID] [--tag TAG] [--json]
+
+Removes the assignment of a tenant, of a tag, or of both together. Their mail then uses the pool "${defaultPool}".
+
+Example: postrider pool unassign --tag newsletter`,
   options: { ...placeOptions, ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
@@ -179,7 +185,7 @@ export const poolUnassign: Command = {
 export const poolList: Command = {
   name: 'pool list',
   summary: 'list pools, their addresses and their assigned mail',
-  help: 'postrider pool list [--json]',
+  help: 'postrider pool list [--json]\n\nLists each pool with its addresses, and the mail that is assigned to it.',
   options: jsonOption,
   run: (given, deps) =>
     deps.withInstallation(async ({ db }) => {

@@ -5,24 +5,24 @@ import { type Command, printed, text } from './command-definition.ts'
 
 const ofList = '--tenant      the list of this tenant (default: the list of the organisation, which applies to every tenant)'
 
-const line = ({ address, reason, source, createdAt }: Suppression) =>
-  `${plain(address).padEnd(40)} ${createdAt.slice(0, 10)}  ${source}${reason === undefined ? '' : `  ${plain(reason)}`}`
+const line = ({ address, reason, source, createdAt, tenantId }: Suppression) =>
+  `${plain(address).padEnd(40)} ${createdAt.slice(0, 10)}  ${(tenantId ?? 'all tenants').padEnd(25)}  ${source}${reason === undefined ? '' : `  ${plain(reason)}`}`
 
 export const suppressionList: Command = {
   name: 'suppression list',
   summary: 'list suppressed addresses',
   help: `postrider suppression list [--address PART] [--tenant ID] ${apiUsage}
 
-Lists the newest ${maxListed} suppressed addresses with date, source and reason.
+Lists the newest ${maxListed} suppressed addresses with date, tenant, source and reason. An address without a tenant is suppressed for all tenants.
 --address     only addresses that contain this text
-${ofList}
+--tenant      only the list of this tenant (default: all lists)
 ${apiHelp}
 
 Example: postrider suppression list --address example.com`,
   options: { address: { type: 'string' }, ...tenantApiOptions },
   run: (given, deps) =>
     withApi(given, deps, async (service) => {
-      const query = { perPage: perRequest, address: text(given, 'address') }
+      const query = { perPage: perRequest, address: text(given, 'address'), all: text(given, 'tenant') === undefined }
       const suppressions = await scopeOf(service, given).suppressions.list(query).take(maxListed)
       printed(given, deps, { suppressions }, suppressions.map(line).join('\n') || 'no suppressed addresses')
     }),

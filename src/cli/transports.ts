@@ -1,4 +1,4 @@
-/** Commands for transports: SMTP relays that a share of the mail takes. */
+/** Commands for transports: SMTP relays for a share of the mail. */
 import { readFile } from 'node:fs/promises'
 import { parseRelay, type Relay } from '#base'
 import {
@@ -33,7 +33,7 @@ const settingHelp = `URL is smtp[s]://[user:password@]host:port, as in POSTRIDER
 --tls            implicit (default for smtps), required (default with a login: STARTTLS and a valid certificate), or opportunistic
 --connections    most connections at once over all processes (default: 20)
 --rate           most messages per second over all processes, or unlimited (default)
---no-failover    its mail waits while the transport is down; without it, the mail takes the default`
+--no-failover    its mail waits while the transport is down; without it, the mail uses the default`
 
 const defaultConnections = 20
 
@@ -136,10 +136,10 @@ async function save(given: CommandArguments, installation: Installation, mustExi
 export const transportAdd: Command = {
   name: 'transport add',
   audited: 'unnamed',
-  summary: 'add an SMTP relay that mail can take',
+  summary: 'add an SMTP relay',
   help: `postrider transport add NAME URL [--password-file F] [--tls T] [--connections N] [--rate N] [--no-failover] [--json]
 
-Adds a transport: an SMTP relay (smart host), for example of the provider that you move away from. It gets no mail before
+Adds a transport: an SMTP relay (smart host), for example of the service that you move away from. It gets no mail before
 postrider transport share gives it a share.
 ${settingHelp}
 
@@ -197,7 +197,7 @@ export const transportList: Command = {
   summary: 'list the transports and their shares',
   help: `postrider transport list [--json]
 
-Lists the transports without their passwords, and the shares of each part of the mail. The default is mx, direct delivery to the recipients' mail
+Lists the transports without their passwords, and the shares of each rule. The default is mx, direct delivery to the recipients' mail
 servers, or relay if POSTRIDER_RELAY is set.`,
   options: jsonOption,
   run: (given, deps) =>
@@ -222,8 +222,8 @@ export const transportShare: Command = {
 
 Sends this share of the mail by the transport, and the rest by the default. Applies within a second, to queued mail too. An email keeps its
 transport over its retries while the shares do not change. A share that grows takes mail of the default only.
-NAME is a transport, mx, or relay (POSTRIDER_RELAY).
---tenant, --domain, --tag  only mail of this tenant, from this sending domain, with this tag. If several parts match, a domain is before a
+NAME is a transport, mx, or relay (POSTRIDER_RELAY). For all mail, the default has no share of its own: it carries the rest.
+--tenant, --domain, --tag  only mail of this tenant, from this sending domain, with this tag. If several rules match, a domain is before a
                            tenant, and a tenant before a tag
 
 Example: postrider transport share old 95 --domain shop.example`,
@@ -232,7 +232,8 @@ Example: postrider transport share old 95 --domain shop.example`,
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
       const [transport = '', percent = ''] = given.positionals
-      if (!/^\d{1,3}$/.test(percent)) throw new UsageError(`PERCENT: "${percent}" is not a whole number from 0 to 100`)
+      if (!/^\d{1,3}$/.test(percent) || Number(percent) > 100)
+        throw new UsageError(`PERCENT: "${percent}" is not a whole number from 0 to 100`)
       const scope = {
         tenantId: (await givenTenant(given, installation)) ?? '',
         domain: (text(given, 'domain') ?? '').toLowerCase(),

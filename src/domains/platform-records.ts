@@ -90,7 +90,7 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses, s
   const isMx = (found: string[]) => found.some((one) => sameName(one.split(' ')[1] ?? '', host))
 
   const sending = [...new Set([...addresses, ...sources.map((one) => one.address)])]
-  const permitted = sending.length === 0 ? '<ip4: and the public IPv4 address>' : sending.map(mechanismOf).join(' ')
+  const permitted = sending.length === 0 ? 'ip4:PUBLIC_IPV4_ADDRESS' : sending.map(mechanismOf).join(' ')
   const [returnPathTexts, spfTexts, keyTexts, alias] = await Promise.all([
     resolver.txt(returnPath, 'fresh'),
     resolver.txt(spf, 'fresh'),

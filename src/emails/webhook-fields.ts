@@ -5,7 +5,10 @@ import { type Queryable, sql } from '#db'
 import type { Email } from './email-record.ts'
 
 export interface WebhookFields
-  extends Pick<Email, 'tenantId' | 'id' | 'recipient' | 'sender' | 'subject' | 'tag' | 'metadata' | 'messageId' | 'acceptedAt'> {
+  extends Pick<
+    Email,
+    'tenantId' | 'id' | 'contentId' | 'recipient' | 'sender' | 'subject' | 'tag' | 'metadata' | 'messageId' | 'acceptedAt'
+  > {
   /** A sequential number, in addition to the API's id. */
   number: number
 }
@@ -15,7 +18,8 @@ const factsOfEmails = sql<WebhookFields>`
   select email.*
   from unnest($1::text[], $2::text[]) as wanted (tenant_id, id),
     lateral (
-      select tenant_id as "tenantId", id, number, recipient, sender, subject, tag, metadata, message_id as "messageId", accepted_at as "acceptedAt"
+      select tenant_id as "tenantId", id, content_id as "contentId", number, recipient, sender, subject, tag, metadata,
+        message_id as "messageId", accepted_at as "acceptedAt"
       from emails
       where emails.tenant_id = wanted.tenant_id and emails.id = wanted.id
       limit 1

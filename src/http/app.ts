@@ -15,7 +15,6 @@ import { serveDashboard } from './dashboard.ts'
 import type { DashboardDeps } from './dashboard-context.ts'
 import { showNotFound } from './dashboard-files.ts'
 import { answerBrokenRequest } from './malformed-http.ts'
-import { servePostal } from './postal-endpoints.ts'
 import { openBodyReader } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
 import { logEntryOf } from './request-log.ts'
@@ -28,6 +27,8 @@ import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/define-endpoin
 import { fastifyPath, pathsOf, routes } from './v1/endpoints.ts'
 import { within } from './v1/response-deadline.ts'
 import { failure, jsonType } from './v1/response-envelope.ts'
+import { serveVendor, vendorUrl } from './vendor-api.ts'
+import { type VendorSettings, vendorApis } from './vendor-apis.ts'
 
 export interface AppDeps
   extends ApiDeps,
@@ -41,7 +42,7 @@ export interface AppDeps
   requestLogs: RequestLogs
   streams: Streams
   readiness: Readiness
-  config: Pick<Config, 'trustedProxies' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl' | 'postalApi'>
+  config: Pick<Config, 'trustedProxies' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'> & VendorSettings
   bounds: HttpLimits
 }
 
@@ -108,17 +109,18 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   })
 
   await app.register(async (api) => serveApi(api, deps), { prefix: '/v1' })
-  const postal = {
+  const shared = {
     ...deps,
     recordRequest: (request: FastifyRequest, reply: FastifyReply, payload: unknown) => recordRequest(request, reply, payload, deps),
   }
-  if (config.postalApi) await app.register(async (api) => servePostal(api, postal))
+  for (const api of vendorApis(config)) await serveVendor(app, api, shared)
   await serveDashboard(app, deps)
   return app
 }
 
 function createServer(deps: AppDeps, isTrusted: (address: string) => boolean, answeredEarly: WeakSet<object>): FastifyInstance {
   const { ids, bounds } = deps
+  const vendors = vendorApis(deps.config)
   return fastify({
     trustProxy: deps.config.trustedProxies.length > 0 ? isTrusted : false,
     genReqId: () => ids.requestId(),
@@ -132,7 +134,7 @@ function createServer(deps: AppDeps, isTrusted: (address: string) => boolean, an
     http: { headersTimeout: bounds.headersMs, connectionsCheckingInterval: Math.min(1000, bounds.headersMs / 4), requireHostHeader: false },
     // Not a limit of its own: Node's 16 KiB of headers already bound the path.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
-    rewriteUrl: ({ url = '/' }) => routable(url),
+    rewriteUrl: ({ url = '/', headers }) => vendorUrl(vendors, routable(url), headers),
     clientErrorHandler: (error, socket) => {
       // A request answered before its body arrived would otherwise get a second answer.
       if (answeredEarly.has(socket)) socket.destroy()

@@ -1,4 +1,5 @@
 /** Reads single parameters of Postal's API, which come as any JSON value. */
+import { splitAddresses } from '#vendors'
 import { parameterError } from './envelope.ts'
 
 export type Parameters = Readonly<Record<string, unknown>>
@@ -32,24 +33,6 @@ export function addressesParameter(parameters: Parameters, name: string): string
     if (typeof one !== 'string' || one.length > maxAddressText) throw parameterError(`\`${name}\` must be an array of addresses`)
     return one.trim()
   })
-}
-
-/** Splits at commas outside quotes and angle brackets; empty parts are left out. Takes time in proportion to the text. */
-export function splitAddresses(text: string): string[] {
-  const parts: string[] = []
-  let start = 0
-  let isQuoted = false
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at]
-    if (character === '\\' && isQuoted) at++
-    else if (character === '"') isQuoted = !isQuoted
-    else if (character === ',' && !isQuoted) {
-      parts.push(text.slice(start, at))
-      start = at + 1
-    }
-  }
-  parts.push(text.slice(start))
-  return parts.map((part) => part.trim()).filter((part) => part !== '')
 }
 
 /** Base64 without the line ends and spaces that Ruby's and other encoders add. */

@@ -236,3 +236,37 @@ export async function listSuppressions(
   ])
   return { entries, total: counted?.total ?? 0 }
 }
+
+/** The cause of an entry in the words of other vendors: an unsubscription and a request are both `manual`. */
+export type SuppressionOrigin = 'bounce' | 'complaint' | 'manual'
+
+export const originOf = ({ source, reason }: Pick<Suppression, 'source' | 'reason'>): SuppressionOrigin =>
+  source === 'manual' || reason === 'unsubscribe' ? 'manual' : reason === 'complaint' ? 'complaint' : 'bounce'
+
+const besides = (step: Sql<unknown>) => sql<Suppression>`
+  select ${columns}
+  from suppressions
+  where tenant_id = $1
+    and ($2::text is null or $2 = case
+      when source = 'manual' or reason = 'unsubscribe' then 'manual' when reason = 'complaint' then 'complaint' else 'bounce' end)
+    and ${step}
+  limit $4`
+const idOfEntry = sql.part`(select id from suppressions where tenant_id = $1 and address = $3)`
+const newestOnes = besides(sql.part`$3::text is null order by id desc`)
+const olderOnes = besides(sql.part`id < ${idOfEntry} order by id desc`)
+const newerOnes = besides(sql.part`id > ${idOfEntry} order by id`)
+
+/**
+ * Up to `most` entries of a list, newest first: those older than the entry of the address `after`, or the nearest ones that are newer than
+ * that of `before`. Without such an entry there are none.
+ */
+export async function listSuppressionsBeside(
+  on: Queryable,
+  tenantId: string,
+  { origin, after, before, most }: { origin?: SuppressionOrigin | undefined; after?: string; before?: string; most: number },
+): Promise<Suppression[]> {
+  if (before !== undefined) return (await on.rows(newerOnes, [tenantId, origin ?? null, before.toLowerCase(), most])).reverse()
+  return after === undefined
+    ? on.rows(newestOnes, [tenantId, origin ?? null, null, most])
+    : on.rows(olderOnes, [tenantId, origin ?? null, after.toLowerCase(), most])
+}

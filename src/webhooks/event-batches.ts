@@ -13,6 +13,7 @@ export interface WebhookPayload {
   name: string
   emailId: string | null
   tenantId: string
+  messageId?: string | undefined
   bodyFor: BodyFor
 }
 
@@ -66,7 +67,8 @@ export function openEventBatches({ db, clock, bodies }: { db: Db; clock: Clock; 
     const made = await bodies(wanted.map(({ event }) => event))
     wanted.forEach((one, index) => {
       const body = made[index]
-      one.payload = body ? { name: body.event, emailId: one.event.emailId, tenantId: body.tenantId, bodyFor: bodyFor(body) } : null
+      const { emailId } = one.event
+      one.payload = body ? { name: body.event, emailId, tenantId: body.tenantId, messageId: body.messageId, bodyFor: bodyFor(body) } : null
     })
   }
 

@@ -33,9 +33,12 @@ export type WebhookEvent = (typeof webhookEvents)[number]
 /** The reason of a disabled webhook: its receiver answered 410, or a request disabled it. */
 export const disabledReasons = ['endpoint_gone', 'requested'] as const
 
-/** The form of bodies and signatures: Postrider's, or the one that Postal's receivers expect. */
+/** The form of bodies and signatures that requests of /v1 may choose: Postrider's, or the one that Postal's receivers expect. */
 export const webhookFormats = ['postrider', 'postal'] as const
-export type WebhookFormat = (typeof webhookFormats)[number]
+
+/** Those of other vendors, for webhooks that were created through the vendor's API. */
+const vendorFormats = ['resend', 'postmark'] as const
+export type WebhookFormat = (typeof webhookFormats)[number] | (typeof vendorFormats)[number]
 
 /** The tenant id of webhooks that get every tenant's events. */
 export const organisationWide = ''

@@ -21,6 +21,8 @@ export interface PreparedBody {
   /** Seconds since the epoch. */
   timestamp: number
   payload: Record<string, unknown>
+  /** The id of the email's message, as other vendors' formats have it. */
+  messageId?: string | undefined
 }
 
 /** In the order of the events; undefined for an event that webhooks never get. */
@@ -39,8 +41,9 @@ export function openPayloadBodies({ db }: { db: Queryable }): Bodies {
       const at = simulatedMs(logged)
       const event = { ...logged, at }
       if (!isWebhookEmailEvent(kind)) return undefined
-      const message = messageOf(emailId ?? '', facts.get(emailId ?? ''), at)
-      return { event: kind, tenantId, timestamp: secondsOf(at), payload: payloadOf(kind, event, message) }
+      const fields = facts.get(emailId ?? '')
+      const message = messageOf(emailId ?? '', fields, at)
+      return { event: kind, tenantId, timestamp: secondsOf(at), payload: payloadOf(kind, event, message), messageId: fields?.contentId }
     })
   }
 }
@@ -66,7 +69,7 @@ export interface Message {
 }
 
 /** `at` stands in for the acceptance time if the id does not contain it. */
-export function messageOf(id: string, facts: Omit<WebhookFields, 'tenantId' | 'id'> | undefined, at: Date): Message {
+export function messageOf(id: string, facts: Omit<WebhookFields, 'tenantId' | 'id' | 'contentId'> | undefined, at: Date): Message {
   return {
     id: facts?.number ?? 0,
     token: id,

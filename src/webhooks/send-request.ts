@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import type { Clock, EndedSpan, Ids, Secrets, Traces } from '#base'
 import type { Post, PostOutcome } from '#net'
 import type { NewDelivery } from './delivery-records.ts'
+import { formats } from './formats.ts'
 import { openedSecrets, type StoredWebhook } from './manage-webhooks.ts'
-import { postalBody, postalHeaders } from './postal-format.ts'
 import { signedHeaders } from './sign-request.ts'
 import type { InstallationKey } from './signing-keys.ts'
 
@@ -26,6 +26,8 @@ export interface WebhookRequest {
   event: string
   /** The event's email, if it has one. */
   emailId?: string | null
+  /** The id of the email's message, which is that of its content; absent: no longer known. */
+  messageId?: string | undefined
   /** The event's tenant. */
   tenantId: string
   attempt: number
@@ -56,14 +58,15 @@ export function openSend(deps: RequestDeps): Send {
   }
   return async (webhook, request) => {
     const { uuid, event, tenantId, attempt, withinMs } = request
-    const isPostal = webhook.format === 'postal'
-    const body = isPostal ? postalBody(request.body) : request.body
+    const format = formats[webhook.format] ?? formats.postrider
+    const body = format.body(request.body, request.messageId)
     const [key] = await deps.keys()
     if (!key) throw new Error('no signing key')
     const nowMs = clock.nowMs()
     const by = { secrets: secretsOf(webhook, nowMs), key, signatureHeader: config.webhookSignatureHeader, version }
     const signed = { uuid, event, attempt, body, nowMs }
-    const headers = { ...(await signedHeaders(signed, by)), ...(isPostal ? await postalHeaders(signed, key) : {}) }
+    const own = await signedHeaders(signed, by)
+    const headers = { ...own, ...(await format.headers(signed, key, own)) }
     const outcome = await post.post({ url: webhook.url, headers, body, withinMs })
     const { statusCode, body: responseBody, durationMs, error } = outcome
     deps.traces?.note(attemptSpan(webhook, request, outcome))

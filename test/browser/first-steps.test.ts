@@ -35,12 +35,17 @@ async function signedIn(look: Look, role: 'owner' | 'viewer', signIns = 'steps')
   return watched
 }
 
+/** The part of an element of the page that is read; the types of the DOM are not those of this program. */
+interface Queried {
+  querySelector(selector: string): { textContent: string | null } | null
+}
+
 /** Each step with its state, as a reader of the list gets them. */
 const steps = (page: Page) =>
   page
     .getByRole('listitem')
     .filter({ has: page.getByRole('heading', { level: 3 }) })
-    .evaluateAll((items) =>
+    .evaluateAll((items: Queried[]) =>
       items.map((item) => `${item.querySelector('h3')?.textContent}: ${item.querySelector('h3 + span')?.textContent}`),
     )
 

@@ -23,7 +23,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _postrider; printf '%s\\n' "\${COMPRE
 
 test.skipIf(!exists('bash'))('bash offers the commands, their second words, and the options and values of a command', async () => {
   expect(await offered('')).toEqual(expect.arrayContaining(['serve', 'domain', 'completion', 'queue']))
-  expect(await offered('do')).toEqual(['domain', 'doctor'])
+  expect(await offered('do')).toEqual(['doctor', 'domain'])
   expect(await offered('domain', '')).toEqual(['add', 'list', 'show', 'verify', 'trust', 'remove'])
   expect(await offered('domain', 'r')).toEqual(['remove'])
   expect(await offered('tenant', 'delete', '--')).toEqual(['--yes', '--url', '--key', '--json', '--help'])

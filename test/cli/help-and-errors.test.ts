@@ -75,7 +75,7 @@ describe('a wrong call', () => {
   test.each([
     ['frobnicate', 'unknown command "frobnicate". Run postrider --help for all commands'],
     ['queue fulsh', 'unknown command "queue fulsh". Available: queue pause, queue resume, queue flush, queue release, queue cancel, queue'],
-    ['limits', 'unknown command "limits". Available: limits set, limits list'],
+    ['limits', 'limits needs a further word: limits set, limits list'],
     ['key make --key svc_live_secret', 'unknown command "key make". Available: key create, key list'],
     ['tenant pause', 'tenant pause needs ID\n\npostrider tenant pause ID [--reason TEXT] [--json]'],
     ['tenant pause nobody', 'no such tenant: nobody\nRun postrider tenant list for all ids'],
@@ -84,10 +84,14 @@ describe('a wrong call', () => {
     ['limits set --key 999 --rate 5', 'no such credential\nRun postrider limits set --help for usage'],
     [
       'key create --type live --name a.b',
-      'validation_error: name must match ^[a-zA-Z0-9_-]{1,50}$\nRun postrider key create --help for usage',
+      'validation_error: --name must match ^[a-zA-Z0-9_-]{1,50}$\nRun postrider key create --help for usage',
     ],
+    ['explain a b', 'explain takes only EMAIL_ID'],
+    ['email show nope', 'not_found: no such email\nRun postrider email list to find it'],
+    ['key create --type smtp', 'validation_error: --tenant is required'],
+    ['transport share old 150', 'PERCENT: "150" is not a whole number from 0 to 100'],
     ['tenant list --frob', "Unknown option '--frob'\n\npostrider tenant list [--url URL --key KEY] [--json]"],
-    ['domain list --tenant nobody', 'not_found: tenantId: no such tenant: nobody\nRun postrider tenant list for all ids'],
+    ['domain list --tenant nobody', 'not_found: --tenant: no such tenant: nobody\nRun postrider tenant list for all ids'],
   ])('says on standard error what is wrong and what there is: %s', async (words, wrong) => {
     const { code, text, said } = await ran(...words.split(' '))
     expect([code, text]).toEqual([2, ''])

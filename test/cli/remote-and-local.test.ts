@@ -101,7 +101,10 @@ describe.each([
     expect((await command('key', 'list')).text).toContain(`${String(id).padEnd(12)}short  test key, emails:read, never used`)
     expect(await command('key', 'revoke', String(id))).toMatchObject({ code: 0, text: `key ${id} is revoked` })
     expect((await command('key', 'list')).text).not.toContain(`${id} `)
-    expect((await command('key', 'revoke', String(id))).code).toBe(2)
+    expect(await command('key', 'revoke', String(id))).toMatchObject({
+      code: 2,
+      said: expect.stringMatching(/^not_found: no such key.*\nRun postrider key list to find it$/),
+    })
   })
 
   test('an SMTP login is created with its user name', async () => {
@@ -117,11 +120,25 @@ describe.each([
     expect((await command('suppression', 'add', 'Ann@example.com', '--reason', 'asked')).text).toBe(
       'Ann@example.com is suppressed'.toLowerCase(),
     )
-    expect((await command('suppression', 'list', '--address', 'ann@')).text).toMatch(/^ann@example\.com +\S+ {2}manual {2}asked$/)
+    expect((await command('suppression', 'list', '--address', 'ann@')).text).toMatch(
+      /^ann@example\.com +\S+ {2}all tenants +manual {2}asked$/,
+    )
+    await command('suppression', 'add', 'ben@example.com', '--tenant', service.tenantId)
+    expect((await command('suppression', 'list', '--address', 'ben@')).text).toContain(`  ${service.tenantId}  manual`)
+    await command('suppression', 'remove', 'ben@example.com', '--tenant', service.tenantId)
     expect((await command('suppression', 'remove', 'ann@example.com')).text).toBe('ann@example.com is no longer suppressed')
     expect((await command('suppression', 'list', '--address', 'ann@')).text).toBe('no suppressed addresses')
     const wrong = await command('suppression', 'add', 'ann')
     expect([wrong.code, wrong.said]).toEqual([2, expect.stringMatching(/^invalid_email_format: /)])
+  })
+
+  test('an email that fails is sent with exit code 1, and explained', async () => {
+    const address = ['--url', `http://127.0.0.1:${service.port}`, '--key', service.testKey]
+    const words = ['--from', 'shop@simulator.test', '--to', `hardfail+${place.replaceAll(' ', '-')}@simulator.test`]
+    const sent = await ran(address, noInstallation, 'send', ...words)
+    expect([sent.code, sent.said]).toEqual([1, expect.stringMatching(/^hardfail: postrider email show \S+ explains it$/)])
+    const [id = ''] = sent.text.split(' ')
+    expect((await command('explain', id)).text).toMatch(/^status: hardfail\nnow: {4}\S.*\nnext: {3}\S.*$/)
   })
 
   test('a webhook is added, tested and removed', async () => {

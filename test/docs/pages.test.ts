@@ -58,7 +58,8 @@ beforeAll(async () => {
   await mkdir(installed, { recursive: true })
   await cp('packages/client/package.json', join(installed, 'package.json'))
   await run('node_modules/.bin/tsc', ['-p', 'packages/client', '--outDir', join(installed, 'dist')])
-  await symlink(resolve('node_modules/standardwebhooks'), join(folder, 'node_modules/standardwebhooks'))
+  for (const name of ['standardwebhooks', 'resend', 'postmark'])
+    await symlink(resolve('node_modules', name), join(folder, 'node_modules', name))
   const program = async (name: string, text: string) => {
     await writeFile(join(folder, name), `#!/bin/sh\n${text}\n`)
     await chmod(join(folder, name), 0o755)
@@ -118,6 +119,18 @@ test.for(['docs/quick-start.md', 'packages/client/README.md'])('the first progra
   await writeFile(file, filled(blocksIn(page, 'ts')[0]?.text ?? ''))
   await run(process.execPath, [file], { cwd: folder, env: { ...environment, POSTRIDER_KEY: service.testKey } })
 })
+
+test.for(['docs/migrating-from-resend.md', 'docs/migrating-from-postmark.md'])(
+  'the changed program of %s sends',
+  { timeout: 60_000 },
+  async (page) => {
+    const programs = blocksIn(page, 'js')
+    expect(programs).toHaveLength(1)
+    await writeFile(join(folder, 'moved.mjs'), filled(programs[0]?.text ?? ''))
+    const { stdout } = await run(process.execPath, ['moved.mjs'], { cwd: folder, env: { ...environment, POSTRIDER_KEY: service.testKey } })
+    expect(stdout).toMatch(/^sent \w{22}\n$/)
+  },
+)
 
 describe('a real webhook', () => {
   let request: Received

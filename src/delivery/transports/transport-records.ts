@@ -213,12 +213,18 @@ export function shareTransport(
     await oneAtATime(tx)
     const isBuiltIn = transport === 'mx' || (transport === 'relay' && hasRelay)
     if (!isBuiltIn && !(await tx.first(transportByName, [transport]))) throw missing(transport)
+    const isForAllMail = scope.tenantId === '' && scope.domain === '' && scope.tag === ''
+    if (isForAllMail && transport === (hasRelay ? 'relay' : 'mx') && percent > 0)
+      throw refused(
+        `transport: ${transport} is the default, which carries all mail without another share`,
+        'Change the shares of the others',
+      )
     const known = (await listRules(tx)).find((one) => isSameScope(one, scope))
     const slots = withShare(known?.slots ?? emptySlots, transport, percent)
     if (!slots)
       throw refused(
         `percent: the other transports of this mail have ${slotCount - free(known?.slots ?? emptySlots, transport)} percent`,
-        'Lower the share of another transport first',
+        `Lower the share of ${othersIn(known?.slots ?? emptySlots, transport).join(' or ')} first`,
       )
     const { tenantId, domain, tag } = scope
     if (slots.every((one) => one === defaultSlot)) await tx.run(dropRule, [tenantId, domain, tag])
@@ -228,6 +234,7 @@ export function shareTransport(
   })
 }
 
+const othersIn = (slots: TransportSlots, transport: string) => [...new Set(slots)].filter((one) => one !== defaultSlot && one !== transport)
 const free = (slots: TransportSlots, transport: string) => slots.filter((one) => one === defaultSlot || one === transport).length
 
 const isSameScope = (one: TransportScope, other: TransportScope) =>

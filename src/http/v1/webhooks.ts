@@ -179,7 +179,7 @@ export const fieldsToWire = ({ webhook, secret }: Shown) => ({
   disabledAt: webhook.disabledAt?.toISOString() ?? null,
   disabledReason: webhook.disabledReason,
   timeoutSeconds: webhook.timeoutSeconds,
-  ...(webhook.format === 'postrider' ? {} : { format: webhook.format }),
+  ...(webhook.format === 'postal' ? { format: webhook.format } : {}),
   failingSince: webhook.failingSince?.toISOString() ?? null,
   createdAt: webhook.createdAt.toISOString(),
   updatedAt: webhook.updatedAt.toISOString(),

@@ -1,8 +1,9 @@
 /** Input of Postal's API: parameters of its endpoints, as JSON. */
-import { splitAddresses } from '../../../../src/postal/parameters.ts'
+
 import { readMessageCall } from '../../../../src/postal/read-message-call.ts'
 import { readSendMessage } from '../../../../src/postal/send-message.ts'
 import { readSendRaw } from '../../../../src/postal/send-raw.ts'
+import { splitAddresses } from '../../../../src/vendors/split-addresses.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxBody = 262_144
@@ -14,7 +15,7 @@ export const postalReaders: readonly Reader[] = [
   reader({
     name: 'list of addresses for Postal',
     longest: maxBody,
-    reads: ['src/postal/parameters.ts splitAddresses'],
+    reads: ['src/vendors/split-addresses.ts splitAddresses'],
     units: addresses,
     nests: [['"', '"']],
     read: (octets) => splitAddresses(octets.toString()),

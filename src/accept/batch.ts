@@ -1,0 +1,80 @@
+/** Prepares the elements of a batch: each is accepted or refused for itself, within limits of the whole batch. */
+import { type Clock, Refusal, wrongField } from '#base'
+import type { Db } from '#db'
+import type { Mailbox } from '#mail'
+import { obeySandboxRules } from './authorize-sender.ts'
+import type { BatchResult, Submission } from './submission.ts'
+import { type Prepared, type PrepareFacts, prepareSubmission } from './submission-rows.ts'
+import { checkSubmission } from './validate-submission.ts'
+
+const maxBatchRecipients = 1000
+const maxElementRecipients = 50
+/** A batch yields the event loop after this many octets. */
+const maxOctetsPerTick = 262_144
+
+/** An element of a batch, or the refusal of its shape by the entry point; then its recipients are only counted. */
+export type BatchElement<Sent = Omit<Submission, 'from'>> = { submission: Sent } | { refused: Refusal; recipients: number }
+
+/** Prepares the elements one after the other: a refused one does not refuse the others. Large batches let the event loop take other turns. */
+export async function prepareBatch(
+  elements: readonly BatchElement<Submission>[],
+  factsOf: (from: Mailbox) => Promise<PrepareFacts>,
+  { db, clock }: { db: Db; clock: Clock },
+): Promise<{ submissions: Prepared[]; results: BatchResult[] }> {
+  const submissions: Prepared[] = []
+  const results: BatchResult[] = []
+  let octetsInTurn = 0
+  for (const [index, element] of elements.entries()) {
+    if (octetsInTurn > maxOctetsPerTick) {
+      await new Promise<void>((resolve) => void setImmediate(resolve))
+      octetsInTurn = 0
+    }
+    if ('refused' in element) {
+      results.push({ refused: element.refused })
+      continue
+    }
+    try {
+      const { submission } = element
+      const checked = checkSubmission(submission)
+      if (!submission.vendor) refuseCrowdedElement(checked.recipients.envelope.length)
+      const facts = await factsOf(checked.from)
+      if (facts.sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
+      const prepared = await prepareSubmission(checked, submission, facts)
+      submissions.push(prepared)
+      octetsInTurn += prepared.sizeOctets
+      results.push({ accepted: prepared.accepted })
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      results.push({ refused: within(error, `emails[${index}]`) })
+    }
+  }
+  return { submissions, results }
+}
+
+export function refuseOverfullBatch(elements: readonly BatchElement[], maxElements: number): void {
+  if (elements.length < 1 || elements.length > maxElements) throw wrongField('emails', `must have 1 to ${maxElements} elements`)
+  const recipients = elements.reduce((sum, one) => sum + ('refused' in one ? one.recipients : recipientsOf(one.submission)), 0)
+  if (recipients > maxBatchRecipients)
+    throw wrongField('emails', `have ${recipients} recipients in total: the maximum is ${maxBatchRecipients}`)
+}
+
+const recipientsOf = ({ to, cc, bcc }: Pick<Submission, 'to' | 'cc' | 'bcc'>) => to.length + (cc?.length ?? 0) + (bcc?.length ?? 0)
+
+function refuseCrowdedElement(recipients: number): void {
+  if (recipients <= maxElementRecipients) return
+  throw new Refusal('validation_error', {
+    field: 'to',
+    message: `to, cc and bcc have ${recipients} addresses in total: the maximum in a batch is ${maxElementRecipients}`,
+  })
+}
+
+/** The same refusal, with its field paths prefixed by `path`. */
+function within(refusal: Refusal, path: string): Refusal {
+  const field = refusal.field === undefined || refusal.field === 'from' ? refusal.field : `${path}.${refusal.field}`
+  return new Refusal(refusal.code, {
+    message: refusal.message,
+    suggestion: refusal.suggestion,
+    ...(field === undefined ? {} : { field }),
+    ...(refusal.details ? { details: refusal.details.map((one) => ({ ...one, field: `${path}.${one.field}` })) } : {}),
+  })
+}

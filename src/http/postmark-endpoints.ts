@@ -1,0 +1,239 @@
+/**
+ * The API of Postmark: at the root for requests with X-Postmark-Server-Token, and under /compat/postmark. One MessageID stands for all
+ * recipients of a message: the id of the first recipient's email.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import Type from 'typebox'
+import { type AcceptedSubmission, type BatchElement, type BatchResult, checkSubmission, type Submission } from '#accept'
+import { Refusal } from '#base'
+import type { Credential } from '#credentials'
+import {
+  decodeContent,
+  type Email,
+  findContentBody,
+  findMessageRecipients,
+  listAttempts,
+  listEmails,
+  listEmailsOfMessage,
+  openReturnPaths,
+} from '#emails'
+import { parseMailbox } from '#mail'
+import {
+  inactiveRefusal,
+  maxPostmarkBatch,
+  PostmarkRefusal,
+  postmarkDetails,
+  postmarkError,
+  postmarkFailure,
+  postmarkListed,
+  postmarkSent,
+  readMessageQuery,
+  readPostmarkBatch,
+  readPostmarkEmail,
+} from '#postmark'
+import { suppressed } from '#suppressions'
+import { listHits, openTokens } from '#tracking'
+import { addressIn, recipientEndpoints } from './postmark-recipients.ts'
+import { postmarkWebhookEndpoints } from './postmark-webhooks.ts'
+import { contentToWire } from './v1/email-details.ts'
+import { callerOf } from './v1/send-emails.ts'
+import type { VendorApi, VendorDeps, VendorEndpoint } from './vendor-api.ts'
+
+const tokenHeader = 'x-postmark-server-token'
+const accountHeader = 'x-postmark-account-token'
+const testToken = 'POSTMARK_API_TEST'
+/** First segments of Postmark's paths, served or not. */
+const rootPath =
+  /^\/(?:email|messages|bounces|deliverystats|message-streams|templates|server|servers|stats|triggers|webhooks|domains|senders|data-removals)(?:\/|$)/i
+
+const noSuchMessage = () => new PostmarkRefusal(701, 'This message does not exist.', 404)
+
+const Message = Type.Object({
+  From: Type.String(),
+  To: Type.String(),
+  Headers: Type.Array(Type.Object({ Name: Type.String(), Value: Type.String() }), { maxItems: 50 }),
+  Metadata: Type.Unsafe<object>({ type: 'object', maxProperties: 10, additionalProperties: { type: 'string' } }),
+  Attachments: Type.Array(Type.Object({ Name: Type.String(), Content: Type.String(), ContentType: Type.String() }), { maxItems: 100 }),
+})
+const addressesOf = ({ to, cc, bcc }: Pick<Submission, 'to' | 'cc' | 'bcc'>) => [
+  ...new Set([...to, ...(cc ?? []), ...(bcc ?? [])].flatMap((text) => parseMailbox(text)?.address.text ?? [])),
+]
+
+/** Returns a function that finds the suppressed recipients of a submission, with one query for all of them. */
+async function inactiveAmong(submissions: readonly Submission[], { tenantId }: Credential, { db, tenants }: VendorDeps) {
+  const owner = tenantId ?? (await tenants.default()).id
+  const recipientsOf = (one: Submission) => addressesOf(one).map((address) => ({ tenantId: owner, address }))
+  const isSuppressed = await suppressed(db, submissions.flatMap(recipientsOf))
+  return (one: Submission) =>
+    recipientsOf(one)
+      .filter(isSuppressed)
+      .map(({ address }) => address)
+}
+
+/** Postmark refuses a message whose recipients are all suppressed. */
+function refuseInactive(submission: Submission, inactive: readonly string[]): void {
+  const { length } = addressesOf(submission)
+  if (length > 0 && inactive.length === length) throw inactiveRefusal(inactive)
+}
+
+const rehearsed = { message: 'Test job accepted' }
+const rehearsedId = '00000000-0000-0000-0000-000000000000'
+
+function rehearse(submission: Submission, nowMs: number) {
+  checkSubmission(submission)
+  return postmarkSent({ id: rehearsedId }, submission, { nowMs, ...rehearsed })
+}
+
+const sendEndpoints: readonly VendorEndpoint[] = [
+  {
+    methods: ['POST'],
+    path: '/email',
+    name: 'postmark.email',
+    summary: 'Send a message',
+    permission: 'emails:send',
+    body: Message,
+    sends: true,
+    rehearse: (body, clock) => rehearse(readPostmarkEmail(body), clock.nowMs()),
+    async answer({ body, credential }, deps) {
+      const submission = readPostmarkEmail(body)
+      checkSubmission(submission)
+      const inactive = (await inactiveAmong([submission], credential, deps))(submission)
+      refuseInactive(submission, inactive)
+      const render = (accepted: AcceptedSubmission) =>
+        Buffer.from(JSON.stringify(postmarkSent(accepted, submission, { nowMs: deps.clock.nowMs(), inactive })))
+      const sent = await deps.accept.send(undefined, submission, callerOf(credential), { render })
+      return { data: sent.body, sent }
+    },
+  },
+  {
+    methods: ['POST'],
+    path: '/email/batch',
+    name: 'postmark.email.batch',
+    summary: 'Send up to 500 messages',
+    permission: 'emails:send',
+    body: Type.Array(Message, { maxItems: maxPostmarkBatch }),
+    sends: true,
+    rehearse: (body, clock) =>
+      readPostmarkBatch(body).map((one) => {
+        try {
+          if ('refused' in one) throw one.refused
+          return rehearse(one.submission, clock.nowMs())
+        } catch (error) {
+          if (error instanceof Refusal) return postmarkError(error)
+          throw error
+        }
+      }),
+    async answer({ body, credential }, deps) {
+      const read = readPostmarkBatch(body)
+      const submissions = read.flatMap((one) => ('submission' in one ? [one.submission] : []))
+      const inactiveOf = await inactiveAmong(submissions, credential, deps)
+      const elements = read.map((one) => withoutInactive(one, inactiveOf))
+      const toBody = (result: BatchResult, index: number) => {
+        const element = elements[index]
+        if ('refused' in result || !element || 'refused' in element)
+          return postmarkError('refused' in result ? result.refused : new Refusal('internal_error'))
+        const { submission } = element
+        return postmarkSent(result.accepted, submission, { nowMs: deps.clock.nowMs(), inactive: inactiveOf(submission) })
+      }
+      const render = (results: readonly BatchResult[]) => Buffer.from(JSON.stringify(results.map(toBody)))
+      const sent = await deps.accept.sendEach(undefined, elements, callerOf(credential), { render }, maxPostmarkBatch)
+      return { data: sent.body, sent }
+    },
+  },
+]
+
+function withoutInactive(element: BatchElement<Submission>, inactiveOf: (submission: Submission) => string[]): BatchElement<Submission> {
+  if ('refused' in element) return element
+  try {
+    refuseInactive(element.submission, inactiveOf(element.submission))
+    return element
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return { refused: error, recipients: 0 }
+  }
+}
+
+const messageEndpoints: readonly VendorEndpoint[] = [
+  {
+    methods: ['GET'],
+    path: '/messages/outbound',
+    name: 'postmark.messages.outbound',
+    summary: 'List messages, newest first',
+    permission: 'emails:read',
+    async answer({ query, credential }, { db, clock }) {
+      const { count, offset, recipient, sender, ...filter } = readMessageQuery(query)
+      const wanted = {
+        ...filter,
+        tenantId: credential.tenantId,
+        recipient: addressIn('recipient', recipient),
+        sender: addressIn('fromemail', sender),
+      }
+      const { emails, total } = await listEmails(db, wanted, { number: 1, size: offset + count }, clock.nowMs())
+      const page = [...new Map(emails.slice(offset).map((one) => [one.contentId, one])).values()]
+      const recipients = await findMessageRecipients(db, page)
+      return { data: { TotalCount: total, Messages: page.map((one) => postmarkListed(one, recipients.get(one.contentId) ?? [one])) } }
+    },
+  },
+  {
+    methods: ['GET'],
+    path: '/messages/outbound/:id/details',
+    name: 'postmark.messages.details',
+    summary: 'Get a message with its events',
+    permission: 'emails:read',
+    async answer({ params, credential }, deps) {
+      const { db } = deps
+      const [first, ...others] = await listEmailsOfMessage(db, params.id ?? '', credential.tenantId)
+      if (!first) throw noSuchMessage()
+      const emails = [first, ...others] as const
+      const [{ content, tracking, raw }, attempts, activities] = await Promise.all([
+        contentOf(first, deps),
+        Promise.all(emails.map((one) => listAttempts(db, one))),
+        Promise.all(emails.map((one) => listHits(db, one))),
+      ])
+      return { data: postmarkDetails({ emails: [...emails], content, tracking, raw, attempts, activities }) }
+    },
+  },
+  {
+    methods: ['GET'],
+    path: '/messages/outbound/:id/dump',
+    name: 'postmark.messages.dump',
+    summary: 'Get a message as sent',
+    permission: 'emails:read',
+    async answer({ params, credential }, deps) {
+      const [first] = await listEmailsOfMessage(deps.db, params.id ?? '', credential.tenantId)
+      if (!first) throw noSuchMessage()
+      return { data: { Body: (await contentOf(first, deps)).raw ?? '' } }
+    },
+  },
+]
+
+async function contentOf(email: Email, { db, domains, secrets }: VendorDeps) {
+  const body = await findContentBody(db, email)
+  const content = body && decodeContent(body)
+  const tracking = { opens: content?.tracking?.opens === true, clicks: content?.tracking?.clicks === true }
+  if (!content) return { content: undefined, tracking, raw: undefined }
+  const tools = { domains, tokens: openTokens(secrets), returnPaths: openReturnPaths(secrets) }
+  const { rawMessage = '' } = await contentToWire(content, email, new Set(['raw']), tools)
+  const { message } = content
+  return { content: message.kind === 'parts' ? message : undefined, tracking, raw: Buffer.from(rawMessage, 'base64').toString() }
+}
+
+const textIn = (headers: IncomingHttpHeaders, name: string) => {
+  const value = headers[name]
+  return (Array.isArray(value) ? value[0] : value)?.trim() ?? ''
+}
+
+export const postmarkApi: VendorApi = {
+  name: 'postmark',
+  page: 'docs/postmark-api.md',
+  isAddressed: (headers, path) => (headers[tokenHeader] !== undefined || headers[accountHeader] !== undefined) && rootPath.test(path),
+  keyOf(headers) {
+    const key = textIn(headers, tokenHeader)
+    if (key === '') throw new Refusal('authentication_required')
+    return key
+  },
+  isRehearsal: (headers) => textIn(headers, tokenHeader) === testToken,
+  success: (data) => (Buffer.isBuffer(data) ? data : JSON.stringify(data)),
+  failure: postmarkFailure,
+  endpoints: [...sendEndpoints, ...messageEndpoints, ...recipientEndpoints, ...postmarkWebhookEndpoints],
+}

@@ -1,0 +1,196 @@
+/** Endpoints of Postmark's API about recipients: bounces, and the suppression list. */
+import Type from 'typebox'
+import { Refusal, wrongField } from '#base'
+import type { Credential } from '#credentials'
+import { type Email, findNumberedEmail, findNumbers, lastAttempts, listEmails, listEmailsOfMessage } from '#emails'
+import { parseAddress } from '#mail'
+import {
+  bounceStatuses,
+  PostmarkRefusal,
+  postmarkBounce,
+  postmarkSuppression,
+  readBounceQuery,
+  readSuppressionList,
+  readSuppressionQuery,
+} from '#postmark'
+import { listSuppressions, removeSuppression, saveSuppression, suppressed } from '#suppressions'
+import type { VendorDeps, VendorEndpoint } from './vendor-api.ts'
+
+const noSuchBounce = () => new PostmarkRefusal(407, 'The bounce does not exist.', 404)
+
+const Suppressions = Type.Object({
+  Suppressions: Type.Array(Type.Object({ EmailAddress: Type.String() }), { maxItems: 50 }),
+})
+
+/** The normalised address of a filter. */
+export function addressIn(name: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const address = parseAddress(text)
+  if (!address) throw wrongField(name, 'is not an email address', 'invalid_email_format')
+  return address.text
+}
+
+/** The bounces of these emails, with the state of their recipients. */
+async function bouncesOf(emails: readonly Email[], db: VendorDeps['db']) {
+  const numbers = new Map<string, number>()
+  for (const [tenantId, own] of Map.groupBy(emails, (one) => one.tenantId))
+    for (const [id, number] of await findNumbers(
+      db,
+      tenantId,
+      own.map((one) => one.id),
+    ))
+      numbers.set(id, number)
+  const attempts = await lastAttempts(
+    db,
+    emails.map(({ tenantId, id }) => ({ tenantId, emailId: id })),
+  )
+  const recipientOf = ({ tenantId, recipient }: Email) => ({ tenantId, address: recipient })
+  const isSuppressed = await suppressed(db, emails.map(recipientOf))
+  return emails.map((one) =>
+    postmarkBounce({ ...one, number: numbers.get(one.id) ?? 0 }, attempts.get(one.id), isSuppressed(recipientOf(one))),
+  )
+}
+
+async function findBounce(id: string | undefined, { tenantId }: Credential, db: VendorDeps['db']): Promise<Email> {
+  const email = /^\d{1,15}$/.test(id ?? '') ? await findNumberedEmail(db, { number: Number(id) }, tenantId) : undefined
+  if (!email || !bounceStatuses.some((one) => one === email.status)) throw noSuchBounce()
+  return email
+}
+
+const bounceEndpoints: readonly VendorEndpoint[] = [
+  {
+    methods: ['GET'],
+    path: '/bounces',
+    name: 'postmark.bounces.list',
+    summary: 'List bounces, newest message first',
+    permission: 'emails:read',
+    async answer({ query, credential }, { db, clock }) {
+      const { count, offset, recipient, tag, messageId, after, before } = readBounceQuery(query)
+      const message = messageId === undefined ? undefined : await listEmailsOfMessage(db, messageId, credential.tenantId)
+      const filter = {
+        tenantId: credential.tenantId,
+        recipient: addressIn('emailFilter', recipient),
+        tag,
+        after,
+        before,
+        ...(message ? { ids: message.map((one) => one.id) } : {}),
+      }
+      const size = offset + count
+      const found = await Promise.all(
+        bounceStatuses.map((status) => listEmails(db, { ...filter, status }, { number: 1, size }, clock.nowMs())),
+      )
+      const newestFirst = found.flatMap((one) => one.emails).sort((one, other) => (one.id < other.id ? 1 : -1))
+      const total = found.reduce((sum, one) => sum + one.total, 0)
+      return { data: { TotalCount: total, Bounces: await bouncesOf(newestFirst.slice(offset, size), db) } }
+    },
+  },
+  {
+    methods: ['GET'],
+    path: '/bounces/:id',
+    name: 'postmark.bounces.get',
+    summary: 'Get a bounce',
+    permission: 'emails:read',
+    async answer({ params, credential }, { db }) {
+      const [bounce] = await bouncesOf([await findBounce(params.id, credential, db)], db)
+      return { data: bounce }
+    },
+  },
+  {
+    methods: ['PUT'],
+    path: '/bounces/:id/activate',
+    name: 'postmark.bounces.activate',
+    summary: 'Remove the recipient of a bounce from the suppression list',
+    permission: 'suppressions:manage',
+    async answer({ params, credential }, { db, clock }) {
+      const email = await findBounce(params.id, credential, db)
+      await removeSuppression(db, email.tenantId, email.recipient, clock.nowMs()).catch(unlessAbsent)
+      const [Bounce] = await bouncesOf([email], db)
+      return { data: { Message: 'OK', Bounce } }
+    },
+  },
+]
+
+/** An address that is not on the list needs no removal. */
+function unlessAbsent(error: unknown): void {
+  if (!(error instanceof Refusal && error.code === 'not_found')) throw error
+}
+
+const pageSize = 10_000
+/** More entries than one answer has are only in /v1/suppressions. */
+const maxDumped = 50_000
+
+type Entry = ReturnType<typeof postmarkSuppression>
+
+async function dump(listId: string, query: Readonly<Record<string, unknown>>, db: VendorDeps['db']): Promise<Entry[]> {
+  const { reason, origin, address, after, before } = readSuppressionQuery(query)
+  const entries: Entry[] = []
+  for (let number = 1; (number - 1) * pageSize < maxDumped; number++) {
+    const page = await listSuppressions(db, { tenantId: listId, address }, { number, size: pageSize })
+    entries.push(
+      ...page.entries
+        .filter(
+          ({ createdAt, ...one }) =>
+            (!after || createdAt >= after) && (!before || createdAt <= before) && (!address || one.address === address),
+        )
+        .map(postmarkSuppression)
+        .filter((one) => (!reason || one.SuppressionReason === reason) && (!origin || one.Origin === origin)),
+    )
+    if (page.entries.length < pageSize) break
+  }
+  return entries
+}
+
+/** Applies `change` to each address, in order; a refused one fails alone. */
+async function changeEach(addresses: readonly string[], status: string, change: (address: string) => Promise<unknown>) {
+  const done: object[] = []
+  for (const EmailAddress of addresses)
+    done.push(
+      await change(EmailAddress).then(
+        () => ({ EmailAddress, Status: status, Message: null }),
+        (error: unknown) => {
+          if (!(error instanceof Refusal) || error.status !== 400) throw error
+          return { EmailAddress, Status: 'Failed', Message: 'An invalid email address was provided.' }
+        },
+      ),
+    )
+  return { data: { Suppressions: done } }
+}
+
+/** One list serves all streams: the tenant's, or for a key of the organisation the organisation's. */
+const listOf = ({ tenantId }: Credential) => tenantId ?? ''
+
+const suppressionEndpoints: readonly VendorEndpoint[] = [
+  {
+    methods: ['GET'],
+    path: '/message-streams/:stream/suppressions/dump',
+    name: 'postmark.suppressions.dump',
+    summary: 'List suppressed addresses',
+    permission: 'suppressions:manage',
+    answer: async ({ query, credential }, { db }) => ({ data: { Suppressions: await dump(listOf(credential), query, db) } }),
+  },
+  {
+    methods: ['POST'],
+    path: '/message-streams/:stream/suppressions',
+    name: 'postmark.suppressions.create',
+    summary: 'Suppress up to 50 addresses',
+    permission: 'suppressions:manage',
+    body: Suppressions,
+    answer: ({ body, credential }, { db, clock }) =>
+      changeEach(readSuppressionList(body), 'Suppressed', (address) => saveSuppression(db, listOf(credential), { address }, clock.nowMs())),
+  },
+  {
+    methods: ['POST'],
+    path: '/message-streams/:stream/suppressions/delete',
+    name: 'postmark.suppressions.delete',
+    summary: 'Remove up to 50 addresses from the suppression list',
+    permission: 'suppressions:manage',
+    body: Suppressions,
+    answer: ({ body, credential }, { db, clock }) =>
+      changeEach(readSuppressionList(body), 'Deleted', async (address) => {
+        addressIn('EmailAddress', address)
+        await removeSuppression(db, listOf(credential), address, clock.nowMs()).catch(unlessAbsent)
+      }),
+  },
+]
+
+export const recipientEndpoints: readonly VendorEndpoint[] = [...bounceEndpoints, ...suppressionEndpoints]

@@ -1,0 +1,106 @@
+/** Endpoints of Resend's API about suppressions: the list of the key's tenant, or of the organisation. */
+import Type from 'typebox'
+import { Refusal } from '#base'
+import type { Credential } from '#credentials'
+import { ResendRefusal, readSuppressedEmail, readSuppressedEmails, readSuppressionPage, resendSuppression } from '#resend'
+import { findSuppression, listSuppressionsBeside, removeSuppression, saveSuppression } from '#suppressions'
+import type { VendorDeps, VendorEndpoint } from './vendor-api.ts'
+
+const object = 'suppression'
+const permission = 'suppressions:manage'
+const noSuchEntry = () => new ResendRefusal(404, 'not_found', 'Suppression not found')
+const listOf = ({ tenantId }: Credential) => tenantId ?? ''
+
+const Emails = Type.Array(Type.String(), { maxItems: 100 })
+
+/** Returns false if the address was not on the list. */
+async function remove(address: string, credential: Credential, { db, clock }: VendorDeps): Promise<boolean> {
+  try {
+    await removeSuppression(db, listOf(credential), address, clock.nowMs())
+    return true
+  } catch (error) {
+    if (error instanceof Refusal && error.code === 'not_found') return false
+    throw error
+  }
+}
+
+async function add(email: string, credential: Credential, { db, clock }: VendorDeps) {
+  const { entry } = await saveSuppression(db, listOf(credential), { address: email }, clock.nowMs())
+  return { object, id: entry.address }
+}
+
+export const resendSuppressionEndpoints: readonly VendorEndpoint[] = [
+  {
+    methods: ['POST'],
+    path: '/suppressions',
+    name: 'resend.suppressions.add',
+    summary: 'Suppress an address',
+    permission,
+    answer: async ({ body, credential }, deps) => ({ status: 201, data: await add(readSuppressedEmail(body), credential, deps) }),
+  },
+  {
+    methods: ['GET'],
+    path: '/suppressions',
+    name: 'resend.suppressions.list',
+    summary: 'List suppressed addresses, newest first',
+    permission,
+    async answer({ query, credential }, { db }) {
+      const { limit, after, before, origin } = readSuppressionPage(query)
+      const wanted = { origin, most: limit + 1, ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) }
+      const found = await listSuppressionsBeside(db, listOf(credential), wanted)
+      const page = before === undefined ? found.slice(0, limit) : found.slice(-limit)
+      return { data: { object: 'list', has_more: found.length > limit, data: page.map(resendSuppression) } }
+    },
+  },
+  {
+    methods: ['GET'],
+    path: '/suppressions/:email',
+    name: 'resend.suppressions.get',
+    summary: 'Get a suppressed address',
+    permission,
+    async answer({ params, credential }, { db }) {
+      const { entry } = await findSuppression(db, listOf(credential), params.email ?? '')
+      if (!entry) throw noSuchEntry()
+      return { data: { object, ...resendSuppression(entry) } }
+    },
+  },
+  {
+    methods: ['DELETE'],
+    path: '/suppressions/:email',
+    name: 'resend.suppressions.remove',
+    summary: 'Remove an address from the list',
+    permission,
+    async answer({ params, credential }, deps) {
+      const address = params.email ?? ''
+      if (!(await remove(address, credential, deps))) throw noSuchEntry()
+      return { data: { object, id: address.toLowerCase(), deleted: true } }
+    },
+  },
+  {
+    methods: ['POST'],
+    path: '/suppressions/batch/add',
+    name: 'resend.suppressions.batch.add',
+    summary: 'Suppress up to 100 addresses',
+    permission,
+    body: Type.Object({ emails: Emails }),
+    async answer({ body, credential }, deps) {
+      const data: object[] = []
+      for (const email of readSuppressedEmails(body, false)) data.push(await add(email, credential, deps))
+      return { data: { data } }
+    },
+  },
+  {
+    methods: ['POST'],
+    path: '/suppressions/batch/remove',
+    name: 'resend.suppressions.batch.remove',
+    summary: 'Remove up to 100 addresses from the list',
+    permission,
+    body: Type.Object({ emails: Emails, ids: Emails }),
+    async answer({ body, credential }, deps) {
+      const data: object[] = []
+      for (const email of readSuppressedEmails(body, true))
+        data.push({ object, id: email.toLowerCase(), deleted: await remove(email, credential, deps) })
+      return { data: { data } }
+    },
+  },
+]

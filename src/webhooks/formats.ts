@@ -1,0 +1,23 @@
+/** The formats of webhooks: bodies and headers as Postrider or another vendor sends them. */
+import type { WebhookFormat } from './manage-webhooks.ts'
+import { postalBody, postalHeaders } from './postal-format.ts'
+import { postmarkBody } from './postmark-format.ts'
+import { resendBody, resendHeaders } from './resend-format.ts'
+import type { Signed } from './sign-request.ts'
+import type { InstallationKey } from './signing-keys.ts'
+
+interface Format {
+  /** The body to sign and send. A body that is already in the format stays as it is, because replays repeat it. */
+  body(own: Buffer, messageId: string | undefined): Buffer
+  /** Headers in addition to Postrider's own, which are given. */
+  headers(signed: Signed, key: InstallationKey, own: Readonly<Record<string, string>>): Promise<Record<string, string>>
+}
+
+const noHeaders = async () => ({})
+
+export const formats: Readonly<Record<WebhookFormat, Format>> = {
+  postrider: { body: (own) => own, headers: noHeaders },
+  postal: { body: postalBody, headers: postalHeaders },
+  resend: { body: resendBody, headers: async (_signed, _key, own) => resendHeaders(own) },
+  postmark: { body: postmarkBody, headers: noHeaders },
+}

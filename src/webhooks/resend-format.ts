@@ -1,0 +1,78 @@
+/** Webhook requests in the form of Resend: its members of the body, and its signature headers beside Postrider's own. */
+import type { WebhookEvent } from './manage-webhooks.ts'
+import { type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
+
+/** Resend's type of each event that has one. */
+export const resendTypes: Readonly<Partial<Record<WebhookEvent, string>>> = {
+  MessageSent: 'email.delivered',
+  MessageDelayed: 'email.delivery_delayed',
+  MessageDeliveryFailed: 'email.bounced',
+  MessageBounced: 'email.bounced',
+  MessageHeld: 'email.suppressed',
+  MessageLoaded: 'email.opened',
+  MessageLinkClicked: 'email.clicked',
+  ComplaintReceived: 'email.complained',
+  SuppressionAdded: 'suppression.added',
+  SuppressionRemoved: 'suppression.removed',
+}
+
+/** `messageId`: the id of the event's message. Events without a type of Resend's, and bodies already in its form, stay as they are. */
+export function resendBody(body: Buffer, messageId: string | undefined): Buffer {
+  const own = ownBodyOf(body)
+  const type = own && resendTypes[own.event as WebhookEvent]
+  if (!own || type === undefined) return body
+  const data = type.startsWith('suppression.') ? suppressionOf(own, messageId) : { ...emailOf(own, messageId), ...detailsOf(own) }
+  return Buffer.from(JSON.stringify({ type, created_at: own.at.toISOString(), data }))
+}
+
+const emailOf = ({ message, metadata, at }: OwnBody, messageId: string | undefined) => ({
+  email_id: messageId ?? textAt(message, 'token'),
+  message_id: `<${textAt(message, 'message_id')}>`,
+  created_at: (timeAt(message, 'timestamp') ?? at).toISOString(),
+  from: textAt(message, 'from'),
+  to: [textAt(message, 'to')],
+  subject: textAt(message, 'subject'),
+  tags: metadata,
+})
+
+const bounce = (message: string) => ({ bounce: { message, type: 'Permanent', subType: 'General' } })
+
+/** The members of one kind of event. */
+function detailsOf({ event, payload, at }: OwnBody): object {
+  switch (event) {
+    case 'MessageDeliveryFailed':
+      return bounce(textAt(payload, 'output').trim() || textAt(payload, 'details'))
+    case 'MessageBounced':
+      return bounce(textAt(payload.bounce as Record<string, unknown>, 'subject'))
+    case 'MessageHeld':
+      return { suppressed: { message: textAt(payload, 'details'), type: 'OnAccountSuppressionList' } }
+    case 'MessageLinkClicked':
+      return {
+        click: {
+          ipAddress: textAt(payload, 'ip_address'),
+          link: textAt(payload, 'url'),
+          timestamp: at.toISOString(),
+          userAgent: textAt(payload, 'user_agent'),
+        },
+      }
+    default:
+      return {}
+  }
+}
+
+/** The id is the address, because Resend's API takes either. */
+function suppressionOf({ payload, message, at }: OwnBody, messageId: string | undefined) {
+  const reason = textAt(payload, 'reason')
+  const isAutomatic = textAt(payload, 'source') === 'automatic'
+  return {
+    id: textAt(payload, 'address'),
+    email: textAt(payload, 'address'),
+    origin: !isAutomatic || reason === 'unsubscribe' ? 'manual' : reason === 'complaint' ? 'complaint' : 'bounce',
+    source_id: messageId ?? (textAt(message, 'token') || null),
+    created_at: at.toISOString(),
+  }
+}
+
+/** Standard Webhooks under the names that Svix gave them. */
+export const resendHeaders = (headers: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(['id', 'timestamp', 'signature'].map((name) => [`svix-${name}`, headers[`webhook-${name}`] ?? '']))

@@ -1,0 +1,43 @@
+/** Reads Postrider's webhook bodies for the formats of other vendors, which take their members from it. */
+
+export type Members = Readonly<Record<string, unknown>>
+
+/** The parts of a body in Postrider's form, for an event of an email or of a suppression list. */
+export interface OwnBody {
+  event: string
+  /** Of the event. */
+  at: Date
+  payload: Members
+  /** The email; empty if the event has none. */
+  message: Members
+  metadata: Readonly<Record<string, string>>
+}
+
+const membersOf = (value: unknown): Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : {}
+
+export const textAt = (members: Members, name: string): string => {
+  const value = members[name]
+  return typeof value === 'string' ? value : ''
+}
+
+/** A time in seconds. */
+export const timeAt = (members: Members, name: string): Date | undefined => {
+  const value = members[name]
+  return typeof value === 'number' ? new Date(value * 1000) : undefined
+}
+
+/** undefined: the body is not in Postrider's form, because it was already in that of a vendor. */
+export function ownBodyOf(body: Buffer): OwnBody | undefined {
+  const { event, timestamp, payload: given } = membersOf(JSON.parse(body.toString()))
+  if (typeof event !== 'string' || typeof timestamp !== 'number') return undefined
+  const payload = membersOf(given)
+  const metadata = Object.entries(membersOf(payload.metadata)).filter((one): one is [string, string] => typeof one[1] === 'string')
+  return {
+    event,
+    at: new Date(timestamp * 1000),
+    payload,
+    message: membersOf(payload.message ?? payload.original_message),
+    metadata: Object.fromEntries(metadata),
+  }
+}

@@ -1,0 +1,340 @@
+/** The unmodified npm package `resend` against the service: each served method, its errors, and generated requests. */
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { Resend } from 'resend'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sql } from '#db'
+import { type Service, startService } from '../support/in-process-service.ts'
+
+const newestActions = sql<{ action: string; data: object }>`
+  select action, data
+  from audit_entries
+  order by id desc
+  limit $1`
+
+let service: Service
+let resend: Resend
+beforeAll(async () => {
+  service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery'] })
+  await service.addDomain(service.tenantId, 'shop.test')
+  resend = new Resend(service.testKey, { baseUrl: `http://127.0.0.1:${service.port}` })
+})
+afterAll(() => service.stop())
+
+const mail = { from: 'Shop <orders@shop.test>', to: 'Ann <ann@one.example>', subject: 'Hello', html: '<p>Hi</p>' }
+
+/** The data of an answer; an error fails the test. */
+function dataOf<T>({ data, error }: { data: T | null; error: unknown }): T {
+  expect(error).toBeNull()
+  return data as T
+}
+
+async function eventually<T>(read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
+  for (;;) {
+    const value = await read()
+    if (isDone(value)) return value
+    await service.wait(20)
+  }
+}
+
+describe('emails', () => {
+  test('send answers one id for all recipients, and get shows the message with its recipients', async () => {
+    const { id } = dataOf(
+      await resend.emails.send({
+        ...mail,
+        to: ['Ann <ann@one.example>', 'bob@one.example'],
+        cc: ['cat@one.example'],
+        bcc: 'eve@one.example',
+        replyTo: ['Help <help@shop.test>', 'desk@shop.test'],
+        text: 'Hi',
+        headers: { 'X-Order': '4711' },
+        tags: [
+          { name: 'category', value: 'order' },
+          { name: 'order-id', value: '4711' },
+        ],
+        attachments: [{ filename: 'a.pdf', content: Buffer.from('Hello') }],
+      }),
+    )
+    expect(dataOf(await resend.emails.get(id))).toMatchObject({
+      object: 'email',
+      id,
+      from: mail.from,
+      to: ['Ann <ann@one.example>', 'bob@one.example'],
+      cc: ['cat@one.example'],
+      bcc: ['eve@one.example'],
+      reply_to: ['Help <help@shop.test>', 'desk@shop.test'],
+      subject: 'Hello',
+      html: '<p>Hi</p>',
+      text: 'Hi',
+      scheduled_at: null,
+      tags: [
+        { name: 'category', value: 'order' },
+        { name: 'order-id', value: '4711' },
+      ],
+    })
+    const shown = await service.call('GET', `/emails/${id}?expand=attachments`, { key: service.testKey })
+    expect(shown.body.data).toMatchObject({
+      to: 'ann@one.example',
+      tag: 'order',
+      attachments: [{ contentType: 'application/pdf', size: 5 }],
+    })
+    const second = await service.call('GET', '/emails?to=bob@one.example', { key: service.testKey })
+    const [{ id: idOfBob } = { id: '' }] = second.body.data as { id: string }[]
+    expect(dataOf(await resend.emails.get(idOfBob)).id).toBe(id)
+  })
+
+  test("Resend's test addresses have the outcomes of the simulator", async () => {
+    const ids = dataOf(
+      await resend.batch.send(['delivered+1@resend.dev', 'bounced@resend.dev', 'suppressed@resend.dev'].map((to) => ({ ...mail, to }))),
+    ).data.map(({ id }) => id)
+    for (const [index, event] of ['delivered', 'bounced', 'suppressed'].entries()) {
+      const get = async () => dataOf(await resend.emails.get(ids[index] as string)).last_event
+      expect(await eventually(get, (found) => found === event)).toBe(event)
+    }
+    expect((await resend.emails.send({ ...mail, to: 'other@resend.dev' })).error).toMatchObject({ name: 'validation_error' })
+    const live = new Resend(service.liveKey, { baseUrl: `http://127.0.0.1:${service.port}` })
+    expect((await live.emails.send({ ...mail, to: 'delivered@resend.dev' })).error?.message).toContain('svc_test_')
+  })
+
+  test('list pages through messages by their ids', async () => {
+    const sent: string[] = []
+    for (let n = 0; n < 3; n++) sent.unshift(dataOf(await resend.emails.send({ ...mail, cc: `c${n}@one.example` })).id)
+    const first = dataOf(await resend.emails.list({ limit: 2 }))
+    expect(first).toMatchObject({ object: 'list', has_more: true, data: [{ id: sent[0], to: ['ann@one.example', 'c2@one.example'] }, {}] })
+    const rest = dataOf(await resend.emails.list({ limit: 1, after: sent[1] as string }))
+    expect(rest.data.map(({ id }) => id)).toEqual([sent[2]])
+    const newer = dataOf(await resend.emails.list({ limit: 1, before: sent[1] as string }))
+    expect(newer).toMatchObject({ has_more: false, data: [{ id: sent[0] }] })
+  })
+
+  test('one idempotency key sends once, and refuses another request', async () => {
+    const once = { idempotencyKey: 'welcome/user-4711' }
+    const { id } = dataOf(await resend.emails.send(mail, once))
+    expect(dataOf(await resend.emails.send(mail, once)).id).toBe(id)
+    expect((await resend.emails.send({ ...mail, subject: 'Other' }, once)).error).toMatchObject({
+      statusCode: 409,
+      name: 'invalid_idempotent_request',
+    })
+    expect((await resend.emails.send(mail, { idempotencyKey: 'x'.repeat(257) })).error).toMatchObject({
+      statusCode: 400,
+      name: 'invalid_idempotency_key',
+    })
+    const batch = { idempotencyKey: 'batch/1' }
+    expect(dataOf(await resend.batch.send([mail], batch))).toEqual(dataOf(await resend.batch.send([mail], batch)))
+  })
+
+  test('a strict batch sends all or none, a permissive one the correct emails', async () => {
+    const wrong = { ...mail, to: 'ann' }
+    const before = dataOf(await resend.emails.list({ limit: 1 })).data[0]?.id
+    expect((await resend.batch.send([mail, wrong])).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
+    expect((await resend.batch.send([mail, { ...mail, scheduledAt: 'in 1 hour' }])).error).toMatchObject({ name: 'validation_error' })
+    expect(dataOf(await resend.emails.list({ limit: 1 })).data[0]?.id).toBe(before)
+    const answer = dataOf(await resend.batch.send([wrong, mail, { ...mail, from: 'a@elsewhere.test' }], { batchValidation: 'permissive' }))
+    expect(answer).toMatchObject({ data: [{ id: expect.any(String) }], errors: [{ index: 0 }, { index: 2 }] })
+    expect((await resend.batch.send(Array.from({ length: 101 }, () => mail))).error).toMatchObject({ statusCode: 422 })
+  })
+
+  test.each([
+    ['missing_required_field', { from: '' }],
+    ['missing_required_field', { to: [] }],
+    ['missing_required_field', { subject: '' }],
+    ['missing_required_field', { html: '' }],
+    ['validation_error', { from: 'a@elsewhere.test' }],
+    ['validation_error', { to: Array.from({ length: 51 }, (_, n) => `a${n}@one.example`) }],
+    ['validation_error', { scheduledAt: '2030-01-01T00:00:00Z' }],
+    ['validation_error', { topicId: 't' }],
+    ['validation_error', { template: { id: 'x' }, html: undefined }],
+    ['validation_error', { tags: [{ name: 'a b', value: 'c' }] }],
+    ['validation_error', { headers: { 'X-A': 'a\r\nBcc: b@c.example' } }],
+    ['validation_error', { attachments: [{ filename: 'a', path: 'https://one.example/a' }] }],
+    ['invalid_attachment', { attachments: [{ filename: 'a', content: '%%%' }] }],
+  ])('send refuses with %s: %j', async (name, changed) => {
+    const { error } = await resend.emails.send({ ...mail, ...changed } as typeof mail)
+    expect(error).toEqual({ statusCode: expect.any(Number), name, message: expect.any(String) })
+  })
+
+  test('a key that is wrong or may not send is refused, and other tenants are not found', async () => {
+    const baseUrl = `http://127.0.0.1:${service.port}`
+    expect((await new Resend('re_123', { baseUrl }).emails.send(mail)).error).toMatchObject({ statusCode: 403, name: 'invalid_api_key' })
+    const reader = new Resend(await service.makeKey({ permissions: ['emails:read'] }), { baseUrl })
+    expect((await reader.emails.send(mail)).error).toMatchObject({ statusCode: 401, name: 'restricted_api_key' })
+    const { id } = dataOf(await resend.emails.send(mail))
+    const other = new Resend(await service.makeKey({ tenantId: await service.makeTenant('Other') }), { baseUrl })
+    for (const wanted of [id, 'x', '../emails']) expect((await other.emails.get(wanted)).error).not.toBeNull()
+    expect((await other.emails.get(id)).error).toMatchObject({ statusCode: 404, name: 'not_found' })
+    expect(dataOf(await other.emails.list()).data).toEqual([])
+  })
+})
+
+describe('domains', () => {
+  test('are created, listed, shown, verified and deleted', async () => {
+    const made = dataOf(await resend.domains.create({ name: 'mail.one.example', region: 'eu-west-1' }))
+    expect(made).toMatchObject({ name: 'mail.one.example', status: 'not_started' })
+    expect(made.records.map(({ record, type }) => `${record} ${type}`)).toEqual(['SPF TXT', 'SPF CNAME', 'DKIM TXT'])
+    expect(dataOf(await resend.domains.list()).data.map(({ id }) => id)).toContain(made.id)
+    expect(dataOf(await resend.domains.get(made.id))).toMatchObject({ object: 'domain', id: made.id, records: made.records })
+    expect(dataOf(await resend.domains.verify(made.id))).toEqual({ object: 'domain', id: made.id })
+    expect(dataOf(await resend.domains.remove(made.id))).toEqual({ object: 'domain', id: made.id, deleted: true })
+    expect((await resend.domains.get(made.id)).error).toMatchObject({ statusCode: 404, name: 'not_found' })
+    expect((await resend.domains.create({ name: 'a.example', tls: 'enforced' })).error).toMatchObject({ name: 'validation_error' })
+    expect((await resend.domains.create({ name: 'a.example', openTracking: true })).error?.message).toContain('open_tracking')
+  })
+})
+
+describe('suppressions', () => {
+  test('are added, listed, shown and removed, alone and in batches', async () => {
+    const own = new Resend(await service.makeKey({ tenantId: await service.makeTenant('Lists') }), {
+      baseUrl: `http://127.0.0.1:${service.port}`,
+    })
+    expect(dataOf(await own.suppressions.add({ email: 'A@one.example' }))).toEqual({ object: 'suppression', id: 'a@one.example' })
+    dataOf(await own.suppressions.batch.add({ emails: ['b@one.example', 'c@one.example'] }))
+    expect(dataOf(await own.suppressions.get('a@one.example'))).toMatchObject({ email: 'a@one.example', origin: 'manual', source_id: null })
+    const idsOf = async (options: object) => dataOf(await own.suppressions.list(options)).data.map(({ id }) => id)
+    expect(await idsOf({ limit: 2 })).toEqual(['c@one.example', 'b@one.example'])
+    expect(await idsOf({ limit: 2, after: 'b@one.example' })).toEqual(['a@one.example'])
+    expect(await idsOf({ limit: 1, before: 'a@one.example' })).toEqual(['b@one.example'])
+    expect(await idsOf({ origin: 'complaint' })).toEqual([])
+    expect(dataOf(await own.suppressions.remove('a@one.example'))).toMatchObject({ id: 'a@one.example', deleted: true })
+    expect((await own.suppressions.remove('a@one.example')).error).toMatchObject({ statusCode: 404, name: 'not_found' })
+    expect(dataOf(await own.suppressions.batch.remove({ ids: ['b@one.example', 'a@one.example'] })).data).toMatchObject([
+      { deleted: true },
+      { deleted: false },
+    ])
+    expect((await own.suppressions.add({ email: 'none' })).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
+    expect((await own.suppressions.batch.add({ emails: ['none'] })).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
+  })
+})
+
+describe('paths', () => {
+  test("at the root a browser's request is for the dashboard, under /compat/resend none is", async () => {
+    const root = `http://127.0.0.1:${service.port}`
+    const page = await fetch(`${root}/emails`, { headers: { accept: 'text/html' } })
+    expect(await page.text()).not.toContain('missing_api_key')
+    expect(await (await fetch(`${root}/compat/resend/emails`)).json()).toMatchObject({ statusCode: 401, name: 'missing_api_key' })
+    const below = new Resend(service.testKey, { baseUrl: `${root}/compat/resend` })
+    dataOf(await below.emails.send(mail))
+  })
+
+  test("methods that are not served are refused in Resend's form", async () => {
+    const { id } = dataOf(await resend.emails.send(mail))
+    const refused = [
+      await resend.emails.cancel(id),
+      await resend.emails.update({ id, scheduledAt: '2030-01-01T00:00:00Z' }),
+      await resend.apiKeys.list(),
+      await resend.contacts.list(),
+      await resend.broadcasts.list(),
+      await resend.templates.list(),
+      await resend.topics.list(),
+    ]
+    for (const { error } of refused) {
+      expect(error).toMatchObject({ statusCode: 404, name: 'not_found' })
+      expect(error?.message).toContain('docs/resend-api.md')
+    }
+  })
+
+  test("hostile bodies are refused in Resend's form, never with 500", async () => {
+    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const bodies = [
+      '',
+      '[]',
+      'null',
+      '"x"',
+      '{',
+      deep,
+      `{"to":${deep}}`,
+      '{"from":{"a":1}}',
+      '[null]',
+      `{"attachments":[{"content":[1,2]}]}`,
+    ]
+    for (const path of ['/emails', '/emails/batch', '/domains', '/webhooks'])
+      for (const body of bodies) {
+        const response = await fetch(`http://127.0.0.1:${service.port}${path}`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${service.testKey}`, 'content-type': 'application/json' },
+          body,
+        })
+        expect(response.status, `${path} ${body.slice(0, 40)}`).toBe(422)
+        expect(await response.json()).toMatchObject({ statusCode: 422, name: expect.any(String) })
+      }
+  })
+
+  test('changes are in the audit log, mail is not', async () => {
+    const made = dataOf(await resend.domains.create({ name: 'audit.one.example' }))
+    dataOf(await resend.emails.send(mail))
+    const entries = await service.db.rows(newestActions, [10])
+    expect(entries[0]).toMatchObject({ action: 'resend.domains.create', data: { id: made.id, name: 'audit.one.example' } })
+  })
+
+  test('with the setting off, nothing is served', async () => {
+    await using plain = await startService({ settings: { POSTRIDER_RESEND_API: 'off' } })
+    const off = new Resend(plain.testKey, { baseUrl: `http://127.0.0.1:${plain.port}` })
+    expect((await off.emails.send(mail)).data).toBeNull()
+  })
+
+  test('the documented table names every endpoint', () => {
+    const page = readFileSync('docs/resend-api.md', 'utf8')
+    for (const path of ['POST /emails`', 'POST /emails/batch`', 'GET /emails`', 'GET /emails/:id`', 'POST /domains/:id/verify`'])
+      expect(page).toContain(path)
+  })
+})
+
+test("generated requests never fail with 500, and every error has Resend's form", async () => {
+  const text = fc.oneof(
+    fc.string({ maxLength: 40 }),
+    fc.constantFrom('ann@one.example', 'A <a@shop.test>', '\u0000', '\ud800', '', '__proto__'),
+  )
+  const anything = fc.oneof(text, fc.jsonValue({ maxDepth: 3 }) as fc.Arbitrary<unknown>)
+  const field = (usual: unknown) => fc.oneof({ weight: 5, arbitrary: fc.constant(usual) }, { weight: 2, arbitrary: anything })
+  const email = fc.record(
+    {
+      from: field(mail.from),
+      to: field('ann@one.example'),
+      cc: field(['bob@one.example']),
+      bcc: field(undefined),
+      subject: field('Hello'),
+      html: field('<p>Hi</p>'),
+      text: field(undefined),
+      reply_to: field('help@shop.test'),
+      headers: field({ 'X-A': 'b' }),
+      tags: field([{ name: 'a', value: 'b' }]),
+      attachments: field([{ filename: 'a', content: 'YQ==' }]),
+      scheduled_at: field(undefined),
+      other: field(undefined),
+    },
+    { requiredKeys: [] },
+  )
+  const request = fc.oneof(
+    fc.record({ method: fc.constant('POST'), path: fc.constant('/emails'), body: fc.oneof(email, anything) }),
+    fc.record({
+      method: fc.constant('POST'),
+      path: fc.constant('/emails/batch'),
+      body: fc.oneof(fc.array(email, { maxLength: 3 }), anything),
+    }),
+    fc.record({
+      method: fc.constant('POST'),
+      path: fc.constant('/domains'),
+      body: fc.record({ name: text, region: anything, tls: anything }),
+    }),
+    fc.record({
+      method: fc.constantFrom('GET', 'DELETE', 'PATCH', 'PUT', 'POST'),
+      path: fc.tuple(fc.constantFrom('/emails', '/domains', '/webhooks', '/suppressions'), text, text).map(([root, id, query]) => {
+        return `${root}/${encodeURIComponent(id.toWellFormed())}?limit=${encodeURIComponent(query.toWellFormed())}`
+      }),
+      body: fc.constant(undefined),
+    }),
+  )
+  await fc.assert(
+    fc.asyncProperty(request, async ({ method, path, body }) => {
+      const response = await fetch(`http://127.0.0.1:${service.port}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${service.testKey}`, 'content-type': 'application/json' },
+        ...(method === 'GET' || body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      const answer = (await response.json()) as Record<string, unknown>
+      expect(response.status).toBeLessThan(500)
+      if (response.status >= 400)
+        expect(answer).toEqual({ statusCode: response.status, name: expect.stringMatching(/^[a-z_]+$/), message: expect.any(String) })
+    }),
+    { numRuns: 300, seed: 24 },
+  )
+})

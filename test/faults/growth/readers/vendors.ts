@@ -1,0 +1,125 @@
+/** Input of the APIs of other vendors, except Postal's: bodies and parameters of their endpoints, as JSON. */
+import { readPostmarkBatch, readPostmarkEmail } from '../../../../src/postmark/read-message.ts'
+import { readBounceQuery, readMessageQuery, readSuppressionQuery } from '../../../../src/postmark/read-queries.ts'
+import { readSuppressionList } from '../../../../src/postmark/suppressions.ts'
+import { readPostmarkWebhook } from '../../../../src/postmark/webhook-objects.ts'
+import { readResendDomain } from '../../../../src/resend/domain-objects.ts'
+import { readResendBatch, readResendEmail } from '../../../../src/resend/read-email.ts'
+import {
+  readIdempotencyKey,
+  readResendPage,
+  readSuppressedEmail,
+  readSuppressedEmails,
+  readSuppressionPage,
+} from '../../../../src/resend/read-parameters.ts'
+import { readResendWebhook } from '../../../../src/resend/webhook-objects.ts'
+import { type Reader, reader } from '../reader.ts'
+
+const maxBody = 262_144
+const addresses = ['ann@a.example', 'b{i}@b.example, ', 'A <a@resend.dev>', '+b', '\\"Ann', '\\" <', '>', ',', ' ', 'é']
+const json = ['"a{i}":"b",', '"a":', '[', ']', '{', '}', ',', '"', '\\u0000', '\\n', '255,']
+
+export const vendorReaders: readonly Reader[] = [
+  reader({
+    name: 'email for Resend',
+    longest: maxBody,
+    reads: [
+      'src/resend/read-email.ts readResendEmail',
+      'src/resend/read-email.ts readResendBatch',
+      'src/resend/domain-objects.ts readResendDomain',
+      'src/resend/webhook-objects.ts readResendWebhook',
+      'src/resend/read-parameters.ts readSuppressedEmail',
+      'src/resend/read-parameters.ts readSuppressedEmails',
+    ],
+    words: ['src/vendors/json-fields.ts'],
+    frames: [
+      ['{"to":["', '"],"from":"a@b.example","subject":"a","text":"a"}'],
+      ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","headers":{', '"z":"z"}}'],
+      ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","tags":[{"name":"', '","value":"a"}]}'],
+      ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","attachments":[{"filename":"', '","content":"YQ=="}]}'],
+      ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","attachments":[{"content":[', '1]}]}'],
+      ['[{"to":"a@b.example","from":"a@b.example","subject":"a",', '"text":"a"}]'],
+      ['{"name":"', '"}'],
+      ['{"email":"', '"}'],
+      ['{"emails":["', '"]}'],
+      ['{"endpoint":"a","events":["email.opened",', '"email.clicked"]}'],
+    ],
+    units: [...addresses, ...json],
+    read: (octets) => {
+      const body: unknown = JSON.parse(octets.toString())
+      if (Array.isArray(body)) return readResendBatch(body, 'test')
+      if (Object.hasOwn(body as object, 'email')) return readSuppressedEmail(body)
+      if (Object.hasOwn(body as object, 'emails')) return readSuppressedEmails(body, true)
+      if (Object.hasOwn(body as object, 'endpoint')) return readResendWebhook(body, true)
+      return Object.hasOwn(body as object, 'name') ? readResendDomain(body) : readResendEmail(body, 'test')
+    },
+  }),
+  reader({
+    name: 'parameters for Resend',
+    longest: 16_384,
+    reads: [
+      'src/resend/read-parameters.ts readResendPage',
+      'src/resend/read-parameters.ts readSuppressionPage',
+      'src/resend/read-parameters.ts readIdempotencyKey',
+    ],
+    units: ['limit', 'after', 'before', 'origin=bounce&', '=', '&', '1', 'a{i}', 'é'],
+    read: (octets) => {
+      const query = Object.fromEntries(new URLSearchParams(octets.toString()))
+      return 'origin' in query ? readSuppressionPage(query) : [readIdempotencyKey(octets.toString()), readResendPage(query)]
+    },
+  }),
+  reader({
+    name: 'message for Postmark',
+    longest: maxBody,
+    reads: [
+      'src/postmark/read-message.ts readPostmarkEmail',
+      'src/postmark/read-message.ts readPostmarkBatch',
+      'src/postmark/suppressions.ts readSuppressionList',
+      'src/postmark/webhook-objects.ts readPostmarkWebhook',
+    ],
+    words: ['src/vendors/json-fields.ts', 'src/vendors/split-addresses.ts'],
+    frames: [
+      ['{"To":"', '","From":"a@b.example","TextBody":"a"}'],
+      ['{"To":"a@b.example","From":"a@b.example","TextBody":"a","ReplyTo":"', '"}'],
+      ['{"To":"a@b.example","From":"a@b.example","TextBody":"a","Metadata":{', '"z":"z"}}'],
+      ['{"To":"a@b.example","From":"a@b.example","TextBody":"a","Headers":[{"Name":"', '","Value":"a"}]}'],
+      ['{"To":"a@b.example","From":"a@b.example","TextBody":"a","Attachments":[{"ContentID":"', '","Name":"a","Content":"YQ=="}]}'],
+      ['[{"To":"a@b.example","From":"a@b.example",', '"TextBody":"a"}]'],
+      ['{"Suppressions":[{"EmailAddress":"', '"}]}'],
+      ['{"Url":"a","Triggers":{"Bounce":{"Enabled":true},', '"Open":{}}}'],
+    ],
+    units: [...addresses, ...json, 'cid:'],
+    read: (octets) => {
+      const body: unknown = JSON.parse(octets.toString())
+      if (Array.isArray(body)) return readPostmarkBatch(body)
+      if (Object.hasOwn(body as object, 'Url')) return readPostmarkWebhook(body, undefined)
+      return Object.hasOwn(body as object, 'Suppressions') ? readSuppressionList(body) : readPostmarkEmail(body)
+    },
+  }),
+  reader({
+    name: 'parameters for Postmark',
+    longest: 16_384,
+    reads: [
+      'src/postmark/read-queries.ts readMessageQuery',
+      'src/postmark/read-queries.ts readBounceQuery',
+      'src/postmark/read-queries.ts readSuppressionQuery',
+    ],
+    frames: [
+      ['', ''],
+      ['count=1&subject=', ''],
+      ['count=1&metadata_', '=a'],
+    ],
+    units: ['count=1&', 'metadata_a{i}=', 'subject=', 'fromdate=', '2026-11-23', 'T10:00', '=', '&', ' ', 'é'],
+    read: (octets) => {
+      const query = Object.fromEntries(new URLSearchParams(octets.toString()))
+      const results = [readMessageQuery, readBounceQuery, readSuppressionQuery].map((read) => {
+        try {
+          return read(query)
+        } catch {
+          return undefined
+        }
+      })
+      return results
+    },
+  }),
+]
