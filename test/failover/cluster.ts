@@ -45,6 +45,7 @@ export class Cluster {
   readonly etcdMachine: Machine
   readonly #options: ClusterOptions
   #etcd: ChildProcess | undefined
+  #isStopped = false
 
   constructor(options: ClusterOptions) {
     this.#options = options
@@ -92,6 +93,8 @@ export class Cluster {
   }
 
   startNode(node: Node): void {
+    // A fault may end after the cluster.
+    if (this.#isStopped) return
     mkdirSync(node.data, { recursive: true })
     chownSync(node.data, node.uid, node.uid)
     chmodSync(node.data, 0o700)
@@ -192,6 +195,7 @@ export class Cluster {
   /** Ends every process that works in the folder, also those that a node's Patroni left behind or that are no longer known here. */
   async stop(): Promise<void> {
     const { clock, folder } = this.#options
+    this.#isStopped = true
     this.stopEtcd()
     const untilMs = clock.monotonicMs() + stopWithinMs
     for (;;) {
