@@ -164,7 +164,7 @@ const unit = () =>
     ['/opt/postrider', installed],
   ])
 
-/** Settings of packaging/ as comments: the package starts on loopback with the machine's name, whatever else runs there. */
+/** Settings of packaging/ as comments: the package starts on loopback with the machine's name, also beside another mail server. */
 const settings = () => readFileSync(join(root, 'packaging/postrider.env'), 'utf8').replace(/^(?=[A-Z])/gm, '#')
 
 /** Writes debian/ beside program/. */
