@@ -796,6 +796,32 @@ export interface SuppressionsBulkCreateData {
   failed: number
 }
 
+export interface SuppressionsImportBody {
+  suppressions: ({
+    address: string
+    reason?: string | null | undefined
+    /** Time at the other service; default, and at most: now */
+    createdAt?: string | null | undefined
+    /** Default: manual */
+    source?: 'manual' | 'automatic' | null | undefined
+  })[]
+  /** true: only counts */
+  dryRun?: boolean | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface SuppressionsImportData {
+  totalRequested: number
+  added: number
+  /** Already listed, or repeated in the request */
+  existing: number
+  /** Invalid addresses */
+  failed: number
+}
+
 export interface SuppressionsRetrieveData {
   address: string
   suppressed: boolean
