@@ -86,7 +86,9 @@ function headersOf(raw: Buffer | undefined): Record<string, string[]> {
   const headers = new Map<string, string[]>()
   for (const { name, value } of (raw && readFields(raw)) ?? []) {
     const key = name.toLowerCase()
-    headers.set(key, [...(headers.get(key) ?? []), fieldText(value)])
+    const values = headers.get(key) ?? []
+    values.push(fieldText(value))
+    headers.set(key, values)
   }
   return Object.fromEntries(headers)
 }
