@@ -39,7 +39,7 @@ export class TransportHealths {
   }
 
   note(server: ServerTransport, signal: TransportSignal, tenantId: string): void {
-    // Whoever refuses a message can be reached.
+    // A transport that refuses a message can be reached.
     this.#noteFor(server, keyOf(server), signal === 'failed' ? 'failed' : 'accepted')
     if (signal !== 'failed') this.#noteFor(server, keyOf(server, tenantId), signal, tenantId)
   }

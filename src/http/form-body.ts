@@ -10,8 +10,8 @@ const space = 0x20
 const prefix = Buffer.from('params=')
 
 /**
- * Returns the decoded octets of the first field `params`; empty without one; undefined for a form of over 1 MiB. Looks at every octet at most
- * twice, whatever the number of fields.
+ * Returns the decoded octets of the first field `params`; empty without one; undefined for a form of over 1 MiB. Reads every octet at most
+ * twice.
  */
 export function jsonInForm(form: Buffer): Buffer | undefined {
   if (form.length > maxFormOctets) return undefined

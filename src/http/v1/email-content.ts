@@ -59,7 +59,8 @@ export async function readContent(content: Content, email: Email, wanted: Readon
 
 type ReadMessage = ReturnType<typeof readMessage>
 
-async function readSubmitted({ tracking: _, ...given }: Content, recipient: { tenantId: string; emailId: string }, tokens: Tokens) {
+async function readSubmitted(content: Content, recipient: { tenantId: string; emailId: string }, tokens: Tokens) {
+  const { tracking: _, ...given } = content
   const { octets } = rebuildMessage(given, recipient, tokens)
   await nextTurn()
   const read = readMessage(octets)
