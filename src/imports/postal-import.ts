@@ -278,7 +278,7 @@ async function tenantsByServer(db: Db): Promise<Map<string, Tenant>> {
 /** The start of the year 10000; later times cannot be written in four digits. */
 const endOfTimeSeconds = 253_402_300_800
 
-/** null: no time, or none that a database can keep. */
+/** null: no time, or one outside the years 1970 to 9999. */
 function secondsOf(value: unknown): Date | null {
   const seconds = value == null ? Number.NaN : Number(value)
   return seconds >= 0 && seconds < endOfTimeSeconds ? new Date(seconds * 1000) : null

@@ -54,10 +54,9 @@ test('a tenant comes with its pause or not at all, and the next run completes it
   await db.script('drop trigger refuse on tenants')
   expect((await run(source)).counts.tenants).toEqual({ found: 2, missing: 2, failed: 0 })
   const made = await tenants()
-  expect(made.map(({ status, pauseReason }) => [status, pauseReason !== null]).sort()).toEqual([
-    ['active', true],
-    ['suspended', false],
-  ])
+  expect(new Set(made.map(({ status, pauseReason }) => `${status} ${pauseReason !== null}`))).toEqual(
+    new Set(['active true', 'suspended false']),
+  )
   expect((await run(source)).counts.tenants).toEqual({ found: 2, missing: 0, failed: 0 })
 })
 
