@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { Refusal } from '#base'
 import { exportLists, exportVendors, readSuppressions, type VendorSuppression } from '#imports'
 import { apiHelp, apiUsage, plain, scopeOf, tenantApiOptions, withApi } from './api.ts'
-import { type Command, type CommandArguments, needed, printed, text, UsageError } from './command-definition.ts'
+import { type Command, needed, printed, text, UsageError } from './command-definition.ts'
 import { openProgress } from './progress.ts'
 
 /** Bad and skipped rows that are shown. */
@@ -70,16 +70,18 @@ interface LineNote {
 
 type Report = ReturnType<ImportRun['report']>
 
+type Send = (entries: readonly VendorSuppression[]) => Promise<{ added: number; existing: number; failed: number }>
+
 /** Sends the entries in groups, and counts. */
 class ImportRun {
-  readonly #send: (entries: readonly VendorSuppression[]) => Promise<{ added: number; existing: number; failed: number }>
+  readonly #send: Send
   readonly counts = { rows: 0, added: 0, existing: 0, skipped: 0, bad: 0 }
   readonly #reasons = new Map<string, number>()
   readonly #bad: LineNote[] = []
   readonly #skipped: LineNote[] = []
   #waiting: VendorSuppression[] = []
 
-  constructor(send: ImportRun['#send']) {
+  constructor(send: Send) {
     this.#send = send
   }
 
