@@ -45,6 +45,8 @@ export type {
   ResponseRenderer,
   Submission,
   SubmissionResponse,
+  SubmittedAttachment,
+  TrackingWish,
 } from './submission.ts'
 export { checkSubmission } from './validate-submission.ts'
 

@@ -185,7 +185,8 @@ function attachmentOf(fields: JsonFields): SubmittedAttachment {
   const disposition = fields.text('disposition', maxFilenameLength) || 'attachment'
   const contentId = fields.text('content_id', maxFilenameLength) || null
   if (disposition !== 'inline' && disposition !== 'attachment') throw fields.wrong('disposition', 'must be inline or attachment')
-  if (disposition === 'inline' && contentId === null) throw fields.wrong('content_id', 'is missing: an inline attachment needs it', 'missing')
+  if (disposition === 'inline' && contentId === null)
+    throw fields.wrong('content_id', 'is missing: an inline attachment needs it', 'missing')
   const attachment = {
     filename,
     content: fields.needed('content', maxContentLength * 2),
@@ -195,4 +196,3 @@ function attachmentOf(fields: JsonFields): SubmittedAttachment {
   fields.refuseOthers()
   return attachment
 }
-

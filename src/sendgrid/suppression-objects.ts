@@ -22,23 +22,23 @@ export const sendgridLists: Readonly<Record<string, SuppressionOrigin | undefine
 export interface SendGridPage {
   limit: number
   offset: number
-  after: Date | undefined
-  before: Date | undefined
+  after: Date
+  before: Date
 }
 
 /** `limit`, `offset`, and the seconds `start_time` and `end_time`, which belong to the page. */
 export function readSendGridPage({ limit, offset, start_time, end_time, ...others }: Readonly<Record<string, unknown>>): SendGridPage {
   const [other] = Object.keys(others)
   if (other !== undefined) throw new SendGridRefusal(400, `${other.slice(0, 60)} is not a parameter of this list`, other.slice(0, 60))
-  const after = numberIn('start_time', start_time, maxSeconds)
-  const before = numberIn('end_time', end_time, maxSeconds)
+  const after = numberIn('start_time', start_time, maxSeconds) ?? 0
+  const before = numberIn('end_time', end_time, maxSeconds) ?? maxSeconds
   const most = numberIn('limit', limit, maxLimit) ?? maxLimit
   if (most === 0) throw new SendGridRefusal(400, `limit must be a number from 1 to ${maxLimit}`, 'limit')
   return {
     limit: most,
     offset: numberIn('offset', offset, maxOffset) ?? 0,
-    after: after === undefined ? undefined : new Date(after * 1000),
-    before: before === undefined ? undefined : new Date(before * 1000 + 999),
+    after: new Date(after * 1000),
+    before: new Date(before * 1000 + 999),
   }
 }
 

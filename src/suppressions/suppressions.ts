@@ -11,15 +11,19 @@ import { keepTenants } from '#tenants'
 import { listChange } from './list-changes.ts'
 
 export {
+  listSuppressionsBeside,
+  listSuppressionsOfOrigin,
+  originOf,
+  removeSuppressionsOfOrigin,
+  type SuppressionOrigin,
+} from './list-by-origin.ts'
+export {
   deleteEndedSuppressions,
   findSuppression,
   importSuppressions,
   listSuppressions,
-  listSuppressionsBeside,
-  originOf,
   removeSuppression,
   type Suppression,
-  type SuppressionOrigin,
   saveSuppression,
   saveSuppressions,
   suppressionId,
