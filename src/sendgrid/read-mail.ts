@@ -183,7 +183,8 @@ function categoriesOf(fields: JsonFields): string[] {
 function attachmentOf(fields: JsonFields): SubmittedAttachment {
   const filename = fields.needed('filename', maxFilenameLength)
   const disposition = fields.text('disposition', maxFilenameLength) || 'attachment'
-  const contentId = fields.text('content_id', maxFilenameLength) || null
+  // The Node SDK sends its own name of this member unchanged.
+  const contentId = fields.text('content_id', maxFilenameLength) || fields.text('contentId', maxFilenameLength) || null
   if (disposition !== 'inline' && disposition !== 'attachment') throw fields.wrong('disposition', 'must be inline or attachment')
   if (disposition === 'inline' && contentId === null)
     throw fields.wrong('content_id', 'is missing: an inline attachment needs it', 'missing')
