@@ -41,8 +41,9 @@ export interface VendorCall {
 export interface VendorAnswer {
   /** HTTP status; default 200. */
   status?: number
-  /** An object, or JSON as stored with an idempotency key. */
+  /** An object, or JSON as stored with an idempotency key; undefined: an empty body. */
   data: unknown
+  headers?: Readonly<Record<string, string>>
   /** The submission that the request made. */
   sent?: SubmissionResponse
 }
@@ -54,7 +55,7 @@ export interface VendorEndpoint {
   /** For the request log, such as `resend.emails.send`. */
   name: string
   summary: string
-  permission: Permission
+  permission: Permission | 'any key'
   /** Limits the number of keys and values of a body. */
   body?: TSchema
   /** Answers may have megabytes: they are encoded in steps. */
@@ -204,11 +205,12 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
           await recordChange(request, declared, JSON.stringify({ data: answered.data }), deps)
         return answered
       }
-      const { status = 200, data, sent } = await within(respond(), answerWithinMs, deps.clock)
+      const { status = 200, data, headers = {}, sent } = await within(respond(), answerWithinMs, deps.clock)
       request.acceptedEmailIds = sent?.emailIds ?? null
       if (sent?.replayed) reply.header('idempotent-replayed', 'true')
+      reply.code(status).headers(headers)
+      if (data === undefined) return reply.send()
       return reply
-        .code(status)
         .type(jsonType)
         .send(Buffer.isBuffer(data) ? data : endpoint.large ? await jsonInSteps(enclosed(data)) : JSON.stringify(enclosed(data)))
     },

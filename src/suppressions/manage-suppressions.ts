@@ -25,7 +25,7 @@ export interface Wanted {
   reason?: string | null | undefined
 }
 
-const columns = sql.part`
+export const suppressionColumns = sql.part`
   tenant_id as "tenantId", address, reason, source, created_at as "createdAt", email_id as "emailId"`
 
 const saveEntries = sql<Suppression & { added: boolean }>`
@@ -36,7 +36,7 @@ const saveEntries = sql<Suppression & { added: boolean }>`
   on conflict (tenant_id, address) do update
   set reason = case when excluded.address = any($4::text[]) then suppressions.reason else excluded.reason end, source = 'manual',
       keep_until = null
-  returning ${columns}, xmax = 0 as added`
+  returning ${suppressionColumns}, xmax = 0 as added`
 
 const importEntries = sql<{ added: boolean }>`
   insert into suppressions (tenant_id, address, reason, source, created_at, keep_until)
@@ -58,21 +58,21 @@ const deleteEnded = sql`
   where keep_until <= $1`
 
 const entryOf = sql<Suppression>`
-  select ${columns}
+  select ${suppressionColumns}
   from suppressions
   where tenant_id = $1 and address = $2`
 
 const deleteEntry = sql<Suppression>`
   delete from suppressions
   where tenant_id = $1 and address = $2
-  returning ${columns}`
+  returning ${suppressionColumns}`
 
 const filtered = sql.part`
     and ($2::text is null or address like $2)
     and ($3::text is null or reason = $3)`
 const statementsOf = (scope: Sql<unknown>) => ({
   page: sql<Suppression>`
-    select ${columns}
+    select ${suppressionColumns}
     from suppressions
     where ${scope} ${filtered}
     order by id desc
@@ -111,7 +111,7 @@ const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | nul
       [...wanted].flatMap(([address, reason]) => (reason === undefined ? [address] : [])),
       new Date(nowMs),
     ])
-    await record(
+    await recordListChanges(
       tx,
       'SuppressionAdded',
       saved.filter((one) => one.added),
@@ -121,7 +121,12 @@ const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | nul
   })
 
 /** Events of the organisation's list have the organisation's id. */
-async function record(tx: Tx, kind: 'SuppressionAdded' | 'SuppressionRemoved', entries: readonly Suppression[], nowMs: number) {
+export async function recordListChanges(
+  tx: Tx,
+  kind: 'SuppressionAdded' | 'SuppressionRemoved',
+  entries: readonly Suppression[],
+  nowMs: number,
+): Promise<void> {
   const [first] = entries
   if (!first) return
   const tenantId = first.tenantId === '' ? (await findServer(tx, null)).uuid : first.tenantId
@@ -227,7 +232,7 @@ export async function removeSuppression(db: Db, tenantId: string, given: string,
   const address = normal(given)
   const removed = await db.transaction(async (tx) => {
     const entries = address === undefined ? [] : await tx.rows(deleteEntry, [tenantId, address])
-    await record(tx, 'SuppressionRemoved', entries, nowMs)
+    await recordListChanges(tx, 'SuppressionRemoved', entries, nowMs)
     return entries.length
   })
   if (removed === 0) throw new Refusal('not_found', { message: 'address: not on the list' })
@@ -247,38 +252,4 @@ export async function listSuppressions(
     on.rows(statements.page, [...parameters, page.size, (page.number - 1) * page.size]),
   ])
   return { entries, total: counted?.total ?? 0 }
-}
-
-/** The cause of an entry in the words of other vendors: an unsubscription and a request are both `manual`. */
-export type SuppressionOrigin = 'bounce' | 'complaint' | 'manual'
-
-export const originOf = ({ source, reason }: Pick<Suppression, 'source' | 'reason'>): SuppressionOrigin =>
-  source === 'manual' || reason === 'unsubscribe' ? 'manual' : reason === 'complaint' ? 'complaint' : 'bounce'
-
-const besides = (step: Sql<unknown>) => sql<Suppression>`
-  select ${columns}
-  from suppressions
-  where tenant_id = $1
-    and ($2::text is null or $2 = case
-      when source = 'manual' or reason = 'unsubscribe' then 'manual' when reason = 'complaint' then 'complaint' else 'bounce' end)
-    and ${step}
-  limit $4`
-const idOfEntry = sql.part`(select id from suppressions where tenant_id = $1 and address = $3)`
-const newestOnes = besides(sql.part`$3::text is null order by id desc`)
-const olderOnes = besides(sql.part`id < ${idOfEntry} order by id desc`)
-const newerOnes = besides(sql.part`id > ${idOfEntry} order by id`)
-
-/**
- * Up to `most` entries of a list, newest first: those older than the entry of the address `after`, or the nearest ones that are newer than
- * that of `before`. Without such an entry there are none.
- */
-export async function listSuppressionsBeside(
-  on: Queryable,
-  tenantId: string,
-  { origin, after, before, most }: { origin?: SuppressionOrigin | undefined; after?: string; before?: string; most: number },
-): Promise<Suppression[]> {
-  if (before !== undefined) return (await on.rows(newerOnes, [tenantId, origin ?? null, before.toLowerCase(), most])).reverse()
-  return after === undefined
-    ? on.rows(newestOnes, [tenantId, origin ?? null, null, most])
-    : on.rows(olderOnes, [tenantId, origin ?? null, after.toLowerCase(), most])
 }
