@@ -7,6 +7,7 @@ import type { Content, ContentEncoder, PartsContent, Tracking } from '#emails'
 import { type Address, type Mailbox, type Originator, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import type { Sender } from './authorize-sender.ts'
+import { checkIsAhead, checkScheduledTime } from './scheduled-time.ts'
 import type { AcceptedSubmission, RawSubmission, TrackingWish } from './submission.ts'
 import {
   base64Octets,
@@ -46,6 +47,8 @@ export interface Prepared {
   acceptedAtMs: number
   /** Clock offset of the tenant's test clock, for test mail, used for the email's times; otherwise 0. */
   clockOffsetMs: number
+  /** When the emails are to leave, by the same clock as their other times; null: at once. */
+  scheduledAtMs: number | null
   emails: NewEmail[]
   accepted: AcceptedSubmission
 }
@@ -74,7 +77,7 @@ export function prepareSubmission(
   const content: Content = {
     message: partsContent(checked, given.from),
     messageId,
-    acceptedAtMs: facts.nowMs + facts.clockOffsetMs,
+    acceptedAtMs: leavesAtMs(checked.scheduledAtMs, facts),
     returnPathDomain: checked.bounce ? null : facts.sender.returnPathDomain,
     ...(checked.bounce ? {} : { marked: true }),
     signing: facts.sender.signing,
@@ -90,6 +93,7 @@ export function prepareSubmission(
     subject: checked.subject,
     tag: checked.tag,
     metadata: checked.metadata,
+    scheduledAtMs: checked.scheduledAtMs,
     sizeOctets: checked.sizeOctets,
   })
 }
@@ -142,6 +146,8 @@ export interface CheckedRaw {
   messageId: string | undefined
   tag: string | null
   metadata: Record<string, string> | null
+  /** null: sent at once. */
+  scheduledAtMs: number | null
 }
 
 const originatorForms =
@@ -205,6 +211,7 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
     messageId: facts.messageId,
     tag: checkTag(submission.tag),
     metadata: checkMetadata(submission.metadata),
+    scheduledAtMs: checkScheduledTime(submission.scheduledAt),
   }
 }
 
@@ -221,7 +228,7 @@ export function prepareRawSubmission(
   const content: Content = {
     message: { kind: 'raw', raw: submission.rawMessage },
     messageId,
-    acceptedAtMs: facts.nowMs + facts.clockOffsetMs,
+    acceptedAtMs: leavesAtMs(checked.scheduledAtMs, facts),
     returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
     signing: facts.sender.signing,
     ...(submission.bounce ? {} : { marked: true, ...trackingFor(facts.sender) }),
@@ -236,6 +243,7 @@ export function prepareRawSubmission(
     subject: storableSubject(checked.subject),
     tag: checked.tag,
     metadata: checked.metadata,
+    scheduledAtMs: checked.scheduledAtMs,
     sizeOctets: checked.octets,
   })
 }
@@ -246,6 +254,12 @@ export const storableSubject = (text: string) => text.toWellFormed().replaceAll(
 const newEmails = (recipients: Recipients, facts: PrepareFacts): SubmittedEmail[] =>
   recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))
 
+/** The time of the message: that of its acceptance, or the scheduled one. Refuses a scheduled time that is not ahead. */
+function leavesAtMs(scheduledAtMs: number | null, { nowMs, clockOffsetMs }: PrepareFacts): number {
+  if (scheduledAtMs !== null) checkIsAhead(scheduledAtMs, nowMs + clockOffsetMs)
+  return scheduledAtMs ?? nowMs + clockOffsetMs
+}
+
 interface FinishFacts extends PrepareFacts {
   emails: SubmittedEmail[]
   messageId: string
@@ -254,11 +268,12 @@ interface FinishFacts extends PrepareFacts {
   subject: string
   tag: string | null
   metadata: Record<string, string> | null
+  scheduledAtMs: number | null
   sizeOctets: number
 }
 
 async function finish(content: Content, from: Mailbox, facts: FinishFacts): Promise<Prepared> {
-  const { tenant, sender, test, credentialId, nowMs, clockOffsetMs, emails, messageId } = facts
+  const { tenant, sender, test, credentialId, nowMs, clockOffsetMs, scheduledAtMs, emails, messageId } = facts
   const contentId = (emails[0] as NewEmail).id
   return {
     tenantId: tenant.id,
@@ -275,6 +290,7 @@ async function finish(content: Content, from: Mailbox, facts: FinishFacts): Prom
     credentialId,
     acceptedAtMs: nowMs,
     clockOffsetMs,
+    scheduledAtMs,
     emails,
     accepted: {
       id: contentId,
@@ -282,6 +298,7 @@ async function finish(content: Content, from: Mailbox, facts: FinishFacts): Prom
       messageId,
       to: facts.to,
       sandbox: sender.sandbox,
+      scheduledAt: scheduledAtMs === null ? null : new Date(scheduledAtMs),
       emails: emails.map((email) => ({ id: email.id, recipient: email.recipient.given })),
     },
   }
