@@ -12,7 +12,8 @@ export const maxAheadMs = 30 * dayMs
 /** An email that is rescheduled again and again keeps its content, and that of its day. */
 const maxAfterAcceptanceMs = 60 * dayMs
 const maxLength = 40
-const maxUnixSeconds = 253_402_300_799
+/** The end of the year 9999. */
+const endUnixSeconds = 253_402_300_800
 
 const unixSeconds = /^\d{1,12}(?:\.\d{1,9})?$/
 /** Seconds and the colon of the zone are optional, the zone is not: without it, the time would depend on the reader. */
@@ -25,7 +26,7 @@ const refusal = (field: string, problem: string): Refusal => wrongField(field, p
 
 /** The instant in ms; undefined if it is not one. */
 export function parseScheduledTime(given: ScheduledTime): number | undefined {
-  if (typeof given === 'number') return given >= 0 && given <= maxUnixSeconds ? Math.round(given * 1000) : undefined
+  if (typeof given === 'number') return given >= 0 && given < endUnixSeconds ? Math.round(given * 1000) : undefined
   if (given.length > maxLength) return undefined
   if (unixSeconds.test(given)) return parseScheduledTime(Number(given))
   const parts = instant.exec(given)

@@ -6,8 +6,8 @@ import type { Credential } from '#credentials'
 
 /** The same schema, null allowed. */
 export function nullable<Schema extends TSchema>(schema: Schema) {
-  const { type, enum: values } = schema as { type?: string; enum?: readonly unknown[] }
-  return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [type, 'null'], ...(values ? { enum: [...values, null] } : {}) })
+  const { type, enum: values } = schema as { type?: string | readonly string[]; enum?: readonly unknown[] }
+  return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [type, 'null'].flat(), ...(values ? { enum: [...values, null] } : {}) })
 }
 
 export const optional = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema))
