@@ -15,6 +15,8 @@ import type {
   EmailDeliveries,
   EmailToSend,
   EmailsListQuery,
+  EmailsRescheduleBody,
+  EmailsRescheduleData,
   EmailsRetrieveQuery,
   EmailsRetryData,
   EventsStreamQuery,
@@ -104,6 +106,10 @@ export const organisationApi = (api: Api) => ({
     retrieve(emailId: string, query: EmailsRetrieveQuery = {}, options: Options = {}): Promise<Email> {
       return api.ask('GET', `/emails/${at(emailId)}`, { query, options })
     },
+    /** Reschedule a scheduled email for all its recipients, before it leaves. Permission `emails:send`. */
+    reschedule(emailId: string, body: EmailsRescheduleBody, options: Options = {}): Promise<EmailsRescheduleData> {
+      return api.ask('PATCH', `/emails/${at(emailId)}`, { body, options })
+    },
     /** List all delivery attempts of an email. Permission `emails:read`. */
     retrieveDeliveries(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<EmailDeliveries> {
       return api.ask('GET', `/emails/${at(emailId)}/deliveries`, { query, options })
@@ -111,6 +117,10 @@ export const organisationApi = (api: Api) => ({
     /** Retry an email now. Permission `emails:send`. */
     retry(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<EmailsRetryData> {
       return api.ask('POST', `/emails/${at(emailId)}/retry`, { query, options })
+    },
+    /** Cancel a scheduled email for all its recipients, before it leaves; can be repeated. Permission `emails:send`. */
+    cancel(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<EmailsRescheduleData> {
+      return api.ask('POST', `/emails/${at(emailId)}/cancel`, { query, options })
     },
     /** Send a test email as live mail, with a live key, to its recipient only. Permission `emails:send`. */
     promote(emailId: string, query: OfTenant = {}, options: SendOptions = {}): Promise<SentEmail> {
