@@ -16,7 +16,7 @@ import {
 } from '#emails'
 import { appendEvents, simulatedAt } from '#events'
 import { getTestClockOffsetMs, lockUnsent, removeLocked, scheduleLocked } from '#spool'
-import { checkIsAhead, checkScheduledTime, type ScheduledTime } from './scheduled-time.ts'
+import { checkScheduledTime, resolveScheduledTime, type ScheduledTime, type ScheduledWish } from './scheduled-time.ts'
 
 /** A scheduled message after the change. */
 export interface ScheduledMessage {
@@ -114,11 +114,11 @@ export async function reschedule(
   given: ScheduledTime,
   { db, encoder, nowMs }: { db: Db; encoder: ContentEncoder; nowMs: number },
 ): Promise<ScheduledMessage> {
-  const atMs = checkScheduledTime(given) as number
+  const wish = checkScheduledTime(given) as ScheduledWish
   const found = await messageOf(db, emailId, tenantId)
   const [first] = found
   const clockOffsetMs = first.test ? await getTestClockOffsetMs(db, first.tenantId) : 0
-  checkIsAhead(atMs, nowMs + clockOffsetMs, { acceptedAtMs: first.acceptedAt.getTime() })
+  const atMs = resolveScheduledTime(wish, nowMs + clockOffsetMs, { acceptedAtMs: first.acceptedAt.getTime() })
   const body = await findContentBody(db, first)
   if (!body) throw refusalOf(found)
   // The Date field and the signatures have the time at which the message leaves.

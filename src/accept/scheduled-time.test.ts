@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Refusal } from '#base'
-import { checkIsAhead, checkScheduledTime, maxAheadMs, parseScheduledTime } from './scheduled-time.ts'
+import { checkScheduledTime, maxAheadMs, parseScheduledTime, resolveScheduledTime, type ScheduledWish } from './scheduled-time.ts'
 
 const dayMs = 86_400_000
 const anInstant = fc.date({ min: new Date('1970-01-01T00:00:00Z'), max: new Date('9999-12-31T23:59:59.999Z'), noInvalidDate: true })
@@ -38,8 +38,8 @@ test('any other text or number is a refusal with a suggestion, never another err
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.double(), fc.stringMatching(/^[-+TZ:. 0-9]{0,45}$/)), (given) => {
       try {
-        const atMs = checkScheduledTime(given)
-        expect(Number.isSafeInteger(atMs)).toBe(true)
+        const read = checkScheduledTime(given) as { atMs: number }
+        expect(Number.isSafeInteger(read.atMs)).toBe(true)
       } catch (error) {
         expect(error).toBeInstanceOf(Refusal)
         expect(error).toMatchObject({ code: 'validation_error', field: 'scheduledAt', suggestion: expect.stringContaining('2030-01-31T') })
@@ -73,10 +73,12 @@ test('only times from now to 30 days ahead, and to 60 days after acceptance, can
     fc.property(anInstant, fc.integer({ min: -2 * maxAheadMs, max: 2 * maxAheadMs }), fc.nat(90 * dayMs), (now, aheadMs, ageMs) => {
       const acceptedAtMs = now.getTime() - ageMs
       const isAllowed = aheadMs > 0 && aheadMs <= 30 * dayMs && aheadMs + ageMs <= 60 * dayMs
-      const check = () => checkIsAhead(now.getTime() + aheadMs, now.getTime(), { acceptedAtMs })
-      fc.pre(now.getTime() + aheadMs > 0 && now.getTime() + aheadMs < 8e15)
-      if (isAllowed) check()
-      else expect(check).toThrow(Refusal)
+      const wishes: ScheduledWish[] = [{ atMs: now.getTime() + aheadMs }, { inMs: aheadMs }]
+      for (const wish of wishes) {
+        const resolve = () => resolveScheduledTime(wish, now.getTime(), { acceptedAtMs })
+        if (isAllowed) expect(resolve()).toBe(now.getTime() + aheadMs)
+        else expect(resolve).toThrow(Refusal)
+      }
     }),
   )
 })

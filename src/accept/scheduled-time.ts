@@ -4,8 +4,11 @@
  */
 import { type Refusal, wrongField } from '#base'
 
-/** ISO 8601, or Unix seconds as a number or as digits. */
-export type ScheduledTime = string | number
+/** ISO 8601, or Unix seconds as a number or as digits, or a time from now. */
+export type ScheduledTime = string | number | { inMs: number }
+
+/** A time that was read; the clock that it counts on depends on the tenant. */
+export type ScheduledWish = { atMs: number } | { inMs: number }
 
 const dayMs = 86_400_000
 export const maxAheadMs = 30 * dayMs
@@ -25,7 +28,7 @@ const suggestion = 'Write a time such as 2030-01-31T09:30:00+01:00, or Unix seco
 const refusal = (field: string, problem: string): Refusal => wrongField(field, problem, 'validation_error', suggestion)
 
 /** The instant in ms; undefined if it is not one. */
-export function parseScheduledTime(given: ScheduledTime): number | undefined {
+export function parseScheduledTime(given: string | number): number | undefined {
   if (typeof given === 'number') return given >= 0 && given < endUnixSeconds ? Math.round(given * 1000) : undefined
   if (given.length > maxLength) return undefined
   if (unixSeconds.test(given)) return parseScheduledTime(Number(given))
@@ -41,18 +44,20 @@ export function parseScheduledTime(given: ScheduledTime): number | undefined {
   return midnight.getTime() + timeMs - offsetMs
 }
 
-/** Checks the form only, because the clock depends on the tenant; null if no time is given. Refuses `validation_error`. */
-export function checkScheduledTime(given: ScheduledTime | null | undefined, field = 'scheduledAt'): number | null {
+/** Checks the form only; null if no time is given. Refuses `validation_error`. */
+export function checkScheduledTime(given: ScheduledTime | null | undefined, field = 'scheduledAt'): ScheduledWish | null {
   if (given == null) return null
+  if (typeof given === 'object') return given
   const atMs = parseScheduledTime(given)
   if (atMs === undefined) throw refusal(field, 'is neither an ISO 8601 time with a zone nor Unix seconds')
-  return atMs
+  return { atMs }
 }
 
-/** `nowMs`: by the clock that the time counts on. Refuses `validation_error`. */
-export function checkIsAhead(atMs: number, nowMs: number, { acceptedAtMs = nowMs, field = 'scheduledAt' } = {}): void {
-  const shown = () => new Date(atMs).toISOString()
-  if (atMs <= nowMs) throw refusal(field, `is in the past: ${shown()}`)
-  if (atMs > nowMs + maxAheadMs) throw refusal(field, `is more than 30 days ahead: ${shown()}`)
-  if (atMs > acceptedAtMs + maxAfterAcceptanceMs) throw refusal(field, `is more than 60 days after the email was accepted: ${shown()}`)
+/** The instant in ms, by the clock of `nowMs`. Refuses `validation_error` if it is not ahead, or too far. */
+export function resolveScheduledTime(wish: ScheduledWish, nowMs: number, { acceptedAtMs = nowMs, field = 'scheduledAt' } = {}): number {
+  const atMs = 'atMs' in wish ? wish.atMs : nowMs + wish.inMs
+  if (atMs > nowMs + maxAheadMs) throw refusal(field, 'is more than 30 days ahead')
+  if (atMs <= nowMs) throw refusal(field, `is in the past: ${new Date(atMs).toISOString()}`)
+  if (atMs > acceptedAtMs + maxAfterAcceptanceMs) throw refusal(field, 'is more than 60 days after the email was accepted')
+  return atMs
 }

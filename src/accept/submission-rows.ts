@@ -7,7 +7,7 @@ import type { Content, ContentEncoder, PartsContent, Tracking } from '#emails'
 import { type Address, type Mailbox, type Originator, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import type { Sender } from './authorize-sender.ts'
-import { checkIsAhead, checkScheduledTime } from './scheduled-time.ts'
+import { checkScheduledTime, resolveScheduledTime, type ScheduledWish } from './scheduled-time.ts'
 import type { AcceptedSubmission, RawSubmission, TrackingWish } from './submission.ts'
 import {
   base64Octets,
@@ -71,13 +71,14 @@ export function prepareSubmission(
   given: { from: string; to: readonly string[] },
   facts: PrepareFacts,
 ): Promise<Prepared> {
+  const scheduledAtMs = scheduledMs(checked.scheduled, facts)
   const emails = newEmails(checked.recipients, facts)
   const id = (emails[0] as NewEmail).id
   const messageId = `<${id}@${facts.sender.messageIdDomain}>`
   const content: Content = {
     message: partsContent(checked, given.from),
     messageId,
-    acceptedAtMs: leavesAtMs(checked.scheduledAtMs, facts),
+    acceptedAtMs: scheduledAtMs ?? facts.nowMs + facts.clockOffsetMs,
     returnPathDomain: checked.bounce ? null : facts.sender.returnPathDomain,
     ...(checked.bounce ? {} : { marked: true }),
     signing: facts.sender.signing,
@@ -93,7 +94,7 @@ export function prepareSubmission(
     subject: checked.subject,
     tag: checked.tag,
     metadata: checked.metadata,
-    scheduledAtMs: checked.scheduledAtMs,
+    scheduledAtMs,
     sizeOctets: checked.sizeOctets,
   })
 }
@@ -147,7 +148,7 @@ export interface CheckedRaw {
   tag: string | null
   metadata: Record<string, string> | null
   /** null: sent at once. */
-  scheduledAtMs: number | null
+  scheduled: ScheduledWish | null
 }
 
 const originatorForms =
@@ -211,7 +212,7 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
     messageId: facts.messageId,
     tag: checkTag(submission.tag),
     metadata: checkMetadata(submission.metadata),
-    scheduledAtMs: checkScheduledTime(submission.scheduledAt),
+    scheduled: checkScheduledTime(submission.scheduledAt),
   }
 }
 
@@ -222,13 +223,14 @@ export function prepareRawSubmission(
   recipients: Recipients,
   facts: PrepareFacts,
 ): Promise<Prepared> {
+  const scheduledAtMs = scheduledMs(checked.scheduled, facts)
   const emails = newEmails(recipients, facts)
   const id = (emails[0] as NewEmail).id
   const messageId = checked.messageId ?? `<${id}@${facts.sender.messageIdDomain}>`
   const content: Content = {
     message: { kind: 'raw', raw: submission.rawMessage },
     messageId,
-    acceptedAtMs: leavesAtMs(checked.scheduledAtMs, facts),
+    acceptedAtMs: scheduledAtMs ?? facts.nowMs + facts.clockOffsetMs,
     returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
     signing: facts.sender.signing,
     ...(submission.bounce ? {} : { marked: true, ...trackingFor(facts.sender) }),
@@ -243,7 +245,7 @@ export function prepareRawSubmission(
     subject: storableSubject(checked.subject),
     tag: checked.tag,
     metadata: checked.metadata,
-    scheduledAtMs: checked.scheduledAtMs,
+    scheduledAtMs,
     sizeOctets: checked.octets,
   })
 }
@@ -254,11 +256,9 @@ export const storableSubject = (text: string) => text.toWellFormed().replaceAll(
 const newEmails = (recipients: Recipients, facts: PrepareFacts): SubmittedEmail[] =>
   recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))
 
-/** The time of the message: that of its acceptance, or the scheduled one. Refuses a scheduled time that is not ahead. */
-function leavesAtMs(scheduledAtMs: number | null, { nowMs, clockOffsetMs }: PrepareFacts): number {
-  if (scheduledAtMs !== null) checkIsAhead(scheduledAtMs, nowMs + clockOffsetMs)
-  return scheduledAtMs ?? nowMs + clockOffsetMs
-}
+/** By the tenant's test clock for test mail. Refuses a time that is not ahead. */
+const scheduledMs = (scheduled: ScheduledWish | null, { nowMs, clockOffsetMs }: PrepareFacts): number | null =>
+  scheduled && resolveScheduledTime(scheduled, nowMs + clockOffsetMs)
 
 interface FinishFacts extends PrepareFacts {
   emails: SubmittedEmail[]

@@ -13,7 +13,7 @@ import {
   parseSender,
   traceHeaderField,
 } from '#mail'
-import { checkScheduledTime } from './scheduled-time.ts'
+import { checkScheduledTime, type ScheduledWish } from './scheduled-time.ts'
 import type { Submission, SubmittedAttachment, TrackingWish } from './submission.ts'
 
 const mebibyte = 1_048_576
@@ -277,7 +277,7 @@ export interface CheckedSubmission {
   bounce: boolean
   tracking: TrackingWish
   /** null: sent at once. */
-  scheduledAtMs: number | null
+  scheduled: ScheduledWish | null
   /** UTF-8 octets of html and text, decoded attachments, headers. */
   sizeOctets: number
 }
@@ -295,7 +295,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
   const unsubscribe = submission.unsubscribe === true
   if (unsubscribe) checkUnsubscribe(recipients, headers)
   const metadata = checkMetadata(submission.metadata, vendor)
-  const scheduledAtMs = checkScheduledTime(submission.scheduledAt)
+  const scheduled = checkScheduledTime(submission.scheduledAt)
   const { list: attachments, octets: attachmentOctets } = checkAttachments(submission.attachments)
   const html = submission.html ?? undefined
   const text = submission.text ?? undefined
@@ -322,7 +322,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     unsubscribe,
     bounce: vendor?.bounce === true,
     tracking: vendor?.tracking ?? {},
-    scheduledAtMs,
+    scheduled,
     sizeOctets,
   }
 }

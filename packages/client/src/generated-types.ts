@@ -356,7 +356,7 @@ export interface Email {
   rawMessage?: string
 }
 
-export interface EmailsRescheduleBody {
+export interface EmailToReschedule {
   /** ISO 8601 with a zone, or Unix seconds; at most 30 days ahead, and at most 60 days after acceptance */
   scheduledAt: string | number
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
@@ -365,7 +365,7 @@ export interface EmailsRescheduleBody {
   tenant_id?: string | null | undefined
 }
 
-export interface EmailsRescheduleData {
+export interface ScheduledEmail {
   /** Id of the email of the first recipient */
   id: string
   tenantId: string

@@ -13,10 +13,9 @@ import type {
   DoneMessage,
   Email,
   EmailDeliveries,
+  EmailToReschedule,
   EmailToSend,
   EmailsListQuery,
-  EmailsRescheduleBody,
-  EmailsRescheduleData,
   EmailsRetrieveQuery,
   EmailsRetryData,
   EventsStreamQuery,
@@ -36,6 +35,7 @@ import type {
   RawEmailToSend,
   ReceivedEmail,
   Reveal,
+  ScheduledEmail,
   SentBatch,
   SentEmail,
   Suppression,
@@ -107,7 +107,7 @@ export const organisationApi = (api: Api) => ({
       return api.ask('GET', `/emails/${at(emailId)}`, { query, options })
     },
     /** Reschedule a scheduled email for all its recipients, before it leaves. Permission `emails:send`. */
-    reschedule(emailId: string, body: EmailsRescheduleBody, options: Options = {}): Promise<EmailsRescheduleData> {
+    reschedule(emailId: string, body: EmailToReschedule, options: Options = {}): Promise<ScheduledEmail> {
       return api.ask('PATCH', `/emails/${at(emailId)}`, { body, options })
     },
     /** List all delivery attempts of an email. Permission `emails:read`. */
@@ -119,7 +119,7 @@ export const organisationApi = (api: Api) => ({
       return api.ask('POST', `/emails/${at(emailId)}/retry`, { query, options })
     },
     /** Cancel a scheduled email for all its recipients, before it leaves; can be repeated. Permission `emails:send`. */
-    cancel(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<EmailsRescheduleData> {
+    cancel(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<ScheduledEmail> {
       return api.ask('POST', `/emails/${at(emailId)}/cancel`, { query, options })
     },
     /** Send a test email as live mail, with a live key, to its recipient only. Permission `emails:send`. */
