@@ -23,7 +23,7 @@ const unixSeconds = /^\d{1,12}(?:\.\d{1,9})?$/
 const instant =
   /^(\d{4})-(\d{2})-(\d{2})[T ]([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d|60)(?:[.,](\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3]):?([0-5]\d))$/i
 
-const suggestion = 'Write a time such as 2030-01-31T09:30:00+01:00, or Unix seconds, at most 30 days ahead; omit the field to send now'
+const suggestion = 'Write a time such as 2030-01-31T09:30:00+01:00, or Unix seconds, at most 30 days ahead'
 
 const refusal = (field: string, problem: string): Refusal => wrongField(field, problem, 'validation_error', suggestion)
 
