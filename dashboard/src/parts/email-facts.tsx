@@ -38,6 +38,16 @@ export function EmailFacts({ email, more }: { email: Email; more: EmailMoreRespo
         <Fact name={words.acceptedAt}>
           <Time at={email.timestampIso} />
         </Fact>
+        {email.scheduledAt && (
+          <Fact name={words.scheduledAt}>
+            <Time at={email.scheduledAt} exact />
+          </Fact>
+        )}
+        {email.cancelledAt && (
+          <Fact name={words.cancelledAt}>
+            <Time at={email.cancelledAt} />
+          </Fact>
+        )}
         {tenants.length > 1 && <Fact name={texts.shell.tenant}>{nameOf(email.tenantId)}</Fact>}
         {email.tag && (
           <Fact name={words.tag}>
