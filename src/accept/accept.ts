@@ -38,6 +38,8 @@ export type { BatchElement } from './batch.ts'
 export { type Commit, openCommit } from './commit.ts'
 export { markEveryMs, openMarking } from './elapsed-time.ts'
 export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
+export type { ScheduledMessage } from './scheduled-emails.ts'
+export { maxAheadMs, parseScheduledTime, type ScheduledTime } from './scheduled-time.ts'
 export type {
   AcceptedBatch,
   AcceptedSubmission,
@@ -48,8 +50,6 @@ export type {
   Submission,
   SubmissionResponse,
 } from './submission.ts'
-export type { ScheduledMessage } from './scheduled-emails.ts'
-export { maxAheadMs, parseScheduledTime, type ScheduledTime } from './scheduled-time.ts'
 export { checkSubmission } from './validate-submission.ts'
 
 /** Elements of a batch of /v1. */

@@ -12,7 +12,7 @@ import {
   findContentBody,
   listEmailsOfMessage,
   markCancelled,
-  reschedule as rescheduleRecords,
+  setSchedule,
 } from '#emails'
 import { appendEvents, simulatedAt } from '#events'
 import { getTestClockOffsetMs, lockUnsent, removeLocked, scheduleLocked } from '#spool'
@@ -130,7 +130,7 @@ export async function reschedule(
     if (locked.length < found.length) throw refusalOf(await messageOf(tx, emailId, tenantId))
     if (locked.some((one) => one.isHeld)) throw notScheduled('is held')
     await scheduleLocked(tx, first.tenantId, idsOf(found), new Date(atMs - clockOffsetMs))
-    await rescheduleRecords(tx, found, scheduledAt, rewritten)
+    await setSchedule(tx, found, scheduledAt, rewritten)
     return shown(found, { scheduledAt })
   })
 }

@@ -49,7 +49,7 @@ export const findScheduled = async (
 }
 
 /** Sets the time of all emails of a message, and replaces their content, which has the time in it. */
-export async function reschedule(tx: Tx, emails: EmailsOfMessage, at: Date, body: Buffer): Promise<void> {
+export async function setSchedule(tx: Tx, emails: EmailsOfMessage, at: Date, body: Buffer): Promise<void> {
   const [first] = emails
   if (!first) return
   await tx.run(setTime, [first.tenantId, emails.map((one) => one.id), at])

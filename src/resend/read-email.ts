@@ -27,8 +27,7 @@ const tagOfEmails = 'category'
 /** Throws a `ResendRefusal` or a `Refusal`. `mode`: of the key; only test keys may write to Resend's test addresses. */
 export function readResendEmail(body: unknown, mode: 'live' | 'test'): Submission {
   const fields = new JsonFields(body, '', refuseResendField)
-  for (const name of ['template', 'topic_id'])
-    if (fields.value(name) !== undefined) throw fields.wrong(name, 'is not served', 'not served')
+  for (const name of ['template', 'topic_id']) if (fields.value(name) !== undefined) throw fields.wrong(name, 'is not served', 'not served')
   const from = fields.needed('from', maxAddressLength)
   const to = addressesOf(fields, 'to', mode)
   if (to.length === 0) throw fields.wrong('to', 'is missing', 'missing')

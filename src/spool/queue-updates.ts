@@ -91,8 +91,12 @@ export const nextQueueUpdate = (on: Queryable, beforeMs: number): Promise<QueueU
 export const deleteQueueUpdate = (on: Queryable, { tenantId, id }: QueueUpdate): Promise<number> => on.run(deleteUpdate, [tenantId, id])
 
 /** Makes at most `most` recipients in these states ready; returns how many. */
-export const wake = (db: Db, tenantId: string, states: readonly ('deferred' | 'held' | 'over_limit' | 'scheduled')[], most: number): Promise<number> =>
-  db.run(wakeSome, [tenantId, states, most])
+export const wake = (
+  db: Db,
+  tenantId: string,
+  states: readonly ('deferred' | 'held' | 'over_limit' | 'scheduled')[],
+  most: number,
+): Promise<number> => db.run(wakeSome, [tenantId, states, most])
 
 export const wakeEmails = (db: Db, tenantId: string, emailIds: readonly string[]): Promise<number> =>
   db.run(wakeThese, [tenantId, emailIds])

@@ -80,6 +80,6 @@ const scheduleThese = sql`
   set state = 'scheduled', scheduled_at = $3, due_at = null, delay_reason = null
   where tenant_id = $1 and email_id = any($2)`
 
-/** Schedules locked emails anew, at a real time. */
+/** Gives locked emails another time, which is real. */
 export const scheduleLocked = (tx: Tx, tenantId: string, emailIds: readonly string[], at: Date): Promise<number> =>
   tx.run(scheduleThese, [tenantId, emailIds, at])

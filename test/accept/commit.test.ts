@@ -32,7 +32,10 @@ const entry = (atMs = testTimeMs): Entry => {
   }
   const accepted = { id, tenantId: 'shop', messageId: text.messageId, to: [], sandbox: false, scheduledAt: null, emails: [] }
   const facts = { tenantId: 'shop', contentId: id, body: Buffer.from('x'), sizeOctets: 1, credentialId: null, accepted }
-  return { idempotency: undefined, submissions: [{ ...facts, ...text, test: false, acceptedAtMs: atMs, clockOffsetMs: 0, scheduledAtMs: null, emails }] }
+  return {
+    idempotency: undefined,
+    submissions: [{ ...facts, ...text, test: false, acceptedAtMs: atMs, clockOffsetMs: 0, scheduledAtMs: null, emails }],
+  }
 }
 
 async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock, wrap = (db: Db) => db }: CommitOptions = {}) {

@@ -127,7 +127,9 @@ describe('emails', () => {
     const wrong = { ...mail, to: 'ann' }
     const before = dataOf(await resend.emails.list({ limit: 1 })).data[0]?.id
     expect((await resend.batch.send([mail, wrong])).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
-    expect((await resend.batch.send([mail, { ...mail, scheduledAt: 'tomorrow at noon' }])).error).toMatchObject({ name: 'validation_error' })
+    expect((await resend.batch.send([mail, { ...mail, scheduledAt: 'tomorrow at noon' }])).error).toMatchObject({
+      name: 'validation_error',
+    })
     expect(dataOf(await resend.emails.list({ limit: 1 })).data[0]?.id).toBe(before)
     const answer = dataOf(await resend.batch.send([wrong, mail, { ...mail, from: 'a@elsewhere.test' }], { batchValidation: 'permissive' }))
     expect(answer).toMatchObject({ data: [{ id: expect.any(String) }], errors: [{ index: 0 }, { index: 2 }] })

@@ -184,7 +184,10 @@ describe('a rescheduled email', () => {
     const { call, send, read, advance } = await tenant()
     const [earlier, later] = [await send({ scheduledAt: inMs(10 * hourMs) }), await send({ scheduledAt: inMs(hourMs) })]
     const [soon, much] = [inMs(2 * hourMs), inMs(12 * hourMs)]
-    expect(await call<Sent>('PATCH', `/emails/${earlier.id}`, { scheduledAt: soon })).toMatchObject({ status: 'pending', scheduledAt: soon })
+    expect(await call<Sent>('PATCH', `/emails/${earlier.id}`, { scheduledAt: soon })).toMatchObject({
+      status: 'pending',
+      scheduledAt: soon,
+    })
     await call('PATCH', `/emails/${later.id}`, { scheduledAt: much })
     await advance(3 * hourMs)
     const left = await read(earlier.id)
@@ -209,7 +212,9 @@ describe('a rescheduled email', () => {
 test('a cancellation that meets the moment of leaving either prevents the email or is refused', async () => {
   const { ask, send, read, advance } = await tenant()
   const sent = await Promise.all(
-    Array.from({ length: 40 }, (_, nth) => send({ scheduledAt: inMs(hourMs), to: [`delivered+${nth}@simulator.test`, 'opened@simulator.test'] })),
+    Array.from({ length: 40 }, (_, nth) =>
+      send({ scheduledAt: inMs(hourMs), to: [`delivered+${nth}@simulator.test`, 'opened@simulator.test'] }),
+    ),
   )
   const [, ...answers] = await Promise.all([
     advance(2 * hourMs),
@@ -231,11 +236,11 @@ test('a cancellation that meets the moment of leaving either prevents the email 
 })
 
 test('an email leaves within seconds of its real time', async () => {
-  const { call } = service
+  const call = (method: string, path: string, more: object) => service.call(method, path, { key: service.testKey, ...more })
   const body = { from: 'hello@simulator.test', to: ['delivered@simulator.test'], subject: 'Soon', text: 'Hello.', scheduledAt: inMs(1500) }
-  const { data } = (await call('POST', '/emails', { key: service.testKey, body })).body as { data: Sent }
+  const { data } = (await call('POST', '/emails', { body })).body as { data: Sent }
   await expect
-    .poll(async () => ((await call('GET', `/emails/${data.id}`, { key: service.testKey })).body.data as Details).status, { timeout: 15_000 })
+    .poll(async () => ((await call('GET', `/emails/${data.id}`, {})).body.data as Details).status, { timeout: 15_000 })
     .toBe('sent')
 })
 

@@ -22,7 +22,12 @@ export const instantOf = (at: Date) => ({ timestamp: at.getTime() / 1000, timest
 
 /** A time at which emails leave, in a body; `parseScheduledTime` reads it. */
 export const scheduledTime = (description: string) =>
-  Type.Unsafe<string | number>({ type: ['string', 'number'], maxLength: 40, description, examples: ['2030-01-31T09:30:00+01:00', 1896078600] })
+  Type.Unsafe<string | number>({
+    type: ['string', 'number'],
+    maxLength: 40,
+    description,
+    examples: ['2030-01-31T09:30:00+01:00', 1896078600],
+  })
 
 /** The times of a scheduled email. */
 export const timesOf = ({ scheduledAt, cancelledAt }: { scheduledAt: Date | null; cancelledAt: Date | null }) => ({

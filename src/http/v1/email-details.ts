@@ -57,7 +57,9 @@ const EmailDetails = Type.Object({
   ...instantFields,
   messageId: Type.String(),
   scheduledAt: Type.Optional(Type.String({ format: 'date-time', description: 'When it leaves or left, if it was scheduled' })),
-  cancelledAt: Type.Optional(Type.String({ format: 'date-time', description: 'When it was cancelled before it left; its status is hardfail' })),
+  cancelledAt: Type.Optional(
+    Type.String({ format: 'date-time', description: 'When it was cancelled before it left; its status is hardfail' }),
+  ),
   tag: Type.Optional(Type.String()),
   spam: Type.Boolean(),
   spamScore: Type.Number(),

@@ -199,7 +199,12 @@ function itemToWire(email: Email): Static<typeof EmailItem> {
 const hourMs = 3_600_000
 
 function retryStateOf({ state, attempts, manualRetry, dueAt }: Queued, maxAttempts: number, nowMs: number): Static<typeof RetryState> {
-  const due = state === 'over_limit' ? new Date((Math.floor(nowMs / hourMs) + 1) * hourMs) : state === 'deferred' || state === 'scheduled' ? dueAt : null
+  const due =
+    state === 'over_limit'
+      ? new Date((Math.floor(nowMs / hourMs) + 1) * hourMs)
+      : state === 'deferred' || state === 'scheduled'
+        ? dueAt
+        : null
   const next = due && due.getTime() > nowMs ? due : null
   return {
     attempt: attempts,

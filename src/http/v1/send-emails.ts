@@ -37,9 +37,7 @@ const Headers = Type.Unsafe<Record<string, string>>({
 })
 
 const scheduledAt = Type.Optional(
-  nullable(
-    scheduledTime('When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now'),
-  ),
+  nullable(scheduledTime('When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now')),
 )
 
 /** Fields of a single send and of a batch element. */
@@ -222,15 +220,7 @@ function readElement(element: Record<string, unknown>, index: number): BatchElem
 
 const messagesOf = (emails: AcceptedSubmission['emails']) => Object.fromEntries(emails.map(({ id, recipient }) => [recipient, { id }]))
 
-export function sentToWire({
-  id,
-  tenantId,
-  messageId,
-  to,
-  sandbox,
-  scheduledAt,
-  emails,
-}: AcceptedSubmission): Static<typeof SentEmail> {
+export function sentToWire({ id, tenantId, messageId, to, sandbox, scheduledAt, emails }: AcceptedSubmission): Static<typeof SentEmail> {
   return {
     id,
     tenantId,
