@@ -26,6 +26,7 @@ export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './lis
 export { findMessageRecipients, listEmailsOfMessage, listMessages } from './messages.ts'
 export { findNumberedEmail, findNumbers } from './numbers.ts'
 export { openReturnPaths, type ReturnPaths } from './return-path.ts'
+export { findScheduled, forgetCancellation, markCancelled, setSchedule } from './scheduled-emails.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'
 export { clearInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail, removeInboxOfTenant } from './test-inbox.ts'
 export { onlyOf, testCountsByTenant, testCountsInBuckets } from './test-mail-counts.ts'

@@ -165,6 +165,26 @@ describe.each([
     expect((await command('explain', id)).text).toMatch(/^status: hardfail\nnow: {4}\S.*\nnext: {3}\S.*$/)
   })
 
+  test('an email is scheduled, rescheduled and cancelled', async () => {
+    const address = ['--url', `http://127.0.0.1:${service.port}`, '--key', service.testKey]
+    const words = ['--from', 'shop@simulator.test', '--to', 'delivered@simulator.test']
+    const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
+    const [first, second] = [inHours(1), inHours(2)]
+    const sent = await ran(address, noInstallation, 'send', ...words, '--at', first)
+    const [id = ''] = sent.text.split(' ')
+    expect(sent).toMatchObject({ code: 0, text: `${id} pending until ${first}` })
+    expect((await command('email', 'show', id)).text).toContain(`  scheduled ${first}\n`)
+    const moved = `${id} pending: leaves at ${second}\n  delivered@simulator.test`
+    expect(await command('email', 'reschedule', id, '--at', second)).toMatchObject({ code: 0, text: moved })
+    const wrong = await command('email', 'reschedule', id, '--at', 'tomorrow')
+    expect([wrong.code, wrong.said]).toEqual([2, expect.stringMatching(/^validation_error: --at is neither an ISO 8601 time/)])
+    const cancelled = json<{ status: string }>(await command('email', 'cancel', id, '--json'))
+    expect(cancelled).toMatchObject({ id, status: 'hardfail', scheduledAt: second, cancelledAt: expect.any(String) })
+    expect((await command('email', 'cancel', id)).code).toBe(0)
+    const late = await command('email', 'reschedule', id, '--at', second)
+    expect([late.code, late.said]).toEqual([2, expect.stringContaining('email_not_scheduled: the email was cancelled')])
+  })
+
   test('a webhook is added, tested and removed', async () => {
     const { id, secret } = json<{ id: string; secret: string }>(
       await command('webhook', 'add', receiver.url, '--name', 'orders', '--events', 'MessageSent,MessageBounced', '--json'),

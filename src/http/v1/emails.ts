@@ -7,7 +7,7 @@ import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEma
 import { parseAddress } from '#mail'
 import { listComplained } from '#returns'
 import { findQueued, type Queued } from '#spool'
-import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter } from './common-schemas.ts'
+import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter, timesOf } from './common-schemas.ts'
 import { listRoute, route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
 import { query } from './query-parameters.ts'
@@ -25,6 +25,8 @@ const EmailItem = Type.Object({
   ...instantFields,
   tag: Type.Optional(Type.String()),
   messageId: Type.String(),
+  scheduledAt: Type.Optional(Type.String({ format: 'date-time' })),
+  cancelledAt: Type.Optional(Type.String({ format: 'date-time' })),
 })
 
 const countsTo = `with this filter, total stops at ${maxCounted.toLocaleString('en')}`
@@ -190,13 +192,19 @@ function itemToWire(email: Email): Static<typeof EmailItem> {
     ...instantOf(email.acceptedAt),
     ...(email.tag === null ? {} : { tag: email.tag }),
     messageId: email.messageId,
+    ...timesOf(email),
   }
 }
 
 const hourMs = 3_600_000
 
 function retryStateOf({ state, attempts, manualRetry, dueAt }: Queued, maxAttempts: number, nowMs: number): Static<typeof RetryState> {
-  const due = state === 'over_limit' ? new Date((Math.floor(nowMs / hourMs) + 1) * hourMs) : state === 'deferred' ? dueAt : null
+  const due =
+    state === 'over_limit'
+      ? new Date((Math.floor(nowMs / hourMs) + 1) * hourMs)
+      : state === 'deferred' || state === 'scheduled'
+        ? dueAt
+        : null
   const next = due && due.getTime() > nowMs ? due : null
   return {
     attempt: attempts,

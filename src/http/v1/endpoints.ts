@@ -16,6 +16,7 @@ import {
   updatePlatformWebhook,
 } from './platform-webhooks.ts'
 import { promoteEmail } from './promote.ts'
+import { cancelEmail, rescheduleEmail } from './scheduled-emails.ts'
 import { sendBatch, sendEmail, sendRaw } from './send-emails.ts'
 import {
   createSuppression,
@@ -58,6 +59,8 @@ export const routes: readonly Endpoint[] = [
   retrieveEmail,
   listDeliveriesEndpoint,
   retryEmail,
+  cancelEmail,
+  rescheduleEmail,
   createTenant,
   listTenantsRoute,
   retrieveTenant,
