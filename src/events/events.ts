@@ -15,6 +15,7 @@ export {
   findEventsAt,
   findTimeAfter,
   isReadable,
+  listEmailsWithEvent,
   type LoggedEvent,
   type LogPosition,
   type NewEvent,
