@@ -237,8 +237,29 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
       .getByRole('link', { name: /hardfail@simulator\.test/ })
       .first()
       .waitFor()
-    await page.getByRole('button', { name: 'Clear' }).click()
+    await page.getByRole('button', { name: 'Clear filters' }).click()
     await page.getByText(subject).waitFor()
+  })
+
+  test('emails are filtered by event and by time, which the address keeps, and each filter is removed alone', async () => {
+    const { page } = watched
+    const active = page.getByRole('list', { name: 'Active filters' }).getByRole('listitem')
+    await page.getByLabel('Event', { exact: true }).selectOption('Delayed')
+    await page.getByLabel('Accepted', { exact: true }).selectOption('Last 24 hours')
+    await page.getByRole('link', { name: 'softfail@simulator.test' }).first().waitFor()
+    await page.getByRole('link', { name: 'hardfail@simulator.test' }).first().waitFor({ state: 'detached' })
+    expect(await active.allInnerTexts()).toEqual(['Event: Delayed', 'Accepted: Last 24 hours'])
+    await expectFine(watched, 'emails-filtered', look)
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({ mail: 'all', event: 'delayed', within: 'day' })
+    await page.reload()
+    await page.getByRole('link', { name: 'softfail@simulator.test' }).first().waitFor()
+    expect(await page.getByLabel('Event', { exact: true }).inputValue()).toBe('delayed')
+    await page.getByRole('button', { name: 'Remove the filter Event: Delayed' }).click()
+    await page.getByRole('link', { name: 'hardfail@simulator.test' }).first().waitFor()
+    await expect.poll(() => active.count()).toBe(1)
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await active.waitFor({ state: 'detached' })
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({ mail: 'all' })
   })
 
   test('emails are searched by words and metadata, and saved as a file', async () => {
@@ -259,10 +280,10 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('button', { name: 'Download CSV' }).click()
     const file = await readFile(await (await saved).path(), 'utf8')
     expect(file.split('\r\n')[1]).toMatch(/^\w{22},20.*Z,hardfail,hardfail@simulator\.test,shop@simulator\.test,Your invoice,orders,/)
-    await page.getByLabel('Metadata').fill('order_id:1')
+    await page.getByRole('textbox', { name: 'Metadata' }).fill('order_id:1')
     await page.getByRole('button', { name: 'Search' }).click()
     await page.getByText('No emails match').waitFor()
-    await page.getByRole('button', { name: 'Clear' }).click()
+    await page.getByRole('button', { name: 'Clear filters' }).click()
     await page.getByText(`Live ${at(look)}`).waitFor()
   })
 

@@ -27,7 +27,11 @@ const finders: Readonly<Record<ListedEvent, (tx: Tx, period: Period, most: numbe
 }
 
 /** Finds the newest emails that had all of `events`, at most `most` of each; undefined without events. */
-export function idsWith(events: readonly ListedEvent[], period: Period, most: number): ((tx: Tx) => Promise<readonly string[]>) | undefined {
+export function idsWith(
+  events: readonly ListedEvent[],
+  period: Period,
+  most: number,
+): ((tx: Tx) => Promise<readonly string[]>) | undefined {
   const [first, ...others] = new Set(events)
   if (first === undefined) return undefined
   return async (tx) => {
