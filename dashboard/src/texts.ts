@@ -284,6 +284,25 @@ export const texts = {
     warmUp: (one: { source: string; provider: string; taken: number; ceiling: number; day: number }) =>
       `Warm-up of ${one.source} to ${one.provider}: ${one.taken} of ${one.ceiling} today, day ${one.day}`,
   },
+  waiting: {
+    title: (name: string) => `Mail waiting for ${name}`,
+    aboutProvider: 'The mail of all recipient domains whose servers belong to this provider, among the 100 longest queues.',
+    label: 'Waiting emails',
+    empty: 'No mail waits here.',
+    names: {
+      to: 'Recipient',
+      state: 'State',
+      tenant: 'Tenant',
+      attempts: 'Attempts',
+      next: 'Next attempt',
+      lastReply: 'Last reply',
+      accepted: 'Accepted',
+    },
+    states: { ready: 'Due', sending: 'In flight', deferred: 'Deferred', over_limit: 'Over the limit', held: 'Held' },
+    noNext: { ready: 'now', sending: 'now', deferred: 'now', over_limit: 'next hour', held: 'after release' },
+    from: (host: string) => `(${host})`,
+    notTried: 'not tried yet',
+  },
   tenants: {
     names: { tenant: 'Tenant', status: 'Status', perHour: 'Emails per hour', since: 'Since', show: 'Show' },
     id: 'ID',

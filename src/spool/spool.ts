@@ -66,4 +66,5 @@ export { maxRetryMs, type RetrySchedule, retryDelayMs, wholeScheduleMs } from '.
 export { isStillClaimed } from './row-guards.ts'
 export { shardCount, shardOf } from './shards.ts'
 export { getTestClockOffsetMs, moveTestClock, readTestQueue, removeTestClockOfTenant } from './test-clocks.ts'
+export { listWaiting, type WaitingEmail } from './waiting-emails.ts'
 export { openWakefulness, openWaker, type Wakefulness } from './wake-up.ts'

@@ -176,11 +176,26 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expectFine(watched, 'queue-pause', look)
     await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
     await page.getByRole('cell', { name: 'their servers move' }).waitFor()
+    await page.getByRole('region', { name: 'Paused' }).getByRole('link', { name: 'far.test' }).waitFor()
     await row.getByRole('button', { name: 'Retry now: far.test' }).click()
     await page.getByText(/(is|are) due now/).waitFor()
     await expectFine(watched, 'queue', look)
     await row.getByRole('button', { name: 'Resume' }).click()
     await page.getByRole('cell', { name: 'their servers move' }).waitFor({ state: 'detached' })
+  })
+
+  test('the emails that wait for a domain or a provider are listed with their reply, and lead to the email', async () => {
+    const { page } = watched
+    await go('Queue')
+    await page.getByRole('region', { name: 'Queue' }).getByRole('link', { name: 'far.test' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Mail waiting for far.test' }).waitFor()
+    const row = page.getByRole('row', { name: /ann@far\.test/ })
+    await row.getByText('ECONNREFUSED').waitFor()
+    await expectFine(watched, 'queue-waiting', look)
+    await page.goto('/queue/waiting?provider=relay')
+    await page.getByRole('heading', { level: 1, name: 'Mail waiting for relay' }).waitFor()
+    await row.getByRole('link', { name: 'ann@far.test' }).click()
+    await page.getByRole('heading', { level: 1, name: 'ann@far.test' }).waitFor()
   })
 
   test('a tenant is added, limited, paused, resumed, looked at and deleted', async () => {

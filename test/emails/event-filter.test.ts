@@ -23,7 +23,8 @@ beforeAll(async () => {
   }
   await vi.waitUntil(async () => (await idsOf('status=pending')).length === 0, { timeout: 20_000, interval: 50 })
   await service.call('POST', '/test/advance', { key: service.testKey, body: { seconds: 60 } })
-  await unsubscribe(service.db, { tenantId: service.tenantId, emailId: sent['delivered+left'] ?? '' }, Date.now())
+  const left = { kind: 'unsubscribe', url: '', tenantId: service.tenantId, emailId: sent['delivered+left'] ?? '' } as const
+  await unsubscribe(service.db, left, Date.now())
   await vi.waitUntil(async () => (await idsOf('event=clicked')).length === 1 && (await idsOf('event=complained')).length === 1, {
     timeout: 20_000,
     interval: 50,
