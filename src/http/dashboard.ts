@@ -19,6 +19,7 @@ import {
   SeveralMembers,
   type SignedIn,
 } from '#members'
+import { serveAccount } from './dashboard-account.ts'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
@@ -68,6 +69,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
       })
       serveSignIn(api, context, deps)
       serveMembers(api, context, deps)
+      serveAccount(api, context, deps)
       serveSecondFactor(api, context, deps)
       serveInstallation(api, context, deps)
       serveOperation(api, context, deps)
