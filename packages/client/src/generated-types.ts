@@ -109,6 +109,8 @@ export interface EmailsListQuery {
   metadata?: string | undefined
   /** true: only emails that drew a complaint, among the newest 1,000 of them */
   complained?: boolean | undefined
+  /** Only emails that had this event, among the newest 1,000 of them accepted between after and before */
+  event?: 'delivered' | 'delayed' | 'failed' | 'bounced' | 'complained' | 'opened' | 'clicked' | 'unsubscribed' | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
