@@ -34,6 +34,8 @@ test.each([
   onTestFinished(() => db.close())
   await db.run(fill, [messages, new Date(testTimeMs), ofTheDay])
 
+  // Each side has one success before the other continues, so that both take part on any machine.
+  const [firstClaim, firstChange] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const claimed: string[] = []
   const claimAll = async () => {
     for (let empty = 0; empty < 3; ) {
@@ -41,6 +43,8 @@ test.each([
       const some = await claim(db, wish)
       claimed.push(...some.map((one) => one.emailId))
       empty = some.length === 0 ? empty + 1 : 0
+      if (some.length > 0) firstClaim.resolve()
+      await firstChange.promise
     }
   }
   const changed: string[] = []
@@ -50,8 +54,10 @@ test.each([
       if (change === 'cancelled') await removeLocked(tx, 'shop', ids)
       else await scheduleLocked(tx, 'shop', ids, laterThan(new Date(testTimeMs)))
       changed.push(...ids)
+      firstChange.resolve()
     })
   const changeAll = async (first: number) => {
+    await firstClaim.promise
     for (let nth = first; nth < messages; nth += 4) await changeOne(idsOf(nth))
   }
   await Promise.all([claimAll(), claimAll(), ...[0, 1, 2, 3].map(changeAll)])
