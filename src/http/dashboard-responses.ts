@@ -203,7 +203,7 @@ export interface ShownWaitingEmail {
   tenantId: string
   to: string
   acceptedAt: string
-  state: 'ready' | 'sending' | 'deferred' | 'over_limit' | 'held'
+  state: 'ready' | 'sending' | 'deferred' | 'over_limit' | 'held' | 'scheduled'
   /** Failed attempts so far. */
   attempts: number
   /** Why it is held or delayed, when it does not wait for the next attempt. */

@@ -70,6 +70,7 @@ const tones: Record<ShownWaitingEmail['state'], Tone> = {
   deferred: 'wait',
   over_limit: 'wait',
   held: 'wait',
+  scheduled: 'wait',
 }
 
 const State = ({ of: { state } }: { of: ShownWaitingEmail }) => <Badge tone={tones[state]}>{words.states[state]}</Badge>
