@@ -154,6 +154,7 @@ describe.each([
       code: 1,
       said: expect.stringContaining('suppressed.json.missing: no such file'),
     })
+    for (const who of ['ann', 'bob']) expect(await command('suppression', 'remove', `${who}@${name}`)).toMatchObject({ code: 0 })
   })
 
   test('an email that fails is sent with exit code 1, and explained', async () => {
