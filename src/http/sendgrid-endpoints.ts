@@ -9,6 +9,7 @@ import { nextTurn, openSemaphore, Refusal } from '#base'
 import { personalize, readSendGridMail, SendGridRefusal, sendgridFailure, sendgridScopes } from '#sendgrid'
 import { keyIn } from './authorize.ts'
 import { sendgridSuppressionEndpoints } from './sendgrid-suppressions.ts'
+import { sendgridWebhookEndpoints } from './sendgrid-webhooks.ts'
 import { callerOf } from './v1/send-emails.ts'
 import { keepingRenderer, type VendorApi, type VendorEndpoint } from './vendor-api.ts'
 
@@ -152,5 +153,5 @@ export const sendgridApi: VendorApi = {
   isAddressed: ({ authorization }, path) => authorization !== undefined && bearer.test(authorization) && rootPath.test(path),
   keyOf,
   failure: sendgridFailure,
-  endpoints: [sendEndpoint, scopesEndpoint, ...sendgridSuppressionEndpoints],
+  endpoints: [sendEndpoint, scopesEndpoint, ...sendgridSuppressionEndpoints, ...sendgridWebhookEndpoints],
 }

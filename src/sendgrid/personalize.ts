@@ -1,6 +1,7 @@
 /** Makes the submission of each personalization of a mail, one after the other, so that the caller can let other work take its turn. */
 import type { Submission } from '#accept'
-import { categoryKey, requestIdKey, type SendGridMail, type SendGridPersonalization } from './read-mail.ts'
+import { sendgridCategoryKey, sendgridRequestKey } from '#webhooks'
+import type { SendGridMail, SendGridPersonalization } from './read-mail.ts'
 import { Substituter, WorkBudget } from './substitutions.ts'
 
 /** Of all messages of a request together, as much as the largest request. */
@@ -39,10 +40,10 @@ function submissionOf(mail: SendGridMail, one: SendGridPersonalization, { reques
     attachments: mail.attachments,
     tag: categories[0] ?? null,
     metadata: {
-      ...Object.fromEntries(categories.slice(1).map((category, index) => [categoryKey(index + 2), category])),
+      ...Object.fromEntries(categories.slice(1).map((category, index) => [sendgridCategoryKey(index + 2), category])),
       ...mail.customArgs,
       ...one.customArgs,
-      ...(requestId === undefined ? {} : { [requestIdKey]: requestId }),
+      ...(requestId === undefined ? {} : { [sendgridRequestKey]: requestId }),
     },
     vendor: { replyTo: mail.replyTo.map(applied), bounce: false, tracking: mail.tracking, recipientsPerField: maxRecipientsPerField },
   }

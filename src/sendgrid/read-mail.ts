@@ -3,6 +3,7 @@ import mime from 'mime'
 import type { SubmittedAttachment, TrackingWish } from '#accept'
 import { parseAddress } from '#mail'
 import { JsonFields } from '#vendors'
+import { isSendGridKey } from '#webhooks'
 import { refuseSendGridField } from './errors.ts'
 import { readMailSettings, readTrackingSettings } from './read-settings.ts'
 
@@ -24,12 +25,6 @@ const maxSubstitutions = 100
 const maxSubstitutionOctets = 10_000
 const maxAttachments = 100
 const maxFilenameLength = 255
-
-/** The metadata of the emails of one request with several personalizations has the request's id under this name. */
-export const requestIdKey = 'X-Message-Id'
-/** Metadata of the second category and those after it. */
-export const categoryKey = (nth: number): string => `category_${nth}`
-const reservedArg = /^(?:X-Message-Id|category_\d+)$/i
 
 /** Fields that change mail and are not served, in the mail or in a personalization. */
 const unserved = ['template_id', 'dynamic_template_data', 'send_at', 'batch_id', 'asm', 'ip_pool_name'] as const
@@ -169,7 +164,7 @@ function headersOf(fields: JsonFields): Record<string, string> {
 
 function customArgsOf(fields: JsonFields): Record<string, string> {
   const args = fields.pairs('custom_args', maxCustomArgs, maxCustomArgLength)
-  const reserved = Object.keys(args).find((name) => reservedArg.test(name))
+  const reserved = Object.keys(args).find(isSendGridKey)
   if (reserved !== undefined) throw fields.wrong(`custom_args.${reserved}`, 'is a reserved name')
   return args
 }

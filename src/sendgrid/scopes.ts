@@ -5,7 +5,7 @@ const scopesOf: Readonly<Record<Permission, readonly string[]>> = {
   'emails:send': ['mail.send'],
   'emails:read': [],
   'domains:manage': [],
-  'webhooks:manage': [],
+  'webhooks:manage': ['create', 'delete', 'read', 'update'].map((action) => `user.webhooks.event.settings.${action}`),
   'suppressions:manage': ['suppression.create', 'suppression.delete', 'suppression.read', 'suppression.update'].concat(
     ['create', 'delete', 'read', 'update'].map((action) => `asm.suppressions.global.${action}`),
   ),
