@@ -1,6 +1,6 @@
 /** Webhook requests in the form of SendGrid's event webhook: an array with one event, signed with a key of the webhook's own. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { type OwnBody, ownBodyOf, textAt } from './vendor-body.ts'
+import { membersOf, type OwnBody, ownBodyOf, textAt } from './vendor-body.ts'
 
 /** SendGrid's name of each event that has one. */
 export const sendgridEvents: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -73,7 +73,7 @@ function detailsOf(name: string, { event, payload }: OwnBody): object {
       return { reason }
     case 'bounce':
       return event === 'MessageBounced'
-        ? { reason: textAt(payload.bounce as Record<string, unknown>, 'subject'), status: '', type: 'bounce' }
+        ? { reason: textAt(membersOf(payload.bounce), 'subject'), status: '', type: 'bounce' }
         : {
             reason,
             status: textAt(payload, 'smtp_enhanced_code'),

@@ -15,7 +15,8 @@ export interface OwnBody {
   metadata: Readonly<Record<string, string>>
 }
 
-const membersOf = (value: unknown): Members =>
+/** Empty for a value that is not an object. */
+export const membersOf = (value: unknown): Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Members) : {}
 
 export const textAt = (members: Members, name: string): string => {

@@ -16,6 +16,7 @@ import { readResendWebhook } from '../../../../src/resend/webhook-objects.ts'
 import { personalize } from '../../../../src/sendgrid/personalize.ts'
 import { readSendGridMail } from '../../../../src/sendgrid/read-mail.ts'
 import { readDeletion, readRecipientEmails, readSendGridPage } from '../../../../src/sendgrid/suppression-objects.ts'
+import { readSendGridWebhook } from '../../../../src/sendgrid/webhook-objects.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxBody = 262_144
@@ -91,6 +92,7 @@ export const vendorReaders: readonly Reader[] = [
       'src/sendgrid/read-settings.ts readTrackingSettings',
       'src/sendgrid/suppression-objects.ts readDeletion',
       'src/sendgrid/suppression-objects.ts readRecipientEmails',
+      'src/sendgrid/webhook-objects.ts readSendGridWebhook',
     ],
     words: ['src/sendgrid/personalize.ts', 'src/sendgrid/substitutions.ts', 'src/vendors/json-fields.ts'],
     frames: [
@@ -104,12 +106,14 @@ export const vendorReaders: readonly Reader[] = [
       [`${mailStart}${usualPersonalization},${usualContent},"tracking_settings":{`, '"open_tracking":{"enable":false}}}'],
       ['{"emails":["', '"]}'],
       ['{"recipient_emails":["', '"]}'],
+      ['{"url":"a","bounce":true,', '"open":true}'],
     ],
     units: [...addresses, ...json, 'ab', 'aab', 'aaaaaaaa', '"},{"email":"c{i}@d.example'],
     read: (octets) => {
       const body: unknown = JSON.parse(octets.toString())
       if (Object.hasOwn(body as object, 'emails')) return readDeletion(body)
       if (Object.hasOwn(body as object, 'recipient_emails')) return readRecipientEmails(body)
+      if (Object.hasOwn(body as object, 'url')) return readSendGridWebhook(body, undefined)
       return [...personalize(readSendGridMail(body), undefined)]
     },
   }),

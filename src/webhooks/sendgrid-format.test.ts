@@ -1,0 +1,50 @@
+import { createPublicKey, verify } from 'node:crypto'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { sendgridBody } from './sendgrid-format.ts'
+import { sendgridHeaders, sendgridPublicKey } from './sendgrid-signature.ts'
+
+const bodyOf = (event: string, payload: unknown) =>
+  Buffer.from(JSON.stringify({ event, timestamp: 1.5, uuid: 'u', tenant_id: 't', payload }))
+
+test('a body in the format stays as it is, for any payload', () => {
+  fc.assert(
+    fc.property(fc.constantFrom('MessageSent', 'MessageBounced', 'DomainDNSError'), fc.jsonValue(), (event, payload) => {
+      const once = sendgridBody(bodyOf(event, payload), 'id')
+      expect(sendgridBody(once, 'id').toString()).toBe(once.toString())
+    }),
+  )
+})
+
+test("a caller's arguments do not replace the members of an event", () => {
+  const metadata = { email: 'mine', event: 'open', sg_message_id: 'x', a: 'b', category_2: 'new', 'X-Message-Id': 'request' }
+  const message = { token: 'token', to: 'ann@one.example', tag: 'order' }
+  const [event] = JSON.parse(sendgridBody(bodyOf('MessageSent', { message, metadata }), 'message').toString()) as object[]
+  expect(event).toEqual({
+    a: 'b',
+    email: 'ann@one.example',
+    timestamp: 1,
+    event: 'delivered',
+    'smtp-id': '<>',
+    sg_event_id: 'u',
+    sg_message_id: 'request.token',
+    category: ['order', 'new'],
+    response: '',
+  })
+})
+
+test('each secret has a key of its own, which signs the time and the body', () => {
+  const shownKeys = new Set<string>()
+  for (let nth = 0; nth < 20; nth++) {
+    const secret = Buffer.alloc(32, nth)
+    const shown = sendgridPublicKey(`whsec_${secret.toString('base64')}`)
+    const key = createPublicKey({ key: Buffer.from(shown, 'base64'), format: 'der', type: 'spki' })
+    const headers = sendgridHeaders({ uuid: 'u', event: 'e', attempt: 1, body: Buffer.from('[{}]'), nowMs: 5999 }, secret)
+    const signature = Buffer.from(headers['X-Twilio-Email-Event-Webhook-Signature'] ?? '', 'base64')
+    expect(headers['X-Twilio-Email-Event-Webhook-Timestamp']).toBe('5')
+    expect(verify('sha256', Buffer.from('5[{}]'), key, signature)).toBe(true)
+    expect(verify('sha256', Buffer.from('6[{}]'), key, signature)).toBe(false)
+    shownKeys.add(shown)
+  }
+  expect(shownKeys.size).toBe(20)
+})
