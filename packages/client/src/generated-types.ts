@@ -960,6 +960,8 @@ export interface WebhookDelivery {
   /** null: no HTTP response */
   statusCode: number | null
   willRetry: boolean
+  /** Earliest time of the next attempt; absent if this was not the last one, or none follows */
+  nextAttemptAt?: string
   timestamp: string
 }
 
@@ -977,6 +979,8 @@ export interface WebhooksRetrieveDeliveryData {
   /** null: no HTTP response */
   statusCode: number | null
   willRetry: boolean
+  /** Earliest time of the next attempt; absent if this was not the last one, or none follows */
+  nextAttemptAt?: string
   timestamp: string
   webhookName: string
   request: {
