@@ -7,6 +7,8 @@ export const deliveryTables: readonly PartitionedTable[] = [{ table: 'webhook_de
 
 export interface WebhookDelivery {
   id: string
+  /** The event's uuid for this webhook. */
+  eventUuid: string
   webhookId: number
   webhookName: string
   /** The event's tenant. */
@@ -23,8 +25,6 @@ export interface WebhookDelivery {
 }
 
 export interface WebhookDeliveryDetails extends WebhookDelivery {
-  /** The event's uuid for this webhook. */
-  eventUuid: string
   requestHeaders: Record<string, string>
   /** The complete body as sent. */
   payload: string
@@ -65,7 +65,7 @@ const insertDeliveries = sql`
   on conflict do nothing`
 
 const listed = sql.part`
-  delivery.id, delivery.webhook_id as "webhookId", webhook.name as "webhookName", delivery.tenant_id as "tenantId", delivery.event,
+  delivery.id, delivery.event_uuid as "eventUuid", delivery.webhook_id as "webhookId", webhook.name as "webhookName", delivery.tenant_id as "tenantId", delivery.event,
   delivery.url, delivery.attempt, delivery.success, delivery.status_code as "statusCode", delivery.will_retry as "willRetry", delivery.at`
 
 const filtered = sql.part`
@@ -90,7 +90,7 @@ const countMatching = sql<{ total: number }>`
   ${filtered}`
 
 const deliveryById = sql<WebhookDeliveryDetails>`
-  select ${listed}, delivery.event_uuid as "eventUuid", delivery.request_headers as "requestHeaders", delivery.payload,
+  select ${listed}, delivery.request_headers as "requestHeaders", delivery.payload,
          delivery.response_body as "responseBody", delivery.duration_ms as "durationMs", delivery.error
   from webhook_deliveries as delivery
   join webhooks as webhook on webhook.id = delivery.webhook_id

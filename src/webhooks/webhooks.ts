@@ -43,6 +43,7 @@ import {
   type WebhookFormat,
   webhookChanged,
 } from './manage-webhooks.ts'
+import { type ShownDelivery, withNextAttempts } from './next-attempts.ts'
 import { bodyFor, samplePayload } from './request-body.ts'
 import { openSend, type Send } from './send-request.ts'
 import { shownSecret } from './sign-request.ts'
@@ -55,7 +56,6 @@ export {
   eraseFromDeliveries,
   type NewDelivery,
   recordDeliveries,
-  type WebhookDelivery,
   type WebhookDeliveryDetails,
 } from './delivery-records.ts'
 export { type EventStream, openEventStream, parsePosition, positionText, type StreamEvent, type StreamStep } from './event-stream.ts'
@@ -70,6 +70,7 @@ export {
   webhookEvents,
   webhookFormats,
 } from './manage-webhooks.ts'
+export type { ShownDelivery } from './next-attempts.ts'
 export { type Bodies, openPayloadBodies, type PreparedBody, type WebhookEmailEvent, webhookEmailEvents } from './payload.ts'
 export {
   postmarkBounceKind,
@@ -148,8 +149,8 @@ export interface Webhooks {
     scope: DeliveryScope,
     filter: DeliveryFilter,
     page: { number: number; size: number },
-  ): Promise<{ deliveries: WebhookDelivery[]; total: number }>
-  getDelivery(id: string, scope: DeliveryScope): Promise<WebhookDeliveryDetails>
+  ): Promise<{ deliveries: ShownDelivery[]; total: number }>
+  getDelivery(id: string, scope: DeliveryScope): Promise<ShownDelivery<WebhookDeliveryDetails>>
   replay(id: string, scope: DeliveryScope): Promise<Replayed>
   /** Queues the events between two times, both exclusive, to be sent again; returns their number. */
   replayRange(id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number>
@@ -267,20 +268,22 @@ class WebhookService implements Webhooks {
     return { ...outcome, success }
   }
 
-  listDeliveries(
+  async listDeliveries(
     scope: DeliveryScope,
     filter: DeliveryFilter,
     page: { number: number; size: number },
-  ): Promise<{ deliveries: WebhookDelivery[]; total: number }> {
-    return listDeliveries(this.#deps.db, scope, filter, page)
+  ): Promise<{ deliveries: ShownDelivery[]; total: number }> {
+    const { deliveries, total } = await listDeliveries(this.#deps.db, scope, filter, page)
+    return { deliveries: await withNextAttempts(this.#deps.db, deliveries), total }
   }
 
   deliveriesOfEmail(emailId: string, ownerId: string | null, most: number): Promise<WebhookDelivery[]> {
     return listDeliveriesOfEmail(this.#deps.db, emailId, ownerId, most)
   }
 
-  async getDelivery(id: string, scope: DeliveryScope): Promise<WebhookDeliveryDetails> {
-    const found = await findDelivery(this.#deps.db, id, scope)
+  async getDelivery(id: string, scope: DeliveryScope): Promise<ShownDelivery<WebhookDeliveryDetails>> {
+    const delivery = await findDelivery(this.#deps.db, id, scope)
+    const [found] = delivery ? await withNextAttempts(this.#deps.db, [delivery]) : []
     if (!found) throw new Refusal('not_found', { message: 'no such delivery' })
     return found
   }

@@ -14,7 +14,7 @@ import { useNews } from '../parts/event-stream.ts'
 import { SaveList } from '../parts/file-transfer.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { useList } from '../parts/paged-lists.tsx'
-import { ChooseRange, instantsOf, isCustom, rangeName } from '../parts/time-range.tsx'
+import { ChooseRange, instantsOf, isCustom } from '../parts/time-range.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -86,7 +86,7 @@ export function EmailsPage() {
       </Heading>
       <Presets filters={filters} change={change} />
       <FilterForm key={JSON.stringify(wanted)} filters={filters} change={change} />
-      <InForce filters={filters} change={change} />
+      <ActiveFilters labels={words.filters} names={filterNames} filters={filters} change={change} valueOf={valueInWords} />
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={12} />}
       {data?.items.length === 0 && <NoneListed mail={mail} isFiltered={isFiltered} onShow={() => change({ mail: 'test' })} />}
@@ -157,21 +157,9 @@ function NoneListed({ mail, isFiltered, onShow }: { mail: string; isFiltered: bo
   )
 }
 
-/** The filters in force, in words. A key is named once the keys are loaded. */
-function InForce({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
-  const keys = useKeys(Boolean(filters.credentialId))
-  const valueOf = (name: (typeof filterNames)[number], value: string): string | undefined => {
-    if (name === 'status') return texts.status[value as Status] ?? value
-    if (name === 'event') return words.events[value as keyof typeof words.events] ?? value
-    if (name === 'within') return rangeName(value)
-    if (name === 'credentialId') return keys.find(({ id }) => String(id) === value)?.name ?? value
-    return name === 'after' || name === 'before' ? value.replace('T', ' ') : value
-  }
-  const active = filterNames.flatMap((name) => {
-    const value = filters[name] ? valueOf(name, filters[name]) : undefined
-    return value === undefined ? [] : [{ name, label: words.filters[name], value }]
-  })
-  return <ActiveFilters filters={active} onRemove={(name) => change({ [name]: undefined })} onClear={() => change(nothing)} />
+function valueInWords(name: (typeof filterNames)[number], value: string): string | undefined {
+  if (name === 'status') return texts.status[value as Status]
+  return name === 'event' ? words.events[value as keyof typeof words.events] : undefined
 }
 
 function FilterForm({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {

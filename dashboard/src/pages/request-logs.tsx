@@ -1,19 +1,23 @@
 /** API requests and responses. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, type InputHTMLAttributes, useState } from 'react'
 import { get } from '../api-client.ts'
-import type { LoggedRequest, LogsRetrieveData } from '../api-types.ts'
+import type { Credential, LoggedRequest, LogsRetrieveData } from '../api-types.ts'
+import { ActiveFilters } from '../parts/active-filters.tsx'
 import { Badge, Button, Empty, Heading, Section } from '../parts/basic-components.tsx'
+import { ChooseKey, useKeys } from '../parts/choose-key.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { BackTo, Listing, RowLink, useList, Waiting } from '../parts/paged-lists.tsx'
 import { CopyIconButton, Pre, Time, Value } from '../parts/time-and-copy.tsx'
+import { ChooseRange, instantsOf, isCustom } from '../parts/time-range.tsx'
 import { useFilters, useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
 const words = texts.logs
+const everyMs = 5000
 const outcomes = [
   { value: '', label: words.outcomes.any },
   { value: 'success', label: words.outcomes.success },
@@ -22,7 +26,8 @@ const outcomes = [
 
 const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good' : 'bad'}>{code}</Badge>
 
-const columns: readonly Column<LoggedRequest>[] = [
+/** `nameOf`: the name of a key by its id, if it is known. */
+const columnsOf = (nameOf: (id: string) => string | undefined): readonly Column<LoggedRequest>[] => [
   {
     name: words.names.request,
     phone: 'title',
@@ -44,58 +49,84 @@ const columns: readonly Column<LoggedRequest>[] = [
     by: (one) => one.endpoint,
     cell: (one) => one.endpoint,
   },
-  { name: words.names.key, phone: 'line', className: 'font-mono text-xs', cell: (one) => one.credential.keyPrefix },
+  {
+    name: words.names.key,
+    phone: 'line',
+    className: 'max-w-40 truncate text-xs',
+    cell: (one) => nameOf(one.credential.id) ?? one.credential.keyPrefix,
+  },
   { name: words.names.requestId, phone: 'none', cell: (one) => <Value name={words.names.requestId}>{one.requestId}</Value> },
   { name: words.names.duration, phone: 'line', isNumber: true, by: (one) => one.durationMs, cell: (one) => texts.ms(one.durationMs) },
   { name: words.names.time, phone: 'line', className: 'text-soft', by: (one) => one.timestamp, cell: (one) => <Time at={one.timestamp} /> },
 ]
 
 const typed = ['requestId', 'endpoint', 'statusCode'] as const
+const dates = ['after', 'before'] as const
+const filterNames = [...typed, 'status', 'credentialId', 'within', ...dates] as const
+type Filters = Record<string, string | undefined>
+type Change = (changes: Filters) => void
+const pick = (filters: Filters, names: readonly string[]) => Object.fromEntries(names.map((name) => [name, filters[name]]))
 
 export function LogsPage() {
   const { scoped } = useHere()
   const [filters, change] = useFilters()
-  const { status, page, ...wanted } = filters
-  const list = useList<LoggedRequest>('logs', scoped('/v1/logs', { status, page, ...pick(wanted) }), 5000)
+  const keys = useKeys(true)
+  const { after, before } = instantsOf(filters)
+  const wanted = pick(filters, [...typed, 'status', 'credentialId', 'page'])
+  const list = useList<LoggedRequest>('logs', scoped('/v1/logs', { ...wanted, startDate: after, endDate: before }), everyMs)
+  const nameOf = (id: string) => keys.find((one) => String(one.id) === id)?.name
+  const isFiltered = filterNames.some((name) => filters[name])
   return (
     <>
       <Heading title={texts.pages.logs} about={words.about}>
-        <Select label={words.answer} value={status ?? ''} choices={outcomes} onChange={(next) => change({ status: next })} />
+        <Select label={words.answer} value={filters.status ?? ''} choices={outcomes} onChange={(next) => change({ status: next })} />
       </Heading>
-      <FilterForm key={JSON.stringify(pick(wanted))} filters={filters} change={change} />
-      <Listing label={texts.pages.logs} list={list} columns={columns} keyOf={(one) => one.requestId} empty={words.empty} />
+      <FilterForm key={JSON.stringify(pick(filters, filterNames))} filters={filters} change={change} keys={keys} />
+      <ActiveFilters labels={words.filters} names={filterNames} filters={filters} change={change} valueOf={valueInWords} />
+      <Listing
+        label={texts.pages.logs}
+        list={list}
+        columns={columnsOf(nameOf)}
+        keyOf={(one) => one.requestId}
+        empty={isFiltered ? words.emptyFiltered : words.empty}
+      />
     </>
   )
 }
 
-type Filters = Record<string, string | undefined>
-const pick = (filters: Filters) => Object.fromEntries(typed.map((name) => [name, filters[name]]))
-
-/** Finds a request by its id, endpoint or status code. */
-function FilterForm({ filters, change }: { filters: Filters; change: (changes: Filters) => void }) {
-  const [given, setGiven] = useState<Filters>(pick(filters))
+/** Finds requests by id, endpoint, status code, key and time. */
+function FilterForm({ filters, change, keys }: { filters: Filters; change: Change; keys: readonly Credential[] }) {
+  const [given, setGiven] = useState<Filters>(pick(filters, [...typed, ...dates]))
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    change(Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])))
+    const range = given.after || given.before ? { ...pick(given, dates), within: undefined } : {}
+    change({ ...Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])), ...range })
   }
+  const field = (name: (typeof typed)[number] | (typeof dates)[number], rest: InputHTMLAttributes<HTMLInputElement> = {}) => (
+    <Field
+      key={name}
+      label={words.filters[name]}
+      value={given[name] ?? ''}
+      onChange={({ target }) => setGiven({ ...given, [name]: target.value })}
+      {...rest}
+    />
+  )
   return (
     <search className="mb-4 block">
-      <form onSubmit={submit} className="grid grid-cols-2 items-end gap-2 md:grid-cols-[2fr_2fr_1fr_auto]">
-        {typed.map((name) => (
-          <Field
-            key={name}
-            label={words.filters[name]}
-            placeholder={words.examples[name]}
-            {...(name === 'statusCode' ? { pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' as const } : {})}
-            value={given[name] ?? ''}
-            onChange={({ target }) => setGiven({ ...given, [name]: target.value })}
-          />
-        ))}
+      <form onSubmit={submit} className="grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.6fr_1.4fr_0.8fr_1.2fr_1fr_auto]">
+        {field('requestId', { placeholder: words.examples.requestId })}
+        {field('endpoint', { placeholder: words.examples.endpoint })}
+        {field('statusCode', { placeholder: words.examples.statusCode, pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' })}
+        <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
+        <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
+        {isCustom(filters) && dates.map((name) => field(name, { type: 'datetime-local' }))}
         <Button type="submit">{texts.actions.search}</Button>
       </form>
     </search>
   )
 }
+
+const valueInWords = (name: string, value: string) => (name === 'status' ? outcomes.find((one) => one.value === value)?.label : undefined)
 
 const written = (body: object | string) => (typeof body === 'string' ? body : JSON.stringify(body, null, 2))
 

@@ -78,9 +78,14 @@ const columnsOf = (
     cell: (one) => (
       <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>
         {one.statusCode ?? words.noAnswer}
-        {one.willRetry && ` · ${words.willRetry}`}
+        {one.willRetry && ` · ${one.nextAttemptAt ? words.willRetry : words.retried}`}
       </Badge>
     ),
+  },
+  {
+    name: words.nextAttempt,
+    className: 'whitespace-nowrap',
+    cell: (one) => one.nextAttemptAt && <Time at={one.nextAttemptAt} />,
   },
   { name: words.attempt, isNumber: true, cell: (one) => one.attempt },
   { name: words.time, phone: 'line', className: 'text-soft', cell: (one) => <Time at={one.timestamp} /> },
@@ -144,6 +149,11 @@ function OneDelivery({ webhook, id, onClose }: { webhook: string; id: string; on
             <Badge tone={data.success ? 'good' : data.willRetry ? 'wait' : 'bad'}>{data.statusCode ?? words.noAnswer}</Badge>
             <Time at={data.timestamp} exact /> · {texts.ms(data.response.duration)} · {data.url}
             <EmailLink payload={data.request.payload} />
+            {data.nextAttemptAt && (
+              <span>
+                · {words.nextAttempt} <Time at={data.nextAttemptAt} exact />
+              </span>
+            )}
           </p>
           <div className="grid gap-4 md:grid-cols-2 [&>*]:min-w-0">
             <Labelled title={words.request} text={JSON.stringify(data.request.payload, null, 2)} />

@@ -1024,6 +1024,8 @@ export interface WebhookDelivery {
   /** null: no HTTP response */
   statusCode: number | null
   willRetry: boolean
+  /** Earliest time of the next attempt; absent if this was not the last one, or none follows */
+  nextAttemptAt?: string
   timestamp: string
 }
 
@@ -1041,6 +1043,8 @@ export interface WebhooksRetrieveDeliveryData {
   /** null: no HTTP response */
   statusCode: number | null
   willRetry: boolean
+  /** Earliest time of the next attempt; absent if this was not the last one, or none follows */
+  nextAttemptAt?: string
   timestamp: string
   webhookName: string
   request: {

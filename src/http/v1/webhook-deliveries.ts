@@ -1,7 +1,7 @@
 /** Records of webhook requests, and repeating one (contract 13.6, 13.7), in both views. */
 
 import Type, { type Static } from 'typebox'
-import { organisationWide, type Replayed, type WebhookDelivery, type WebhookDeliveryDetails } from '#webhooks'
+import { organisationWide, type Replayed, type ShownDelivery, type WebhookDeliveryDetails } from '#webhooks'
 import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
@@ -20,6 +20,12 @@ const deliveryFields = {
   success: Type.Boolean({ description: 'true: 2xx response' }),
   statusCode: nullable(Type.Integer({ description: 'null: no HTTP response' })),
   willRetry: Type.Boolean(),
+  nextAttemptAt: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'Earliest time of the next attempt; absent if this was not the last one, or none follows',
+    }),
+  ),
   timestamp: Type.String({ format: 'date-time' }),
 }
 const DeliveryItem = Type.Object(deliveryFields)
@@ -179,12 +185,24 @@ export const replayPlatformDelivery = route({
     replayToWire(params.deliveryId, await webhooks.replay(params.deliveryId, { ownerId: organisationWide })),
 })
 
-function itemToWire(delivery: WebhookDelivery): Static<typeof DeliveryItem> {
-  const { id, webhookId, tenantId, event, url, attempt, success, statusCode, willRetry, at } = delivery
-  return { id, webhookId: String(webhookId), tenantId, event, url, attempt, success, statusCode, willRetry, timestamp: at.toISOString() }
+function itemToWire(delivery: ShownDelivery): Static<typeof DeliveryItem> {
+  const { id, webhookId, tenantId, event, url, attempt, success, statusCode, willRetry, nextAttemptAt, at } = delivery
+  return {
+    id,
+    webhookId: String(webhookId),
+    tenantId,
+    event,
+    url,
+    attempt,
+    success,
+    statusCode,
+    willRetry,
+    ...(nextAttemptAt ? { nextAttemptAt: nextAttemptAt.toISOString() } : {}),
+    timestamp: at.toISOString(),
+  }
 }
 
-function detailsToWire(delivery: WebhookDeliveryDetails): Static<typeof Details> {
+function detailsToWire(delivery: ShownDelivery<WebhookDeliveryDetails>): Static<typeof Details> {
   const { webhookName, requestHeaders, payload, statusCode, responseBody, durationMs, error } = delivery
   return {
     ...itemToWire(delivery),
