@@ -1,4 +1,4 @@
-/** Scheduled emails among other queued mail: what sends them, what leaves them alone, and what they count as. */
+/** Scheduled emails among other queued mail: their release, the operations that do not touch them, and their measurement. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Db, sql } from '#db'
 import { flushQueue, holdAfterRestore } from '#delivery'
