@@ -1,5 +1,5 @@
 /** Prepares the elements of a batch: each is accepted or refused for itself, within limits of the whole batch. */
-import { type Clock, Refusal, wrongField } from '#base'
+import { type Clock, nextTurn, Refusal, wrongField } from '#base'
 import type { Db } from '#db'
 import type { Mailbox } from '#mail'
 import { obeySandboxRules } from './authorize-sender.ts'
@@ -26,7 +26,7 @@ export async function prepareBatch(
   let octetsInTurn = 0
   for (const [index, element] of elements.entries()) {
     if (octetsInTurn > maxOctetsPerTick) {
-      await new Promise<void>((resolve) => void setImmediate(resolve))
+      await nextTurn()
       octetsInTurn = 0
     }
     if ('refused' in element) {

@@ -98,8 +98,8 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
   from answered`
 }
 
-/** The prepared sizes; a flush is padded with empty bodies up to the next one. The largest holds a full flush and one batch request. */
-const commitSizes = [1, 4, 16, 64, 192].map((bodies) => ({ bodies, statement: commitOf(bodies) }))
+/** The prepared sizes; a flush is padded with empty bodies up to the next one. The largest holds a full flush and the largest batch, of 1000. */
+const commitSizes = [1, 4, 16, 64, 192, 576, 1088].map((bodies) => ({ bodies, statement: commitOf(bodies) }))
 const emptyBuffer = Buffer.alloc(0)
 
 interface Waiting {

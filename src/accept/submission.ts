@@ -46,6 +46,8 @@ export interface VendorForms {
   bounce: boolean
   /** Absent members: as the sender's track domain is set. true is refused without a track domain whose DNS was found. */
   tracking?: TrackingWish | undefined
+  /** Addresses in each of to, cc and bcc; absent: 50. */
+  recipientsPerField?: number
 }
 
 export interface TrackingWish {

@@ -22,7 +22,7 @@ const largestAttachmentOctets = 10 * mebibyte
 /** In base64 with padding; longer values are refused without decoding. */
 const maxAttachmentLength = Math.ceil(largestAttachmentOctets / 3) * 4
 const maxAttachments = 100
-const maxRecipientsPerField = 50
+const usualRecipientsPerField = 50
 const maxHeaders = 50
 const headerNameLength = 76
 const headerValueLength = 998
@@ -80,7 +80,7 @@ function checkReplyTo(text: string): string {
 }
 
 function checkReplyToList(list: readonly string[]): string | undefined {
-  if (list.length > maxRecipientsPerField) refuse('replyTo', `has more than ${maxRecipientsPerField} addresses`)
+  if (list.length > usualRecipientsPerField) refuse('replyTo', `has more than ${usualRecipientsPerField} addresses`)
   const fields = list.map((text) => headerForm('replyTo', text).field)
   if (fields.length === 0) return undefined
   const field = fields.join(',\r\n ')
@@ -120,8 +120,9 @@ export function checkRecipients(submission: Pick<Submission, 'to' | 'cc' | 'bcc'
     const { address, field: written } = headerForm(field, given)
     return { recipient: { ...address, given: address.text }, field: written }
   }
+  const most = submission.vendor?.recipientsPerField ?? usualRecipientsPerField
   const parse = (field: string, list: readonly string[] | null | undefined) => {
-    if ((list?.length ?? 0) > maxRecipientsPerField) refuse(field, `has more than ${maxRecipientsPerField} addresses`)
+    if ((list?.length ?? 0) > most) refuse(field, `has more than ${most} addresses`)
     return (list ?? []).map((given, index) => read(`${field}[${index}]`, given))
   }
   const to = parse('to', submission.to)

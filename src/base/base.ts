@@ -9,7 +9,7 @@ export { metricsPage, reportToParent } from './aggregate-metrics.ts'
 export { type Loop, startLoop } from './background-loop.ts'
 export { type Cached, cached } from './cached.ts'
 export { type Children, readFromParent, signalReady, startChildren } from './child-processes.ts'
-export { type Clock, pause, systemClock } from './clock.ts'
+export { type Clock, nextTurn, pause, systemClock } from './clock.ts'
 export {
   type Config,
   ConfigError,

@@ -37,3 +37,6 @@ export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     signal?.addEventListener('abort', end, { once: true })
   })
 }
+
+/** Resolves in the next turn of the event loop: long work that awaits it between its steps lets other requests in. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))

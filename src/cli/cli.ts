@@ -26,6 +26,7 @@ import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVer
 import { emailCancel, emailList, emailReschedule, emailShow, explainCommand } from './emails.ts'
 import { erase } from './erase.ts'
 import { importPostalCommand } from './import-postal.ts'
+import { importSuppressionsCommand } from './import-suppressions.ts'
 import { keyCreate, keyList, keyRevoke } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
@@ -150,7 +151,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     limitsSet,
     limitsList,
   ],
-  'Move in': [importPostalCommand],
+  'Move in': [importPostalCommand, importSuppressionsCommand],
 }
 
 const commands = Object.values(topics).flat()

@@ -1,6 +1,7 @@
 /**
  * API keys and SMTP logins: authentication and permissions.
- * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, installation, imports, inbound, http, cli, main.
+ * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, installation, sendgrid, imports, inbound, http, cli,
+ * main.
  * Promises: a key is shown once and stored as a SHA-256 hash; a revoked or held key stops working in every process within a second.
  */
 import { LRUCache } from 'lru-cache'

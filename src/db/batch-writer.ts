@@ -3,7 +3,7 @@
  * statement for three costs the database nearly as much as one for thirty. An item that the database rejects for its content costs only
  * itself: its batch is written again one by one.
  */
-import { type Clock, pause } from '#base'
+import { type Clock, nextTurn, pause } from '#base'
 import { isContentRejected } from './errors.ts'
 import { resolveUnknown } from './resolve-unknown.ts'
 
@@ -72,7 +72,7 @@ export class BatchWriter<Item> {
   async #run(): Promise<void> {
     const { clock, gatherMs } = this.#options
     // The end of this event-loop turn, so that items from the same packet share a statement.
-    await new Promise(setImmediate)
+    await nextTurn()
     while (this.#hasWork) {
       if (this.#queue.length < enoughAtOnce) await pause(clock, gatherMs)
       this.#isWriteWanted = false

@@ -11,12 +11,15 @@ import { decideUse, healthAfter, healthyTransport, type TransportHealth, type Tr
 import type { TransportTable } from './transports/transport-records.ts'
 import { defaultSlot, slotOf } from './transports/transport-shares.ts'
 
-/** The health of each transport, as this process has seen it. */
+/**
+ * The health of each transport, as this process has seen it. Connections fail for everybody. A refusal counts only for the tenant whose
+ * message was refused, so that one tenant's spam does not divert the others' mail.
+ */
 export class TransportHealths {
   readonly #clock: Clock
   readonly #log: Log
   readonly #firstDownMs: number | undefined
-  /** By name and revision: a changed transport is healthy again. */
+  /** By name and revision, because a changed transport is healthy again; for refusals by tenant too. A healthy one has no entry. */
   readonly #healths = new Map<string, TransportHealth>()
 
   /** `downForMs`: how long a failed connection counts for its site; a transport is down for twice that time first. */
@@ -26,29 +29,45 @@ export class TransportHealths {
     this.#firstDownMs = downForMs === undefined ? undefined : 2 * downForMs
   }
 
-  /** Whether the next job may take it. Asking counts: while it is down, one job at a time may. */
-  mayUse(server: ServerTransport): boolean {
-    const key = keyOf(server)
-    const decided = decideUse(this.#healths.get(key) ?? healthyTransport, this.#clock.monotonicMs())
-    if (decided.health.kind !== 'up') this.#healths.set(key, decided.health)
-    return decided.isUsable
+  /** Whether the tenant's next job may take it. Asking counts: while it is down, one job at a time may. */
+  mayUse(server: ServerTransport, tenantId: string): boolean {
+    const nowMs = this.#clock.monotonicMs()
+    const decided = [keyOf(server), keyOf(server, tenantId)].map((key) => ({ key, ...decideUse(this.#at(key), nowMs) }))
+    if (!decided.every(({ isUsable }) => isUsable)) return false
+    for (const { key, health } of decided) this.#set(key, health)
+    return true
   }
 
-  note(server: ServerTransport, signal: TransportSignal): void {
-    const key = keyOf(server)
-    const before = this.#healths.get(key) ?? healthyTransport
+  note(server: ServerTransport, signal: TransportSignal, tenantId: string): void {
+    // A transport that refuses a message can be reached.
+    this.#noteFor(server, keyOf(server), signal === 'failed' ? 'failed' : 'accepted')
+    if (signal !== 'failed') this.#noteFor(server, keyOf(server, tenantId), signal, tenantId)
+  }
+
+  #noteFor(server: ServerTransport, key: string, signal: TransportSignal, tenantId?: string): void {
+    const before = this.#at(key)
     const after = healthAfter(before, signal, this.#clock.monotonicMs(), this.#firstDownMs)
     if (after === before) return
-    this.#healths.set(key, after)
-    if (after.kind === 'up' && before.kind !== 'up') this.#log.info({ transport: server.name }, 'the transport works again')
+    this.#set(key, after)
+    const whose = { transport: server.name, tenantId }
+    if (after.kind === 'up' && before.kind !== 'up') this.#log.info(whose, 'the transport works again')
     if (after.kind === 'down' && before.kind !== 'down')
-      this.#log.warn({ transport: server.name, forMs: after.downForMs }, 'the transport is down; its mail takes the default')
+      this.#log.warn({ ...whose, forMs: after.downForMs }, 'the transport is down; its mail takes the default')
+  }
+
+  #at(key: string): TransportHealth {
+    return this.#healths.get(key) ?? healthyTransport
+  }
+
+  #set(key: string, health: TransportHealth): void {
+    if (health.kind === 'up' && health.refusals === 0) this.#healths.delete(key)
+    else this.#healths.set(key, health)
   }
 }
 
 type ServerTransport = NonNullable<JobTransport['server']>
 
-const keyOf = ({ name, revision }: ServerTransport) => `${name} ${revision}`
+const keyOf = ({ name, revision }: ServerTransport, tenantId = '') => `${name} ${revision} ${tenantId}`
 
 /** The meaning of a result for the transport; undefined: it does not show whether the transport works. */
 export function signalOf({ kind, reply, classification }: AttemptResult): TransportSignal | undefined {
@@ -83,7 +102,7 @@ export interface AssignDeps {
  * its job: the simulator takes it.
  */
 export async function withTransports(jobs: readonly Job[], deps: AssignDeps): Promise<Job[]> {
-  const { db, table, healths, defaultName } = deps
+  const { db, table } = deps
   if (table.isEmpty) return [...jobs]
   const facts = await factsOf(db, jobs, table)
   return jobs.flatMap((job) => {
@@ -93,16 +112,16 @@ export async function withTransports(jobs: readonly Job[], deps: AssignDeps): Pr
     const groups = Map.groupBy(job.recipients, ({ emailId }) => slots?.[slotOf(emailId)] ?? defaultSlot)
     return [...groups].flatMap(([name, recipients], nth) => {
       const part = groups.size === 1 ? job : nth === 0 ? { ...job, recipients } : separateJob(job, recipients)
-      return part ? [{ ...part, transport: transportOf(name, table, healths, defaultName) } as Job] : []
+      return part ? [{ ...part, transport: transportOf(name, job.tenantId, deps) } as Job] : []
     })
   })
 }
 
-function transportOf(name: string, table: TransportTable, healths: TransportHealths, defaultName: 'mx' | 'relay'): JobTransport {
+function transportOf(name: string, tenantId: string, { table, healths, defaultName }: AssignDeps): JobTransport {
   const byDefault: JobTransport = { name: defaultName, server: undefined }
   if (name === 'mx' || (name === 'relay' && defaultName === 'relay')) return { name, server: undefined }
   const server = name === defaultSlot ? undefined : table.find(name)
-  if (!server || (server.failover && !healths.mayUse(server))) return byDefault
+  if (!server || (server.failover && !healths.mayUse(server, tenantId))) return byDefault
   return { name, server }
 }
 

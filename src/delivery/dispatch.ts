@@ -169,7 +169,7 @@ export class Dispatch {
     const server = job.transport?.server
     if (!server?.failover || this.#isClosing) return false
     const { transportHealths, config } = this.#deps
-    transportHealths.note(server, 'failed')
+    transportHealths.note(server, 'failed', job.tenantId)
     this.send([{ ...job, transport: { name: config.relay ? 'relay' : 'mx', server: undefined } }])
     return true
   }
@@ -191,10 +191,10 @@ export class Dispatch {
     this.#report({ job, results: job.recipients.map(() => attemptResult), remote: noRemote, durationMs: 0, conversation })
   }
 
-  #noteHealth(server: Transport, results: readonly AttemptResult[]): void {
+  #noteHealth(server: Transport, tenantId: string, results: readonly AttemptResult[]): void {
     for (const result of results) {
       const signal = signalOf(result)
-      if (signal) this.#deps.transportHealths.note(server, signal)
+      if (signal) this.#deps.transportHealths.note(server, signal, tenantId)
     }
   }
 
@@ -202,7 +202,7 @@ export class Dispatch {
   #report({ job, results, ...known }: JobResult, fractionOf: (claimed: Claimed) => number = () => this.#deps.ids.random()): void {
     const { clock, schedule, finished } = this.#deps
     const facts = { ...known, transport: job.transport?.name, schedule, atMs: clock.nowMs(), unknownRetry: 'by schedule' as const }
-    if (job.transport?.server) this.#noteHealth(job.transport.server, results)
+    if (job.transport?.server) this.#noteHealth(job.transport.server, job.tenantId, results)
     this.#messages.release(job)
     finished(
       job.recipients.map((claimed, index) =>

@@ -22,7 +22,10 @@ export interface SpfRecord {
 /** Section 4.5: the version is followed by a space or the end. */
 export const isSpf = (text: string): boolean => /^v=spf1(?: |$)/i.test(text)
 
+/** The first term is the version. */
 const maxTerms = 300
+/** Longer terms are no mechanism: a name has at most 253 characters, and a macro expands to one. */
+const maxTermLength = 1000
 const modifier = /^([a-z][a-z0-9._-]*)=(.*)$/
 const mechanism = /^([+?~-]?)([a-z][a-z0-9-]*)(?::([^/]*))?(?:\/.*)?$/
 const plainHost = (text: string) => text.replace(/\.$/, '')
@@ -31,7 +34,8 @@ const plainHost = (text: string) => text.replace(/\.$/, '')
 export function parseSpf(text: string): SpfRecord {
   const record: SpfRecord = { mechanisms: [], afterAll: [], redirect: undefined }
   let ended = false
-  for (const term of text.toLowerCase().split(/ +/).slice(1, maxTerms)) {
+  for (const term of text.toLowerCase().split(/ +/, maxTerms).slice(1)) {
+    if (term.length > maxTermLength) continue
     const modified = modifier.exec(term)
     if (modified) {
       if (modified[1] === 'redirect') record.redirect ??= plainHost(modified[2] ?? '')

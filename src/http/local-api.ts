@@ -125,8 +125,9 @@ export function openLocalApi(deps: LocalApiDeps): (url: string, init: RequestIni
         },
         api,
       )
-      if (typeof answered.body !== 'string') throw new Error(`${endpoint.name} answers no JSON text`)
-      return new Response(answered.body, {
+      const { body: json } = answered
+      if (typeof json !== 'string' && !Buffer.isBuffer(json)) throw new Error(`${endpoint.name} answers no JSON text`)
+      return new Response(typeof json === 'string' ? json : json.toString(), {
         status: answered.status ?? (endpoint.status === 201 ? 201 : 200),
         headers: { 'content-type': jsonType },
       })

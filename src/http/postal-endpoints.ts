@@ -32,7 +32,7 @@ import {
   successEnvelope,
 } from '#postal'
 import { listHits, openTokens } from '#tracking'
-import { type Expansion as ContentPart, contentToWire } from './v1/email-details.ts'
+import { type ContentPart, readContent } from './v1/email-content.ts'
 import { callerOf } from './v1/send-emails.ts'
 import { keepingRenderer, type VendorApi, type VendorCall, type VendorDeps, type VendorEndpoint } from './vendor-api.ts'
 
@@ -98,13 +98,14 @@ const endpoints: readonly VendorEndpoint[] = [
     name: 'postal.messages.message',
     summary: 'Get a message',
     permission: 'emails:read',
+    large: true,
     body: Type.Object({ _expansions: Type.Array(Type.String(), { maxItems: 20 }) }),
     async answer(call, deps) {
       const parameters = parametersOf(call)
       const { wanted, expansions } = readMessageCall(parameters)
       const email = await findNumberedEmail(deps.db, wanted, call.credential.tenantId)
       if (!email) throw messageNotFound(parameters.id)
-      return { data: messageToPostal(await factsOf(email, expansions, deps), expansions) }
+      return { data: await messageToPostal(await factsOf(email, expansions, deps), expansions) }
     },
   },
   {
@@ -149,7 +150,7 @@ async function factsOf(
     expansions.has('activity_entries') ? listHits(db, email) : undefined,
   ])
   const shown = body
-    ? await contentToWire(decodeContent(body), email, wanted, {
+    ? await readContent(decodeContent(body), email, wanted, {
         domains,
         tokens: openTokens(secrets),
         returnPaths: openReturnPaths(secrets),
@@ -158,10 +159,10 @@ async function factsOf(
   return {
     email,
     lastAttempt: attempts?.get(email.id),
-    raw: shown.rawMessage === undefined ? undefined : Buffer.from(shown.rawMessage, 'base64'),
-    html: shown.htmlBody,
-    text: shown.plainBody,
-    attachments: (shown.attachments ?? []).map((one) => ({ ...one, content: Buffer.from(one.data, 'base64') })),
+    raw: shown.raw,
+    html: shown.html,
+    text: shown.text,
+    attachments: shown.attachments ?? [],
     activity,
   }
 }

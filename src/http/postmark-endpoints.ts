@@ -35,7 +35,7 @@ import { suppressed } from '#suppressions'
 import { listHits, openTokens } from '#tracking'
 import { addressIn, recipientEndpoints } from './postmark-recipients.ts'
 import { postmarkWebhookEndpoints } from './postmark-webhooks.ts'
-import { contentToWire } from './v1/email-details.ts'
+import { readContent } from './v1/email-content.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorDeps, VendorEndpoint } from './vendor-api.ts'
 
@@ -179,6 +179,7 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     path: '/messages/outbound/:id/details',
     name: 'postmark.messages.details',
     summary: 'Get a message with its events',
+    large: true,
     permission: 'emails:read',
     async answer({ params, credential }, deps) {
       const { db } = deps
@@ -198,6 +199,7 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     path: '/messages/outbound/:id/dump',
     name: 'postmark.messages.dump',
     summary: 'Get a message as sent',
+    large: true,
     permission: 'emails:read',
     async answer({ params, credential }, deps) {
       const [first] = await listEmailsOfMessage(deps.db, params.id ?? '', credential.tenantId)
@@ -213,9 +215,9 @@ async function contentOf(email: Email, { db, domains, secrets }: VendorDeps) {
   const tracking = { opens: content?.tracking?.opens === true, clicks: content?.tracking?.clicks === true }
   if (!content) return { content: undefined, tracking, raw: undefined }
   const tools = { domains, tokens: openTokens(secrets), returnPaths: openReturnPaths(secrets) }
-  const { rawMessage = '' } = await contentToWire(content, email, new Set(['raw']), tools)
+  const { raw } = await readContent(content, email, new Set(['raw']), tools)
   const { message } = content
-  return { content: message.kind === 'parts' ? message : undefined, tracking, raw: Buffer.from(rawMessage, 'base64').toString() }
+  return { content: message.kind === 'parts' ? message : undefined, tracking, raw: raw?.toString() }
 }
 
 const textIn = (headers: IncomingHttpHeaders, name: string) => {
@@ -233,7 +235,6 @@ export const postmarkApi: VendorApi = {
     return key
   },
   isRehearsal: (headers) => textIn(headers, tokenHeader) === testToken,
-  success: (data) => (Buffer.isBuffer(data) ? data : JSON.stringify(data)),
   failure: postmarkFailure,
   endpoints: [...sendEndpoints, ...messageEndpoints, ...recipientEndpoints, ...postmarkWebhookEndpoints],
 }

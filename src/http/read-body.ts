@@ -9,6 +9,7 @@ import { type Clock, openThread, Refusal, type Thread, TookTooLong } from '#base
 import { type HeldBody, holdBody } from '#request-logs'
 import { boundsOf } from './body-limits.ts'
 import { type BodyMemory, ClientLeft, openBodyMemory } from './body-memory.ts'
+import { jsonInForm } from './form-body.ts'
 import type { JsonBounds } from './json-limits.ts'
 import { parseJson } from './parse-json.ts'
 import type { LargeBody, ReadBody } from './read-body-thread.ts'
@@ -82,8 +83,12 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
       }
       const isLarge = octets.length > smallOctets
       if (request.routeOptions.config.takesForms && formType.test(request.headers['content-type'] ?? '')) {
-        request.octets = holdBody(isLarge ? Buffer.from(octets.subarray(0, maxHeldOctets)) : octets)
-        return readForm(octets, boundsFor(request))
+        const json = jsonInForm(octets)
+        // The log holds the JSON: encoded, secrets and addresses would not be found in it.
+        request.octets = { ...holdBody(json ?? Buffer.alloc(0)), size: octets.length }
+        if (json === undefined)
+          throw new Refusal('payload_too_large', { message: 'a form is larger than 1 MiB: send the parameters as application/json' })
+        return json.length === 0 ? {} : parseJson(json, boundsFor(request))
       }
       const wrongType = refusalOfType(request)
       if (wrongType) {
@@ -100,17 +105,6 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
 }
 
 const formType = /^application\/x-www-form-urlencoded\s*(;|$)/i
-/** Decoding a larger form would block other requests for more than a few milliseconds. */
-const maxFormOctets = mebibyte
-
-/** The JSON in the form's field `params`, which old clients of Postal send; `{}` without it. */
-function readForm(octets: Buffer, bounds: JsonBounds): unknown {
-  if (octets.length > maxFormOctets)
-    throw new Refusal('payload_too_large', { message: 'a form is larger than 1 MiB: send the parameters as application/json' })
-  const params = new URLSearchParams(octets.toString('latin1')).get('params')
-  return params === null || params === '' ? {} : parseJson(Buffer.from(params), bounds)
-}
-
 /** Most bytes kept of a body that is not parsed. */
 const maxHeldOctets = 32_768
 

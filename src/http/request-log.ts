@@ -48,7 +48,7 @@ export function logEntryOf(request: FastifyRequest, reply: FastifyReply, payload
       queryParams: queryOf(request),
     },
     error: isRefused ? { code: refusal?.code ?? 'internal_error', message: refusal?.message ?? null } : null,
-    email: isOfEmails ? emailOf(request, data) : null,
+    email: isOfEmails ? emailOf(request, data) : sentEmailOf(request),
     sdk: sdkOf(request),
     request: { ...bodyOf(request), isBroken: request.body === undefined },
     response: text === undefined ? null : holdBody(text),
@@ -101,6 +101,10 @@ function emailOf({ params }: FastifyRequest, { id, messages, results }: Data): L
   const { emailId } = (params ?? {}) as { emailId?: string }
   return emailId === undefined ? null : { id: emailId, recipientCount: null }
 }
+
+/** The first email that a request to another vendor's API sent. */
+const sentEmailOf = ({ acceptedEmailIds }: FastifyRequest): LogDetails['email'] =>
+  acceptedEmailIds?.[0] === undefined ? null : { id: acceptedEmailIds[0], recipientCount: acceptedEmailIds.length }
 
 const product = /^([^\s/]+)\/([^\s/]+)$/
 

@@ -150,6 +150,7 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     path: '/emails/:id',
     name: 'resend.emails.get',
     summary: 'Get an email',
+    large: true,
     permission: 'emails:read',
     async answer({ credential, params }, deps) {
       const [first, ...others] = await listEmailsOfMessage(deps.db, params.id ?? '', credential.tenantId)
@@ -269,7 +270,6 @@ export const resendApi: VendorApi = {
   page: 'docs/resend-api.md',
   isAddressed: ({ authorization }, path) => authorization !== undefined && bearer.test(authorization) && rootPath.test(path),
   keyOf: ({ authorization }) => keyIn(authorization),
-  success: (data) => (Buffer.isBuffer(data) ? data : JSON.stringify(data)),
   failure: resendFailure,
   endpoints: [...emailEndpoints, ...domainEndpoints, ...resendSuppressionEndpoints, ...resendWebhookEndpoints],
 }

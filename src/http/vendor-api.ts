@@ -13,6 +13,7 @@ import { type AuthorizeDeps, authorize } from './authorize.ts'
 import type { Readiness } from './readiness.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
 import type { ApiDeps, Endpoint, RouteResponse } from './v1/define-endpoint.ts'
+import { jsonInSteps } from './v1/json-in-steps.ts'
 import { fingerprint } from './v1/request-fingerprint.ts'
 import { within } from './v1/response-deadline.ts'
 import { jsonType } from './v1/response-envelope.ts'
@@ -40,8 +41,9 @@ export interface VendorCall {
 export interface VendorAnswer {
   /** HTTP status; default 200. */
   status?: number
-  /** An object, or JSON as stored with an idempotency key. */
+  /** An object, or JSON as stored with an idempotency key; undefined: an empty body. */
   data: unknown
+  headers?: Readonly<Record<string, string>>
   /** The submission that the request made. */
   sent?: SubmissionResponse
 }
@@ -53,9 +55,11 @@ export interface VendorEndpoint {
   /** For the request log, such as `resend.emails.send`. */
   name: string
   summary: string
-  permission: Permission
+  permission: Permission | 'any key'
   /** Limits the number of keys and values of a body. */
   body?: TSchema
+  /** Answers may have megabytes: they are encoded in steps. */
+  large?: true
   /** Sends emails: bodies may be large. */
   sends?: boolean
   answer(call: VendorCall, deps: VendorDeps): Promise<VendorAnswer>
@@ -80,8 +84,8 @@ export interface VendorApi {
   keyOf(headers: IncomingHttpHeaders): string
   /** Whether a request has the vendor's test token, which every caller may use. */
   isRehearsal?(headers: IncomingHttpHeaders): boolean
-  /** `seconds`: the time since the request began. */
-  success(data: unknown, seconds: number): string | Buffer
+  /** Encloses the data of a success; absent: the data is the answer. `seconds`: the time since the request began. */
+  success?(data: unknown, seconds: number): object
   failure(refusal: Refusal, facts: { headers: IncomingHttpHeaders; seconds: number; isUnknownPath: boolean }): VendorFailure
   /** Bodies may be forms, with the JSON in their field `params`. */
   takesForms?: boolean
@@ -178,9 +182,10 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
     config: { endpoint: declared, ...(api.takesForms ? { takesForms: true } : {}) },
     handler: async (request, reply) => {
       const { admission } = request
+      const enclosed = (data: unknown) => (api.success ? api.success(data, secondsSince(request, deps.clock)) : data)
       if (!admission && endpoint.rehearse && api.isRehearsal?.(request.headers)) {
         const data = endpoint.rehearse(request.body, deps.clock)
-        return reply.type(jsonType).send(api.success(data, secondsSince(request, deps.clock)))
+        return reply.type(jsonType).send(JSON.stringify(enclosed(data)))
       }
       if (!admission) throw new Error('a request bypassed authorisation')
       const path = `/v1${declared.path}`
@@ -200,13 +205,14 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
           await recordChange(request, declared, JSON.stringify({ data: answered.data }), deps)
         return answered
       }
-      const { status = 200, data, sent } = await within(respond(), answerWithinMs, deps.clock)
+      const { status = 200, data, headers = {}, sent } = await within(respond(), answerWithinMs, deps.clock)
       request.acceptedEmailIds = sent?.emailIds ?? null
       if (sent?.replayed) reply.header('idempotent-replayed', 'true')
+      reply.code(status).headers(headers)
+      if (data === undefined) return reply.send()
       return reply
-        .code(status)
         .type(jsonType)
-        .send(api.success(data, secondsSince(request, deps.clock)))
+        .send(Buffer.isBuffer(data) ? data : endpoint.large ? await jsonInSteps(enclosed(data)) : JSON.stringify(enclosed(data)))
     },
   })
 }

@@ -3,13 +3,15 @@ import type { Config } from '#base'
 import { postalApi } from './postal-endpoints.ts'
 import { postmarkApi } from './postmark-endpoints.ts'
 import { resendApi } from './resend-endpoints.ts'
+import { sendgridApi } from './sendgrid-endpoints.ts'
 import type { VendorApi } from './vendor-api.ts'
 
-export type VendorSettings = Pick<Config, 'postalApi' | 'resendApi' | 'postmarkApi'>
+export type VendorSettings = Pick<Config, 'postalApi' | 'resendApi' | 'sendgridApi' | 'postmarkApi'>
 
 /** Those that the settings serve. */
 export const vendorApis = (config: VendorSettings): VendorApi[] => [
   ...(config.postalApi ? [postalApi] : []),
   ...(config.postmarkApi ? [postmarkApi] : []),
+  ...(config.sendgridApi ? [sendgridApi] : []),
   ...(config.resendApi ? [resendApi] : []),
 ]

@@ -21,10 +21,15 @@ export async function getVendorWebhook(format: Format, id: string | undefined, c
 
 export const createVendorWebhook = (
   format: Format,
-  { url, events }: { url: string; events: readonly WebhookEvent[] },
+  {
+    url,
+    events,
+    name,
+    enabled,
+  }: { url: string; events: readonly WebhookEvent[]; name?: string | undefined; enabled?: boolean | undefined },
   credential: Credential,
   { webhooks }: VendorDeps,
-) => webhooks.create(ownerOf(credential), { name: nameOf(url), url, events, format })
+) => webhooks.create(ownerOf(credential), { name: name ?? nameOf(url), url, events, enabled, format })
 
 const maxNameLength = 100
 

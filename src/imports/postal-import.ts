@@ -94,7 +94,8 @@ class Import {
     for (const [index, planned] of tenants.entries()) {
       this.#options.progress(`server ${index + 1} of ${tenants.length}: ${planned.name}`)
       const tenant = await this.#tenant(planned, known.get(planned.uuid))
-      await this.#ofTenant(planned, tenant)
+      // Without its tenant, which was refused, none of these records can come.
+      if (tenant || !this.#options.apply) await this.#ofTenant(planned, tenant)
     }
     return this.#report
   }
@@ -141,14 +142,17 @@ class Import {
     return tenant
   }
 
+  /** In one transaction: an interruption must not leave a tenant that sends although it was suspended in Postal. */
   async #addTenant({ uuid, name, organization, permalink, suspended, development }: PlannedTenant): Promise<Tenant> {
     const { db, clock, ids } = this.#deps
     const nowMs = clock.nowMs()
     const metadata = { [tenantKey]: uuid, postal_organization: organization, postal_permalink: permalink }
-    const tenant = await addTenant(db, { name, metadata }, { nowMs, ids })
-    if (suspended) await db.transaction((tx) => changeTenant(tx, tenant.id, { status: 'suspended' }, nowMs))
-    if (development) await db.transaction((tx) => setPause(tx, tenant.id, developmentReason, nowMs))
-    return tenant
+    return db.transaction(async (tx) => {
+      const tenant = await addTenant(tx, { name, metadata }, { nowMs, ids })
+      if (suspended) await changeTenant(tx, tenant.id, { status: 'suspended' }, nowMs)
+      if (development) await setPause(tx, tenant.id, developmentReason, nowMs)
+      return tenant
+    })
   }
 
   async #ofTenant(planned: PlannedTenant, tenant: Tenant | undefined): Promise<void> {
@@ -271,8 +275,14 @@ async function tenantsByServer(db: Db): Promise<Map<string, Tenant>> {
   }
 }
 
-const secondsOf = (value: unknown): Date | null =>
-  value == null || !Number.isFinite(Number(value)) ? null : new Date(Number(value) * 1000)
+/** The start of the year 10000; later times cannot be written in four digits. */
+const endOfTimeSeconds = 253_402_300_800
+
+/** null: no time, or one outside the years 1970 to 9999. */
+function secondsOf(value: unknown): Date | null {
+  const seconds = value == null ? Number.NaN : Number(value)
+  return seconds >= 0 && seconds < endOfTimeSeconds ? new Date(seconds * 1000) : null
+}
 
 const maxReasonLength = 255
 

@@ -5,7 +5,7 @@
 import { type ImportedKey, importedKeyForm } from '#credentials'
 import { readRsaKey } from '#dkim'
 import type { OwnKey } from '#domains'
-import { parseAddress } from '#mail'
+import { parseAddress, parseDomain } from '#mail'
 import type { Role } from '#members'
 import { type WebhookEvent, webhookEvents } from '#webhooks'
 import type { PostalTables, Row } from './postal-source.ts'
@@ -181,11 +181,14 @@ const isDomainOf = (domain: Row, server: Row) =>
       ? domain.owner_id === server.id
       : domain.server_id === server.id
 
+/** As A-labels; a text that is no domain is refused later, with its reason. */
+const domainName = (domain: Row) => parseDomain(text(domain, 'name')) ?? text(domain, 'name').toLowerCase()
+
 function domainsOf({ tables, server, name: tenant, notes, options }: Scope): PlannedDomain[] {
   const byName = new Map<string, PlannedDomain>()
   for (const domain of tables.domains) {
     if (!isDomainOf(domain, server)) continue
-    const name = text(domain, 'name').toLowerCase()
+    const name = domainName(domain)
     const pair = readRsaKey(text(domain, 'dkim_private_key'))
     const suffix = text(domain, 'dkim_identifier_string')
     const hasKey = pair !== undefined && suffix !== ''
@@ -215,7 +218,7 @@ function trackDomainsOf({ tables, server }: Scope): PlannedTrackDomain[] {
       .filter((host) => host !== '')
     return [
       {
-        domain: text(domain, 'name').toLowerCase(),
+        domain: domainName(domain),
         name: text(one, 'name').toLowerCase(),
         trackClicks: isSet(one, 'track_clicks'),
         trackOpens: isSet(one, 'track_loads'),

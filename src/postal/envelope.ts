@@ -75,12 +75,16 @@ const codeOfSender = ({ code, message }: Refusal): PostalCode | undefined =>
     : undefined
 
 /** `seconds`: the time since the request began. */
-const envelope = (status: string, data: unknown, seconds: number): string =>
-  JSON.stringify({ status, time: Math.round(seconds * 1000) / 1000, flags: {}, data })
+const envelope = (status: string, data: unknown, seconds: number) => ({
+  status,
+  time: Math.round(seconds * 1000) / 1000,
+  flags: {},
+  data,
+})
 
-export const successEnvelope = (data: unknown, seconds: number): string => envelope('success', data, seconds)
+export const successEnvelope = (data: unknown, seconds: number) => envelope('success', data, seconds)
 
 export function failureEnvelope(refusal: Refusal, token: string | undefined, seconds: number): string {
   const { status, data } = postalErrorOf(refusal, token)
-  return envelope(status, data, seconds)
+  return JSON.stringify(envelope(status, data, seconds))
 }

@@ -1,6 +1,7 @@
 /** Translates emails and attempts to Postal's messages and deliveries. */
 import { createHash } from 'node:crypto'
 import type { AcceptedSubmission } from '#accept'
+import { nextTurn } from '#base'
 import type { Attempt, Email, EmailStatus } from '#emails'
 import { fieldText, readFields } from '#mail'
 import type { Activity } from '#tracking'
@@ -36,8 +37,8 @@ export interface MessageFacts {
   activity: Activity | undefined
 }
 
-/** The members of `data` of `messages/message`. Content that is no longer stored is null. */
-export function messageToPostal(facts: MessageFacts, wanted: ReadonlySet<PostalExpansion>): Record<string, unknown> {
+/** The members of `data` of `messages/message`. Content that is no longer stored is null. Other requests have a turn between large members. */
+export async function messageToPostal(facts: MessageFacts, wanted: ReadonlySet<PostalExpansion>): Promise<Record<string, unknown>> {
   const { email, raw } = facts
   const members: Record<PostalExpansion, () => unknown> = {
     status: () => ({
@@ -62,23 +63,26 @@ export function messageToPostal(facts: MessageFacts, wanted: ReadonlySet<PostalE
     inspection: () => ({ inspected: false, spam: false, spam_score: 0, threat: false, threat_details: null }),
     plain_body: () => facts.text ?? null,
     html_body: () => facts.html ?? null,
-    attachments: () =>
-      facts.attachments.map(({ filename, contentType, content }) => ({
-        filename,
-        content_type: contentType,
-        data: inLines(content),
-        size: content.length,
-        hash: createHash('sha1').update(content).digest('hex'),
-      })),
+    attachments: () => attachmentsToPostal(facts.attachments),
     headers: () => headersOf(raw),
     raw_message: () => (raw ? inLines(raw) : null),
     activity_entries: () => activityToPostal(facts.activity),
   }
-  return {
-    id: email.number,
-    token: email.id,
-    ...Object.fromEntries([...wanted].map((one) => [one, members[one]()])),
+  const shown: Record<string, unknown> = { id: email.number, token: email.id }
+  for (const one of wanted) {
+    shown[one] = await members[one]()
+    await nextTurn()
   }
+  return shown
+}
+
+async function attachmentsToPostal(attachments: MessageFacts['attachments']): Promise<object[]> {
+  const shown: object[] = []
+  for (const { filename, contentType, content } of attachments) {
+    const hash = createHash('sha1').update(content).digest('hex')
+    shown.push({ filename, content_type: contentType, data: await inLines(content), size: content.length, hash })
+  }
+  return shown
 }
 
 /** Each header field's values, by its name in lower case. */
@@ -86,7 +90,9 @@ function headersOf(raw: Buffer | undefined): Record<string, string[]> {
   const headers = new Map<string, string[]>()
   for (const { name, value } of (raw && readFields(raw)) ?? []) {
     const key = name.toLowerCase()
-    headers.set(key, [...(headers.get(key) ?? []), fieldText(value)])
+    const values = headers.get(key) ?? []
+    values.push(fieldText(value))
+    headers.set(key, values)
   }
   return Object.fromEntries(headers)
 }
@@ -105,8 +111,19 @@ function activityToPostal(activity: Activity | undefined) {
   }
 }
 
+/** Octets that become a line of 60 characters. */
+const lineOctets = 45
+const linesAtOnce = 32_768
+
 /** Base64 in lines of 60 characters, each with its line end, as Ruby writes it. */
-const inLines = (octets: Buffer) => octets.toString('base64').replace(/.{1,60}/g, '$&\n')
+async function inLines(octets: Buffer): Promise<string> {
+  let text = ''
+  for (let at = 0; at < octets.length; at += lineOctets * linesAtOnce) {
+    text += octets.toString('base64', at, at + lineOctets * linesAtOnce).replace(/.{1,60}/g, '$&\n')
+    await nextTurn()
+  }
+  return text
+}
 
 /** `data` of `messages/deliveries`, oldest first. */
 export const deliveriesToPostal = (attempts: readonly Attempt[]) =>

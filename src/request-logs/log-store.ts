@@ -52,8 +52,8 @@ const columns = sql.part`
 const filtered = sql.part`
   from request_logs
   where ($1::text is null or tenant_id = $1)
-    and ($2::smallint is null or status_code >= $2)
-    and ($3::smallint is null or status_code <= $3)
+    and ($2::boolean is null or (status_code >= 400 or details ->> 'error' is not null) = $2)
+    and ($3::smallint is null or status_code = $3)
     and ($4::text is null or endpoint = $4)
     and ($5::bigint is null or credential_id = $5)
     and ($6::text is null or request_id = $6)
@@ -85,11 +85,13 @@ const entryById = sql<Row & { requestOctets: number | null; responseOctets: numb
   where request_id = $1 and ($2::text is null or tenant_id = $2)
   limit 1`
 
-/** The log entry is stored under the first email that the request sent or retried. */
+/** The log entry is stored under the first email that the request sent or retried; those of other vendors' APIs have one only for sends. */
 const sendingEntry = sql<Row>`
   select ${columns}
   from request_logs
-  where at >= $2 and at <= $3 and endpoint in ('emails.send', 'emails.sendBatch', 'emails.sendRaw') and details -> 'email' ->> 'id' = any($1)
+  where at >= $2 and at <= $3
+    and (endpoint in ('emails.send', 'emails.sendBatch', 'emails.sendRaw') or endpoint not like 'emails.%')
+    and details -> 'email' ->> 'id' = any($1)
   order by at desc
   limit 1`
 
@@ -178,6 +180,7 @@ export async function insertLogs(on: Queryable, entries: readonly NumberedEntry[
 /** Absent members match everything; times are inclusive. */
 export interface LogFilter {
   tenantId?: string | undefined
+  /** A refusal is an error with any status code: Postal's API answers all requests with 200. */
   status?: 'success' | 'error' | undefined
   statusCode?: number | undefined
   endpoint?: string | undefined
@@ -201,8 +204,8 @@ export async function listLogs(
   const isWhole = requestId !== undefined && wholeId.test(requestId)
   const parameters = [
     tenantId ?? null,
-    Math.max(statusCode ?? 0, status === 'error' ? 400 : 0),
-    Math.min(statusCode ?? 999, status === 'success' ? 399 : 999),
+    status === undefined ? null : status === 'error',
+    statusCode ?? null,
     endpoint ?? null,
     credentialId ?? null,
     isWhole ? requestId : null,

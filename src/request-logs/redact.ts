@@ -6,7 +6,19 @@ import { endOfJsonString } from '#base'
 
 export const maxOctets = 25_600
 export const cutMark = '... [truncated]'
-export const blankedNames: ReadonlySet<string> = new Set(['key', 'secret', 'smtpUsername', 'content', 'rawMessage', 'data'])
+export const blankedNames: ReadonlySet<string> = new Set([
+  'key',
+  'secret',
+  'smtpUsername',
+  'content',
+  'rawMessage',
+  'data',
+  // The same values in the APIs of Postal, Postmark and Resend.
+  'raw_message',
+  'Content',
+  'Body',
+  'signing_secret',
+])
 export const blanked = '[redacted]'
 const blankedJson = Buffer.from(JSON.stringify(blanked))
 

@@ -51,12 +51,12 @@ export async function releaseScheduled(db: Db, limits: SendLimits, nowMs: number
 }
 
 /** An email that waits: not claimed, no attempt made, not retried by hand. */
-export interface WaitingEmail {
+export interface UnsentEmail {
   emailId: string
   isHeld: boolean
 }
 
-const lockWaiting = sql<WaitingEmail>`
+const lockWaiting = sql<UnsentEmail>`
   select email_id as "emailId", state = 'held' as "isHeld"
   from spool
   where tenant_id = $1 and email_id = any($2) and ${stateByKey} <> 'sending' and attempt_count = 0 and not manual_retry
@@ -64,7 +64,7 @@ const lockWaiting = sql<WaitingEmail>`
   for update`
 
 /** Locks those of these emails that have not left, until the transaction ends: no claim takes them meanwhile. */
-export const lockUnsent = (tx: Tx, tenantId: string, emailIds: readonly string[]): Promise<WaitingEmail[]> =>
+export const lockUnsent = (tx: Tx, tenantId: string, emailIds: readonly string[]): Promise<UnsentEmail[]> =>
   tx.rows(lockWaiting, [tenantId, emailIds])
 
 const removeThese = sql`

@@ -25,7 +25,7 @@ export interface Wanted {
   reason?: string | null | undefined
 }
 
-const columns = sql.part`
+export const suppressionColumns = sql.part`
   tenant_id as "tenantId", address, reason, source, created_at as "createdAt", email_id as "emailId"`
 
 const saveEntries = sql<Suppression & { added: boolean }>`
@@ -36,35 +36,43 @@ const saveEntries = sql<Suppression & { added: boolean }>`
   on conflict (tenant_id, address) do update
   set reason = case when excluded.address = any($4::text[]) then suppressions.reason else excluded.reason end, source = 'manual',
       keep_until = null
-  returning ${columns}, xmax = 0 as added`
+  returning ${suppressionColumns}, xmax = 0 as added`
 
-const importEntries = sql`
+const importEntries = sql<{ added: boolean }>`
   insert into suppressions (tenant_id, address, reason, source, created_at, keep_until)
   select $1, address, reason, source, created_at, keep_until
   from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[]) as given (address, reason, source, created_at, keep_until)
   order by address
-  on conflict (tenant_id, address) do nothing`
+  on conflict (tenant_id, address) do update
+  set keep_until = null
+  where suppressions.keep_until is not null and excluded.keep_until is null
+  returning xmax = 0 as added`
+
+const countListed = sql<{ listed: number }>`
+  select count(*) as listed
+  from suppressions
+  where tenant_id = $1 and address = any($2::text[])`
 
 const deleteEnded = sql`
   delete from suppressions
   where keep_until <= $1`
 
 const entryOf = sql<Suppression>`
-  select ${columns}
+  select ${suppressionColumns}
   from suppressions
   where tenant_id = $1 and address = $2`
 
 const deleteEntry = sql<Suppression>`
   delete from suppressions
   where tenant_id = $1 and address = $2
-  returning ${columns}`
+  returning ${suppressionColumns}`
 
 const filtered = sql.part`
     and ($2::text is null or address like $2)
     and ($3::text is null or reason = $3)`
 const statementsOf = (scope: Sql<unknown>) => ({
   page: sql<Suppression>`
-    select ${columns}
+    select ${suppressionColumns}
     from suppressions
     where ${scope} ${filtered}
     order by id desc
@@ -103,7 +111,7 @@ const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | nul
       [...wanted].flatMap(([address, reason]) => (reason === undefined ? [address] : [])),
       new Date(nowMs),
     ])
-    await record(
+    await recordListChanges(
       tx,
       'SuppressionAdded',
       saved.filter((one) => one.added),
@@ -113,7 +121,12 @@ const save = (db: Db, tenantId: string, wanted: ReadonlyMap<string, string | nul
   })
 
 /** Events of the organisation's list have the organisation's id. */
-async function record(tx: Tx, kind: 'SuppressionAdded' | 'SuppressionRemoved', entries: readonly Suppression[], nowMs: number) {
+export async function recordListChanges(
+  tx: Tx,
+  kind: 'SuppressionAdded' | 'SuppressionRemoved',
+  entries: readonly Suppression[],
+  nowMs: number,
+): Promise<void> {
   const [first] = entries
   if (!first) return
   const tenantId = first.tenantId === '' ? (await findServer(tx, null)).uuid : first.tenantId
@@ -167,25 +180,28 @@ export interface ImportedSuppression {
 }
 
 /**
- * Adds entries of another program with their times; an address that is on the list stays as it is. Returns how many were added, and how
- * many have an address that is none. Refuses as `tenantForNew`.
+ * Adds entries of another program with their times. An address that is on the list stays as it is, except that its end is removed by an
+ * entry without an end. Of a repeated address, the first entry counts. With `dryRun` nothing is written. Returns how many were added, and
+ * how many have an address that is none. Refuses as `tenantForNew`.
  */
 export async function importSuppressions(
   db: Db,
   tenantId: string,
   entries: readonly ImportedSuppression[],
+  { dryRun = false } = {},
 ): Promise<{ added: number; failed: number }> {
   const valid = new Map<string, ImportedSuppression>()
   let failed = 0
   for (const entry of entries) {
     const address = normal(entry.address)
     if (address === undefined) failed++
-    else valid.set(address, entry)
+    else if (!valid.has(address)) valid.set(address, entry)
   }
   const rows = [...valid.values()]
   const added = await db.transaction(async (tx) => {
     if (tenantId !== '') await tenantForNew(tx, tenantId)
-    return tx.run(importEntries, [
+    if (dryRun) return valid.size - ((await tx.first(countListed, [tenantId, [...valid.keys()]]))?.listed ?? 0)
+    const written = await tx.rows(importEntries, [
       tenantId,
       [...valid.keys()],
       rows.map(({ reason }) => reason),
@@ -193,6 +209,7 @@ export async function importSuppressions(
       rows.map(({ createdAt }) => createdAt),
       rows.map(({ keepUntil }) => keepUntil),
     ])
+    return written.filter((one) => one.added).length
   })
   return { added, failed }
 }
@@ -215,7 +232,7 @@ export async function removeSuppression(db: Db, tenantId: string, given: string,
   const address = normal(given)
   const removed = await db.transaction(async (tx) => {
     const entries = address === undefined ? [] : await tx.rows(deleteEntry, [tenantId, address])
-    await record(tx, 'SuppressionRemoved', entries, nowMs)
+    await recordListChanges(tx, 'SuppressionRemoved', entries, nowMs)
     return entries.length
   })
   if (removed === 0) throw new Refusal('not_found', { message: 'address: not on the list' })
@@ -235,38 +252,4 @@ export async function listSuppressions(
     on.rows(statements.page, [...parameters, page.size, (page.number - 1) * page.size]),
   ])
   return { entries, total: counted?.total ?? 0 }
-}
-
-/** The cause of an entry in the words of other vendors: an unsubscription and a request are both `manual`. */
-export type SuppressionOrigin = 'bounce' | 'complaint' | 'manual'
-
-export const originOf = ({ source, reason }: Pick<Suppression, 'source' | 'reason'>): SuppressionOrigin =>
-  source === 'manual' || reason === 'unsubscribe' ? 'manual' : reason === 'complaint' ? 'complaint' : 'bounce'
-
-const besides = (step: Sql<unknown>) => sql<Suppression>`
-  select ${columns}
-  from suppressions
-  where tenant_id = $1
-    and ($2::text is null or $2 = case
-      when source = 'manual' or reason = 'unsubscribe' then 'manual' when reason = 'complaint' then 'complaint' else 'bounce' end)
-    and ${step}
-  limit $4`
-const idOfEntry = sql.part`(select id from suppressions where tenant_id = $1 and address = $3)`
-const newestOnes = besides(sql.part`$3::text is null order by id desc`)
-const olderOnes = besides(sql.part`id < ${idOfEntry} order by id desc`)
-const newerOnes = besides(sql.part`id > ${idOfEntry} order by id`)
-
-/**
- * Up to `most` entries of a list, newest first: those older than the entry of the address `after`, or the nearest ones that are newer than
- * that of `before`. Without such an entry there are none.
- */
-export async function listSuppressionsBeside(
-  on: Queryable,
-  tenantId: string,
-  { origin, after, before, most }: { origin?: SuppressionOrigin | undefined; after?: string; before?: string; most: number },
-): Promise<Suppression[]> {
-  if (before !== undefined) return (await on.rows(newerOnes, [tenantId, origin ?? null, before.toLowerCase(), most])).reverse()
-  return after === undefined
-    ? on.rows(newestOnes, [tenantId, origin ?? null, null, most])
-    : on.rows(olderOnes, [tenantId, origin ?? null, after.toLowerCase(), most])
 }

@@ -1,6 +1,6 @@
 /**
  * Suppressed recipients and reasons: a list for each tenant, and the organisation's own, which applies to every tenant.
- * Owns: suppressions. Uses: base, mail, db, tenants, events. Used by: tracking, delivery, returns, housekeeping, resend, postmark,
+ * Owns: suppressions. Uses: base, mail, db, tenants, events. Used by: tracking, delivery, returns, housekeeping, resend, sendgrid, postmark,
  * imports, http.
  * Promises: addresses are compared in lower case; adding one twice keeps one entry; a deleted tenant has no list; every entry added or
  * removed has an event in the same transaction, except imported ones and those whose time ended.
@@ -11,15 +11,19 @@ import { keepTenants } from '#tenants'
 import { listChange } from './list-changes.ts'
 
 export {
+  listSuppressionsBeside,
+  listSuppressionsOfOrigin,
+  originOf,
+  removeSuppressionsOfOrigin,
+  type SuppressionOrigin,
+} from './list-by-origin.ts'
+export {
   deleteEndedSuppressions,
   findSuppression,
   importSuppressions,
   listSuppressions,
-  listSuppressionsBeside,
-  originOf,
   removeSuppression,
   type Suppression,
-  type SuppressionOrigin,
   saveSuppression,
   saveSuppressions,
   suppressionId,

@@ -176,12 +176,12 @@ export async function createOrganisation(
 
 /** Adds an active tenant; refuses a name that is not 1 to 100 characters, and metadata over its limits. */
 export async function addTenant(
-  db: Db,
+  on: Queryable,
   wanted: { name: string; metadata?: TenantMetadata | null | undefined },
   facts: { nowMs: number; ids: Ids },
 ): Promise<Tenant> {
   checkTenant(wanted)
-  const row = await db.first(insertTenant, [facts.ids.tenantId(), wanted.name, wanted.metadata ?? {}, false, new Date(facts.nowMs)])
+  const row = await on.first(insertTenant, [facts.ids.tenantId(), wanted.name, wanted.metadata ?? {}, false, new Date(facts.nowMs)])
   return row as Tenant
 }
 

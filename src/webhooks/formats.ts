@@ -3,21 +3,31 @@ import type { WebhookFormat } from './manage-webhooks.ts'
 import { postalBody, postalHeaders } from './postal-format.ts'
 import { postmarkBody } from './postmark-format.ts'
 import { resendBody, resendHeaders } from './resend-format.ts'
+import { sendgridBody } from './sendgrid-format.ts'
+import { sendgridHeaders } from './sendgrid-signature.ts'
 import type { Signed } from './sign-request.ts'
 import type { InstallationKey } from './signing-keys.ts'
+
+interface Signing {
+  key: InstallationKey
+  /** The webhook's current one. */
+  secret: Buffer
+  own: Readonly<Record<string, string>>
+}
 
 interface Format {
   /** The body to sign and send. A body that is already in the format stays as it is, because replays repeat it. */
   body(own: Buffer, messageId: string | undefined): Buffer
   /** Headers in addition to Postrider's own, which are given. */
-  headers(signed: Signed, key: InstallationKey, own: Readonly<Record<string, string>>): Promise<Record<string, string>>
+  headers(signed: Signed, by: Signing): Promise<Record<string, string>>
 }
 
 const noHeaders = async () => ({})
 
 export const formats: Readonly<Record<WebhookFormat, Format>> = {
   postrider: { body: (own) => own, headers: noHeaders },
-  postal: { body: postalBody, headers: postalHeaders },
-  resend: { body: resendBody, headers: async (_signed, _key, own) => resendHeaders(own) },
+  postal: { body: postalBody, headers: (signed, { key }) => postalHeaders(signed, key) },
+  resend: { body: resendBody, headers: async (_signed, { own }) => resendHeaders(own) },
+  sendgrid: { body: sendgridBody, headers: async (signed, { secret }) => sendgridHeaders(signed, secret) },
   postmark: { body: postmarkBody, headers: noHeaders },
 }

@@ -63,10 +63,13 @@ export function openSend(deps: RequestDeps): Send {
     const [key] = await deps.keys()
     if (!key) throw new Error('no signing key')
     const nowMs = clock.nowMs()
-    const by = { secrets: secretsOf(webhook, nowMs), key, signatureHeader: config.webhookSignatureHeader, version }
+    const secretsNow = secretsOf(webhook, nowMs)
+    const [secret] = secretsNow
+    if (!secret) throw new Error('no webhook secret')
+    const by = { secrets: secretsNow, key, signatureHeader: config.webhookSignatureHeader, version }
     const signed = { uuid, event, attempt, body, nowMs }
     const own = await signedHeaders(signed, by)
-    const headers = { ...own, ...(await format.headers(signed, key, own)) }
+    const headers = { ...own, ...(await format.headers(signed, { key, secret, own })) }
     const outcome = await post.post({ url: webhook.url, headers, body, withinMs })
     const { statusCode, body: responseBody, durationMs, error } = outcome
     deps.traces?.note(attemptSpan(webhook, request, outcome))

@@ -5,6 +5,8 @@ export type Members = Readonly<Record<string, unknown>>
 /** The parts of a body in Postrider's form, for an event of an email or of a suppression list. */
 export interface OwnBody {
   event: string
+  /** Of the event for this webhook. */
+  uuid: string
   /** Of the event. */
   at: Date
   payload: Members
@@ -29,12 +31,13 @@ export const timeAt = (members: Members, name: string): Date | undefined => {
 
 /** undefined: the body is not in Postrider's form, because it was already in that of a vendor. */
 export function ownBodyOf(body: Buffer): OwnBody | undefined {
-  const { event, timestamp, payload: given } = membersOf(JSON.parse(body.toString()))
+  const { event, timestamp, uuid, payload: given } = membersOf(JSON.parse(body.toString()))
   if (typeof event !== 'string' || typeof timestamp !== 'number') return undefined
   const payload = membersOf(given)
   const metadata = Object.entries(membersOf(payload.metadata)).filter((one): one is [string, string] => typeof one[1] === 'string')
   return {
     event,
+    uuid: typeof uuid === 'string' ? uuid : '',
     at: new Date(timestamp * 1000),
     payload,
     message: membersOf(payload.message ?? payload.original_message),

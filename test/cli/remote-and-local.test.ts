@@ -1,4 +1,7 @@
 /** The commands over the API do the same on this machine's installation and on a remote service. */
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
 import { listAudit } from '#members'
@@ -130,6 +133,28 @@ describe.each([
     expect((await command('suppression', 'list', '--address', 'ann@')).text).toBe('no suppressed addresses')
     const wrong = await command('suppression', 'add', 'ann')
     expect([wrong.code, wrong.said]).toEqual([2, expect.stringMatching(/^invalid_email_format: /)])
+  })
+
+  test('suppressions of another service come once, with their times', async () => {
+    const file = join(await mkdtemp(join(tmpdir(), 'postrider-import-')), 'suppressed.json')
+    const rows = [`ann@${name}`, `bob@${name}`, 'not an address'].map((EmailAddress) => ({
+      EmailAddress,
+      Reason: 'BOUNCE',
+      LastUpdateTime: '2026-03-01T09:30:00Z',
+    }))
+    await writeFile(file, JSON.stringify({ SuppressedDestinationSummaries: rows }))
+    const run = (...more: string[]) => command('import', 'suppressions', '--from', 'ses', file, '--json', ...more)
+    const counts = { rows: 3, added: 2, existing: 0, bad: 1 }
+    expect(json(await run('--dry-run'))).toMatchObject({ ...counts, dryRun: true })
+    expect(json(await run())).toMatchObject({ ...counts, badRows: [{ line: 1, problem: expect.stringContaining('not an address') }] })
+    expect(json(await run())).toMatchObject({ ...counts, added: 0, existing: 2 })
+    const listed = await service.call('GET', `/suppressions?address=ann@${name}`, { key: service.liveKey })
+    expect(listed.body.data).toMatchObject([{ reason: 'bounce', createdAt: '2026-03-01T09:30:00.000Z' }])
+    expect(await command('import', 'suppressions', '--from', 'ses', `${file}.missing`)).toMatchObject({
+      code: 1,
+      said: expect.stringContaining('suppressed.json.missing: no such file'),
+    })
+    for (const who of ['ann', 'bob']) expect(await command('suppression', 'remove', `${who}@${name}`)).toMatchObject({ code: 0 })
   })
 
   test('an email that fails is sent with exit code 1, and explained', async () => {

@@ -112,6 +112,8 @@ describe('messages', () => {
       { ...mail, From: 'other@shop.test' },
     ])
     expect(answers.map(({ ErrorCode }) => ErrorCode)).toEqual([0, 300, 400, 0])
+    const most = await postmark.sendEmailBatch(Array.from({ length: 500 }, () => mail as Message))
+    expect(most.filter(({ ErrorCode }) => ErrorCode !== 0)).toEqual([])
     await expect(postmark.sendEmailBatch(Array.from({ length: 501 }, () => mail as Message))).rejects.toMatchObject({ code: 410 })
   })
 

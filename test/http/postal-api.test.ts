@@ -263,3 +263,59 @@ describe('access', () => {
     for (const path of ['send/message', 'send/raw', 'messages/message', 'messages/deliveries']) expect(page).toContain(`/api/v1/${path}`)
   })
 })
+
+describe('the request log', () => {
+  interface Entry {
+    requestId: string
+    endpoint: string
+    statusCode: number
+    email: { id: string; recipientCount: number } | null
+  }
+  const list = async (query: string) =>
+    (await service.call('GET', `/logs?tenantId=${tenantId}&${query}`, { key: service.liveKey })).body.data as Entry[]
+  const newest = async (endpoint: string, isIt: (entry: Entry) => boolean = () => true) => {
+    const find = async () => (await list(`endpoint=${endpoint}&perPage=1`)).find(isIt)
+    await expect.poll(find, { interval: 20 }).toBeDefined()
+    return (await find()) as Entry
+  }
+  const bodiesOf = async ({ requestId }: Entry) =>
+    JSON.stringify((await service.call('GET', `/logs/${requestId}`, { key: service.liveKey })).body.data)
+
+  test('shows a form as its JSON, without the content of attachments, and the email that was sent', async () => {
+    const attachments = [{ name: 'a.txt', content_type: 'text/plain', data: 'c2VjcmV0IHRleHQ=' }]
+    const form = new URLSearchParams({ params: JSON.stringify({ ...mail, to: ['zoe@one.example'], attachments }) })
+    await fetch(`http://127.0.0.1:${service.port}/api/v1/send/message`, {
+      method: 'POST',
+      headers: { 'x-server-api-key': postalKey },
+      body: form,
+    })
+    const zoe = await service.call('GET', '/emails?search=zoe@one.example', { key: postalKey })
+    const [{ id }] = zoe.body.data as [{ id: string }]
+    const entry = await newest('postal.send.message', ({ email }) => email?.id === id)
+    expect(entry.email).toEqual({ id, recipientCount: 1 })
+    const bodies = await bodiesOf(entry)
+    expect(bodies).toContain('zoe@one.example')
+    expect(bodies).toContain('[redacted]')
+    expect(bodies).not.toContain('c2VjcmV0')
+  })
+
+  test('finds a refusal among the errors, though its status is 200', async () => {
+    await call('/send/raw', { mail_from: 'x' })
+    const { requestId, statusCode } = await newest('postal.send.raw')
+    expect(statusCode).toBe(200)
+    const idsIn = async (status: string) => (await list(`status=${status}&perPage=100`)).map((one) => one.requestId)
+    expect(await idsIn('error')).toContain(requestId)
+    expect(await idsIn('success')).not.toContain(requestId)
+  })
+
+  test('does not keep the raw message of an answer', async () => {
+    const sent = await call('/send/message', { ...mail, plain_body: 'words only in this message' })
+    const { id } = Object.values(sent.data.messages as Record<string, { id: number }>)[0] as { id: number }
+    const shown = await call('/messages/message', { id, _expansions: ['raw_message'] })
+    const raw = String(shown.data.raw_message)
+    expect(raw.length).toBeGreaterThan(100)
+    const bodies = async () => bodiesOf(await newest('postal.messages.message'))
+    await expect.poll(bodies, { interval: 20 }).toContain('"raw_message":"[redacted]"')
+    expect(await bodies()).not.toContain(raw.slice(0, 40))
+  })
+})

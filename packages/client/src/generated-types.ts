@@ -109,6 +109,8 @@ export interface EmailsListQuery {
   metadata?: string | undefined
   /** true: only emails that drew a complaint, among the newest 1,000 of them */
   complained?: boolean | undefined
+  /** Only emails that had this event, among the newest 1,000 of them accepted between after and before */
+  event?: 'delivered' | 'delayed' | 'failed' | 'bounced' | 'complained' | 'opened' | 'clicked' | 'unsubscribed' | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -830,6 +832,32 @@ export interface SuppressionsBulkCreateData {
   added: number
   /** Already listed, or repeated in the request */
   updated: number
+  /** Invalid addresses */
+  failed: number
+}
+
+export interface SuppressionsImportBody {
+  suppressions: ({
+    address: string
+    reason?: string | null | undefined
+    /** Time at the other service; default, and at most: now */
+    createdAt?: string | null | undefined
+    /** Default: manual */
+    source?: 'manual' | 'automatic' | null | undefined
+  })[]
+  /** true: only counts */
+  dryRun?: boolean | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface SuppressionsImportData {
+  totalRequested: number
+  added: number
+  /** Already listed, or repeated in the request */
+  existing: number
   /** Invalid addresses */
   failed: number
 }

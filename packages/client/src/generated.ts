@@ -42,6 +42,8 @@ import type {
   SuppressionsBulkCreateBody,
   SuppressionsBulkCreateData,
   SuppressionsCreateBody,
+  SuppressionsImportBody,
+  SuppressionsImportData,
   SuppressionsListQuery,
   SuppressionsRetrieveData,
   Tenant,
@@ -355,6 +357,10 @@ export const sharedApi = (api: Api, under: string) => ({
     /** Suppress up to 1000 addresses. Permission `suppressions:manage`. */
     bulkCreate(body: SuppressionsBulkCreateBody, options: Options = {}): Promise<SuppressionsBulkCreateData> {
       return api.ask('POST', `${under}/suppressions/bulk`, { body, options })
+    },
+    /** Add up to 1000 suppressions of another service with their times; listed addresses stay as they are. Permission `suppressions:manage`. */
+    import(body: SuppressionsImportBody, options: Options = {}): Promise<SuppressionsImportData> {
+      return api.ask('POST', `${under}/suppressions/import`, { body, options })
     },
     /** Check whether an address is suppressed. Permission `suppressions:manage`. */
     retrieve(email: string, query: OfTenant = {}, options: Options = {}): Promise<SuppressionsRetrieveData> {

@@ -18,7 +18,7 @@ import type { Usage } from '#usage'
 import type { EventStream, Webhooks } from '#webhooks'
 import { tenantInBody } from './common-schemas.ts'
 import { queryReader } from './query-parameters.ts'
-import { type Page, page, pageOf, success, successOf } from './response-envelope.ts'
+import { largeSuccess, type Page, page, pageOf, success, successOf } from './response-envelope.ts'
 import { compileSchema, refusalOf } from './validate.ts'
 
 /** Dependencies of the endpoints. */
@@ -88,6 +88,8 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
   refuses: readonly RefusalCode[]
   /** Response media types other than JSON. */
   otherTypes?: readonly string[]
+  /** Answers may have megabytes: they are encoded in steps. */
+  large?: true
   /** The schema of `data`; for a list, of one item. */
   data: Data
 }
@@ -139,7 +141,7 @@ export function route<Path extends string, Query extends TSchema, Body extends T
   declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, Static<Data>> },
 ): Endpoint {
   return endpoint(declared, successOf(declared.data), false, async (call, deps) => ({
-    body: success(await declared.handle(call, deps), call.requestId),
+    body: await (declared.large ? largeSuccess : success)(await declared.handle(call, deps), call.requestId),
   }))
 }
 

@@ -1,27 +1,15 @@
 /** GET /emails/{emailId} (contract 7.8): one email with the requested content, deliveries and activity. */
-import { createHash } from 'node:crypto'
 import Type, { type Static } from 'typebox'
 import { Refusal, wrongField } from '#base'
 import { inSnapshot, type Queryable } from '#db'
-import { explain, messageAsSent, rebuildMessage } from '#delivery'
-import type { Domains } from '#domains'
-import {
-  type Content,
-  decodeContent,
-  type Email,
-  emailStatuses,
-  findContentBody,
-  findEmail,
-  listAttempts,
-  openReturnPaths,
-  type ReturnPaths,
-} from '#emails'
-import { readMessage, textFromHtml } from '#mail'
+import { explain } from '#delivery'
+import { decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts, openReturnPaths } from '#emails'
 import { findComplaint } from '#returns'
-import { listHits, openTokens, type Tokens } from '#tracking'
+import { listHits, openTokens } from '#tracking'
 import { instantFields, instantOf, knownEmailId, nullable, tenantParameter, timesOf } from './common-schemas.ts'
 import { route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
+import { type ContentPart, readContent, type ShownContent } from './email-content.ts'
 import { query } from './query-parameters.ts'
 
 const Open = Type.Object({
@@ -102,8 +90,24 @@ const EmailDetails = Type.Object({
   ),
 })
 
-const expansions = ['content', 'headers', 'deliveries', 'activity', 'attachments', 'raw'] as const
-export type Expansion = (typeof expansions)[number]
+type ContentFields = Pick<Static<typeof EmailDetails>, 'htmlBody' | 'plainBody' | 'headers' | 'attachments' | 'rawMessage'>
+
+const contentToWire = ({ html, text, headers, attachments, raw }: ShownContent): ContentFields => ({
+  ...(html === undefined ? {} : { htmlBody: html }),
+  ...(text === undefined ? {} : { plainBody: text }),
+  ...(headers === undefined ? {} : { headers }),
+  ...(attachments === undefined
+    ? {}
+    : { attachments: attachments.map(({ content, ...one }) => ({ ...one, size: content.length, data: content.toString('base64') })) }),
+  ...(raw === undefined ? {} : { rawMessage: raw.toString('base64') }),
+})
+
+const expansions = ['content', 'headers', 'deliveries', 'activity', 'attachments', 'raw'] as const satisfies (
+  | ContentPart
+  | 'deliveries'
+  | 'activity'
+)[]
+type Expansion = (typeof expansions)[number]
 
 export const retrieveEmail = route({
   method: 'GET',
@@ -119,6 +123,7 @@ export const retrieveEmail = route({
   }),
   data: EmailDetails,
   refuses: ['not_found', 'tenant_mismatch'],
+  large: true,
   handle: async ({ params, query, tenantId }, deps) => {
     const { db, domains, secrets } = deps
     const wanted = readExpand(query.expand)
@@ -154,11 +159,13 @@ export const retrieveEmail = route({
       explanation: { ...explanation, nextAt: explanation.nextAt?.toISOString() ?? null },
       ...(email.metadata === null ? {} : { metadata: email.metadata }),
       ...(body
-        ? await contentToWire(decodeContent(body), email, wanted, {
-            domains,
-            tokens: openTokens(secrets),
-            returnPaths: openReturnPaths(secrets),
-          })
+        ? contentToWire(
+            await readContent(decodeContent(body), email, wanted, {
+              domains,
+              tokens: openTokens(secrets),
+              returnPaths: openReturnPaths(secrets),
+            }),
+          )
         : {}),
       ...(attempts ? { deliveries: attempts.map(deliveryToWire) } : {}),
       ...(activity ? { activity: activityToWire(activity, complainedAt) } : {}),
@@ -190,57 +197,4 @@ function readExpand(text: string | undefined): ReadonlySet<Expansion> {
   const unknown = words.find((word) => word !== 'full' && !expansions.some((one) => one === word))
   if (unknown !== undefined) throw wrongField('expand', `must be a comma-separated list of full, ${expansions.join(', ')}`)
   return new Set(words.includes('full') ? expansions : (words as Expansion[]))
-}
-
-type ReadMessage = ReturnType<typeof readMessage>
-type ContentFields = Pick<Static<typeof EmailDetails>, 'htmlBody' | 'plainBody' | 'headers' | 'attachments' | 'rawMessage'>
-
-interface ContentDeps {
-  domains: Domains
-  tokens: Tokens
-  returnPaths: ReturnPaths
-}
-
-/** Headers and the raw message are as sent; bodies and attachments are as submitted, before links were rewritten. */
-export async function contentToWire(
-  content: Content,
-  email: Email,
-  wanted: ReadonlySet<Expansion>,
-  deps: ContentDeps,
-): Promise<ContentFields> {
-  const { message } = content
-  const recipient = { tenantId: email.tenantId, emailId: email.id }
-  const needsSent = wanted.has('headers') || wanted.has('raw')
-  const sent = needsSent ? await messageAsSent(content, recipient, deps) : Buffer.alloc(0)
-  const { tracking: _, ...given } = content
-  const read =
-    message.kind === 'raw' && (wanted.has('content') || wanted.has('attachments'))
-      ? readMessage(rebuildMessage(given, recipient, deps.tokens).octets)
-      : undefined
-  return {
-    ...(wanted.has('content') ? bodiesOf(message, read) : {}),
-    ...(wanted.has('headers') ? { headers: readMessage(sent).headers } : {}),
-    ...(wanted.has('attachments') ? { attachments: attachmentsOf(message, read) } : {}),
-    ...(wanted.has('raw') ? { rawMessage: sent.toString('base64') } : {}),
-  }
-}
-
-function bodiesOf(message: Content['message'], read: ReadMessage | undefined): Pick<ContentFields, 'htmlBody' | 'plainBody'> {
-  const html = message.kind === 'parts' ? message.html : read?.html
-  const text = message.kind === 'parts' ? message.text : read?.text
-  return { ...(html === undefined ? {} : { htmlBody: html }), plainBody: text ?? (html === undefined ? '' : textFromHtml(html)) }
-}
-
-function attachmentsOf(message: Content['message'], read: ReadMessage | undefined): Static<typeof AttachmentSent>[] {
-  const parts =
-    message.kind === 'parts'
-      ? message.attachments.map((one) => ({ ...one, content: Buffer.from(one.content, 'base64') }))
-      : (read?.attachments ?? [])
-  return parts.map(({ filename, contentType, content }) => ({
-    filename,
-    contentType,
-    size: content.length,
-    hash: createHash('sha256').update(content).digest('hex'),
-    data: content.toString('base64'),
-  }))
 }

@@ -2,6 +2,7 @@
 
 import Type, { type TSchema } from 'typebox'
 import { type Refusal, refusals } from '#base'
+import { jsonInSteps } from './json-in-steps.ts'
 
 export const jsonType = 'application/json; charset=utf-8'
 
@@ -16,6 +17,10 @@ export interface Page<Item> {
 export function success(data: unknown, requestId: string): string {
   return `{"success":true,"data":${JSON.stringify(data)},"meta":{"requestId":"${requestId}"}}`
 }
+
+/** As `success`, encoded in steps. */
+export const largeSuccess = (data: unknown, requestId: string): Promise<Buffer> =>
+  jsonInSteps(data, '{"success":true,"data":', `,"meta":{"requestId":"${requestId}"}}`)
 
 export function page({ items, page: number, perPage, total }: Page<unknown>, requestId: string): string {
   const totalPages = Math.ceil(total / perPage)

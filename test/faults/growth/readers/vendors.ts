@@ -13,11 +13,22 @@ import {
   readSuppressionPage,
 } from '../../../../src/resend/read-parameters.ts'
 import { readResendWebhook } from '../../../../src/resend/webhook-objects.ts'
+import { personalize } from '../../../../src/sendgrid/personalize.ts'
+import { readSendGridMail } from '../../../../src/sendgrid/read-mail.ts'
+import { readDeletion, readRecipientEmails, readSendGridPage } from '../../../../src/sendgrid/suppression-objects.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxBody = 262_144
 const addresses = ['ann@a.example', 'b{i}@b.example, ', 'A <a@resend.dev>', '+b', '\\"Ann', '\\" <', '>', ',', ' ', 'é']
 const json = ['"a{i}":"b",', '"a":', '[', ']', '{', '}', ',', '"', '\\u0000', '\\n', '255,']
+
+const mailStart = '{"from":{"email":"a@b.example"},"subject":"aa",'
+const usualPersonalization = '"personalizations":[{"to":[{"email":"a@b.example"}],"substitutions":{"a":"b","aaaaaaab":"c"}}]'
+const usualContent = '"content":[{"type":"text/html","value":"aab"}]'
+const mailFrame = (start: string, end: string): [string, string] => [
+  `${mailStart}${usualContent},"personalizations":[{${start}`,
+  `${end}}]}`,
+]
 
 export const vendorReaders: readonly Reader[] = [
   reader({
@@ -70,6 +81,44 @@ export const vendorReaders: readonly Reader[] = [
       const query = Object.fromEntries(new URLSearchParams(octets.toString()))
       return 'origin' in query ? readSuppressionPage(query) : [readIdempotencyKey(octets.toString()), readResendPage(query)]
     },
+  }),
+  reader({
+    name: 'mail for SendGrid',
+    longest: maxBody,
+    reads: [
+      'src/sendgrid/read-mail.ts readSendGridMail',
+      'src/sendgrid/read-settings.ts readMailSettings',
+      'src/sendgrid/read-settings.ts readTrackingSettings',
+      'src/sendgrid/suppression-objects.ts readDeletion',
+      'src/sendgrid/suppression-objects.ts readRecipientEmails',
+    ],
+    words: ['src/sendgrid/personalize.ts', 'src/sendgrid/substitutions.ts', 'src/vendors/json-fields.ts'],
+    frames: [
+      mailFrame('"to":[{"email":"a@b.example","name":"', '"}]'),
+      mailFrame('"to":[{"email":"a@b.example"},', '{"email":"a@b.example"}]'),
+      mailFrame('"to":[{"email":"a@b.example"}],"substitutions":{', '"aa":"b"}'),
+      mailFrame('"to":[{"email":"a@b.example"}],"headers":{', '"z":"z"}'),
+      [`${mailStart}${usualPersonalization},"content":[{"type":"text/html","value":"`, '"}]}'],
+      [`${mailStart}${usualPersonalization},${usualContent},"categories":["`, '"]}'],
+      [`${mailStart}${usualPersonalization},${usualContent},"attachments":[{"filename":"`, '","content":"YQ=="}]}'],
+      [`${mailStart}${usualPersonalization},${usualContent},"tracking_settings":{`, '"open_tracking":{"enable":false}}}'],
+      ['{"emails":["', '"]}'],
+      ['{"recipient_emails":["', '"]}'],
+    ],
+    units: [...addresses, ...json, 'ab', 'aab', 'aaaaaaaa', '"},{"email":"c{i}@d.example'],
+    read: (octets) => {
+      const body: unknown = JSON.parse(octets.toString())
+      if (Object.hasOwn(body as object, 'emails')) return readDeletion(body)
+      if (Object.hasOwn(body as object, 'recipient_emails')) return readRecipientEmails(body)
+      return [...personalize(readSendGridMail(body), undefined)]
+    },
+  }),
+  reader({
+    name: 'parameters for SendGrid',
+    longest: 16_384,
+    reads: ['src/sendgrid/suppression-objects.ts readSendGridPage'],
+    units: ['limit', 'offset', 'start_time=', '=', '&', '1', 'a{i}', 'é'],
+    read: (octets) => readSendGridPage(Object.fromEntries(new URLSearchParams(octets.toString()))),
   }),
   reader({
     name: 'message for Postmark',

@@ -1,0 +1,74 @@
+/** SendGrid's errors: an HTTP status, and a body whose `errors` have a message, the field in dots, and help. */
+import { Refusal, type RefusalCode } from '#base'
+import type { JsonFields } from '#vendors'
+
+/** A refusal with its own HTTP status; `field` as SendGrid writes it, such as `personalizations.0.to`. */
+export class SendGridRefusal extends Refusal {
+  readonly httpStatus: number
+  readonly fieldInDots: string | null
+
+  constructor(httpStatus: number, message: string, field: string | null = null, suggestion?: string) {
+    super(httpStatus === 404 ? 'not_found' : 'validation_error', { message, ...(suggestion === undefined ? {} : { suggestion }) })
+    this.httpStatus = httpStatus
+    this.fieldInDots = field
+  }
+}
+
+/** All others are 400. */
+const statuses: Readonly<Partial<Record<RefusalCode, number>>> = {
+  authentication_required: 401,
+  invalid_api_key: 401,
+  expired_api_key: 401,
+  permission_denied: 403,
+  credential_on_hold: 403,
+  tenant_suspended: 403,
+  tenant_archived: 403,
+  domain_not_verified: 403,
+  sandbox_recipient_not_allowed: 403,
+  sandbox_limit_exceeded: 403,
+  not_found: 404,
+  payload_too_large: 413,
+  invalid_content_type: 415,
+  rate_limit_exceeded: 429,
+  internal_error: 500,
+}
+
+/** Postrider's names of fields, and SendGrid's. */
+const fieldNames: readonly [RegExp, string][] = [
+  [/^replyTo\b/, 'reply_to'],
+  [/^(?:html|text)\b/, 'content'],
+  [/^tag\b/, 'categories'],
+  [/^metadata\b/, 'custom_args'],
+  [/^tracking\b/, 'tracking_settings'],
+  [/^(attachments.*)\bcontentType\b/, '$1type'],
+  [/^(attachments.*)\bcontentId\b/, '$1content_id'],
+]
+
+const elementPrefix = /^emails\[(\d+)\]\./
+const inDots = (path: string) => path.replace(/\[(\d+)\]/g, '.$1')
+const renamed = (text: string) => fieldNames.reduce((named, [own, name]) => named.replace(own, name), text)
+
+/** The recipients are those of a personalization; every other field is of the whole mail. */
+function fieldOf({ field }: Refusal): string | null {
+  if (field === undefined) return null
+  const element = elementPrefix.exec(field)
+  const own = field.replace(elementPrefix, '')
+  return inDots(/^(?:to|cc|bcc)\b/.test(own) ? `personalizations.${element?.[1] ?? 0}.${own}` : renamed(own))
+}
+
+/** The HTTP status and the body of a refusal. */
+export function sendgridFailure(refusal: Refusal): { status: number; body: string } {
+  const isOwn = refusal instanceof SendGridRefusal
+  const error = {
+    message: renamed(refusal.message),
+    field: isOwn ? refusal.fieldInDots : fieldOf(refusal),
+    help: isOwn && !refusal.hasOwnSuggestion ? null : refusal.suggestion,
+  }
+  return { status: isOwn ? refusal.httpStatus : (statuses[refusal.code] ?? 400), body: JSON.stringify({ errors: [error] }) }
+}
+
+const page = 'docs/sendgrid-api.md lists the fields'
+
+/** Refuses one field of a request. */
+export const refuseSendGridField: ConstructorParameters<typeof JsonFields>[2] = (path, problem, kind) =>
+  new SendGridRefusal(400, `${inDots(path)} ${problem}`, inDots(path), kind === 'not served' ? page : undefined)

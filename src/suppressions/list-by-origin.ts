@@ -1,0 +1,107 @@
+/** Parts of a suppression list by the origin of their entries, as the lists of other vendors are divided. */
+import { type Db, type Queryable, type Sql, sql } from '#db'
+import { parseAddress } from '#mail'
+import { recordListChanges, type Suppression, suppressionColumns } from './manage-suppressions.ts'
+
+/** The cause of an entry in the words of other vendors: an unsubscription and a request are both `manual`. */
+export type SuppressionOrigin = 'bounce' | 'complaint' | 'manual'
+
+export const originOf = ({ source, reason }: Pick<Suppression, 'source' | 'reason'>): SuppressionOrigin =>
+  source === 'manual' || reason === 'unsubscribe' ? 'manual' : reason === 'complaint' ? 'complaint' : 'bounce'
+
+const originOfRow = sql.part`case
+  when source = 'manual' or reason = 'unsubscribe' then 'manual' when reason = 'complaint' then 'complaint' else 'bounce' end`
+
+const besides = (step: Sql<unknown>) => sql<Suppression>`
+  select ${suppressionColumns}
+  from suppressions
+  where tenant_id = $1
+    and ($2::text is null or $2 = ${originOfRow})
+    and ${step}
+  limit $4`
+const idOfEntry = sql.part`(select id from suppressions where tenant_id = $1 and address = $3)`
+const newestOnes = besides(sql.part`$3::text is null order by id desc`)
+const olderOnes = besides(sql.part`id < ${idOfEntry} order by id desc`)
+const newerOnes = besides(sql.part`id > ${idOfEntry} order by id`)
+
+/**
+ * Up to `most` entries of a list, newest first: those older than the entry of the address `after`, or the nearest ones that are newer than
+ * that of `before`. Without such an entry there are none.
+ */
+export async function listSuppressionsBeside(
+  on: Queryable,
+  tenantId: string,
+  { origin, after, before, most }: { origin?: SuppressionOrigin | undefined; after?: string; before?: string; most: number },
+): Promise<Suppression[]> {
+  if (before !== undefined) return (await on.rows(newerOnes, [tenantId, origin ?? null, before.toLowerCase(), most])).reverse()
+  return after === undefined
+    ? on.rows(newestOnes, [tenantId, origin ?? null, null, most])
+    : on.rows(olderOnes, [tenantId, origin ?? null, after.toLowerCase(), most])
+}
+
+const paged = sql.parameters({
+  tenantId: 'text',
+  origin: 'text',
+  after: 'timestamptz',
+  before: 'timestamptz',
+  limit: 'bigint',
+  offset: 'bigint',
+})
+
+const pageOfOrigin = sql<Suppression>`
+  select ${suppressionColumns}
+  from suppressions
+  where tenant_id = ${paged.tenantId}
+    and ${originOfRow} = ${paged.origin}
+    and created_at between ${paged.after} and ${paged.before}
+  order by id desc
+  limit ${paged.limit} offset ${paged.offset}`
+
+export interface OriginPage {
+  origin: SuppressionOrigin
+  limit: number
+  offset: number
+  /** Times of the entries, both inclusive. */
+  after: Date
+  before: Date
+}
+
+/** A page of the entries of one origin, newest first. */
+export const listSuppressionsOfOrigin = (on: Queryable, tenantId: string, page: OriginPage): Promise<Suppression[]> =>
+  on.rows(pageOfOrigin, sql.values(paged, { tenantId, ...page }))
+
+const chosen = sql.parameters({ tenantId: 'text', origin: 'text', all: 'boolean', addresses: 'text[]', most: 'bigint' })
+
+const deleteOfOrigin = sql<Suppression>`
+  delete from suppressions
+  where tenant_id = ${chosen.tenantId} and address in (
+    select address
+    from suppressions
+    where tenant_id = ${chosen.tenantId}
+      and ${originOfRow} = ${chosen.origin}
+      and (${chosen.all} or address = any(${chosen.addresses}))
+    order by address
+    limit ${chosen.most}
+    for update)
+  returning ${suppressionColumns}`
+
+/**
+ * Removes up to `most` entries of one origin: those with these addresses, or (undefined) any. Returns how many it removed; addresses
+ * that are not on the list or have another origin stay as they are.
+ */
+export async function removeSuppressionsOfOrigin(
+  db: Db,
+  tenantId: string,
+  { origin, addresses, most }: { origin: SuppressionOrigin; addresses: readonly string[] | undefined; most: number },
+  nowMs: number,
+): Promise<number> {
+  const lower = addresses?.map((one) => parseAddress(one)?.text.toLowerCase() ?? '') ?? []
+  return db.transaction(async (tx) => {
+    const removed = await tx.rows(
+      deleteOfOrigin,
+      sql.values(chosen, { tenantId, origin, all: addresses === undefined, addresses: lower, most }),
+    )
+    await recordListChanges(tx, 'SuppressionRemoved', removed, nowMs)
+    return removed.length
+  })
+}
