@@ -42,6 +42,8 @@ const names: Readonly<Record<string, string>> = {
   'emails.list item': 'ListedEmail',
   'emails.retrieve data': 'Email',
   'emails.retrieveDeliveries data': 'EmailDeliveries',
+  'emails.reschedule data': 'ScheduledEmail',
+  'emails.reschedule body': 'EmailToReschedule',
   'emails.retrieveDeliveries query': 'OfTenant',
   'tenants.create data': 'Tenant',
   'tenants.delete data': 'Deleted',

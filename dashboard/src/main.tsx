@@ -38,6 +38,7 @@ const at = <Path extends string>(path: Path, load: () => Promise<Record<string, 
 const pages = [
   at('/', () => import('./pages/overview.tsx'), 'OverviewPage'),
   at('/queue', () => import('./pages/queue.tsx'), 'QueuePage'),
+  at('/queue/waiting', () => import('./pages/queue-waiting.tsx'), 'QueueWaitingPage'),
   at('/tenants', () => import('./pages/tenants.tsx'), 'TenantsPage'),
   at('/emails', () => import('./pages/emails.tsx'), 'EmailsPage'),
   at('/emails/$emailId', () => import('./pages/email.tsx'), 'EmailPage'),

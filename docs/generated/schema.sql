@@ -213,6 +213,8 @@ create table emails (
   credential_id bigint,
   status text not null,
   accepted_at timestamptz not null,
+  scheduled_at timestamptz,
+  cancelled_at timestamptz,
   constraint emails_pkey PRIMARY KEY (tenant_id, id)
 ) partition by RANGE (id);
 CREATE INDEX emails_by_id ON emails (id);
@@ -502,11 +504,13 @@ create table spool (
   due_at timestamptz,
   hold_reason text,
   delay_reason text,
+  scheduled_at timestamptz,
   constraint spool_pkey PRIMARY KEY (tenant_id, email_id)
 ) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=20000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX spool_due ON spool (shard, due_at) WHERE (state = ANY (ARRAY['deferred'::text, 'held'::text]));
 CREATE INDEX spool_over_limit ON spool (test, email_id) WHERE (state = 'over_limit'::text);
 CREATE INDEX spool_ready ON spool (shard, tenant_id, recipient_domain, content_id, email_id) WHERE (state = 'ready'::text);
+CREATE INDEX spool_scheduled ON spool (scheduled_at) WHERE (state = 'scheduled'::text);
 CREATE INDEX spool_sending ON spool (shard) WHERE (state = 'sending'::text);
 
 create table sts_policies (

@@ -19,6 +19,8 @@ import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
 import { type RetriedEmail, retry } from './manual-retry.ts'
 import { prepareForward } from './postmaster-forward.ts'
+import { cancelScheduled, reschedule, type ScheduledMessage } from './scheduled-emails.ts'
+import type { ScheduledTime } from './scheduled-time.ts'
 import type {
   AcceptedBatch,
   AcceptedSubmission,
@@ -36,6 +38,8 @@ export type { BatchElement } from './batch.ts'
 export { type Commit, openCommit } from './commit.ts'
 export { markEveryMs, openMarking } from './elapsed-time.ts'
 export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
+export type { ScheduledMessage } from './scheduled-emails.ts'
+export { maxAheadMs, parseScheduledTime, type ScheduledTime } from './scheduled-time.ts'
 export type {
   AcceptedBatch,
   AcceptedSubmission,
@@ -92,6 +96,13 @@ export interface Accept {
   forward(octets: Buffer, address: string): Promise<void>
   /** Sets an email of `tenantId` (null: any) back to pending, ready now. */
   retry(emailId: string, tenantId: string | null): Promise<RetriedEmail>
+  /**
+   * Cancels the scheduled message of an email of `tenantId` (null: any), for all its recipients. A repetition has the same result. Refuses
+   * `email_not_scheduled` once an email of the message has left.
+   */
+  cancel(emailId: string, tenantId: string | null): Promise<ScheduledMessage>
+  /** Gives the scheduled message of an email another time, for all its recipients. Refuses as `cancel`, and a wrong time. */
+  reschedule(emailId: string, tenantId: string | null, at: ScheduledTime): Promise<ScheduledMessage>
   /** The send-limit figures, for responses to refused requests. */
   sendLimitUsage(test: boolean): Promise<SendLimitUsage>
 }
@@ -139,6 +150,8 @@ export function openAccept(deps: AcceptDeps): Accept {
 
   return {
     sendLimitUsage: (test) => responder.sendLimitUsage(test),
+    cancel: (emailId, tenantId) => cancelScheduled(emailId, tenantId, { db, nowMs: clock.nowMs() }),
+    reschedule: (emailId, tenantId, at) => reschedule(emailId, tenantId, at, { db, encoder, nowMs: clock.nowMs() }),
     retry: (emailId, tenantId) => retry(emailId, tenantId, { db, tenants, nowMs: clock.nowMs() }),
 
     async send(tenantId, submission, caller, renderer) {

@@ -11,7 +11,7 @@ export interface KeyedResponse {
   body: Buffer
 }
 
-/** `n`: its place in the flush. The emails after the first `slots` are over the send limit. */
+/** `n`: its place in the flush. The emails after the first `slots` are over the send limit; scheduled ones take slots when they are due. */
 export const submissionRow = (one: Prepared, n: number, onceKey: string | null, slots: number) => ({
   n,
   tenant_id: one.tenantId,
@@ -27,13 +27,15 @@ export const submissionRow = (one: Prepared, n: number, onceKey: string | null, 
   credential_id: one.credentialId,
   accepted_at: new Date(one.acceptedAtMs),
   simulated_at: new Date(one.acceptedAtMs + one.clockOffsetMs),
+  scheduled_at: one.scheduledAtMs === null ? null : new Date(one.scheduledAtMs - one.clockOffsetMs),
+  simulated_schedule: one.scheduledAtMs === null ? null : new Date(one.scheduledAtMs),
   size_octets: one.sizeOctets,
   once_key: onceKey,
   emails: one.emails.map((email, index) => ({
     id: email.id,
     recipient: email.recipient.text,
     recipient_domain: email.recipient.domain,
-    state: index < slots ? 'ready' : 'over_limit',
+    state: one.scheduledAtMs === null ? (index < slots ? 'ready' : 'over_limit') : 'scheduled',
   })),
 })
 
@@ -52,6 +54,8 @@ export const submissionColumns: ColumnTypes<ReturnType<typeof submissionRow>> = 
   credential_id: 'bigint',
   accepted_at: 'timestamptz',
   simulated_at: 'timestamptz',
+  scheduled_at: 'timestamptz',
+  simulated_schedule: 'timestamptz',
   size_octets: 'integer',
   once_key: 'text',
   emails: 'json',

@@ -72,14 +72,14 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
   ),
   email as (
     insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, tag, metadata, message_id, test, credential_id,
-                        status, accepted_at)
+                        status, accepted_at, scheduled_at)
     select tenant_id, email.id, content_id, email.recipient, sender, from_header, subject, tag, metadata, message_id, test, credential_id,
-           'pending', simulated_at
+           'pending', simulated_at, simulated_schedule
     from winner, json_to_recordset(winner.emails) as email (id text, recipient text)
   ),
   queued as (
-    insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets)
-    select tenant_id, email.id, content_id, shard, email.recipient, email.recipient_domain, email.state, test, size_octets
+    insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets, scheduled_at)
+    select tenant_id, email.id, content_id, shard, email.recipient, email.recipient_domain, email.state, test, size_octets, scheduled_at
     from winner, json_to_recordset(winner.emails) as email (id text, recipient text, recipient_domain text, state text)
   ),
   logged_event as (
@@ -251,7 +251,9 @@ async function writeFlush(entries: readonly CommitEntry[], lane: Lane) {
 
 /** Send-limit slots for each submission, in order. */
 async function takeSlots(submissions: readonly Prepared[], { db, clock, limitSettings, slots }: Lane): Promise<GrantedSlots> {
-  const demands = submissions.map(({ tenantId, test, emails }) => ({ tenantId, test, count: emails.length }))
+  const demands = submissions.map(({ tenantId, test, emails, scheduledAtMs }) => {
+    return { tenantId, test, count: scheduledAtMs === null ? emails.length : 0 }
+  })
   const limits = await limitSettings.send()
   const take = () => slots.take(demands, limits, clock.nowMs(), appendEvents)
   return withPartitions(db, take, [{ tables: eventTables, timesMs: [clock.nowMs()] }])

@@ -1,7 +1,7 @@
 /** A manual retry (contract section 7.10): the email goes back to pending, ready now, and skips the suppression check. */
 import { Refusal } from '#base'
 import type { Db } from '#db'
-import { changeStatus, findEmail, hasContent, retryableStatuses } from '#emails'
+import { changeStatus, findEmail, forgetCancellation, hasContent, retryableStatuses } from '#emails'
 import { appendEvents } from '#events'
 import { queueRetry, shardOf } from '#spool'
 import type { Tenants } from '#tenants'
@@ -28,6 +28,7 @@ export async function retry(
   await db.transaction(async (tx) => {
     if (!(await queueRetry(tx, email, shardOf(email.contentId)))) throw refuse('in flight')
     if (!(await changeStatus(tx, email, [email.status], 'pending'))) throw refuse('no longer in that status')
+    if (email.cancelledAt) await forgetCancellation(tx, email)
     const told = { tenantId: email.tenantId, emailId: email.id, at: new Date(nowMs), data: { was: email.status } }
     await appendEvents(tx, [{ ...told, kind: 'EmailRetried' }])
   })

@@ -41,7 +41,16 @@ export function prepareForward(
     credentialId: null,
     acceptedAtMs: nowMs,
     clockOffsetMs: 0,
+    scheduledAtMs: null,
     emails: [{ id, recipient }],
-    accepted: { id, tenantId: tenant.id, messageId, to: [to], sandbox: false, emails: [{ id, recipient: recipient.text }] },
+    accepted: {
+      id,
+      tenantId: tenant.id,
+      messageId,
+      to: [to],
+      sandbox: false,
+      scheduledAt: null,
+      emails: [{ id, recipient: recipient.text }],
+    },
   }
 }

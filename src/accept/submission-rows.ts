@@ -7,6 +7,7 @@ import type { Content, ContentEncoder, PartsContent, Tracking } from '#emails'
 import { type Address, type Mailbox, type Originator, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import type { Sender } from './authorize-sender.ts'
+import { checkScheduledTime, resolveScheduledTime, type ScheduledWish } from './scheduled-time.ts'
 import type { AcceptedSubmission, RawSubmission, TrackingWish } from './submission.ts'
 import {
   base64Octets,
@@ -46,6 +47,8 @@ export interface Prepared {
   acceptedAtMs: number
   /** Clock offset of the tenant's test clock, for test mail, used for the email's times; otherwise 0. */
   clockOffsetMs: number
+  /** When the emails are to leave, by the same clock as their other times; null: at once. */
+  scheduledAtMs: number | null
   emails: NewEmail[]
   accepted: AcceptedSubmission
 }
@@ -68,13 +71,14 @@ export function prepareSubmission(
   given: { from: string; to: readonly string[] },
   facts: PrepareFacts,
 ): Promise<Prepared> {
+  const scheduledAtMs = scheduledMs(checked.scheduled, facts)
   const emails = newEmails(checked.recipients, facts)
   const id = (emails[0] as NewEmail).id
   const messageId = `<${id}@${facts.sender.messageIdDomain}>`
   const content: Content = {
     message: partsContent(checked, given.from),
     messageId,
-    acceptedAtMs: facts.nowMs + facts.clockOffsetMs,
+    acceptedAtMs: scheduledAtMs ?? facts.nowMs + facts.clockOffsetMs,
     returnPathDomain: checked.bounce ? null : facts.sender.returnPathDomain,
     ...(checked.bounce ? {} : { marked: true }),
     signing: facts.sender.signing,
@@ -90,6 +94,7 @@ export function prepareSubmission(
     subject: checked.subject,
     tag: checked.tag,
     metadata: checked.metadata,
+    scheduledAtMs,
     sizeOctets: checked.sizeOctets,
   })
 }
@@ -142,6 +147,8 @@ export interface CheckedRaw {
   messageId: string | undefined
   tag: string | null
   metadata: Record<string, string> | null
+  /** null: sent at once. */
+  scheduled: ScheduledWish | null
 }
 
 const originatorForms =
@@ -205,6 +212,7 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
     messageId: facts.messageId,
     tag: checkTag(submission.tag),
     metadata: checkMetadata(submission.metadata),
+    scheduled: checkScheduledTime(submission.scheduledAt),
   }
 }
 
@@ -215,13 +223,14 @@ export function prepareRawSubmission(
   recipients: Recipients,
   facts: PrepareFacts,
 ): Promise<Prepared> {
+  const scheduledAtMs = scheduledMs(checked.scheduled, facts)
   const emails = newEmails(recipients, facts)
   const id = (emails[0] as NewEmail).id
   const messageId = checked.messageId ?? `<${id}@${facts.sender.messageIdDomain}>`
   const content: Content = {
     message: { kind: 'raw', raw: submission.rawMessage },
     messageId,
-    acceptedAtMs: facts.nowMs + facts.clockOffsetMs,
+    acceptedAtMs: scheduledAtMs ?? facts.nowMs + facts.clockOffsetMs,
     returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
     signing: facts.sender.signing,
     ...(submission.bounce ? {} : { marked: true, ...trackingFor(facts.sender) }),
@@ -236,6 +245,7 @@ export function prepareRawSubmission(
     subject: storableSubject(checked.subject),
     tag: checked.tag,
     metadata: checked.metadata,
+    scheduledAtMs,
     sizeOctets: checked.octets,
   })
 }
@@ -246,6 +256,10 @@ export const storableSubject = (text: string) => text.toWellFormed().replaceAll(
 const newEmails = (recipients: Recipients, facts: PrepareFacts): SubmittedEmail[] =>
   recipients.envelope.map((recipient) => ({ id: facts.ids.emailId(facts.nowMs), recipient }))
 
+/** By the tenant's test clock for test mail. Refuses a time that is not ahead. */
+const scheduledMs = (scheduled: ScheduledWish | null, { nowMs, clockOffsetMs }: PrepareFacts): number | null =>
+  scheduled && resolveScheduledTime(scheduled, nowMs + clockOffsetMs)
+
 interface FinishFacts extends PrepareFacts {
   emails: SubmittedEmail[]
   messageId: string
@@ -254,11 +268,12 @@ interface FinishFacts extends PrepareFacts {
   subject: string
   tag: string | null
   metadata: Record<string, string> | null
+  scheduledAtMs: number | null
   sizeOctets: number
 }
 
 async function finish(content: Content, from: Mailbox, facts: FinishFacts): Promise<Prepared> {
-  const { tenant, sender, test, credentialId, nowMs, clockOffsetMs, emails, messageId } = facts
+  const { tenant, sender, test, credentialId, nowMs, clockOffsetMs, scheduledAtMs, emails, messageId } = facts
   const contentId = (emails[0] as NewEmail).id
   return {
     tenantId: tenant.id,
@@ -275,6 +290,7 @@ async function finish(content: Content, from: Mailbox, facts: FinishFacts): Prom
     credentialId,
     acceptedAtMs: nowMs,
     clockOffsetMs,
+    scheduledAtMs,
     emails,
     accepted: {
       id: contentId,
@@ -282,6 +298,7 @@ async function finish(content: Content, from: Mailbox, facts: FinishFacts): Prom
       messageId,
       to: facts.to,
       sandbox: sender.sandbox,
+      scheduledAt: scheduledAtMs === null ? null : new Date(scheduledAtMs),
       emails: emails.map((email) => ({ id: email.id, recipient: email.recipient.given })),
     },
   }

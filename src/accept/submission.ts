@@ -3,6 +3,7 @@
  */
 import type { Refusal } from '#base'
 import type { SendLimitUsage } from '#limits'
+import type { ScheduledTime } from './scheduled-time.ts'
 
 export interface SubmittedAttachment {
   /** Base64, padding optional. */
@@ -28,6 +29,8 @@ export interface Submission {
   metadata?: Readonly<Record<string, string>> | null | undefined
   /** true: adds the header fields for one-click unsubscription (RFC 8058). */
   unsubscribe?: boolean | null | undefined
+  /** When the email is to leave; absent: now. */
+  scheduledAt?: ScheduledTime | null | undefined
   /** Set by the APIs of other vendors, which allow more forms than /v1. */
   vendor?: VendorForms | undefined
 }
@@ -61,6 +64,8 @@ export interface RawSubmission {
   bounce?: boolean | null | undefined
   tag?: string | null | undefined
   metadata?: Readonly<Record<string, string>> | null | undefined
+  /** When the email is to leave; absent: now. */
+  scheduledAt?: ScheduledTime | null | undefined
 }
 
 export interface Caller {
@@ -79,6 +84,8 @@ export interface AcceptedSubmission {
   /** As given. */
   to: readonly string[]
   sandbox: boolean
+  /** For test mail, by the tenant's test clock; null: sent at once. */
+  scheduledAt: Date | null
   /** One for each envelope recipient, in the order given, without duplicates. */
   emails: readonly { id: string; recipient: string }[]
 }

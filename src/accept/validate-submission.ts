@@ -13,6 +13,7 @@ import {
   parseSender,
   traceHeaderField,
 } from '#mail'
+import { checkScheduledTime, type ScheduledWish } from './scheduled-time.ts'
 import type { Submission, SubmittedAttachment, TrackingWish } from './submission.ts'
 
 const mebibyte = 1_048_576
@@ -276,6 +277,8 @@ export interface CheckedSubmission {
   /** Sent with the null reverse-path. */
   bounce: boolean
   tracking: TrackingWish
+  /** null: sent at once. */
+  scheduled: ScheduledWish | null
   /** UTF-8 octets of html and text, decoded attachments, headers. */
   sizeOctets: number
 }
@@ -293,6 +296,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
   const unsubscribe = submission.unsubscribe === true
   if (unsubscribe) checkUnsubscribe(recipients, headers)
   const metadata = checkMetadata(submission.metadata, vendor)
+  const scheduled = checkScheduledTime(submission.scheduledAt)
   const { list: attachments, octets: attachmentOctets } = checkAttachments(submission.attachments)
   const html = submission.html ?? undefined
   const text = submission.text ?? undefined
@@ -319,6 +323,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     unsubscribe,
     bounce: vendor?.bounce === true,
     tracking: vendor?.tracking ?? {},
+    scheduled,
     sizeOctets,
   }
 }

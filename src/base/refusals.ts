@@ -96,6 +96,11 @@ export const refusals = {
     means: 'the email is pending or sent',
     suggestion: 'Retry only emails with status softfail, hardfail, bounced or held',
   },
+  email_not_scheduled: {
+    status: 400,
+    means: 'the email has left, was cancelled, or was never scheduled',
+    suggestion: 'Cancel or reschedule only an email that is pending until its scheduledAt',
+  },
   email_content_expired: {
     status: 400,
     means: 'the content of the email has been deleted after its retention period',

@@ -86,6 +86,7 @@ const listed = ['domain', 'email', 'key', 'suppression', 'tenant', 'webhook']
 function optionOf(field: string, { name, options }: Pick<Command, 'name' | 'options'>): string {
   const [root = field] = field.split(/[.[]/)
   if (root === 'tenantId') return '--tenant'
+  if (root === 'scheduledAt') return '--at'
   return root in options && !(root === 'name' && name === 'domain add') ? `--${root}` : field
 }
 

@@ -23,9 +23,10 @@ import { crashTest } from './crash-test.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
 import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
-import { emailList, emailShow, explainCommand } from './emails.ts'
+import { emailCancel, emailList, emailReschedule, emailShow, explainCommand } from './emails.ts'
 import { erase } from './erase.ts'
 import { importPostalCommand } from './import-postal.ts'
+import { importSuppressionsCommand } from './import-suppressions.ts'
 import { keyCreate, keyList, keyRevoke } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
@@ -91,7 +92,7 @@ const versionCommand: Command = {
 /** The commands by topic, as --help lists them. */
 const topics: Readonly<Record<string, readonly Command[]>> = {
   Service: [serve, doctor, dns, migrateCommand, backup, restore, secretRotate, crashTest, bench, versionCommand, completionOf(() => shown)],
-  Emails: [sendCommand, emailList, emailShow, explainCommand, listen, erase],
+  Emails: [sendCommand, emailList, emailShow, emailCancel, emailReschedule, explainCommand, listen, erase],
   // Before `queue`, the commands that begin with it.
   'Queue and delivery': [
     queuePause,
@@ -150,7 +151,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     limitsSet,
     limitsList,
   ],
-  'Move in': [importPostalCommand],
+  'Move in': [importPostalCommand, importSuppressionsCommand],
 }
 
 const commands = Object.values(topics).flat()

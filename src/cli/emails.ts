@@ -1,8 +1,8 @@
-/** Commands that read emails: list, show, and `explain` for an email's state. */
-import type { Email, ListedEmail } from '#client'
+/** Commands for emails: list, show, cancel, reschedule, and `explain` for an email's state. */
+import type { Email, ListedEmail, ScheduledEmail } from '#client'
 import { emailStatuses } from '#emails'
 import { apiHelp, apiUsage, perRequest, plain, tenantApiOptions, withApi } from './api.ts'
-import { type Command, type CommandArguments, printed, text, UsageError } from './command-definition.ts'
+import { type Command, type CommandArguments, needed, printed, text, UsageError } from './command-definition.ts'
 import { shade } from './styles.ts'
 
 const usualLimit = 30
@@ -73,6 +73,7 @@ const attemptLine = ({ timestampIso, status, details, output }: Attempt) =>
 
 function shownEmail(email: Email): string {
   const { id, from, to, subject, status, test, tenantId, timestampIso, tag, messageId, explanation, deliveries = [] } = email
+  const { scheduledAt } = email
   const { now, next } = explanation
   return [
     `${id} ${shade(status)}${test ? ' (test)' : ''}`,
@@ -81,6 +82,7 @@ function shownEmail(email: Email): string {
     `  subject  ${plain(subject)}`,
     ...(tag === undefined ? [] : [`  tag      ${plain(tag)}`]),
     `  accepted ${timestampIso}, tenant ${tenantId}, Message-ID ${plain(messageId)}`,
+    ...(scheduledAt === undefined ? [] : [`  scheduled ${scheduledAt}`]),
     '',
     plain(now),
     plain(next),
@@ -104,6 +106,49 @@ Example: postrider email show 0Wq7T4vZk2qXw9LbN1cYdE --json`,
       const expand = given.options.json === true ? 'content,headers,deliveries,activity' : 'deliveries'
       const email = await api.emails.retrieve(given.positionals[0] as string, { expand, tenantId: text(given, 'tenant') })
       printed(given, deps, { ...email }, shownEmail(email))
+    }),
+}
+
+function shownChange({ id, status, messages, scheduledAt, cancelledAt }: ScheduledEmail): string {
+  const what = cancelledAt === undefined ? `leaves at ${scheduledAt}` : `cancelled at ${cancelledAt}`
+  return [`${id} ${shade(status)}: ${what}`, ...Object.keys(messages).map((recipient) => `  ${plain(recipient)}`)].join('\n')
+}
+
+export const emailCancel: Command = {
+  name: 'email cancel',
+  summary: 'cancel a scheduled email before it leaves',
+  help: `postrider email cancel ID [--tenant ID] ${apiUsage}
+
+Cancels a scheduled email for all recipients of its message. Fails once the message has left for one of them. Can be repeated.
+${apiHelp}
+
+Example: postrider email cancel 0Wq7T4vZk2qXw9LbN1cYdE`,
+  options: tenantApiOptions,
+  positionals: ['ID'],
+  run: (given, deps) =>
+    withApi(given, deps, async ({ api }) => {
+      const changed = await api.emails.cancel(given.positionals[0] as string, { tenantId: text(given, 'tenant') })
+      printed(given, deps, { ...changed }, shownChange(changed))
+    }),
+}
+
+export const emailReschedule: Command = {
+  name: 'email reschedule',
+  summary: 'give a scheduled email another time',
+  help: `postrider email reschedule ID --at TIME [--tenant ID] ${apiUsage}
+
+Reschedules a scheduled email for all recipients of its message. Fails once the message has left for one of them.
+--at  ISO 8601 with a zone, or Unix seconds; at most 30 days ahead, and at most 60 days after the email was accepted
+${apiHelp}
+
+Example: postrider email reschedule 0Wq7T4vZk2qXw9LbN1cYdE --at 2030-01-31T09:30:00+01:00`,
+  options: { at: { type: 'string' }, ...tenantApiOptions },
+  positionals: ['ID'],
+  run: (given, deps) =>
+    withApi(given, deps, async ({ api }) => {
+      const wanted = { scheduledAt: needed(given, 'at'), tenantId: text(given, 'tenant') }
+      const changed = await api.emails.reschedule(given.positionals[0] as string, wanted)
+      printed(given, deps, { ...changed }, shownChange(changed))
     }),
 }
 

@@ -14,7 +14,8 @@ const maxRetries = 10
 export const sendCommand: Command = {
   name: 'send',
   summary: 'send one email and print its attempts',
-  help: `postrider send --from A --to B [--subject S] [--text T] [--html H] [--key K] [--url URL] [--json]
+  help: `postrider send --from A --to B [--subject S] [--text T] [--html H] [--at TIME]
+               [--key K] [--url URL] [--json]
 
 Sends one email through the running service and prints each attempt until the final status, for up to one minute. The exit code is 1
 if the email is not sent: hardfail, bounced or held.
@@ -22,6 +23,7 @@ if the email is not sent: hardfail, bounced or held.
 --to       recipient
 --subject  subject (default: Hello from Postrider)
 --text     plain text body; --html: HTML body
+--at       when to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. The command then does not wait
 --key      API key (default: the environment variable POSTRIDER_KEY)
 --url      URL of the service (default: the environment variable POSTRIDER_URL, or http://127.0.0.1:$PORT)
 
@@ -32,6 +34,7 @@ Example: postrider send --from hello@simulator.test --to delivered@simulator.tes
     subject: { type: 'string' },
     text: { type: 'string' },
     html: { type: 'string' },
+    at: { type: 'string' },
     key: { type: 'string' },
     url: { type: 'string' },
     ...jsonOption,
@@ -47,10 +50,15 @@ Example: postrider send --from hello@simulator.test --to delivered@simulator.tes
       subject: text(given, 'subject') ?? 'Hello from Postrider',
       text: text(given, 'text') ?? 'It works.',
       html: text(given, 'html') ?? null,
+      scheduledAt: text(given, 'at') ?? null,
     }
     return withRemote(url, key, async (api) => {
-      const { id } = await api.emails.send(message)
+      const { id, scheduledAt } = await api.emails.send(message)
       const isJson = given.options.json === true
+      if (scheduledAt !== undefined) {
+        deps.print(isJson ? JSON.stringify({ id, status: 'pending', scheduledAt }) : `${id} ${shade('pending')} until ${scheduledAt}`)
+        return
+      }
       if (!isJson) deps.print(`${id} ${shade('pending')}`)
       let printedAttempts = 0
       const untilMs = deps.clock.monotonicMs() + followForMs

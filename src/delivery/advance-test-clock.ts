@@ -1,10 +1,11 @@
 /**
- * Moves a tenant's test clock forward in short steps: to the next retry, expiry or late report, then a wait until the due work is done.
+ * Moves a tenant's test clock forward in short steps: to the next scheduled email, retry, expiry or late report, then a wait until the due work is done.
  * Everything due within the jump therefore happens in order, each at its simulated time.
  */
 import { type Clock, pause } from '#base'
 import type { Db } from '#db'
-import { getTestClockOffsetMs, moveTestClock, readTestQueue } from '#spool'
+import type { LimitSettings } from '#limits'
+import { getTestClockOffsetMs, moveTestClock, readTestQueue, releaseScheduled } from '#spool'
 import { expireHolds } from './expire-held.ts'
 import { advanceSimulatedEvents, readSimulatedEvents } from './simulated-events.ts'
 
@@ -21,7 +22,7 @@ const lookEveryMs = 15
  * delivered (a pause, no delivery process), or there is too much of it. Everything due until then has run; another call continues.
  */
 export async function advanceTestClock(
-  { db, clock }: { db: Db; clock: Clock },
+  { db, clock, limitSettings }: { db: Db; clock: Clock; limitSettings: LimitSettings },
   tenantId: string,
   forMs: number,
   withinMs: number,
@@ -41,7 +42,8 @@ export async function advanceTestClock(
       const { busy, nextInMs } = await read()
       if (busy === 0) return { nextInMs }
       if (clock.monotonicMs() >= untilMs) return undefined
-      // No delivery worker expires held mail, so it is done here.
+      // No delivery worker releases scheduled mail or expires held mail, so it is done here.
+      await releaseScheduled(db, await limitSettings.send(), clock.nowMs())
       await expireHolds(db, clock.nowMs())
       await pause(clock, lookEveryMs)
     }

@@ -33,6 +33,7 @@ const claimed = (wanted: Partial<Claimed> = {}): Claimed => ({
   sizeOctets: 100,
   holdReason: null,
   clockOffsetMs: 0,
+  scheduledAt: null,
   ...wanted,
 })
 

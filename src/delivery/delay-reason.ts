@@ -2,6 +2,7 @@
  * Reports why queued mail is not being claimed: its provider is paused, backing off, or at its limit. Database rows hold these states; DNS
  * is queried for the domain's provider only if at least one of them applies.
  */
+import { LRUCache } from 'lru-cache'
 import type { Clock, Config } from '#base'
 import type { Db } from '#db'
 import { findRoute, type Resolver } from '#net'
@@ -21,6 +22,8 @@ export interface DelayReason {
 export interface DelayReasons {
   /** The delay reason of live mail to this domain; undefined: none is known. */
   find(domain: string): Promise<DelayReason | undefined>
+  /** The name of the provider whose limits apply to this domain; undefined: its MX records are not known. Cached for a minute. */
+  providerOf(domain: string): Promise<string | undefined>
 }
 
 interface DelayReasonDeps {
@@ -32,6 +35,8 @@ interface DelayReasonDeps {
 
 /** Lookup timeout for `explain`. */
 const maxLookUpMs = 2000
+const namedForMs = 60_000
+const maxNamed = 1000
 /** Only the codes of a reply are shown. Its text concerned another tenant's mail and may name recipients. */
 const replyCodes = /^\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?(?!\S)/
 
@@ -54,7 +59,15 @@ export function openDelayReasons({ db, clock, resolver, config }: DelayReasonDep
     return { ...provider, among: [provider, ...providers.among(route)].map(({ name }) => name) }
   }
 
+  const named = new LRUCache<string, { name: string | undefined; atMs: number }>({ max: maxNamed })
   return {
+    async providerOf(domain) {
+      const known = named.get(domain)
+      if (known && clock.nowMs() - known.atMs < namedForMs) return known.name
+      const name = (await providerOf(domain))?.name
+      named.set(domain, { name, atMs: clock.nowMs() })
+      return name
+    },
     async find(domain) {
       const nowMs = clock.nowMs()
       const [shaped, warmUps, sources, all] = await Promise.all([

@@ -117,6 +117,7 @@ export {
   type TransportTls,
   transportTlsModes,
 } from './transports/transport-records.ts'
+export { readWaiting, type WaitingLine } from './waiting-mail.ts'
 
 /** Maximum number of recipients in flight in this process. They are small, because bodies are not kept. */
 const maxInFlight = 2000

@@ -30,7 +30,7 @@ export interface ExplainDeps {
 }
 
 type Facts = {
-  email: Pick<Email, 'status' | 'recipient' | 'tenantId'>
+  email: Pick<Email, 'status' | 'recipient' | 'tenantId' | 'cancelledAt'>
   queued: Queued | undefined
   last: LastAttempt | undefined
   queuePosition: number | null
@@ -80,6 +80,13 @@ function explained(facts: Facts): Explanation {
         blockedBy: null,
       }
     case 'hardfail':
+      if (email.cancelledAt)
+        return {
+          ...final,
+          now: `Cancelled at ${email.cancelledAt.toISOString()}, before its scheduled time.`,
+          next: 'No further step, unless you retry it.',
+          blockedBy: 'cancelled',
+        }
       return {
         ...final,
         now: `Failed permanently${last ? `: ${last.details}` : ''}.`,
@@ -123,6 +130,14 @@ function explainedQueued(queued: Queued, facts: Facts): Explanation {
       return { ...explainedDeferred(queued, paused, facts.last), nextAt: queued.dueAt, queuePosition: null }
     case 'over_limit':
       return explainedOverLimit(facts)
+    case 'scheduled':
+      return {
+        now: `Scheduled for ${queued.dueAt?.toISOString()}.`,
+        next: 'Attempt 1 at that time. Until then, it can be cancelled or rescheduled.',
+        nextAt: queued.dueAt,
+        blockedBy: 'scheduled',
+        queuePosition: null,
+      }
     case 'held':
       return explainedHold(queued, facts.tenant, facts.last)
   }

@@ -18,6 +18,7 @@ const recipients = (count: number, wanted: Partial<Claimed> = {}): Claimed[] =>
     sizeOctets: 100,
     holdReason: null,
     clockOffsetMs: 0,
+    scheduledAt: null,
     ...wanted,
   }))
 

@@ -16,6 +16,7 @@ const claimedFor = (recipient: string, more: Partial<Claimed> = {}): Claimed => 
   sizeOctets: 1,
   holdReason: null,
   clockOffsetMs: 0,
+  scheduledAt: null,
   ...more,
 })
 const addressesOf = ({ recipients }: Job) => recipients.map((one) => one.recipient)

@@ -38,7 +38,7 @@ async function follow(db: Db, { tenantId, change, domain }: QueueUpdate, nowMs: 
   if (change === 'domain resumed') return ofDomain((ids) => release(db, tenantId, nowMs, (tx) => releaseHeldForDomain(tx, tenantId, ids)))
   const batch = () => {
     if (change === 'resumed') return release(db, tenantId, nowMs, (tx) => releaseHeldForTenant(tx, tenantId, maxAtOnce))
-    return wake(db, tenantId, change === 'paused' ? ['deferred'] : ['deferred', 'held', 'over_limit'], maxAtOnce)
+    return wake(db, tenantId, change === 'paused' ? ['deferred'] : ['deferred', 'held', 'over_limit', 'scheduled'], maxAtOnce)
   }
   for (let done = 0; done < maxBatches; done++) if ((await batch()) === 0) return true
   return false

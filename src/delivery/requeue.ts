@@ -118,9 +118,13 @@ export class UnsentJobs {
     return attempts + 1 >= this.#deps.schedule.maxAttempts
   }
 
-  /** The retry schedule starts with the first attempt. A held email or one retried by hand has not started it. */
+  /**
+   * The retry schedule starts with the first attempt, that of a scheduled email at its scheduled time. A held email or one retried by hand
+   * has not started it.
+   */
   #isOver(one: Claimed): boolean {
     const nowMs = this.#deps.clock.nowMs()
-    return this.#isLast(one) && one.attempts > 0 && nowMs - (emailIdTimeMs(one.emailId) ?? nowMs) > this.#oldestMs
+    const beganMs = one.scheduledAt?.getTime() ?? emailIdTimeMs(one.emailId) ?? nowMs
+    return this.#isLast(one) && one.attempts > 0 && nowMs - beganMs > this.#oldestMs
   }
 }

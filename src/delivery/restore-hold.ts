@@ -32,7 +32,7 @@ export async function holdAfterRestore(db: Db, nowMs: number): Promise<number> {
 
 function holdSome(db: Db, restore: Restore, nowMs: number): Promise<number> {
   return db.transaction(async (tx) => {
-    const some = await holdRestored(tx, maxAtOnce)
+    const some = await holdRestored(tx, maxAtOnce, nowMs)
     for (const one of some) await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail'], 'held')
     const details = `held: queued in the backup of ${restore.backupMadeAt.toISOString()} and possibly sent since`
     const data = { details, output: '', secure: false, seconds: 0, classification: null, classificationCode: null, enhanced: null }

@@ -8,7 +8,7 @@ import { askClock, askDisk } from './host-checks.ts'
 
 /** Reads the whole queue, which takes a tenth of a second for a million. */
 const everyMs = 10_000
-const states = ['ready', 'sending', 'deferred', 'over_limit', 'held'] as const
+const states = ['ready', 'sending', 'deferred', 'over_limit', 'held', 'scheduled'] as const
 
 export function startHealthMetrics({ db, clock, log, dataFolder }: { db: Db; clock: Clock; log: Log; dataFolder: string }): Loop {
   return startLoop({ clock, log, name: 'measuring the installation', everyMs }, async () => {

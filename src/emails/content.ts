@@ -48,6 +48,7 @@ export interface Tracking {
 export interface Content {
   message: PartsContent | RawContent
   messageId: string
+  /** The time in its Date field and its signatures; of a scheduled email, the scheduled time. */
   acceptedAtMs: number
   /** The domain of the envelope senders, one for each recipient; null for the null reverse-path. */
   returnPathDomain: string | null

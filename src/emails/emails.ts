@@ -4,8 +4,10 @@
  * tracking, accept, delivery, returns, webhooks, usage, housekeeping, postal, resend, sendgrid, postmark, http, cli.
  * Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads one time partition.
  */
+import { emailIdPrefix } from '#base'
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 import { type Email, emailColumns } from './email-record.ts'
+import type { EmailFilter } from './list-emails.ts'
 import type { EmailStatus } from './status-transitions.ts'
 
 export { type Content, type DkimSigning, decodeContent, encodeContent, type PartsContent, type Tracking } from './content.ts'
@@ -26,6 +28,7 @@ export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './lis
 export { findMessageRecipients, listEmailsOfMessage, listMessages } from './messages.ts'
 export { findNumberedEmail, findNumbers } from './numbers.ts'
 export { openReturnPaths, type ReturnPaths } from './return-path.ts'
+export { findScheduled, forgetCancellation, markCancelled, setSchedule } from './scheduled-emails.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'
 export { clearInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail, removeInboxOfTenant } from './test-inbox.ts'
 export { onlyOf, testCountsByTenant, testCountsInBuckets } from './test-mail-counts.ts'
@@ -96,6 +99,19 @@ const lastOf = sql<LastAttempt & { emailId: string }>`
   from attempts
   where tenant_id = any($1) and email_id = any($2)
   order by email_id, id desc`
+
+/** An email may have several such attempts. */
+const withResult = sql<{ emailId: string }>`
+  select distinct email_id as "emailId"
+  from attempts
+  where status = $1 and ($2::text is null or tenant_id = $2) and ($3::text is null or email_id >= $3)
+    and ($4::text is null or email_id < $4)
+    and ($5::boolean is null or exists (
+      select from emails
+      where emails.tenant_id = attempts.tenant_id and emails.id = attempts.email_id and test = $5))
+  order by email_id desc
+  limit $6`
+
 const insertAttempt = sql`
   insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, code, enhanced, secure, classification,
                         remote_host, outcome_unknown, conversation)
@@ -189,6 +205,18 @@ export async function lastAttempts(
   if (emails.length === 0) return new Map()
   const ids = [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.emailId)]
   return new Map((await on.rows(lastOf, ids)).map(({ emailId, ...attempt }) => [emailId, attempt]))
+}
+
+/** The newest emails with an attempt, or a later bounce, of this status, among those accepted within a period. */
+export async function listEmailsWithResult(
+  on: Queryable,
+  status: Exclude<EmailStatus, 'pending' | 'held'>,
+  { tenantId, test, after, before }: Pick<EmailFilter, 'tenantId' | 'test' | 'after' | 'before'>,
+  most: number,
+): Promise<string[]> {
+  const prefix = (at: Date | undefined) => (at ? emailIdPrefix(at.getTime()) : null)
+  const rows = await on.rows(withResult, [status, tenantId, prefix(after), prefix(before), test ?? null, most])
+  return rows.map(({ emailId }) => emailId)
 }
 
 /** Adds a later result to the last attempt. */

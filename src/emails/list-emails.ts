@@ -27,7 +27,12 @@ export interface EmailFilter {
   domain?: string | undefined
   credentialId?: number | undefined
   metadata?: Readonly<Record<string, string>> | undefined
-  /** Only emails with these ids. */
+  /** Only emails with these ids, which are found in the snapshot and the time limit of the search. */
+  findIds?: ((tx: Tx) => Promise<readonly string[]>) | undefined
+}
+
+/** A filter whose ids have been found. */
+interface FoundFilter extends EmailFilter {
   ids?: readonly string[] | undefined
 }
 
@@ -169,7 +174,8 @@ export function listEmails(
         suggestion: 'Set before to the time of the last email on the previous page, and start with page 1',
       })
     await tx.run(planForValues)
-    return list(tx, filter, { fromMs, toMs }, offset, page.size).catch(refuseTooLong)
+    const found = async () => list(tx, { ...filter, ids: await filter.findIds?.(tx) }, { fromMs, toMs }, offset, page.size)
+    return found().catch(refuseTooLong)
   })
 }
 
@@ -178,8 +184,8 @@ const listBy = (filter: EmailFilter) => {
   return isSearch(filter) || (filter.status !== undefined && filter.test !== undefined) ? lookThrough : listByCounts
 }
 
-const isSearch = ({ words, domain, credentialId, metadata, ids }: EmailFilter) =>
-  [words, domain, credentialId, metadata, ids].some((one) => one !== undefined)
+const isSearch = ({ words, domain, credentialId, metadata, findIds }: EmailFilter) =>
+  [words, domain, credentialId, metadata, findIds].some((one) => one !== undefined)
 
 /** Each word as it is, or as a prefix; the database splits it in the same way as the subject. */
 const queryOf = (words: readonly string[]) => words.map((word) => `'${word.replace(/['\\]/g, ' ')}':*`).join(' & ')
@@ -190,7 +196,7 @@ const queryOf = (words: readonly string[]) => words.map((word) => `'${word.repla
 const containedIn = (word: string) => (/[\p{L}\p{N}]+/u.exec(word) ?? []).map((letters) => `%${letters}%`)
 
 /** The parameters of the statements of `filtered`, before limit and offset. */
-const parametersOf = (filter: EmailFilter, { fromMs, toMs }: { fromMs: number; toMs: number }) => [
+const parametersOf = (filter: FoundFilter, { fromMs, toMs }: { fromMs: number; toMs: number }) => [
   filter.recipient?.toLowerCase() ?? null,
   filter.sender?.toLowerCase() ?? null,
   filter.tag ?? null,
@@ -232,7 +238,7 @@ const readInOrder = sql`
 /** With few matches all are read and sorted; with many the newest are found soon. `total` stops at `maxCounted`. */
 async function lookThrough(
   tx: Tx,
-  filter: EmailFilter,
+  filter: FoundFilter,
   range: { fromMs: number; toMs: number },
   offset: number,
   size: number,
@@ -254,7 +260,7 @@ async function lookThrough(
 /** Scans the smaller of two sets: the filter's matches in all tenants, and the tenant's emails. */
 async function listFiltered(
   tx: Tx,
-  filter: EmailFilter,
+  filter: FoundFilter,
   { fromMs, toMs }: { fromMs: number; toMs: number },
   offset: number,
   size: number,
@@ -290,7 +296,7 @@ function walkOf(tx: Tx, { tenantId, status, test }: EmailFilter, range: { fromMs
 
 async function listByCounts(
   tx: Tx,
-  filter: EmailFilter,
+  filter: FoundFilter,
   range: { fromMs: number; toMs: number },
   offset: number,
   size: number,

@@ -1,5 +1,5 @@
 /** The log itself: events are appended in the transaction that makes them true, and read in the order in which they became visible. */
-import { sanitiseJson } from '#base'
+import { emailIdPrefix, sanitiseJson } from '#base'
 import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
 
 export const eventTables: readonly PartitionedTable[] = [{ table: 'events', key: 'time' }]
@@ -162,4 +162,28 @@ export async function countEventsWithin(
 ): Promise<{ count: number; first: string; last: string } | undefined> {
   const found = await on.first(eventsWithin, [after, before, kinds, tenantId])
   return found?.first && found.last ? { count: found.count, first: found.first, last: found.last } : undefined
+}
+
+/** Allows for processes whose clocks differ. */
+const clocksDifferMs = 3_600_000
+
+/** An event is not older than its email, so that the partitions before the period are not read. */
+const emailsWith = sql<{ emailId: string }>`
+  select distinct email_id as "emailId"
+  from events
+  where kind = $1 and email_id is not null and ($2::text is null or tenant_id = $2) and ($3::text is null or email_id >= $3)
+    and ($4::text is null or email_id < $4) and ($5::timestamptz is null or at > $5)
+  order by email_id desc
+  limit $6`
+
+/** The newest emails with an event of this kind, among those accepted within a period; `tenantId` null: of all tenants. Scans the log. */
+export async function listEmailsWithEvent(
+  on: Queryable,
+  kind: EventKind,
+  { tenantId, after, before }: { tenantId: string | null; after?: Date | undefined; before?: Date | undefined },
+  most: number,
+): Promise<string[]> {
+  const prefix = (at: Date | undefined) => (at ? emailIdPrefix(at.getTime()) : null)
+  const since = after ? new Date(after.getTime() - clocksDifferMs) : null
+  return (await on.rows(emailsWith, [kind, tenantId, prefix(after), prefix(before), since, most])).map(({ emailId }) => emailId)
 }

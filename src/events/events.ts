@@ -17,6 +17,7 @@ export {
   isReadable,
   type LoggedEvent,
   type LogPosition,
+  listEmailsWithEvent,
   type NewEvent,
   readEvents,
   simulatedAt,

@@ -3,7 +3,8 @@
  * time.
  * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool, request-logs,
  * tracking, accept, delivery, returns, webhooks, usage. Used by: http, cli, main.
- * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour; a failed
+ * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and
+ * scheduled mail within five seconds after its time; a failed
  * task is logged and retried, and delays no other.
  */
 
@@ -18,7 +19,7 @@ import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
-import { openWakefulness, releaseWaiting, type Wakefulness } from '#spool'
+import { openWakefulness, openWaker, releaseScheduled, releaseWaiting, type Wakefulness } from '#spool'
 import { deleteEndedSuppressions } from '#suppressions'
 import { checkDueTrackDomains, trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
@@ -80,8 +81,16 @@ interface Chore {
 }
 
 function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
-  const { db, log, limitSettings } = deps
+  const { db, clock, log, limitSettings } = deps
+  const wakeDelivery = openWaker({ db, clock })
   return [
+    {
+      name: 'releasing scheduled mail',
+      everyMs: tickMs,
+      run: async (nowMs) => {
+        if ((await releaseScheduled(db, await limitSettings.send(), nowMs)) > 0) wakeDelivery()
+      },
+    },
     {
       name: 'releasing mail over the send limit',
       everyMs: tickMs,

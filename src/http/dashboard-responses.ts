@@ -197,6 +197,22 @@ export interface QueueResponse {
   warmUps: { source: string; provider: string; day: number; taken: number; ceiling: number }[]
 }
 
+/** Of the pages of `GET /queue/emails`. */
+export interface ShownWaitingEmail {
+  id: string
+  tenantId: string
+  to: string
+  acceptedAt: string
+  state: 'ready' | 'sending' | 'deferred' | 'over_limit' | 'held' | 'scheduled'
+  /** Failed attempts so far. */
+  attempts: number
+  /** Why it is held or delayed, when it does not wait for the next attempt. */
+  reason: string | null
+  lastReply: { at: string; details: string; output: string; remoteHost: string | null } | null
+  /** null: due now, in flight, or held. */
+  nextAttemptAt: string | null
+}
+
 export interface FlushResponse {
   emails: number
 }

@@ -19,9 +19,11 @@ import {
   SeveralMembers,
   type SignedIn,
 } from '#members'
+import { serveAccount } from './dashboard-account.ts'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
+import { serveWaiting } from './dashboard-queue.ts'
 import type { InvitationResponse, MembersResponse, SessionResponse, SignInLinkResponse } from './dashboard-responses.ts'
 import { isFromOurPages, type SignedInMember, sessionCookie, setDeviceCookie, setSessionCookie } from './dashboard-session.ts'
 import { serveSecondFactor } from './dashboard-two-factor.ts'
@@ -67,9 +69,11 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
       })
       serveSignIn(api, context, deps)
       serveMembers(api, context, deps)
+      serveAccount(api, context, deps)
       serveSecondFactor(api, context, deps)
       serveInstallation(api, context, deps)
       serveOperation(api, context, deps)
+      serveWaiting(api, context, deps)
       serveEmailPage(api, context, deps)
       servePreview(api, context, deps)
     },

@@ -227,7 +227,8 @@ function serveTenants(api: FastifyInstance, context: DashboardContext, deps: Ope
   })
 }
 
-function domainName(field: string, text: string): string {
+/** The domain in lower case; refuses other text. */
+export function domainName(field: string, text: string): string {
   const name = parseAddress(`a@${text}`)?.domain
   if (name === undefined)
     throw new Refusal('validation_error', { field, message: `${field} is not a domain`, suggestion: 'Use the part after the @' })

@@ -86,6 +86,10 @@ describe('the bounds of a body', () => {
     ['emails.sendBatch', { from: 'a@b.test', emails: Array(100).fill({ ...bigMessage, cc: [], bcc: [] }), ...unknownKeys }],
     ['emails.sendRaw', { from: 'a@b.test', to: Array(50).fill('a@b.test'), rawMessage: '', bounce: true, ...unknownKeys }],
     ['suppressions.bulkCreate', { suppressions: Array(1000).fill({ address: 'a@b.test', reason: 'x' }), ...unknownKeys }],
+    [
+      'suppressions.import',
+      { suppressions: Array(1000).fill({ address: 'a@b.test', reason: 'x', createdAt: '0', source: 'manual' }), ...unknownKeys },
+    ],
   ])('let the fullest legal body of %s pass, with keys that nobody knows', (name, body) => {
     const text = JSON.stringify(body)
     expect(parse(text, name)).toEqual(body)

@@ -23,6 +23,7 @@ import {
   readResendDomain,
   readResendEmail,
   readResendPage,
+  readResendSchedule,
   resendDomain,
   resendDomainItem,
   resendEmail,
@@ -155,6 +156,28 @@ const emailEndpoints: readonly VendorEndpoint[] = [
       const [first, ...others] = await listEmailsOfMessage(deps.db, params.id ?? '', credential.tenantId)
       if (!first) throw noSuchEmail()
       return { data: resendEmail({ emails: [first, ...others], ...(await readFacts([first, ...others], deps)) }) }
+    },
+  },
+  {
+    methods: ['PATCH'],
+    path: '/emails/:id',
+    name: 'resend.emails.update',
+    summary: 'Reschedule a scheduled email',
+    permission: 'emails:send',
+    async answer({ credential, params, body }, { accept }) {
+      const { id } = await accept.reschedule(params.id ?? '', credential.tenantId, readResendSchedule(body))
+      return { data: { object: 'email', id } }
+    },
+  },
+  {
+    methods: ['POST'],
+    path: '/emails/:id/cancel',
+    name: 'resend.emails.cancel',
+    summary: 'Cancel a scheduled email',
+    permission: 'emails:send',
+    async answer({ credential, params }, { accept }) {
+      const { id } = await accept.cancel(params.id ?? '', credential.tenantId)
+      return { data: { object: 'email', id } }
     },
   },
 ]

@@ -7,3 +7,4 @@
  */
 export { type ImportReport, importPostal } from './postal-import.ts'
 export { openPostalSource } from './postal-source.ts'
+export { exportLists, exportVendors, readSuppressions, type VendorSuppression } from './vendor-suppressions.ts'

@@ -1,5 +1,5 @@
 /** Reads Postal's MariaDB: the main database whole, and each server's own database in pages. It only reads, in one snapshot per database. */
-import { type Connection, createConnection } from 'mysql2/promise'
+import type { Connection } from 'mysql2/promise'
 
 /** A row with Postal's own column names; columns of other versions may be missing. */
 export type Row = Readonly<Record<string, unknown>>
@@ -50,6 +50,8 @@ export async function openPostalSource({ url, messagePrefix }: PostalSourceOptio
   if (protocol !== 'mysql:' && protocol !== 'mariadb:') throw new Error('the URL must begin with mysql:// or mariadb://')
   if (!/^[A-Za-z0-9_-]{1,40}$/.test(messagePrefix)) throw new Error(`"${messagePrefix}" is not a prefix of databases`)
   const socketPath = searchParams.get('socketPath')
+  // Loaded here, because no other command needs it.
+  const { createConnection } = await import('mysql2/promise')
   const connection = await createConnection({
     ...(socketPath ? { socketPath } : { host: hostname, port: Number(port || 3306) }),
     user: decodeURIComponent(username),

@@ -21,6 +21,8 @@ export interface Visit<Login> {
   login: Login
   /** Empty: the null reverse-path. */
   from: string
+  /** Those parameters of MAIL that the backend reads, by their names in capitals. */
+  parameters: Readonly<Record<string, string>>
   recipients: readonly string[]
 }
 
@@ -28,6 +30,8 @@ export interface Visit<Login> {
 export interface Backend<Login> {
   /** If absent, AUTH is not offered, and every `login` is undefined. */
   authenticate?(userName: string, key: string, address: string): Promise<Login>
+  /** An extension of its own: its line in the EHLO reply, and the parameters of MAIL that `visit.parameters` then has. */
+  readonly extension?: { keyword: () => string; parameters: readonly string[] }
   sender(visit: Visit<Login>): Promise<void>
   recipient(address: string, visit: Visit<Login>): Promise<void>
   /** Once it resolves, the server is responsible for the message; its result is sent after 250. */
@@ -84,10 +88,15 @@ class Server extends SMTPServer {
   readonly #open = new Map<string, number>()
   readonly #leaves = new WeakMap<Socket, () => void>()
   readonly #log: Log
+  readonly #extension: (() => string) | undefined
   #isStopping = false
 
-  constructor(options: SMTPServerOptions, facts: { bounds: ListenerLimits; clock: Clock; log: Log }) {
+  constructor(
+    options: SMTPServerOptions,
+    facts: { bounds: ListenerLimits; clock: Clock; log: Log; extension: (() => string) | undefined },
+  ) {
     super(options)
+    this.#extension = facts.extension
     this.#bounds = facts.bounds
     this.#clock = facts.clock
     this.#log = facts.log
@@ -126,7 +135,12 @@ class Server extends SMTPServer {
 
   override connect(socket: Socket | TLSSocket, options?: SMTPConnectionOptions | null): void {
     const upgraded = (plain: Socket) => this.#leaveAtEndOf(plain)
-    const conversation = new Conversation(this, socket, options, { clock: this.#clock, bounds: this.#bounds, upgraded })
+    const conversation = new Conversation(this, socket, options, {
+      clock: this.#clock,
+      bounds: this.#bounds,
+      extension: this.#extension,
+      upgraded,
+    })
     this.connections.add(conversation)
     this.conversations.set(conversation.session, conversation)
     conversation.on('error', (error) => this.emit('error', error))
@@ -166,6 +180,7 @@ class Server extends SMTPServer {
 
 export async function openListener<Login>(options: ListenerOptions<Login>): Promise<OpenListener> {
   const { backend, bounds, clock, log } = options
+  const parameters = backend.extension?.parameters ?? []
   const server = new Server(
     {
       ...libraryOptions(options),
@@ -175,21 +190,21 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
       },
       onMailFrom({ address, args }, session, done) {
         const work = async () => {
-          refuseUnknown(args, senderParameters)
-          await backend.sender(visitOf<Login>(session, address))
+          refuseUnknown(args, [...senderParameters, ...parameters])
+          await backend.sender(visitOf<Login>(session, { address, args }, parameters))
         }
         server.put(session, work, commandWithinMs, done)
       },
       onRcptTo({ address, args }, session, done) {
         const work = async () => {
           refuseUnknown(args, recipientParameters)
-          await backend.recipient(address, visitOf<Login>(session, senderOf(session)))
+          await backend.recipient(address, visitOf<Login>(session, session.envelope.mailFrom, parameters))
         }
         server.put(session, work, commandWithinMs, done)
       },
       onData(stream, session, done) {
         server.conversations.get(session)?.allow('messageMs')
-        const visit = visitOf<Login>(session, senderOf(session))
+        const visit = visitOf<Login>(session, session.envelope.mailFrom, parameters)
         const use = (octets: Buffer) => within(backend.message(octets, visit), messageWithinMs, clock)
         server.put(
           session,
@@ -199,7 +214,7 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
         )
       },
     },
-    { bounds, clock, log },
+    { bounds, clock, log, extension: backend.extension?.keyword },
   )
   server.on('error', (error) => log.debug({ err: error }, 'SMTP connection failed'))
   const port = await new Promise<number>((resolve, reject) => {
@@ -235,16 +250,19 @@ function libraryOptions<Login>({ backend, bounds, certificate, hostname, tls }: 
   }
 }
 
-const visitOf = <Login>(session: SMTPServerSession, from: string): Visit<Login> => ({
+type Sender = Pick<SMTPServerAddress, 'address' | 'args'>
+
+const visitOf = <Login>(session: SMTPServerSession, sender: Sender | false, parameters: readonly string[]): Visit<Login> => ({
   id: session.id,
   address: session.remoteAddress,
   secure: session.secure,
   login: session.user as Login,
-  from,
+  from: sender ? sender.address : '',
+  parameters: Object.fromEntries(
+    Object.entries((sender && sender.args) || {}).flatMap(([name, value]) => (parameters.includes(name) ? [[name, String(value)]] : [])),
+  ),
   recipients: session.envelope.rcptTo.map((one) => one.address),
 })
-
-const senderOf = ({ envelope }: SMTPServerSession) => (envelope.mailFrom ? envelope.mailFrom.address : '')
 
 /** RFC 5321 section 4.1.1.11: a client that requests an unsupported parameter, such as REQUIRETLS, must not assume that it was honoured. */
 function refuseUnknown(given: SMTPServerAddress['args'], known: readonly string[]): void {

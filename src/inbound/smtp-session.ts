@@ -32,6 +32,8 @@ export class Conversation extends SMTPConnection {
   readonly #clock: Clock
   readonly #bounds: ConversationBounds
   readonly #upgraded: (plain: Socket) => void
+  /** A line for the EHLO reply. */
+  readonly #extension: (() => string) | undefined
   #errors = 0
   #cancel = () => {}
 
@@ -39,12 +41,13 @@ export class Conversation extends SMTPConnection {
     server: SMTPServer,
     socket: Socket | TLSSocket,
     options: SMTPConnectionOptions | null | undefined,
-    facts: { clock: Clock; bounds: ConversationBounds; upgraded: (plain: Socket) => void },
+    facts: { clock: Clock; bounds: ConversationBounds; extension: (() => string) | undefined; upgraded: (plain: Socket) => void },
   ) {
     super(server, socket, options)
     this.#clock = facts.clock
     this.#bounds = facts.bounds
     this.#upgraded = facts.upgraded
+    this.#extension = facts.extension
     this.allow('firstMs')
   }
 
@@ -102,7 +105,10 @@ export class Conversation extends SMTPConnection {
 
   #inOurWords(code: number, data: string | string[] | null | undefined, context: string | false | undefined) {
     // A client that sees AUTH before TLS may send the password unencrypted.
-    if (Array.isArray(data)) return { code, data: this.secure ? data : data.filter((line) => !line.startsWith('AUTH ')) }
+    if (Array.isArray(data)) {
+      const offered = this.secure ? data : data.filter((line) => !line.startsWith('AUTH '))
+      return { code, data: code === 250 && this.#extension ? [...offered, this.#extension()] : offered }
+    }
     if (code === 538 || (code === 530 && !this.secure)) return { code: 530, data: '5.7.0 Must issue a STARTTLS command first' }
     if (code === 501 && context === 'MAILBOX_SYNTAX_ERROR') return { code: 553, data: '5.1.3 Invalid recipient address' }
     return { code, data }

@@ -8,6 +8,7 @@ import { type Clock, type EndedSpan, type Log, networkOf, pause, Refusal, type T
 import type { Credentials } from '#credentials'
 import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
 import { controlPrefix, postalTagField, readControlFields } from './control-fields.ts'
+import { futureReleaseKeyword, futureReleaseParameters, readFutureRelease } from './future-release.ts'
 import { openLoginGuard } from './login-throttle.ts'
 import type { Backend, Visit } from './smtp-listener.ts'
 import { ReplyError } from './smtp-replies.ts'
@@ -41,6 +42,8 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
   const guard = openLoginGuard(clock)
 
   return {
+    extension: { keyword: () => futureReleaseKeyword(clock.nowMs()), parameters: futureReleaseParameters },
+
     async authenticate(userName, key, address) {
       try {
         await callerOf(credentials, { userName, key })
@@ -56,6 +59,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
 
     async sender(visit) {
       const caller = await callerNow(credentials, visit)
+      readFutureRelease(visit.parameters, clock.nowMs())
       if (visit.from !== '' && !caller.imported) await accept.refuseRawSender(visit.from, caller)
     },
 
@@ -76,6 +80,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
         bounce: visit.from === '',
         tag,
         metadata,
+        scheduledAt: readFutureRelease(visit.parameters, clock.nowMs()),
       }
       const renderer = {
         render: ({ id }: AcceptedSubmission) => Buffer.from(`Ok: queued as ${id}`),
@@ -142,9 +147,10 @@ const problemOf = (facts: unknown) => problems[String(facts)] ?? 'its header has
 const traceField = ({ id }: Visit<unknown>, { hostname, clock }: SubmissionDeps) =>
   `Received: by ${hostname} (Postrider) with ESMTPSA id ${id};\r\n\t${dateText(clock.nowMs())}\r\n`
 
-function fingerprintOf(octets: Buffer, { from, recipients }: Visit<unknown>): Buffer {
+function fingerprintOf(octets: Buffer, { from, recipients, parameters }: Visit<unknown>): Buffer {
+  const isScheduled = Object.keys(parameters).length > 0
   return createHash('sha256')
-    .update(JSON.stringify(['SMTP', from, recipients]))
+    .update(JSON.stringify(['SMTP', from, recipients, ...(isScheduled ? [parameters] : [])]))
     .update('\0')
     .update(octets)
     .digest()

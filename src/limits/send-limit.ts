@@ -209,6 +209,21 @@ export async function readSendLimitUsage(on: Queryable, test: boolean, limits: S
   return { limit: limits.organisation, used: row?.used ?? 0, resetSeconds: resetSecondsOf(nowMs) }
 }
 
+/** Counts emails that begin to wait for slots without having asked for them: they are released like those that found none. */
+export async function addWaiting(tx: Tx, waiting: { live: number; test: number }, limits: SendLimits, nowMs: number): Promise<void> {
+  const counter = await lock(tx, [organisationLimitScope, ...[...limits.ceilings.keys()].map(tenantLimitScope)], nowMs)
+  const counters = [
+    { more: waiting.live, of: counter(organisationLimitScope, false) },
+    { more: waiting.test, of: counter(organisationLimitScope, true) },
+  ]
+  for (const { more, of } of counters) of.waiting += more
+  await save(
+    tx,
+    counters.map((one) => one.of),
+    nowMs,
+  )
+}
+
 export interface FreeSlots {
   test: boolean
   /** Free slots of the organisation in this hour. */

@@ -38,6 +38,14 @@ export interface Sessions {
   signIn(given: { address: string; tenantId?: string | null | undefined } & From & SignInProof, onSession?: OnSession): Promise<SignedIn>
   /** Checks the credentials of a signed-in member again, with the refusals of `signIn`. */
   proveAgain(given: { address: string; memberId: number } & From & SignInProof): Promise<void>
+  /**
+   * Changes the password of a signed-in member, who proves the current one, and ends the member's other sessions; `onChange` is part of the
+   * transaction. Refuses as `proveAgain`, and a bad or unchanged password.
+   */
+  changePassword(
+    given: { address: string; memberId: number; token: string; newPassword: string } & From & SignInProof,
+    onChange?: (tx: Tx) => Promise<void>,
+  ): Promise<void>
   /** The device whose token was issued at a sign-in of a member with this address. */
   knownDevice(token: string | undefined, address: string): Device | undefined
   /** The member of a sign-in link; refuses `not_found` if it was used, has expired, or never existed. */
@@ -78,6 +86,12 @@ const useLinkUp = sql`
   update members
   set password = $3, sign_in_token_hash = null, sign_in_expires_at = null
   where sign_in_token_hash = $1 and sign_in_expires_at > $2`
+
+/** Changes no row if the password or the second factor changed since it was verified. A sign-in link no longer works. */
+const savePassword = sql`
+  update members
+  set password = $2, sign_in_token_hash = null, sign_in_expires_at = null
+  where id = $1 and password = $3 and totp_confirmed_at is not distinct from $4`
 
 /** Inserts no row if the password or the second factor changed since it was verified. */
 const insertSession = sql`
@@ -125,6 +139,10 @@ export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock
       return db.transaction((tx) => startSession(deps, tx, member, onSession))
     },
     proveAgain: async ({ memberId, ...given }) => void (await prove(deps, given, ({ id }) => id === memberId)),
+    async changePassword(given, onChange) {
+      await changePassword(deps, given, onChange)
+      known.clear()
+    },
     knownDevice: (token, address) => devices.known(token, address),
     async ownerOfLink(signInToken, from) {
       const { address, confirmedAt } = await ownerOf(deps, signInToken, from)
@@ -179,6 +197,33 @@ interface SignInDeps {
   devices: ReturnType<typeof openDevices>
 }
 
+const credentialsChanged = () =>
+  new Refusal('authentication_required', { message: 'the password or two-factor authentication has changed' })
+
+async function changePassword(
+  deps: SignInDeps,
+  { memberId, token, newPassword, ...given }: Parameters<Sessions['changePassword']>[0],
+  onChange: ((tx: Tx) => Promise<void>) | undefined,
+): Promise<void> {
+  const { db, ids } = deps
+  checkPassword(newPassword, given.address)
+  const member = await prove(deps, given, ({ id }) => id === memberId)
+  if (newPassword.normalize('NFKC') === given.password.normalize('NFKC'))
+    throw new Refusal('validation_error', {
+      field: 'password',
+      message: 'the password is the current one',
+      suggestion: 'Choose another password, for example from a password manager',
+      details: [{ field: 'password', message: 'is the current one' }],
+    })
+  const alike = await db.first(otherPasswordOf, [member.address, member.id])
+  const kept = await hashPassword(newPassword, ids, alike?.password)
+  await db.transaction(async (tx) => {
+    if ((await tx.run(savePassword, [member.id, kept, member.password, member.confirmedAt])) === 0) throw credentialsChanged()
+    await tx.run(endOthersOf, [member.id, tokenHashOf(token)])
+    await onChange?.(tx)
+  })
+}
+
 /** Refuses `authentication_required` if the credentials changed since they were verified. */
 async function startSession(
   { clock, ids, devices }: SignInDeps,
@@ -191,7 +236,7 @@ async function startSession(
   await tx.run(dropOld, [new Date(nowMs - maxMs), new Date(nowMs - maxUnusedMs)])
   const { password, confirmedAt } = member
   if ((await tx.run(insertSession, [tokenHashOf(token), member.id, new Date(nowMs), password, confirmedAt])) === 0)
-    throw new Refusal('authentication_required', { message: 'the password or two-factor authentication has changed' })
+    throw credentialsChanged()
   const { id, address, role, tenantId } = member
   const session = { memberId: id, address, role, tenantId }
   await onSession?.(tx, session)

@@ -107,7 +107,8 @@ export function blankValues(json: Buffer, maximum: number): { octets: Buffer; cu
 }
 
 const anyName = [...blankedNames].join('|')
-const brokenName = new RegExp(`\\b(?:${anyName})(?=\\s*\\\\*["':={[])`, 'g')
+// A missing comma may leave a digit before a name.
+const brokenName = new RegExp(`(?<![A-Za-z_])(?:${anyName})(?=\\s*\\\\*["':={[])`, 'g')
 const wholePair = /(["']?\s*[:=]\s*)"(?:[^"\\]|\\[^])*"(?=\s*(?:[,}\]]|$))/y
 const escapedLetter = /\\u00(4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a])/gi
 

@@ -19,6 +19,12 @@ const eventOf: Readonly<Record<EmailStatus, string>> = {
   bounced: 'bounced',
 }
 
+/** The state of a scheduled message that has not left; undefined: of any other. */
+function scheduledEvent({ scheduledAt, cancelledAt }: Email, statuses: readonly EmailStatus[]): string | undefined {
+  if (cancelledAt !== null && statuses.every((one) => one === 'hardfail')) return 'canceled'
+  return scheduledAt !== null && statuses.every((one) => one === 'pending') ? 'scheduled' : undefined
+}
+
 /** The first of these that a recipient has is the message's. */
 const order: readonly EmailStatus[] = ['bounced', 'hardfail', 'held', 'softfail', 'pending', 'sent']
 
@@ -36,7 +42,8 @@ export function resendEmail({ emails, content, marks }: ResendMessage) {
   const [first] = emails
   const shown = new Set([...(content?.to ?? []), ...(content?.cc ?? [])].map(addressIn))
   const recipients = unique(emails.map((one) => one.recipient))
-  const status = worstOf(emails.map((one) => one.status))
+  const statuses = emails.map((one) => one.status)
+  const status = scheduledEvent(first, statuses) ?? worstOf(statuses)
   const read = marks.clicked ? 'clicked' : marks.opened ? 'opened' : status
   return {
     object: 'email',
@@ -52,13 +59,14 @@ export function resendEmail({ emails, content, marks }: ResendMessage) {
     cc: content ? orNull(content.cc) : null,
     reply_to: content?.replyTo ? content.replyTo.split(',\r\n ') : null,
     last_event: marks.complained ? 'complained' : status === 'delivered' ? read : status,
-    scheduled_at: null,
+    scheduled_at: first.scheduledAt && dateOf(first.scheduledAt),
     tags: Object.entries(first.metadata ?? {}).map(([name, value]) => ({ name, value })),
   }
 }
 
 /** An element of `GET /emails`: `to` has all recipients, because the list reads no content. */
 export function resendEmailItem(email: Email, recipients: readonly { recipient: string; status: EmailStatus }[]) {
+  const statuses = recipients.map((one) => one.status)
   return {
     id: email.contentId,
     message_id: email.messageId,
@@ -69,7 +77,7 @@ export function resendEmailItem(email: Email, recipients: readonly { recipient: 
     bcc: null,
     cc: null,
     reply_to: null,
-    last_event: worstOf(recipients.map((one) => one.status)),
-    scheduled_at: null,
+    last_event: scheduledEvent(email, statuses) ?? worstOf(statuses),
+    scheduled_at: email.scheduledAt && dateOf(email.scheduledAt),
   }
 }

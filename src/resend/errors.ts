@@ -61,6 +61,7 @@ const fieldNames: readonly [RegExp, string][] = [
   [/\bcontentType\b/g, 'content_type'],
   [/\bcontentId\b/g, 'content_id'],
   [/\bmetadata\b/g, 'tags'],
+  [/\bscheduledAt\b/g, 'scheduled_at'],
 ]
 
 /** The HTTP status and the body of a refusal. Refusals without an answer of their own are 422 `validation_error`. */

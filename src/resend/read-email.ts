@@ -1,6 +1,6 @@
 /** Translates the body of `POST /emails` and the elements of `POST /emails/batch` to submissions. */
 import mime from 'mime'
-import type { BatchElement, Submission } from '#accept'
+import { type BatchElement, parseScheduledTime, type ScheduledTime, type Submission } from '#accept'
 import { Refusal } from '#base'
 import { parseMailbox } from '#mail'
 import { JsonFields } from '#vendors'
@@ -17,6 +17,7 @@ const maxTags = 75
 const maxTagLength = 256
 const maxAttachments = 100
 const maxFilenameLength = 255
+const maxTimeLength = 100
 const maxTypeLength = 255
 const tagForm = /^[\w-]+$/
 
@@ -26,8 +27,7 @@ const tagOfEmails = 'category'
 /** Throws a `ResendRefusal` or a `Refusal`. `mode`: of the key; only test keys may write to Resend's test addresses. */
 export function readResendEmail(body: unknown, mode: 'live' | 'test'): Submission {
   const fields = new JsonFields(body, '', refuseResendField)
-  for (const name of ['scheduled_at', 'template', 'topic_id'])
-    if (fields.value(name) !== undefined) throw fields.wrong(name, 'is not served', 'not served')
+  for (const name of ['template', 'topic_id']) if (fields.value(name) !== undefined) throw fields.wrong(name, 'is not served', 'not served')
   const from = fields.needed('from', maxAddressLength)
   const to = addressesOf(fields, 'to', mode)
   if (to.length === 0) throw fields.wrong('to', 'is missing', 'missing')
@@ -48,10 +48,47 @@ export function readResendEmail(body: unknown, mode: 'live' | 'test'): Submissio
     attachments: fields.objects('attachments', maxAttachments).map(attachmentOf),
     metadata: tags,
     tag: tags[tagOfEmails] ?? null,
+    scheduledAt: scheduledTimeIn(fields),
     vendor: { replyTo: fields.texts('reply_to', maxRecipients, maxAddressLength), bounce: false },
   }
   fields.refuseOthers()
   return submission
+}
+
+/** The body of `PATCH /emails/:id`. */
+export function readResendSchedule(body: unknown): ScheduledTime {
+  const fields = new JsonFields(body, '', refuseResendField)
+  const at = scheduledTimeIn(fields)
+  if (at === undefined) throw fields.wrong('scheduled_at', 'is missing', 'missing')
+  fields.refuseOthers()
+  return at
+}
+
+const unitMs = new Map<string, number>([
+  ['s', 1000],
+  ['sec', 1000],
+  ['second', 1000],
+  ['m', 60_000],
+  ['min', 60_000],
+  ['minute', 60_000],
+  ['h', 3_600_000],
+  ['hr', 3_600_000],
+  ['hour', 3_600_000],
+  ['day', 86_400_000],
+  ['week', 604_800_000],
+])
+const fromNow = /^in\s+(\d{1,6}|an?|one)\s*([a-z]+?)s?$/i
+
+/** ISO 8601 with a zone, or `in 5 minutes`; other words would depend on a zone that the request does not name. */
+function scheduledTimeIn(fields: JsonFields): ScheduledTime | undefined {
+  const text = fields.text('scheduled_at', maxTimeLength)?.trim()
+  if (text === undefined) return undefined
+  const [, count = '', unit = ''] = fromNow.exec(text) ?? []
+  const ms = unitMs.get(unit.toLowerCase())
+  if (ms !== undefined) return { inMs: ms * (/^\d/.test(count) ? Number(count) : 1) }
+  if (parseScheduledTime(text) === undefined)
+    throw fields.wrong('scheduled_at', 'must be an ISO 8601 time with a zone, or such as `in 5 minutes`')
+  return text
 }
 
 /** The elements of a batch; a wrong element is refused for itself. */

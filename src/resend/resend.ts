@@ -6,7 +6,7 @@
 export { readResendDomain, resendDomain, resendDomainItem } from './domain-objects.ts'
 export { resendEmail, resendEmailItem } from './email-objects.ts'
 export { ResendRefusal, resendFailure } from './errors.ts'
-export { maxResendBatch, readResendBatch, readResendEmail } from './read-email.ts'
+export { maxResendBatch, readResendBatch, readResendEmail, readResendSchedule } from './read-email.ts'
 export { readIdempotencyKey, readResendPage, readSuppressedEmail, readSuppressedEmails, readSuppressionPage } from './read-parameters.ts'
 export { resendSuppression } from './suppression-objects.ts'
 export { readResendWebhook, resendWebhook } from './webhook-objects.ts'

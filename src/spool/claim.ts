@@ -23,6 +23,8 @@ export interface Claimed {
   holdReason: string | null
   /** Clock offset of the tenant's test clock, for test mail; otherwise 0. */
   clockOffsetMs: number
+  /** When a scheduled email was to leave, in real time. */
+  scheduledAt: Date | null
 }
 
 /** The status of an email in the spool, derived from its row. */
@@ -40,7 +42,7 @@ export interface Lane {
 const claimedColumns = sql.part`
   spool.tenant_id as "tenantId", spool.email_id as "emailId", spool.content_id as "contentId", spool.shard, spool.epoch,
   spool.recipient, spool.recipient_domain as "recipientDomain", spool.attempt_count as "attempts", spool.manual_retry as "manualRetry", spool.test, spool.size_octets as "sizeOctets",
-  spool.hold_reason as "holdReason", ${rowClockOffset} as "clockOffsetMs"`
+  spool.hold_reason as "holdReason", ${rowClockOffset} as "clockOffsetMs", spool.scheduled_at as "scheduledAt"`
 
 /** The shards that the caller owns, in every statement of a delivery process. */
 const ownedTypes = { shards: 'smallint[]', epochs: 'bigint[]' } as const

@@ -61,12 +61,13 @@ const takeExpired = sql<ExpiredHold>`
   returning tenant_id as "tenantId", email_id as "emailId", recipient, attempt_count as "attempts", ${rowClockOffset} as "clockOffsetMs"`
 
 /** Releases as many emails over the send limit as there is capacity for, in order of acceptance; returns how many. */
-export function releaseWaiting(db: Db, limits: SendLimits, nowMs: number): Promise<number> {
-  return db.transaction(async (tx) => {
-    let released = 0
-    for (const room of await roomForWaiting(tx, limits, nowMs)) released += await releaseWithin(tx, room, limits, nowMs)
-    return released
-  })
+export const releaseWaiting = (db: Db, limits: SendLimits, nowMs: number): Promise<number> =>
+  db.transaction((tx) => releaseWaitingIn(tx, limits, nowMs))
+
+export async function releaseWaitingIn(tx: Tx, limits: SendLimits, nowMs: number): Promise<number> {
+  let released = 0
+  for (const room of await roomForWaiting(tx, limits, nowMs)) released += await releaseWithin(tx, room, limits, nowMs)
+  return released
 }
 
 async function releaseWithin(tx: Tx, room: FreeSlots, limits: SendLimits, nowMs: number): Promise<number> {

@@ -133,17 +133,24 @@ const byRecipientDomain = sql<QueuedAt>`
     (array_agg(tenant_id order by email_id desc) filter (where state = 'deferred'))[1] as "deferredTenantId",
     (array_agg(delay_reason order by email_id desc) filter (where state = 'deferred'))[1] as "delayReason"
   from spool
-  where ($1::text is null or tenant_id = $1) and not test
+  where ($1::text is null or tenant_id = $1) and not test and state <> 'scheduled'
   group by recipient_domain
   order by count(*) desc, recipient_domain
   limit $2`
 
-/** Queued live mail by recipient domain, the longest queues first. Reads the whole queue. */
+/** Queued live mail by recipient domain, without scheduled mail, the longest queues first. Reads the whole queue. */
 export const queueByRecipientDomain = (on: Queryable, tenantId: string | null, most: number): Promise<QueuedAt[]> =>
   on.rows(byRecipientDomain, [tenantId, most])
 
-const measured = sql<{ state: Queued['state']; recipients: number; dueAt: Date | null; firstEmailId: string | null }>`
-  select state, count(*) as recipients, min(due_at) as "dueAt", min(email_id) filter (where attempt_count = 0) as "firstEmailId"
+const measured = sql<{
+  state: Queued['state']
+  recipients: number
+  dueAt: Date | null
+  scheduledAt: Date | null
+  firstEmailId: string | null
+}>`
+  select state, count(*) as recipients, min(due_at) as "dueAt", min(scheduled_at) filter (where attempt_count = 0) as "scheduledAt",
+    min(email_id) filter (where attempt_count = 0 and scheduled_at is null) as "firstEmailId"
   from spool
   group by state`
 
@@ -162,9 +169,10 @@ export async function measureQueue(
 ): Promise<{ states: Map<Queued['state'], number>; overdueMs: number; unowned: number }> {
   const rows = await on.rows(measured)
   const states = new Map(rows.map(({ state, recipients }) => [state, recipients]))
-  const dueMs = rows.flatMap(({ state, dueAt, firstEmailId }) => {
+  const dueMs = rows.flatMap(({ state, dueAt, scheduledAt, firstEmailId }) => {
     if (state === 'deferred' && dueAt) return [dueAt.getTime()]
-    return state === 'ready' && firstEmailId ? [emailIdTimeMs(firstEmailId) ?? nowMs] : []
+    if (state !== 'ready' && state !== 'scheduled') return []
+    return [...(firstEmailId ? [emailIdTimeMs(firstEmailId) ?? nowMs] : []), ...(scheduledAt ? [scheduledAt.getTime()] : [])]
   })
   return { states, overdueMs: Math.max(0, nowMs - Math.min(...dueMs, nowMs)), unowned: (await on.first(unowned))?.shards ?? 0 }
 }
@@ -216,12 +224,12 @@ export function openQueuePauses({ db, clock }: { db: Db; clock: Clock }): { curr
 }
 
 export interface Queued {
-  state: 'ready' | 'sending' | 'deferred' | 'over_limit' | 'held'
+  state: 'ready' | 'sending' | 'deferred' | 'over_limit' | 'held' | 'scheduled'
   recipientDomain: string
   /** Failed attempts so far. */
   attempts: number
   manualRetry: boolean
-  /** For test mail, by the tenant's test clock. */
+  /** Also when a scheduled email is due. For test mail, by the tenant's test clock. */
   dueAt: Date | null
   holdReason: string | null
   /** The delay reason of a deferred recipient, unless it is a failed attempt. */
@@ -229,7 +237,8 @@ export interface Queued {
 }
 
 const queuedEmail = sql<Queued>`
-  select state, recipient_domain as "recipientDomain", attempt_count as "attempts", manual_retry as "manualRetry", due_at + ${rowClockOffset} * interval '1 millisecond' as "dueAt",
+  select state, recipient_domain as "recipientDomain", attempt_count as "attempts", manual_retry as "manualRetry",
+    case state when 'scheduled' then scheduled_at else due_at end + ${rowClockOffset} * interval '1 millisecond' as "dueAt",
     hold_reason as "holdReason", delay_reason as "delayReason"
   from spool
   where tenant_id = $1 and email_id = $2`

@@ -46,12 +46,12 @@ const wakeSome = sql`
 const wakeThese = sql`
   update spool
   set state = 'ready', due_at = null
-  where tenant_id = $1 and email_id = any($2) and ${stateByKey} in ('deferred', 'held', 'over_limit')`
+  where tenant_id = $1 and email_id = any($2) and ${stateByKey} in ('deferred', 'held', 'over_limit', 'scheduled')`
 
 const idsAfter = sql<{ emailId: string }>`
   select email_id as "emailId"
   from spool
-  where tenant_id = $1 and email_id > $2 and ${stateByKey} in ('deferred', 'held', 'over_limit')
+  where tenant_id = $1 and email_id > $2 and ${stateByKey} in ('deferred', 'held', 'over_limit', 'scheduled')
   order by email_id
   limit $3`
 
@@ -91,8 +91,12 @@ export const nextQueueUpdate = (on: Queryable, beforeMs: number): Promise<QueueU
 export const deleteQueueUpdate = (on: Queryable, { tenantId, id }: QueueUpdate): Promise<number> => on.run(deleteUpdate, [tenantId, id])
 
 /** Makes at most `most` recipients in these states ready; returns how many. */
-export const wake = (db: Db, tenantId: string, states: readonly ('deferred' | 'held' | 'over_limit')[], most: number): Promise<number> =>
-  db.run(wakeSome, [tenantId, states, most])
+export const wake = (
+  db: Db,
+  tenantId: string,
+  states: readonly ('deferred' | 'held' | 'over_limit' | 'scheduled')[],
+  most: number,
+): Promise<number> => db.run(wakeSome, [tenantId, states, most])
 
 export const wakeEmails = (db: Db, tenantId: string, emailIds: readonly string[]): Promise<number> =>
   db.run(wakeThese, [tenantId, emailIds])

@@ -39,7 +39,7 @@ const holdSome = sql<RemovedRecipient>`
   with chosen as (
     select tenant_id, email_id, hold_reason, manual_retry, attempt_count
     from spool
-    where state <> 'held' or hold_reason is distinct from 'restored'
+    where (state <> 'held' or hold_reason is distinct from 'restored') and (state <> 'scheduled' or scheduled_at <= $2)
     limit $1
     for update
   )
@@ -75,8 +75,11 @@ export const recordRestore = (on: Queryable, backupMadeAt: Date, nowMs: number):
 /** The restore that was not resumed yet, if any. Until then no webhook is sent. */
 export const findRestore = (on: Queryable): Promise<Restore | undefined> => on.first(notResumed)
 
-/** Holds `most` queued recipients in any state, including those held for another reason, which is decided again at their release. */
-export const holdRestored = (tx: Tx, most: number): Promise<RemovedRecipient[]> => tx.rows(holdSome, [most])
+/**
+ * Holds `most` queued recipients in any state, including those held for another reason, which is decided again at their release. Scheduled
+ * emails that were not due until now cannot have been delivered, and stay scheduled.
+ */
+export const holdRestored = (tx: Tx, most: number, nowMs: number): Promise<RemovedRecipient[]> => tx.rows(holdSome, [most, new Date(nowMs)])
 
 /** Releases `most` recipients in the order of acceptance; the caller makes their emails pending. */
 export const releaseRestored = (tx: Tx, most: number): Promise<{ tenantId: string; emailId: string }[]> => tx.rows(releaseSome, [most])

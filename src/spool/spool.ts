@@ -64,6 +64,8 @@ export {
 } from './restore-hold.ts'
 export { maxRetryMs, type RetrySchedule, retryDelayMs, wholeScheduleMs } from './retry-schedule.ts'
 export { isStillClaimed } from './row-guards.ts'
+export { lockUnsent, releaseScheduled, removeLocked, scheduleLocked } from './scheduled-emails.ts'
 export { shardCount, shardOf } from './shards.ts'
 export { getTestClockOffsetMs, moveTestClock, readTestQueue, removeTestClockOfTenant } from './test-clocks.ts'
+export { listWaiting, type WaitingEmail } from './waiting-emails.ts'
 export { openWakefulness, openWaker, type Wakefulness } from './wake-up.ts'

@@ -21,8 +21,8 @@ const moveClock = sql`
 
 const makeTestDueSooner = sql`
   update spool
-  set due_at = due_at - $2 * interval '1 millisecond'
-  where tenant_id = $1 and test and state in ('deferred', 'held')`
+  set due_at = due_at - $2 * interval '1 millisecond', scheduled_at = scheduled_at - $2 * interval '1 millisecond'
+  where tenant_id = $1 and test and state in ('deferred', 'held', 'scheduled')`
 
 const readyDue = sql`
   update spool
@@ -31,8 +31,11 @@ const readyDue = sql`
 
 const testQueue = sql<{ busy: number; nextDueAt: Date | null }>`
   select count(*) filter (where state in ('ready', 'sending') or due_at <= $2) as busy, min(due_at) filter (where due_at > $2) as "nextDueAt"
-  from spool
-  where tenant_id = $1 and test and state <> 'over_limit'`
+  from (
+    select state, case state when 'scheduled' then scheduled_at else due_at end as due_at
+    from spool
+    where tenant_id = $1 and test and state <> 'over_limit'
+  ) as queued`
 
 const dropClock = sql`
   delete from test_clocks

@@ -38,12 +38,20 @@ const saveEntries = sql<Suppression & { added: boolean }>`
       keep_until = null
   returning ${suppressionColumns}, xmax = 0 as added`
 
-const importEntries = sql`
+const importEntries = sql<{ added: boolean }>`
   insert into suppressions (tenant_id, address, reason, source, created_at, keep_until)
   select $1, address, reason, source, created_at, keep_until
   from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[]) as given (address, reason, source, created_at, keep_until)
   order by address
-  on conflict (tenant_id, address) do nothing`
+  on conflict (tenant_id, address) do update
+  set keep_until = null
+  where suppressions.keep_until is not null and excluded.keep_until is null
+  returning xmax = 0 as added`
+
+const countListed = sql<{ listed: number }>`
+  select count(*) as listed
+  from suppressions
+  where tenant_id = $1 and address = any($2::text[])`
 
 const deleteEnded = sql`
   delete from suppressions
@@ -172,25 +180,28 @@ export interface ImportedSuppression {
 }
 
 /**
- * Adds entries of another program with their times; an address that is on the list stays as it is. Returns how many were added, and how
- * many have an address that is none. Refuses as `tenantForNew`.
+ * Adds entries of another program with their times. An address that is on the list stays as it is, except that its end is removed by an
+ * entry without an end. Of a repeated address, the first entry counts. With `dryRun` nothing is written. Returns how many were added, and
+ * how many have an address that is none. Refuses as `tenantForNew`.
  */
 export async function importSuppressions(
   db: Db,
   tenantId: string,
   entries: readonly ImportedSuppression[],
+  { dryRun = false } = {},
 ): Promise<{ added: number; failed: number }> {
   const valid = new Map<string, ImportedSuppression>()
   let failed = 0
   for (const entry of entries) {
     const address = normal(entry.address)
     if (address === undefined) failed++
-    else valid.set(address, entry)
+    else if (!valid.has(address)) valid.set(address, entry)
   }
   const rows = [...valid.values()]
   const added = await db.transaction(async (tx) => {
     if (tenantId !== '') await tenantForNew(tx, tenantId)
-    return tx.run(importEntries, [
+    if (dryRun) return valid.size - ((await tx.first(countListed, [tenantId, [...valid.keys()]]))?.listed ?? 0)
+    const written = await tx.rows(importEntries, [
       tenantId,
       [...valid.keys()],
       rows.map(({ reason }) => reason),
@@ -198,6 +209,7 @@ export async function importSuppressions(
       rows.map(({ createdAt }) => createdAt),
       rows.map(({ keepUntil }) => keepUntil),
     ])
+    return written.filter((one) => one.added).length
   })
   return { added, failed }
 }

@@ -1,7 +1,7 @@
 /**
  * The table of opens and clicks: written in batches with their events, and found by email.
  */
-import { emailIdTimeMs, metrics, sanitiseText } from '#base'
+import { emailIdPrefix, emailIdTimeMs, metrics, sanitiseText } from '#base'
 import { type Db, type PartitionedTable, type Queryable, sql, type Tx, withPartitions } from '#db'
 import { findDeliveryTimes } from '#emails'
 import { appendEvents, eventTables, simulatedAt } from '#events'
@@ -116,6 +116,14 @@ const marksAmong = sql<ReaderMarks & { emailId: string }>`
   where tenant_id = any($1) and email_id = any($2) and source <> 'machine'
   group by email_id`
 
+const emailsTracked = sql<{ emailId: string }>`
+  select distinct email_id as "emailId"
+  from tracking_events
+  where kind = $1 and source <> 'machine' and ($2::text is null or tenant_id = $2) and ($3::text is null or email_id >= $3)
+    and ($4::text is null or email_id < $4)
+  order by email_id desc
+  limit $5`
+
 const blankTrackingEvents = sql`
   update tracking_events
   set url = '', ip_address = '', user_agent = ''
@@ -136,6 +144,17 @@ export async function findReaderMarks(
 ): Promise<ReadonlyMap<string, ReaderMarks>> {
   const rows = await on.rows(marksAmong, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.emailId)])
   return new Map(rows.map(({ emailId, ...marks }) => [emailId, marks]))
+}
+
+/** The newest emails that people opened, or whose links they used, among those accepted within a period. */
+export async function listTrackedEmails(
+  on: Queryable,
+  kind: TrackingEvent['kind'],
+  { tenantId, after, before }: { tenantId: string | null; after?: Date | undefined; before?: Date | undefined },
+  most: number,
+): Promise<string[]> {
+  const prefix = (at: Date | undefined) => (at ? emailIdPrefix(at.getTime()) : null)
+  return (await on.rows(emailsTracked, [kind, tenantId, prefix(after), prefix(before), most])).map(({ emailId }) => emailId)
 }
 
 /** Keeps the fact of an open or a click, and deletes its origin and its URL. */

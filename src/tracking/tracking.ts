@@ -22,7 +22,15 @@ export {
   removeTrackDomain,
   type TrackDomain,
 } from './track-domains.ts'
-export { type Activity, eraseFromHits, findReaderMarks, listHits, trackingTables, writeTrackingEvents } from './tracking-event-records.ts'
+export {
+  type Activity,
+  eraseFromHits,
+  findReaderMarks,
+  listHits,
+  listTrackedEmails,
+  trackingTables,
+  writeTrackingEvents,
+} from './tracking-event-records.ts'
 export { openTrackingEvents, type TrackingEvents } from './tracking-events.ts'
 export { openTracks, type Tracks } from './tracking-settings.ts'
 export { unsubscribe } from './unsubscribe.ts'

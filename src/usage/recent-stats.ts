@@ -4,7 +4,7 @@
  */
 import { type Cached, type Clock, cached, emailIdTimeMs } from '#base'
 import { type Db, inSnapshot, type Tx } from '#db'
-import { recipientDomainsOf } from '#emails'
+import { findScheduled, recipientDomainsOf } from '#emails'
 import { type AttemptEnd, readRecentEnds } from '#events'
 
 /** Most events read, and most of the newest events whose recipient domain is looked up: together a tenth of a second. */
@@ -13,6 +13,8 @@ const maxLookedUp = 2000
 const maxFailing = 10
 const windowMs = 86_400_000
 const rateWindowMs = 60_000
+/** Emails that took longer are looked up: the time until a scheduled email leaves is no delivery time. */
+const slowMs = 60_000
 
 /** A recipient domain with failures, the most failures first. */
 export interface Failing {
@@ -47,12 +49,13 @@ export function openRecent({ db, clock }: { db: Db; clock: Clock }): { get(tenan
 async function read(tx: Tx, tenantId: string | null, test: boolean | undefined, nowMs: number): Promise<Recent> {
   const ends = await endsOf(tx, tenantId, test, new Date(nowMs - windowMs))
   const sent = ends.filter((one) => one.kind === 'MessageSent')
-  const tookMs = sent
-    .flatMap(({ at, emailId }) => {
-      const acceptedMs = emailIdTimeMs(emailId)
-      return acceptedMs === undefined ? [] : [Math.max(0, at.getTime() - acceptedMs)]
-    })
-    .sort((a, b) => a - b)
+  const took = sent.flatMap(({ at, tenantId, emailId }) => {
+    const acceptedMs = emailIdTimeMs(emailId)
+    return acceptedMs === undefined ? [] : [{ tenantId, emailId, ms: Math.max(0, at.getTime() - acceptedMs) }]
+  })
+  const slow = took.filter(({ ms }) => ms > slowMs).slice(0, maxLookedUp)
+  const scheduled = await findScheduled(tx, slow)
+  const tookMs = took.flatMap(({ emailId, ms }) => (scheduled.has(emailId) ? [] : [ms])).sort((a, b) => a - b)
   const refused = ends.filter((one) => one.kind !== 'MessageSent').slice(0, maxLookedUp)
   const going = sent.slice(0, maxLookedUp).filter(({ at }) => at.getTime() > nowMs - rateWindowMs)
   const recipientDomains = await recipientDomainsOf(tx, [...refused, ...going])

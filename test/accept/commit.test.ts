@@ -30,9 +30,12 @@ const entry = (atMs = testTimeMs): Entry => {
     metadata: null,
     messageId: `<${id}@one.test>`,
   }
-  const accepted = { id, tenantId: 'shop', messageId: text.messageId, to: [], sandbox: false, emails: [] }
+  const accepted = { id, tenantId: 'shop', messageId: text.messageId, to: [], sandbox: false, scheduledAt: null, emails: [] }
   const facts = { tenantId: 'shop', contentId: id, body: Buffer.from('x'), sizeOctets: 1, credentialId: null, accepted }
-  return { idempotency: undefined, submissions: [{ ...facts, ...text, test: false, acceptedAtMs: atMs, clockOffsetMs: 0, emails }] }
+  return {
+    idempotency: undefined,
+    submissions: [{ ...facts, ...text, test: false, acceptedAtMs: atMs, clockOffsetMs: 0, scheduledAtMs: null, emails }],
+  }
 }
 
 async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock, wrap = (db: Db) => db }: CommitOptions = {}) {

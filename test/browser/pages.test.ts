@@ -176,11 +176,26 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expectFine(watched, 'queue-pause', look)
     await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
     await page.getByRole('cell', { name: 'their servers move' }).waitFor()
+    await page.getByRole('region', { name: 'Paused' }).getByRole('link', { name: 'far.test' }).waitFor()
     await row.getByRole('button', { name: 'Retry now: far.test' }).click()
     await page.getByText(/(is|are) due now/).waitFor()
     await expectFine(watched, 'queue', look)
     await row.getByRole('button', { name: 'Resume' }).click()
     await page.getByRole('cell', { name: 'their servers move' }).waitFor({ state: 'detached' })
+  })
+
+  test('the emails that wait for a domain or a provider are listed with their reply, and lead to the email', async () => {
+    const { page } = watched
+    await go('Queue')
+    await page.getByRole('region', { name: 'Queue' }).getByRole('link', { name: 'far.test' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Mail waiting for far.test' }).waitFor()
+    const row = page.getByRole('row', { name: /ann@far\.test/ })
+    await row.getByText('ECONNREFUSED').waitFor()
+    await expectFine(watched, 'queue-waiting', look)
+    await page.goto('/queue/waiting?provider=relay')
+    await page.getByRole('heading', { level: 1, name: 'Mail waiting for relay' }).waitFor()
+    await row.getByRole('link', { name: 'ann@far.test' }).click()
+    await page.getByRole('heading', { level: 1, name: 'ann@far.test' }).waitFor()
   })
 
   test('a tenant is added, limited, paused, resumed, looked at and deleted', async () => {
@@ -237,8 +252,29 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
       .getByRole('link', { name: /hardfail@simulator\.test/ })
       .first()
       .waitFor()
-    await page.getByRole('button', { name: 'Clear' }).click()
+    await page.getByRole('button', { name: 'Clear filters' }).click()
     await page.getByText(subject).waitFor()
+  })
+
+  test('emails are filtered by event and by time, which the address keeps, and each filter is removed alone', async () => {
+    const { page } = watched
+    const active = page.getByRole('list', { name: 'Active filters' }).getByRole('listitem')
+    await page.getByLabel('Event', { exact: true }).selectOption('Delayed')
+    await page.getByLabel('Accepted', { exact: true }).selectOption('Last 24 hours')
+    await page.getByRole('link', { name: 'softfail@simulator.test' }).first().waitFor()
+    await page.getByRole('link', { name: 'hardfail@simulator.test' }).first().waitFor({ state: 'detached' })
+    expect(await active.allInnerTexts()).toEqual(['Event: Delayed', 'Accepted: Last 24 hours'])
+    await expectFine(watched, 'emails-filtered', look)
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({ mail: 'all', event: 'delayed', within: 'day' })
+    await page.reload()
+    await page.getByRole('link', { name: 'softfail@simulator.test' }).first().waitFor()
+    expect(await page.getByLabel('Event', { exact: true }).inputValue()).toBe('delayed')
+    await page.getByRole('button', { name: 'Remove the filter Event: Delayed' }).click()
+    await page.getByRole('link', { name: 'hardfail@simulator.test' }).first().waitFor()
+    await expect.poll(() => active.count()).toBe(1)
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await active.waitFor({ state: 'detached' })
+    expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({ mail: 'all' })
   })
 
   test('emails are searched by words and metadata, and saved as a file', async () => {
@@ -259,10 +295,10 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('button', { name: 'Download CSV' }).click()
     const file = await readFile(await (await saved).path(), 'utf8')
     expect(file.split('\r\n')[1]).toMatch(/^\w{22},20.*Z,hardfail,hardfail@simulator\.test,shop@simulator\.test,Your invoice,orders,/)
-    await page.getByLabel('Metadata').fill('order_id:1')
+    await page.getByRole('textbox', { name: 'Metadata' }).fill('order_id:1')
     await page.getByRole('button', { name: 'Search' }).click()
     await page.getByText('No emails match').waitFor()
-    await page.getByRole('button', { name: 'Clear' }).click()
+    await page.getByRole('button', { name: 'Clear filters' }).click()
     await page.getByText(`Live ${at(look)}`).waitFor()
   })
 

@@ -69,7 +69,11 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     const { page } = watched
     const address = path.replaceAll(/\$(\w+)/g, (_, name: string) => ids[name] ?? '')
     expect(address, `a page of this test's own for ${path}`).not.toContain('//')
-    await page.goto(path === '/inbox' && look.width > 1000 ? `/inbox?open=${ids.testId}` : address)
+    const queries: Record<string, string> = {
+      '/queue/waiting': '?destination=gmail.example',
+      ...(look.width > 1000 ? { '/inbox': `?open=${ids.testId}` } : {}),
+    }
+    await page.goto(`${address}${queries[path] ?? ''}`)
     await page.getByRole('heading', { level: 1 }).waitFor()
     await expect.poll(() => page.title()).toBe(`${await page.getByRole('heading', { level: 1 }).innerText()} · Postrider`)
     await page.waitForLoadState('networkidle').catch(() => undefined)

@@ -1,4 +1,7 @@
 /** The commands over the API do the same on this machine's installation and on a remote service. */
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
 import { listAudit } from '#members'
@@ -132,6 +135,28 @@ describe.each([
     expect([wrong.code, wrong.said]).toEqual([2, expect.stringMatching(/^invalid_email_format: /)])
   })
 
+  test('suppressions of another service come once, with their times', async () => {
+    const file = join(await mkdtemp(join(tmpdir(), 'postrider-import-')), 'suppressed.json')
+    const rows = [`ann@${name}`, `bob@${name}`, 'not an address'].map((EmailAddress) => ({
+      EmailAddress,
+      Reason: 'BOUNCE',
+      LastUpdateTime: '2026-03-01T09:30:00Z',
+    }))
+    await writeFile(file, JSON.stringify({ SuppressedDestinationSummaries: rows }))
+    const run = (...more: string[]) => command('import', 'suppressions', '--from', 'ses', file, '--json', ...more)
+    const counts = { rows: 3, added: 2, existing: 0, bad: 1 }
+    expect(json(await run('--dry-run'))).toMatchObject({ ...counts, dryRun: true })
+    expect(json(await run())).toMatchObject({ ...counts, badRows: [{ line: 1, problem: expect.stringContaining('not an address') }] })
+    expect(json(await run())).toMatchObject({ ...counts, added: 0, existing: 2 })
+    const listed = await service.call('GET', `/suppressions?address=ann@${name}`, { key: service.liveKey })
+    expect(listed.body.data).toMatchObject([{ reason: 'bounce', createdAt: '2026-03-01T09:30:00.000Z' }])
+    expect(await command('import', 'suppressions', '--from', 'ses', `${file}.missing`)).toMatchObject({
+      code: 1,
+      said: expect.stringContaining('suppressed.json.missing: no such file'),
+    })
+    for (const who of ['ann', 'bob']) expect(await command('suppression', 'remove', `${who}@${name}`)).toMatchObject({ code: 0 })
+  })
+
   test('an email that fails is sent with exit code 1, and explained', async () => {
     const address = ['--url', `http://127.0.0.1:${service.port}`, '--key', service.testKey]
     const words = ['--from', 'shop@simulator.test', '--to', `hardfail+${place.replaceAll(' ', '-')}@simulator.test`]
@@ -139,6 +164,26 @@ describe.each([
     expect([sent.code, sent.said]).toEqual([1, expect.stringMatching(/^hardfail: postrider email show \S+ explains it$/)])
     const [id = ''] = sent.text.split(' ')
     expect((await command('explain', id)).text).toMatch(/^status: hardfail\nnow: {4}\S.*\nnext: {3}\S.*$/)
+  })
+
+  test('an email is scheduled, rescheduled and cancelled', async () => {
+    const address = ['--url', `http://127.0.0.1:${service.port}`, '--key', service.testKey]
+    const words = ['--from', 'shop@simulator.test', '--to', 'delivered@simulator.test']
+    const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
+    const [first, second] = [inHours(1), inHours(2)]
+    const sent = await ran(address, noInstallation, 'send', ...words, '--at', first)
+    const [id = ''] = sent.text.split(' ')
+    expect(sent).toMatchObject({ code: 0, text: `${id} pending until ${first}` })
+    expect((await command('email', 'show', id)).text).toContain(`  scheduled ${first}\n`)
+    const moved = `${id} pending: leaves at ${second}\n  delivered@simulator.test`
+    expect(await command('email', 'reschedule', id, '--at', second)).toMatchObject({ code: 0, text: moved })
+    const wrong = await command('email', 'reschedule', id, '--at', 'tomorrow')
+    expect([wrong.code, wrong.said]).toEqual([2, expect.stringMatching(/^validation_error: --at is neither an ISO 8601 time/)])
+    const cancelled = json<{ status: string }>(await command('email', 'cancel', id, '--json'))
+    expect(cancelled).toMatchObject({ id, status: 'hardfail', scheduledAt: second, cancelledAt: expect.any(String) })
+    expect((await command('email', 'cancel', id)).code).toBe(0)
+    const late = await command('email', 'reschedule', id, '--at', second)
+    expect([late.code, late.said]).toEqual([2, expect.stringContaining('email_not_scheduled: the email was cancelled')])
   })
 
   test('a webhook is added, tested and removed', async () => {

@@ -127,11 +127,37 @@ describe('emails', () => {
     const wrong = { ...mail, to: 'ann' }
     const before = dataOf(await resend.emails.list({ limit: 1 })).data[0]?.id
     expect((await resend.batch.send([mail, wrong])).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
-    expect((await resend.batch.send([mail, { ...mail, scheduledAt: 'in 1 hour' }])).error).toMatchObject({ name: 'validation_error' })
+    expect((await resend.batch.send([mail, { ...mail, scheduledAt: 'tomorrow at noon' }])).error).toMatchObject({
+      name: 'validation_error',
+    })
     expect(dataOf(await resend.emails.list({ limit: 1 })).data[0]?.id).toBe(before)
     const answer = dataOf(await resend.batch.send([wrong, mail, { ...mail, from: 'a@elsewhere.test' }], { batchValidation: 'permissive' }))
     expect(answer).toMatchObject({ data: [{ id: expect.any(String) }], errors: [{ index: 0 }, { index: 2 }] })
     expect((await resend.batch.send(Array.from({ length: 101 }, () => mail))).error).toMatchObject({ statusCode: 422 })
+  })
+
+  test('a scheduled email is rescheduled and cancelled, as Resend answers it', async () => {
+    const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
+    const { id } = dataOf(await resend.emails.send({ ...mail, to: ['ann@one.example', 'bob@one.example'], scheduledAt: 'in 2 hours' }))
+    const read = async () => dataOf(await resend.emails.get(id))
+    const { scheduled_at: at, last_event: event } = await read()
+    expect(event).toBe('scheduled')
+    expect(Math.abs(Date.parse(`${at}`.replace(/\+00$/, 'Z')) - Date.parse(inHours(2)))).toBeLessThan(30_000)
+    const later = inHours(5)
+    expect(dataOf(await resend.emails.update({ id, scheduledAt: later }))).toEqual({ object: 'email', id })
+    expect((await read()).scheduled_at).toBe(later.replace('T', ' ').replace('Z', '000+00'))
+    expect((await resend.emails.update({ id, scheduledAt: 'Monday' })).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
+    expect(dataOf(await resend.emails.cancel(id))).toEqual({ object: 'email', id })
+    expect(dataOf(await resend.emails.cancel(id))).toEqual({ object: 'email', id })
+    expect((await read()).last_event).toBe('canceled')
+    const listed = dataOf(await resend.emails.list({ limit: 1 })).data[0]
+    expect(listed).toMatchObject({ id, last_event: 'canceled' })
+    expect((await resend.emails.update({ id, scheduledAt: later })).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
+    expect((await resend.emails.cancel('missing')).error).toMatchObject({ statusCode: 404, name: 'not_found' })
+    const plain = dataOf(await resend.emails.send(mail))
+    expect((await resend.emails.cancel(plain.id)).error).toMatchObject({ statusCode: 422, name: 'validation_error' })
+    const batch = dataOf(await resend.batch.send([mail, { ...mail, scheduledAt: inHours(1) }]))
+    expect(dataOf(await resend.emails.get(batch.data[1]?.id ?? '')).last_event).toBe('scheduled')
   })
 
   test.each([
@@ -141,7 +167,10 @@ describe('emails', () => {
     ['missing_required_field', { html: '' }],
     ['validation_error', { from: 'a@elsewhere.test' }],
     ['validation_error', { to: Array.from({ length: 51 }, (_, n) => `a${n}@one.example`) }],
-    ['validation_error', { scheduledAt: '2030-01-01T00:00:00Z' }],
+    ['validation_error', { scheduledAt: '2020-01-01T00:00:00Z' }],
+    ['validation_error', { scheduledAt: 'in 31 days' }],
+    ['validation_error', { scheduledAt: 'in 5 constructors' }],
+    ['validation_error', { scheduledAt: 'Monday' }],
     ['validation_error', { topicId: 't' }],
     ['validation_error', { template: { id: 'x' }, html: undefined }],
     ['validation_error', { tags: [{ name: 'a b', value: 'c' }] }],
@@ -216,10 +245,7 @@ describe('paths', () => {
   })
 
   test("methods that are not served are refused in Resend's form", async () => {
-    const { id } = dataOf(await resend.emails.send(mail))
     const refused = [
-      await resend.emails.cancel(id),
-      await resend.emails.update({ id, scheduledAt: '2030-01-01T00:00:00Z' }),
       await resend.apiKeys.list(),
       await resend.contacts.list(),
       await resend.broadcasts.list(),
@@ -298,7 +324,7 @@ test("generated requests never fail with 500, and every error has Resend's form"
       headers: field({ 'X-A': 'b' }),
       tags: field([{ name: 'a', value: 'b' }]),
       attachments: field([{ filename: 'a', content: 'YQ==' }]),
-      scheduled_at: field(undefined),
+      scheduled_at: field('in 1 hour'),
       other: field(undefined),
     },
     { requiredKeys: [] },

@@ -188,6 +188,7 @@ describe('under an archived tenant', () => {
       [`/tenants/${id}/suppressions`, { address: 'b@example.com' }],
       [`/tenants/${id}/suppressions/bulk`, { suppressions: [{ address: 'b@example.com' }] }],
       [`/tenants/${id}/suppressions/bulk`, { suppressions: [] }],
+      [`/tenants/${id}/suppressions/import`, { suppressions: [], dryRun: true }],
       [`/tenants/${id}/webhooks`, { name: 'x', url: 'https://hooks.example.com/x', events: ['MessageSent'] }],
     ] as const) {
       const answer = await call('POST', path, body)

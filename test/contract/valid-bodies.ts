@@ -86,6 +86,13 @@ export const goodBodies: Readonly<Record<string, Good>> = {
   },
   'suppressions.create': { body: () => ({ address: 'a@example.com', reason: 'asked' }) },
   'suppressions.bulkCreate': { body: () => ({ suppressions: [{ address: 'a@example.com', reason: 'asked' }] }), countsAddresses: true },
+  'suppressions.import': {
+    body: () => ({
+      suppressions: [{ address: 'a@example.com', reason: 'bounce', createdAt: '2026-03-01T09:30:00Z', source: 'automatic' }],
+      dryRun: true,
+    }),
+    countsAddresses: true,
+  },
   'webhooks.create': { body: () => ({ ...webhook, allEvents: false }) },
   'webhooks.update': {
     body: () => ({ ...webhook, allEvents: false, rotateSecret: true }),

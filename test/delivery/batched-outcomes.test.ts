@@ -75,7 +75,7 @@ async function left(db: Db, made: readonly Attempt[], imported: readonly string[
   const emails = made.map(() => ids.emailId(testTimeMs))
   await db.run(addSending, [tenantId, emails, made.map(({ recipient }) => recipient)])
   const claimed = { tenantId, shard: 1, epoch: 5, recipientDomain: 'one.test', attempts: 1, manualRetry: false, test: false }
-  const rest = { sizeOctets: 100, holdReason: null, clockOffsetMs: 0 }
+  const rest = { sizeOctets: 100, holdReason: null, clockOffsetMs: 0, scheduledAt: null }
   const outcomes = made.map(({ recipient, result }, index) => {
     const emailId = emails[index] ?? ''
     return {

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { allStatements, type Db, openDb, type Sql, sql } from '#db'
 import { openRecorder } from '#delivery'
-import { claim, postpone, promote, requeueUnsent } from '#spool'
+import { claim, postpone, promote, releaseScheduled, requeueUnsent } from '#spool'
 import { accepted } from '../support/accepted-outcome.ts'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
@@ -18,6 +18,18 @@ const fill = sql`
   insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets)
   select 'shop', id, id, nth % 8, 'ann@one.test', 'one.test', 'ready', false, 100
   from generate_series($1::integer, $2) as nth, lateral (select $3 || lpad(nth::text, 9, '0') as id) as named`
+
+const schedule = sql`
+  update spool
+  set state = 'scheduled', scheduled_at = $1::timestamptz + (row_number * interval '1 second')
+  from (select email_id, row_number() over (order by email_id) as row_number from spool) as numbered
+  where spool.email_id = numbered.email_id`
+
+const countStates = sql<{ state: string; emails: number }>`
+  select state, count(*) as emails
+  from spool
+  group by state
+  order by state`
 
 const empty = sql`
   delete from spool`
@@ -55,6 +67,8 @@ const hotStatements = {
   postpone: "set state = 'deferred', due_at",
   promote: 'any($1::smallint[]) and due_at <=',
   recall: 'any($1::smallint[]) and due_at >',
+  'find scheduled': "from spool where state = 'scheduled' and scheduled_at <= $1) as due",
+  'release scheduled': "set state = 'over_limit'",
   'record outcomes': 'delete from spool\n    using outcome',
 }
 
@@ -93,6 +107,39 @@ test('they read what they are about, and not the backlog', async () => {
   expect((await read()) - before).toBeLessThan(backlog / 4)
 })
 
+test('scheduled emails cost the claim and the promotion no index entry, and those that are due are found alone', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const url = `${database.url}&options=${encodeURIComponent(settings)}`
+  const db = await openDb({ url, poolSize: 1, applicationName: 'test', log: silentLog })
+  onTestFinished(() => db.close())
+  const read = async (work: () => Promise<unknown>) => {
+    await db.rows(tellStatistics)
+    const before = (await db.first(entriesRead))?.entries ?? 0
+    await work()
+    await db.rows(tellStatistics)
+    return ((await db.first(entriesRead))?.entries ?? 0) - before
+  }
+  const unlimited = { organisation: null, ceilings: new Map() }
+  const turn = async () => {
+    await requeueUnsent(db, await claim(db, wish))
+    await promote(db, shards, testTimeMs, 8)
+    await releaseScheduled(db, unlimited, testTimeMs)
+  }
+  await turn()
+  const whenEmpty = await read(turn)
+  await db.run(fill, [1, 5 * backlog, ofTheDay])
+  await db.run(schedule, [due])
+  await db.script('vacuum spool')
+  await turn()
+  expect(await read(turn)).toBe(whenEmpty)
+  expect(await read(() => releaseScheduled(db, unlimited, testTimeMs + 9000))).toBeLessThan(200)
+  expect(await db.rows(countStates)).toEqual([
+    { state: 'ready', emails: 9 },
+    { state: 'scheduled', emails: 5 * backlog - 9 },
+  ])
+})
+
 test('their plans reach the spool by these indexes, however full it is when they are made', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
@@ -116,6 +163,9 @@ test('their plans reach the spool by these indexes, however full it is when they
         "Index Only Scan using spool_ready on spool spool_2 | Index Cond: ((ROW(shard, tenant_id, recipient_domain) >= ROW(filled.shard, filled.tenant_id, filled.recipient_domain)) AND (ROW(shard, tenant_id, recipient_domain) <= ROW(filled.shard, filled.tenant_id, filled.recipient_domain)))",
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(picked.tenant_id, picked.email_id)) AND (ROW(tenant_id, email_id) <= ROW(picked.tenant_id, picked.email_id))) | Filter: ((state || ''::text) = 'ready'::text)",
       ],
+      "find scheduled": [
+        "Index Only Scan using spool_scheduled on spool | Index Cond: (scheduled_at <= $1)",
+      ],
       "postpone": [
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(given.tenant_id, given.email_id)) AND (ROW(tenant_id, email_id) <= ROW(given.tenant_id, given.email_id))) | Filter: ((given.epoch = epoch) AND (given.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",
       ],
@@ -130,6 +180,10 @@ test('their plans reach the spool by these indexes, however full it is when they
       "record outcomes": [
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(outcome.tenant_id, outcome.email_id)) AND (ROW(tenant_id, email_id) <= ROW(outcome.tenant_id, outcome.email_id))) | Filter: ((outcome.epoch = epoch) AND (outcome.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",
         "Index Scan using spool_pkey on spool spool_1 | Index Cond: ((ROW(tenant_id, email_id) >= ROW(outcome_1.tenant_id, outcome_1.email_id)) AND (ROW(tenant_id, email_id) <= ROW(outcome_1.tenant_id, outcome_1.email_id))) | Filter: ((outcome_1.epoch = epoch) AND (outcome_1.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",
+      ],
+      "release scheduled": [
+        "Index Scan using spool_scheduled on spool spool_1 | Index Cond: (scheduled_at <= $1) | Filter: (state = 'scheduled'::text)",
+        "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(due.tenant_id, due.email_id)) AND (ROW(tenant_id, email_id) <= ROW(due.tenant_id, due.email_id))) | Filter: ((state || ''::text) = 'scheduled'::text)",
       ],
       "requeue": [
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(given.tenant_id, given.email_id)) AND (ROW(tenant_id, email_id) <= ROW(given.tenant_id, given.email_id))) | Filter: ((given.epoch = epoch) AND (given.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",

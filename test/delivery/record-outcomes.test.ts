@@ -38,6 +38,7 @@ const claimed = {
   sizeOctets: 100,
   holdReason: null,
   clockOffsetMs: 0,
+  scheduledAt: null,
 }
 const sent = { claimed, ...accepted }
 

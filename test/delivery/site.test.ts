@@ -74,6 +74,7 @@ const [job] = jobsOf([
     sizeOctets: data.length,
     holdReason: null,
     clockOffsetMs: 0,
+    scheduledAt: null,
   },
 ]) as [Job]
 const newJob = (contentId = 'e'): Job => ({ ...job, contentId, state: { ...job.state } })

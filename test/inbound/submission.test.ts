@@ -26,8 +26,12 @@ afterAll(() => service.stop())
 const letter = (...fields: string[]) => `${['From: Shop <shop@shop.test>', 'Subject: Hello', ...fields].join('\r\n')}\r\n\r\nIt works.\r\n`
 
 /** Returns the reply to the final dot. */
-async function submit(client: SmtpClient, message: string, { from = 'shop@shop.test', to = ['ann@example.net'] } = {}): Promise<string> {
-  expect(await client.say(`MAIL FROM:<${from}>`)).toMatch(/^250/)
+async function submit(
+  client: SmtpClient,
+  message: string,
+  { from = 'shop@shop.test', to = ['ann@example.net'], parameter = '' } = {},
+): Promise<string> {
+  expect(await client.say(`MAIL FROM:<${from}> ${parameter}`.trim())).toMatch(/^250/)
   for (const one of to) expect(await client.say(`RCPT TO:<${one}>`)).toMatch(/^250/)
   expect(await client.say('DATA')).toMatch(/^354/)
   client.write(`${message.replaceAll('\r\n.', '\r\n..')}.\r\n`)
@@ -57,6 +61,7 @@ describe('logins', () => {
       'DSN',
       'AUTH PLAIN LOGIN',
       'SIZE 14680064',
+      expect.stringMatching(/^FUTURERELEASE 2592000 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
     ])
     expect(await client.say('MAIL FROM:<shop@shop.test>')).toMatch(/^530 5\.7\.0/)
   })
@@ -235,7 +240,8 @@ describe('messages', () => {
       port === 'submission' ? await loggedIn(service.ports.submission, login.user, login.key) : await smtpClient(service.ports.smtp)
     if (port === 'smtp') await client.reply()
     await client.say('EHLO client.test')
-    for (const parameter of ['REQUIRETLS', 'HOLDFOR=3600', 'MT-PRIORITY=9', 'X', 'constructor=1'])
+    const ofSubmission = port === 'smtp' ? ['HOLDFOR=3600'] : []
+    for (const parameter of ['REQUIRETLS', 'MT-PRIORITY=9', 'X', 'constructor=1', ...ofSubmission])
       expect([parameter, await client.say(`MAIL FROM:<shop@shop.test> ${parameter}`)]).toEqual([
         parameter,
         expect.stringMatching(/^(555|530) 5/),
@@ -243,6 +249,35 @@ describe('messages', () => {
     expect(await client.say('MAIL FROM:<shop@shop.test> size=1000 AUTH=<>')).toMatch(/^250/)
     for (const parameter of ['SIZE=1', 'RRVS=2026-01-01T00:00:00Z'])
       expect(await client.say(`RCPT TO:<postmaster@house.test> ${parameter}`)).toMatch(/^555 5\.5\.4/)
+  })
+
+  test('HOLDFOR and HOLDUNTIL schedule a message', async () => {
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
+    const inHour = Date.now() + 3_600_000
+    const until = new Date(inHour).toISOString()
+    for (const parameter of ['HOLDFOR=3600', `holduntil=${until}`]) {
+      const id = idIn(await submit(client, letter(), { parameter }))
+      const { status, scheduledAt } = (await detailsOf(id)) as { status: string; scheduledAt: string }
+      expect(status).toBe('pending')
+      expect(Math.abs(Date.parse(scheduledAt) - inHour)).toBeLessThan(30_000)
+    }
+  })
+
+  test.each([
+    'HOLDFOR=0',
+    'HOLDFOR=2592001',
+    'HOLDFOR=999999999999',
+    'HOLDFOR=1h',
+    'HOLDUNTIL=2020-01-01T00:00:00Z',
+    'HOLDUNTIL=2999-01-01T00:00:00Z',
+    'HOLDUNTIL=1893456000',
+    'HOLDUNTIL=tomorrow',
+    'HOLDFOR',
+    'HOLDFOR=60 HOLDUNTIL=2999-01-01T00:00:00Z',
+  ])('MAIL with %s is refused', async (parameter) => {
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
+    expect(await client.say(`MAIL FROM:<shop@shop.test> ${parameter}`)).toMatch(/^501 5\.5\.4/)
+    expect(idIn(await submit(client, letter()))).toHaveLength(22)
   })
 
   test('mail to a suppressed address is accepted, and a suspended tenant sends nothing', async () => {

@@ -2,9 +2,11 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { getPage } from '../api-client.ts'
-import type { Credential, ListedEmail } from '../api-types.ts'
+import type { ListedEmail, Status } from '../api-types.ts'
+import { ActiveFilters } from '../parts/active-filters.tsx'
 import { Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { ChooseMail } from '../parts/chart.tsx'
+import { ChooseKey, useKeys } from '../parts/choose-key.tsx'
 import { DataTable, Pager, TableSkeleton } from '../parts/data-table.tsx'
 import { EmailActions } from '../parts/email-actions.tsx'
 import { useEmailColumns } from '../parts/email-columns.tsx'
@@ -12,6 +14,7 @@ import { useNews } from '../parts/event-stream.ts'
 import { SaveList } from '../parts/file-transfer.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { useList } from '../parts/paged-lists.tsx'
+import { ChooseRange, instantsOf, isCustom, rangeName } from '../parts/time-range.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -30,14 +33,16 @@ const filterNames = [
   'domain',
   'credentialId',
   'metadata',
+  'event',
+  'within',
   'after',
   'before',
-  'complained',
 ] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
-const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before', 'complained'] as const
+const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
 /** Filters that make a list a search, for which the API bounds the results. */
-const searchNames = ['subject', 'domain', 'credentialId', 'metadata', 'complained'] as const
+const searchNames = ['subject', 'domain', 'credentialId', 'metadata', 'event'] as const
+const nothing = Object.fromEntries(filterNames.map((name) => [name, undefined]))
 type Filters = Record<string, string | undefined>
 
 export function EmailsPage() {
@@ -48,7 +53,7 @@ export function EmailsPage() {
   const mail = mailOf(filters.mail)
   const wanted = Object.fromEntries(filterNames.map((name) => [name, filters[name]]))
   const pathOf = (page: { page: string | number | undefined; perPage: number; before?: string }) =>
-    scoped('/v1/emails', { ...instants(wanted), ...page, test: testOf(mail) })
+    scoped('/v1/emails', { ...wanted, within: undefined, ...instantsOf(filters), ...page, test: testOf(mail) })
   const list = useList<ListedEmail>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
   const { data, error } = list
   const isFiltered = filterNames.some((name) => filters[name])
@@ -80,7 +85,8 @@ export function EmailsPage() {
         />
       </Heading>
       <Presets filters={filters} change={change} />
-      <FilterForm key={JSON.stringify(wanted)} filters={filters} change={change} isFiltered={isFiltered} />
+      <FilterForm key={JSON.stringify(wanted)} filters={filters} change={change} />
+      <InForce filters={filters} change={change} />
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={12} />}
       {data?.items.length === 0 && <NoneListed mail={mail} isFiltered={isFiltered} onShow={() => change({ mail: 'test' })} />}
@@ -99,17 +105,10 @@ export function EmailsPage() {
   )
 }
 
-/** Midnight in the reader's zone, as a value of a date field. */
-function today(): string {
-  const now = new Date()
-  const digits = (value: number) => String(value).padStart(2, '0')
-  return `${now.getFullYear()}-${digits(now.getMonth() + 1)}-${digits(now.getDate())}T00:00`
-}
-
 const presets = [
   { name: words.presets.all, set: {} },
-  { name: words.presets.problems, set: { status: 'hardfail', after: 'today' } },
-  { name: words.presets.bouncedToday, set: { status: 'bounced', after: 'today' } },
+  { name: words.presets.problems, set: { status: 'hardfail', within: 'today' } },
+  { name: words.presets.bouncedToday, set: { status: 'bounced', within: 'today' } },
   { name: words.presets.waiting, set: { status: 'softfail' } },
   { name: words.presets.held, set: { status: 'held' } },
   { name: words.presets.bounced, set: { status: 'bounced' } },
@@ -117,9 +116,7 @@ const presets = [
 
 /** Filters with one click. */
 function Presets({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
-  const cleared = Object.fromEntries(filterNames.map((name) => [name, undefined]))
-  const isNow = (set: Filters) =>
-    filterNames.every((name) => (filters[name] ?? '') === (set[name] === 'today' ? today() : (set[name] ?? '')))
+  const isNow = (set: Filters) => filterNames.every((name) => (filters[name] ?? '') === (set[name] ?? ''))
   return (
     <fieldset className="mb-3 flex flex-wrap gap-1.5">
       <legend className="sr-only">{words.presets.label}</legend>
@@ -132,7 +129,7 @@ function Presets({ filters, change }: { filters: Filters; change: (next: Filters
             kind="quiet"
             aria-pressed={isNow(next)}
             className="aria-pressed:border-ink aria-pressed:text-ink"
-            onClick={() => change({ ...cleared, ...next, ...(next.after ? { after: today() } : {}) })}
+            onClick={() => change({ ...nothing, ...next })}
           >
             {name}
           </Button>
@@ -160,21 +157,31 @@ function NoneListed({ mail, isFiltered, onShow }: { mail: string; isFiltered: bo
   )
 }
 
-/** A date field is in the reader's time zone; the API takes UTC. */
-function instants(filters: Filters): Filters {
-  const utc = (local: string | undefined) => {
-    const at = local ? new Date(local) : undefined
-    return at && !Number.isNaN(at.getTime()) ? at.toISOString() : local
+/** The filters in force, in words. A key is named once the keys are loaded. */
+function InForce({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
+  const keys = useKeys(Boolean(filters.credentialId))
+  const valueOf = (name: (typeof filterNames)[number], value: string): string | undefined => {
+    if (name === 'status') return texts.status[value as Status] ?? value
+    if (name === 'event') return words.events[value as keyof typeof words.events] ?? value
+    if (name === 'within') return rangeName(value)
+    if (name === 'credentialId') return keys.find(({ id }) => String(id) === value)?.name ?? value
+    return name === 'after' || name === 'before' ? value.replace('T', ' ') : value
   }
-  return { ...filters, after: utc(filters.after), before: utc(filters.before) }
+  const active = filterNames.flatMap((name) => {
+    const value = filters[name] ? valueOf(name, filters[name]) : undefined
+    return value === undefined ? [] : [{ name, label: words.filters[name], value }]
+  })
+  return <ActiveFilters filters={active} onRemove={(name) => change({ [name]: undefined })} onClear={() => change(nothing)} />
 }
 
-function FilterForm({ filters, change, isFiltered }: { filters: Filters; change: (next: Filters) => void; isFiltered: boolean }) {
+function FilterForm({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
   const [given, setGiven] = useState<Filters>(Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])))
-  const [open, setOpen] = useState(rare.some((name) => filters[name]))
+  const [open, setOpen] = useState(rare.some((name) => filters[name]) || isCustom(filters))
+  const keys = useKeys(open)
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    change(Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])))
+    const dates = given.after || given.before ? { within: undefined } : {}
+    change({ ...Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])), ...dates })
   }
   const field = (name: (typeof typed)[number], rest: { placeholder?: string; type?: string; pattern?: string } = {}) => (
     <Field
@@ -187,7 +194,7 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
   return (
     <search className="mb-4 block">
       <form onSubmit={submit}>
-        <div className="grid grid-cols-2 items-end gap-3 md:grid-cols-5">
+        <div className="grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.3fr_1.3fr_1.3fr_1fr_1fr_1fr_auto]">
           {field('to', { placeholder: words.examples.to })}
           {field('from', { placeholder: words.examples.from })}
           {field('subject')}
@@ -197,12 +204,14 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
             onChange={(status) => change({ status })}
             choices={[{ value: '', label: words.any }, ...Object.entries(texts.status).map(([value, label]) => ({ value, label }))]}
           />
-          <div className="col-span-2 flex flex-wrap gap-2 md:col-span-1">
-            <Button type="submit">{texts.actions.search}</Button>
-            {isFiltered && (
-              <Button onClick={() => change(Object.fromEntries(filterNames.map((name) => [name, undefined])))}>{words.clear}</Button>
-            )}
-          </div>
+          <Select
+            label={words.filters.event}
+            value={filters.event ?? ''}
+            onChange={(event) => change({ event })}
+            choices={[{ value: '', label: words.any }, ...Object.entries(words.events).map(([value, label]) => ({ value, label }))]}
+          />
+          <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
+          <Button type="submit">{texts.actions.search}</Button>
         </div>
         <details className="mt-2" open={open} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
           <summary className="w-fit text-xs text-accent">{words.more}</summary>
@@ -212,45 +221,10 @@ function FilterForm({ filters, change, isFiltered }: { filters: Filters; change:
             {field('metadata', { placeholder: words.examples.metadata, pattern: '.+:.*' })}
             {field('after', { type: 'datetime-local' })}
             {field('before', { type: 'datetime-local' })}
-            <KeySelect value={filters.credentialId ?? ''} isOpen={open} onChange={(credentialId) => change({ credentialId })} />
-            <ComplaintSelect value={filters.complained ?? ''} onChange={(complained) => change({ complained })} />
+            <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
           </div>
         </details>
       </form>
     </search>
-  )
-}
-
-const ComplaintSelect = (props: { value: string; onChange: (complained: string) => void }) => (
-  <Select
-    label={words.filters.complained}
-    choices={[
-      { value: '', label: words.any },
-      { value: 'true', label: words.complained },
-    ]}
-    {...props}
-  />
-)
-
-/** The sending key; the keys are loaded when the filter is shown. */
-function KeySelect(props: { value: string; isOpen: boolean; onChange: (id: string) => void }) {
-  const { scoped } = useHere()
-  const keysPath = scoped('/v1/credentials', { perPage: 100 })
-  const keys = useQuery({
-    queryKey: ['keys', keysPath],
-    queryFn: () => getPage<Credential>(keysPath),
-    enabled: props.isOpen,
-    staleTime: 60_000,
-  })
-  return (
-    <Select
-      label={words.filters.credentialId}
-      value={props.value}
-      onChange={props.onChange}
-      choices={[
-        { value: '', label: words.any },
-        ...(keys.data?.items ?? []).map(({ id, name, keyPrefix }) => ({ value: String(id), label: `${name} (${keyPrefix}…)` })),
-      ]}
-    />
   )
 }

@@ -1,5 +1,6 @@
 /** Queued mail by recipient domain, with pause, resume and retry. For owners of the organisation. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post, withQuery } from '../api-client.ts'
 import type { FlushResponse, QueueResponse, ShownQueuePause } from '../api-types.ts'
@@ -7,12 +8,14 @@ import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
 import { Field } from '../parts/form-controls.tsx'
+import { RowLink } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
 const everyMs = 5000
 const words = texts.queue
+const waiting = '/queue/waiting'
 type Place = Partial<Record<'destination' | 'provider' | 'domain' | 'tenantId', string>>
 
 export function QueuePage() {
@@ -130,7 +133,9 @@ function DomainAndActions({ of: one, isBusy, onFlush, onPause, onResume }: RowAc
   const name = one.recipientDomain
   return (
     <>
-      <span className="font-medium [overflow-wrap:anywhere]">{name}</span>{' '}
+      <RowLink to={waiting} search={{ destination: name }}>
+        {name}
+      </RowLink>{' '}
       {one.pauseReason !== null && <Badge tone="wait">{words.paused}</Badge>}
       <span className="mt-1.5 flex flex-wrap gap-1.5">
         <Button small aria-label={words.flushOf(name)} disabled={isBusy.flush || one.deferred === 0} onClick={() => onFlush(name)}>
@@ -157,7 +162,15 @@ function Stops({ pauses, onResume }: { pauses: readonly ShownQueuePause[]; onRes
       <Table label={words.pauses} columns={words.stopColumns}>
         {pauses.map((one) => (
           <tr key={`${one.tenantId} ${one.kind} ${one.name}`}>
-            <td className="font-medium">{one.name}</td>
+            <td className="font-medium">
+              {one.kind === 'domain' ? (
+                one.name
+              ) : (
+                <Link to={waiting} search={{ [one.kind]: one.name }} className="link">
+                  {one.name}
+                </Link>
+              )}
+            </td>
             <td>
               {words.kinds[one.kind]} {tenants.find(({ id }) => id === one.tenantId)?.name}
             </td>
@@ -180,6 +193,9 @@ function Stops({ pauses, onResume }: { pauses: readonly ShownQueuePause[]; onRes
   )
 }
 
+/** Mail takes a transport by its sender, so that no recipient domains belong to it. */
+const isOfDomains = (provider: string) => !provider.startsWith('transport ')
+
 const InForce = ({ queue: { providers, warmUps } }: { queue: QueueResponse }) => (
   <Section title={words.limits}>
     {providers.length + warmUps.length === 0 && <Empty>{words.noLimits}</Empty>}
@@ -187,7 +203,15 @@ const InForce = ({ queue: { providers, warmUps } }: { queue: QueueResponse }) =>
       <Table label={words.limits} columns={words.limitColumns}>
         {providers.map((one) => (
           <tr key={`${one.source} ${one.provider}`}>
-            <td className="font-medium">{one.provider}</td>
+            <td>
+              {isOfDomains(one.provider) ? (
+                <Link to={waiting} search={{ provider: one.provider }} className="link font-medium">
+                  {one.provider}
+                </Link>
+              ) : (
+                <span className="font-medium">{one.provider}</span>
+              )}
+            </td>
             <td>{one.source || '–'}</td>
             <td className="tabular-nums">
               {one.connectionsOpen} / {one.connections}

@@ -1,4 +1,4 @@
-/** The person's two-factor authentication; for owners of the organisation also the doctor's check results and the settings in force. */
+/** The person's account and two-factor authentication; for owners of the organisation also the doctor's check results and the settings in force. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { get, post } from '../api-client.ts'
 import type { DoctorResponse, InstallationResponse } from '../api-types.ts'
@@ -6,6 +6,7 @@ import { Badge, Button, Heading, Problem, Section } from '../parts/basic-compone
 import { Waiting } from '../parts/paged-lists.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
+import { Account } from './account.tsx'
 import { SecondFactor } from './two-factor.tsx'
 
 export function SettingsPage() {
@@ -14,6 +15,7 @@ export function SettingsPage() {
   return (
     <>
       <Heading title={texts.pages.settings} />
+      <Account />
       <SecondFactor />
       {isOwner ? (
         <>

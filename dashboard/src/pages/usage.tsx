@@ -15,7 +15,6 @@ import {
   percent,
   periodOf,
   sumOf,
-  timezone,
   useOverTime,
   VolumeChart,
 } from '../parts/chart.tsx'
@@ -25,6 +24,7 @@ import { Listing, useList } from '../parts/paged-lists.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
+import { zoneNow } from '../time-zone.ts'
 
 const words = texts.usage
 const everyMs = 15_000
@@ -40,7 +40,7 @@ export function UsagePage() {
     queryFn: () => get<Limits>('/v1/limits'),
     refetchInterval: everyMs,
   })
-  const exportPath = withQuery('/v1/usage/export', { period, timezone, format: 'csv' })
+  const exportPath = withQuery('/v1/usage/export', { period, timezone: zoneNow(), format: 'csv' })
   const file = useMutation({ mutationFn: () => download(exportPath, `usage-${period}.csv`) })
   const accepted = data ? sumOf(data.points, 'sent') : 0
   return (
@@ -119,7 +119,7 @@ const columns: readonly Column<UsageListTenantsItem>[] = [
 function Tenants({ period, page, test }: { period: string; page: string | undefined; test: string | undefined }) {
   const list = useList<UsageListTenantsItem>(
     'usage of tenants',
-    withQuery('/v1/usage/tenants', { period, timezone, page, minSent: 1, test }),
+    withQuery('/v1/usage/tenants', { period, timezone: zoneNow(), page, minSent: 1, test }),
   )
   return (
     <Section title={words.byTenant}>

@@ -4,6 +4,7 @@ import type { ReactNode } from 'react'
 import { get, withQuery } from '../api-client.ts'
 import type { OverTimeResponse, ShownPoint } from '../api-types.ts'
 import { texts } from '../texts.ts'
+import { zonedFormat, zoneNow } from '../time-zone.ts'
 import { Button, Empty } from './basic-components.tsx'
 import { Columns, type Series } from './columns-chart.tsx'
 import { Table } from './data-table.tsx'
@@ -77,6 +78,8 @@ export function RateChart({ points, isHourly, of, limit }: Shown & { of: keyof t
 }
 const headroom = 1.3
 
+const exactly = zonedFormat({ dateStyle: 'medium', timeStyle: 'short' })
+
 export const PointsTable = ({ points }: { points: readonly ShownPoint[] }) => (
   <details className="mt-3">
     <summary className="text-xs text-accent">{texts.chart.asTable}</summary>
@@ -84,7 +87,7 @@ export const PointsTable = ({ points }: { points: readonly ShownPoint[] }) => (
       <Table label={texts.chart.table} columns={[texts.chart.from, ...counted.map(([, name]) => name)]}>
         {points.map((point) => (
           <tr key={point.timestamp}>
-            <td className="whitespace-nowrap">{new Date(point.timestamp).toLocaleString()}</td>
+            <td className="whitespace-nowrap">{exactly(new Date(point.timestamp))}</td>
             {counted.map(([key]) => (
               <td key={key} className="tabular-nums">
                 {point[key].toLocaleString()}
@@ -103,8 +106,6 @@ const periods = [
   { value: 'last_30_days', label: texts.periods.last30 },
   { value: 'last_90_days', label: texts.periods.last90 },
 ] as const
-
-export const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone
 
 /** The period in the page's address. */
 export const periodOf = (given: string | undefined) => periods.find(({ value }) => value === given)?.value ?? 'last_7_days'
@@ -142,7 +143,7 @@ const noMailEveryMs = 15_000
 
 export function useOverTime(period: string, tenantId: string | undefined, everyMs: number, mail: Mail) {
   const granularity = period === 'today' ? 'hour' : 'day'
-  const path = withQuery('/dashboard/api/over-time', { period, timezone, granularity, tenantId, test: testOf(mail) })
+  const path = withQuery('/dashboard/api/over-time', { period, timezone: zoneNow(), granularity, tenantId, test: testOf(mail) })
   return useQuery({ queryKey: ['over-time', path], queryFn: () => get<OverTimeResponse>(path), refetchInterval: everyMs })
 }
 

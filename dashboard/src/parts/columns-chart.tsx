@@ -3,6 +3,7 @@
  * a tooltip, and the table below has the same figures.
  */
 import { texts } from '../texts.ts'
+import { zonedFormat } from '../time-zone.ts'
 
 /** Written out, because the build collects class names from the source. */
 const fills = {
@@ -46,8 +47,8 @@ function roundUp(value: number): number {
   return (steps.find((step) => step * size >= value) ?? 10) * size
 }
 
-const hour = new Intl.DateTimeFormat(undefined, { hour: 'numeric' })
-const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
+const hourOf = zonedFormat({ hour: 'numeric' })
+const dayOf = zonedFormat({ day: 'numeric', month: 'short' })
 const maxLabels = 8
 const maxLabelsSmall = 5
 
@@ -57,7 +58,7 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
   const shown = (value: number) => `${value.toLocaleString(undefined, { maximumFractionDigits: 2 })}${unit}`
   const percentOf = (value: number) => `${Math.min(100, (value / top) * 100)}%`
   const every = Math.ceil(times.length / (isSmall ? maxLabelsSmall : maxLabels))
-  const nameOf = (at: Date) => (isHourly ? hour : day).format(at)
+  const nameOf = (at: Date) => (isHourly ? hourOf : dayOf)(at)
   const tip = (at: Date, index: number) =>
     [nameOf(at), ...series.map(({ name, values }) => `${name}: ${shown(values[index] ?? 0)}`)].join('\n')
   return (

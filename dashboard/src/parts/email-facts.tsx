@@ -35,9 +35,7 @@ export function EmailFacts({ email, more }: { email: Email; more: EmailMoreRespo
             </Fact>
           )
         })}
-        <Fact name={words.acceptedAt}>
-          <Time at={email.timestampIso} />
-        </Fact>
+        <Times email={email} />
         {tenants.length > 1 && <Fact name={texts.shell.tenant}>{nameOf(email.tenantId)}</Fact>}
         {email.tag && (
           <Fact name={words.tag}>
@@ -74,6 +72,24 @@ const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
     <dt>{name}</dt>
     <dd>{children}</dd>
   </div>
+)
+
+const Times = ({ email: { timestampIso, scheduledAt, cancelledAt } }: { email: Email }) => (
+  <>
+    <Fact name={words.acceptedAt}>
+      <Time at={timestampIso} />
+    </Fact>
+    {scheduledAt && (
+      <Fact name={words.scheduledAt}>
+        <Time at={scheduledAt} exact />
+      </Fact>
+    )}
+    {cancelledAt && (
+      <Fact name={words.cancelledAt}>
+        <Time at={cancelledAt} />
+      </Fact>
+    )}
+  </>
 )
 
 const maxShown = 3

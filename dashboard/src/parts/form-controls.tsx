@@ -30,7 +30,7 @@ export function Field({ label, help, beside, ...rest }: FieldProps) {
 }
 
 /** With a button that shows the password. */
-export function PasswordField(props: { label: string } & InputHTMLAttributes<HTMLInputElement>) {
+export function PasswordField(props: { label: string; help?: string } & InputHTMLAttributes<HTMLInputElement>) {
   const [shown, setShown] = useState(false)
   const show = <Button onClick={() => setShown(!shown)}>{shown ? texts.hide : texts.show}</Button>
   // In a text field, browsers would send the input to a spelling service, and phones would capitalise its first letter.

@@ -8,6 +8,7 @@ import { texts } from '../texts.ts'
 import { Confirm } from './action-dialogs.tsx'
 import { Button } from './basic-components.tsx'
 import { Menu } from './menu.tsx'
+import { isScheduled, ScheduledActions } from './scheduled-actions.tsx'
 import { toast, toastProblem } from './toast.tsx'
 
 const words = texts.email
@@ -24,11 +25,13 @@ interface Choices {
 }
 
 /** The actions that the status permits. */
-function choicesFor({ status, explanation }: Email, isSuppressed: boolean): Choices {
+function choicesFor(email: Email, isSuppressed: boolean): Choices {
+  const { status, explanation } = email
   const suppress: Action[] = isSuppressed ? [] : ['suppress']
   if (status === 'held') return { main: 'release', others: ['retry', ...suppress, 'cancel'] }
   if (status === 'softfail') return { main: 'retry', others: [...suppress, 'cancel'] }
-  if (status === 'pending') return { others: [...suppress, 'cancel'] }
+  // A scheduled email has its own button for that.
+  if (status === 'pending') return { others: isScheduled(email) ? suppress : [...suppress, 'cancel'] }
   if (status === 'sent') return { others: suppress }
   if (!hopeless.includes(explanation.blockedBy ?? '')) return { main: 'retry', others: suppress }
   return isSuppressed ? { others: ['retry'] } : { main: 'suppress', others: ['retry'] }
@@ -54,6 +57,7 @@ export function OneEmailActions({ email, isSuppressed, refresh }: { email: Email
   const { main, others } = choicesFor(email, isSuppressed)
   return (
     <>
+      {isScheduled(email) && <ScheduledActions email={email} refresh={refresh} />}
       {main && (
         <Button kind="main" disabled={acting.isPending} onClick={() => choose(main)}>
           {words[main]}

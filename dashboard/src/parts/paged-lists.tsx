@@ -55,8 +55,8 @@ export function Listing<Item>(props: {
 }
 
 /** The link of a table's row, which j, k and a click on the row use. */
-export const RowLink = ({ to, children }: { to: string; children: ReactNode }) => (
-  <Link to={to as '/'} search={{}} data-row-link className="font-medium [overflow-wrap:anywhere] hover:underline">
+export const RowLink = ({ to, search = {}, children }: { to: string; search?: Record<string, string>; children: ReactNode }) => (
+  <Link to={to as '/'} search={search} data-row-link className="font-medium [overflow-wrap:anywhere] hover:underline">
     {children}
   </Link>
 )

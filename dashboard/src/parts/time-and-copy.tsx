@@ -1,6 +1,7 @@
 /** Times, relative with the exact one on hover, and values that can be copied. */
 import { useEffect, useState, useSyncExternalStore } from 'react'
 import { texts } from '../texts.ts'
+import { useZone, zonedFormat } from '../time-zone.ts'
 import { Button, IconButton } from './basic-components.tsx'
 import { CheckIcon, CopyIcon } from './icons.tsx'
 
@@ -29,8 +30,9 @@ const useNow = () =>
   )
 
 const inWords = new Intl.RelativeTimeFormat(undefined, { numeric: 'always', style: 'short' })
-const exactly = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' })
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+const inFull = zonedFormat({ dateStyle: 'full', timeStyle: 'long' })
+const exactly = zonedFormat({ dateStyle: 'medium', timeStyle: 'medium' })
+const dayOf = zonedFormat({ dateStyle: 'medium' })
 
 /** "5 min. ago"; a date for more than a week. */
 function relative(at: Date, now: number): string {
@@ -40,18 +42,17 @@ function relative(at: Date, now: number): string {
   if (size < hourMs) return inWords.format(Math.trunc(awayMs / minuteMs), 'minute')
   if (size < dayMs) return inWords.format(Math.trunc(awayMs / hourMs), 'hour')
   if (size < relativeForMs) return inWords.format(Math.trunc(awayMs / dayMs), 'day')
-  return at.toLocaleDateString(undefined, { dateStyle: 'medium' })
+  return dayOf(at)
 }
 
 /** Relative, or `exact` in the reader's zone; the tooltip has the date, time and zone. */
 export function Time({ at, exact = false }: { at: string; exact?: boolean }) {
   const now = useNow()
+  const zone = useZone()
   const date = new Date(at)
-  const shown = exact
-    ? date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
-    : relative(date, Math.max(now, Date.now()))
+  const shown = exact ? exactly(date) : relative(date, Math.max(now, Date.now()))
   return (
-    <time dateTime={at} data-tip={`${exactly.format(date)} (${zone})\n${at}`} className="whitespace-nowrap tabular-nums">
+    <time dateTime={at} data-tip={`${inFull(date)} (${zone})\n${at}`} className="whitespace-nowrap tabular-nums">
       {shown}
     </time>
   )

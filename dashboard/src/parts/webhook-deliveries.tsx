@@ -6,6 +6,7 @@ import { get, post, withQuery } from '../api-client.ts'
 import { type WebhookDelivery, type WebhooksReplayData, type WebhooksRetrieveDeliveryData, webhookEvents } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
+import { zoneNow } from '../time-zone.ts'
 import { FormDialog } from './action-dialogs.tsx'
 import { Badge, Button, Problem, Section, Skeleton } from './basic-components.tsx'
 import type { Column } from './data-table.tsx'
@@ -15,6 +16,7 @@ import { Listing, useList } from './paged-lists.tsx'
 import { CopyIconButton, Pre, Time } from './time-and-copy.tsx'
 import { toast } from './toast.tsx'
 import { useFilters } from './url-params.ts'
+import { fieldOf, instantOf } from './zoned-times.ts'
 
 const words = texts.webhook
 const everyMs = 5000
@@ -103,13 +105,11 @@ const columnsOf = (
 
 const dayMs = 86_400_000
 
-/** The value of a date field in the reader's zone. */
-const localOf = (atMs: number) => new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-const unixSeconds = (local: string) => Math.floor(new Date(local).getTime() / 1000)
+const unixSeconds = (field: string) => Math.floor((instantOf(zoneNow(), field)?.getTime() ?? 0) / 1000)
 
 function ReplayRange({ id, onDone, onClose }: { id: string; onDone: () => Promise<void>; onClose: () => void }) {
-  const [after, setAfter] = useState(() => localOf(Date.now() - dayMs))
-  const [before, setBefore] = useState(() => localOf(Date.now()))
+  const [after, setAfter] = useState(() => fieldOf(zoneNow(), Date.now() - dayMs))
+  const [before, setBefore] = useState(() => fieldOf(zoneNow(), Date.now()))
   return (
     <FormDialog
       title={words.replayRangeTitle}

@@ -22,6 +22,7 @@ export type ErrorCode =
   | 'domain_not_verified'
   | 'invalid_raw_message'
   | 'email_not_retryable'
+  | 'email_not_scheduled'
   | 'email_content_expired'
   | 'invalid_idempotency_key'
   | 'idempotency_key_reused'
@@ -59,6 +60,8 @@ export interface EmailToSend {
   metadata?: Record<string, string> | null | undefined
   /** true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient */
   unsubscribe?: boolean | null | undefined
+  /** When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now */
+  scheduledAt?: string | number | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -73,6 +76,8 @@ export interface SentEmail {
   to: string[]
   status: 'pending' | 'sent'
   sandbox?: boolean
+  /** When it leaves, if it is scheduled */
+  scheduledAt?: string
   /** Email of each recipient, cc and bcc included */
   messages: Record<string, {
     id: string
@@ -104,6 +109,8 @@ export interface EmailsListQuery {
   metadata?: string | undefined
   /** true: only emails that drew a complaint, among the newest 1,000 of them */
   complained?: boolean | undefined
+  /** Only emails that had this event, among the newest 1,000 of them accepted between after and before */
+  event?: 'delivered' | 'delayed' | 'failed' | 'bounced' | 'complained' | 'opened' | 'clicked' | 'unsubscribed' | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -122,6 +129,8 @@ export interface ListedEmail {
   timestampIso: string
   tag?: string
   messageId: string
+  scheduledAt?: string
+  cancelledAt?: string
 }
 
 export interface BatchToSend {
@@ -151,6 +160,8 @@ export interface BatchToSend {
     metadata?: Record<string, string> | null | undefined
     /** true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient */
     unsubscribe?: boolean | null | undefined
+    /** When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now */
+    scheduledAt?: string | number | null | undefined
   })[]
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
@@ -173,12 +184,13 @@ export interface SentBatch {
     index: number
     status: 'accepted' | 'failed'
     id?: string
+    scheduledAt?: string
     /** Email of each recipient, cc and bcc included */
     messages?: Record<string, {
       id: string
     }>
     error?: {
-      code: 'authentication_required' | 'invalid_api_key' | 'expired_api_key' | 'permission_denied' | 'tenant_mismatch' | 'credential_on_hold' | 'tenant_suspended' | 'tenant_archived' | 'sandbox_recipient_not_allowed' | 'not_found' | 'rate_limit_exceeded' | 'sandbox_limit_exceeded' | 'validation_error' | 'invalid_email_format' | 'invalid_json' | 'invalid_content_type' | 'payload_too_large' | 'domain_not_verified' | 'invalid_raw_message' | 'email_not_retryable' | 'email_content_expired' | 'invalid_idempotency_key' | 'idempotency_key_reused' | 'idempotency_in_progress' | 'default_tenant_protected' | 'domain_already_exists' | 'track_domain_already_exists' | 'webhook_disabled' | 'webhook_url_not_allowed' | 'internal_error'
+      code: 'authentication_required' | 'invalid_api_key' | 'expired_api_key' | 'permission_denied' | 'tenant_mismatch' | 'credential_on_hold' | 'tenant_suspended' | 'tenant_archived' | 'sandbox_recipient_not_allowed' | 'not_found' | 'rate_limit_exceeded' | 'sandbox_limit_exceeded' | 'validation_error' | 'invalid_email_format' | 'invalid_json' | 'invalid_content_type' | 'payload_too_large' | 'domain_not_verified' | 'invalid_raw_message' | 'email_not_retryable' | 'email_not_scheduled' | 'email_content_expired' | 'invalid_idempotency_key' | 'idempotency_key_reused' | 'idempotency_in_progress' | 'default_tenant_protected' | 'domain_already_exists' | 'track_domain_already_exists' | 'webhook_disabled' | 'webhook_url_not_allowed' | 'internal_error'
       /** For humans; may change */
       message: string
       suggestion: string
@@ -201,6 +213,8 @@ export interface RawEmailToSend {
   rawMessage: string
   /** true: sent with an empty return path */
   bounce?: boolean | null | undefined
+  /** When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now */
+  scheduledAt?: string | number | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -226,6 +240,10 @@ export interface Email {
   timestamp: number
   timestampIso: string
   messageId: string
+  /** When it leaves or left, if it was scheduled */
+  scheduledAt?: string
+  /** When it was cancelled before it left; its status is hardfail */
+  cancelledAt?: string
   tag?: string
   spam: boolean
   spamScore: number
@@ -338,6 +356,28 @@ export interface Email {
   }[]
   /** expand: raw; the message as sent, base64. For a server without 8BITMIME, Postrider converts an 8-bit message to 7 bits and signs it again */
   rawMessage?: string
+}
+
+export interface EmailToReschedule {
+  /** ISO 8601 with a zone, or Unix seconds; at most 30 days ahead, and at most 60 days after acceptance */
+  scheduledAt: string | number
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface ScheduledEmail {
+  /** Id of the email of the first recipient */
+  id: string
+  tenantId: string
+  status: 'pending' | 'hardfail'
+  scheduledAt: string
+  cancelledAt?: string
+  /** Email of each recipient; all of them are changed */
+  messages: Record<string, {
+    id: string
+  }>
 }
 
 export interface OfTenant {
@@ -792,6 +832,32 @@ export interface SuppressionsBulkCreateData {
   added: number
   /** Already listed, or repeated in the request */
   updated: number
+  /** Invalid addresses */
+  failed: number
+}
+
+export interface SuppressionsImportBody {
+  suppressions: ({
+    address: string
+    reason?: string | null | undefined
+    /** Time at the other service; default, and at most: now */
+    createdAt?: string | null | undefined
+    /** Default: manual */
+    source?: 'manual' | 'automatic' | null | undefined
+  })[]
+  /** true: only counts */
+  dryRun?: boolean | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface SuppressionsImportData {
+  totalRequested: number
+  added: number
+  /** Already listed, or repeated in the request */
+  existing: number
   /** Invalid addresses */
   failed: number
 }

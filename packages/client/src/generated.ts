@@ -13,6 +13,7 @@ import type {
   DoneMessage,
   Email,
   EmailDeliveries,
+  EmailToReschedule,
   EmailToSend,
   EmailsListQuery,
   EmailsRetrieveQuery,
@@ -34,12 +35,15 @@ import type {
   RawEmailToSend,
   ReceivedEmail,
   Reveal,
+  ScheduledEmail,
   SentBatch,
   SentEmail,
   Suppression,
   SuppressionsBulkCreateBody,
   SuppressionsBulkCreateData,
   SuppressionsCreateBody,
+  SuppressionsImportBody,
+  SuppressionsImportData,
   SuppressionsListQuery,
   SuppressionsRetrieveData,
   Tenant,
@@ -104,6 +108,10 @@ export const organisationApi = (api: Api) => ({
     retrieve(emailId: string, query: EmailsRetrieveQuery = {}, options: Options = {}): Promise<Email> {
       return api.ask('GET', `/emails/${at(emailId)}`, { query, options })
     },
+    /** Reschedule a scheduled email for all its recipients, before it leaves. Permission `emails:send`. */
+    reschedule(emailId: string, body: EmailToReschedule, options: Options = {}): Promise<ScheduledEmail> {
+      return api.ask('PATCH', `/emails/${at(emailId)}`, { body, options })
+    },
     /** List all delivery attempts of an email. Permission `emails:read`. */
     retrieveDeliveries(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<EmailDeliveries> {
       return api.ask('GET', `/emails/${at(emailId)}/deliveries`, { query, options })
@@ -111,6 +119,10 @@ export const organisationApi = (api: Api) => ({
     /** Retry an email now. Permission `emails:send`. */
     retry(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<EmailsRetryData> {
       return api.ask('POST', `/emails/${at(emailId)}/retry`, { query, options })
+    },
+    /** Cancel a scheduled email for all its recipients, before it leaves; can be repeated. Permission `emails:send`. */
+    cancel(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<ScheduledEmail> {
+      return api.ask('POST', `/emails/${at(emailId)}/cancel`, { query, options })
     },
     /** Send a test email as live mail, with a live key, to its recipient only. Permission `emails:send`. */
     promote(emailId: string, query: OfTenant = {}, options: SendOptions = {}): Promise<SentEmail> {
@@ -345,6 +357,10 @@ export const sharedApi = (api: Api, under: string) => ({
     /** Suppress up to 1000 addresses. Permission `suppressions:manage`. */
     bulkCreate(body: SuppressionsBulkCreateBody, options: Options = {}): Promise<SuppressionsBulkCreateData> {
       return api.ask('POST', `${under}/suppressions/bulk`, { body, options })
+    },
+    /** Add up to 1000 suppressions of another service with their times; listed addresses stay as they are. Permission `suppressions:manage`. */
+    import(body: SuppressionsImportBody, options: Options = {}): Promise<SuppressionsImportData> {
+      return api.ask('POST', `${under}/suppressions/import`, { body, options })
     },
     /** Check whether an address is suppressed. Permission `suppressions:manage`. */
     retrieve(email: string, query: OfTenant = {}, options: Options = {}): Promise<SuppressionsRetrieveData> {

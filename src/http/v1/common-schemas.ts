@@ -6,8 +6,8 @@ import type { Credential } from '#credentials'
 
 /** The same schema, null allowed. */
 export function nullable<Schema extends TSchema>(schema: Schema) {
-  const { type, enum: values } = schema as { type?: string; enum?: readonly unknown[] }
-  return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [type, 'null'], ...(values ? { enum: [...values, null] } : {}) })
+  const { type, enum: values } = schema as { type?: string | readonly string[]; enum?: readonly unknown[] }
+  return Type.Unsafe<Static<Schema> | null>({ ...schema, type: [type, 'null'].flat(), ...(values ? { enum: [...values, null] } : {}) })
 }
 
 export const optional = <Schema extends TSchema>(schema: Schema) => Type.Optional(nullable(schema))
@@ -19,6 +19,21 @@ export const instantFields = {
 }
 
 export const instantOf = (at: Date) => ({ timestamp: at.getTime() / 1000, timestampIso: at.toISOString() })
+
+/** A time at which emails leave, in a body; `parseScheduledTime` reads it. */
+export const scheduledTime = (description: string) =>
+  Type.Unsafe<string | number>({
+    type: ['string', 'number'],
+    maxLength: 40,
+    description,
+    examples: ['2030-01-31T09:30:00+01:00', 1896078600],
+  })
+
+/** The times of a scheduled email. */
+export const timesOf = ({ scheduledAt, cancelledAt }: { scheduledAt: Date | null; cancelledAt: Date | null }) => ({
+  ...(scheduledAt === null ? {} : { scheduledAt: scheduledAt.toISOString() }),
+  ...(cancelledAt === null ? {} : { cancelledAt: cancelledAt.toISOString() }),
+})
 
 export const pageFields = {
   page: Type.Integer({ minimum: 1, default: 1 }),

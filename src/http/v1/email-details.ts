@@ -6,7 +6,7 @@ import { explain } from '#delivery'
 import { decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts, openReturnPaths } from '#emails'
 import { findComplaint } from '#returns'
 import { listHits, openTokens } from '#tracking'
-import { instantFields, instantOf, knownEmailId, nullable, tenantParameter } from './common-schemas.ts'
+import { instantFields, instantOf, knownEmailId, nullable, tenantParameter, timesOf } from './common-schemas.ts'
 import { route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
 import { type ContentPart, readContent, type ShownContent } from './email-content.ts'
@@ -44,6 +44,10 @@ const EmailDetails = Type.Object({
   scope: Type.Unsafe<'outgoing'>({ type: 'string', enum: ['outgoing', 'incoming'] }),
   ...instantFields,
   messageId: Type.String(),
+  scheduledAt: Type.Optional(Type.String({ format: 'date-time', description: 'When it leaves or left, if it was scheduled' })),
+  cancelledAt: Type.Optional(
+    Type.String({ format: 'date-time', description: 'When it was cancelled before it left; its status is hardfail' }),
+  ),
   tag: Type.Optional(Type.String()),
   spam: Type.Boolean(),
   spamScore: Type.Number(),
@@ -147,6 +151,7 @@ export const retrieveEmail = route({
       scope: 'outgoing' as const,
       ...instantOf(email.acceptedAt),
       messageId: email.messageId,
+      ...timesOf(email),
       ...(email.tag === null ? {} : { tag: email.tag }),
       spam: false,
       spamScore: 0,

@@ -5,11 +5,11 @@ import { Refusal, wrongField } from '#base'
 import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, maxCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
-import { listComplained } from '#returns'
 import { findQueued, type Queued } from '#spool'
-import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter } from './common-schemas.ts'
+import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter, timesOf } from './common-schemas.ts'
 import { listRoute, route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
+import { idsWith, type ListedEvent, listedEvents } from './email-events.ts'
 import { query } from './query-parameters.ts'
 
 const EmailStatus = Type.Unsafe<(typeof emailStatuses)[number]>({ type: 'string', enum: emailStatuses })
@@ -25,6 +25,8 @@ const EmailItem = Type.Object({
   ...instantFields,
   tag: Type.Optional(Type.String()),
   messageId: Type.String(),
+  scheduledAt: Type.Optional(Type.String({ format: 'date-time' })),
+  cancelledAt: Type.Optional(Type.String({ format: 'date-time' })),
 })
 
 const countsTo = `with this filter, total stops at ${maxCounted.toLocaleString('en')}`
@@ -55,6 +57,13 @@ export const listEmailsRoute = listRoute({
     complained: Type.Optional(
       Type.Boolean({ description: `true: only emails that drew a complaint, among the newest ${maxCounted.toLocaleString('en')} of them` }),
     ),
+    event: Type.Optional(
+      Type.Unsafe<ListedEvent>({
+        type: 'string',
+        enum: listedEvents,
+        description: `Only emails that had this event, among the newest ${maxCounted.toLocaleString('en')} of them accepted between after and before`,
+      }),
+    ),
     tenantId: tenantParameter,
   }),
   data: EmailItem,
@@ -74,8 +83,9 @@ export const listEmailsRoute = listRoute({
       credentialId: query.credentialId,
       metadata: query.metadata === undefined ? undefined : metadataOf(query.metadata),
     }
-    const ids = query.complained ? await listComplained(db, filter, maxCounted) : undefined
-    const { emails, total } = await listEmails(db, { ...filter, ids }, { number: query.page, size: query.perPage }, clock.nowMs())
+    const events: ListedEvent[] = [...(query.event ? [query.event] : []), ...(query.complained ? ['complained' as const] : [])]
+    const findIds = idsWith(events, filter, maxCounted)
+    const { emails, total } = await listEmails(db, { ...filter, findIds }, { number: query.page, size: query.perPage }, clock.nowMs())
     return { items: emails.map(itemToWire), page: query.page, perPage: query.perPage, total }
   },
 })
@@ -190,13 +200,19 @@ function itemToWire(email: Email): Static<typeof EmailItem> {
     ...instantOf(email.acceptedAt),
     ...(email.tag === null ? {} : { tag: email.tag }),
     messageId: email.messageId,
+    ...timesOf(email),
   }
 }
 
 const hourMs = 3_600_000
 
 function retryStateOf({ state, attempts, manualRetry, dueAt }: Queued, maxAttempts: number, nowMs: number): Static<typeof RetryState> {
-  const due = state === 'over_limit' ? new Date((Math.floor(nowMs / hourMs) + 1) * hourMs) : state === 'deferred' ? dueAt : null
+  const due =
+    state === 'over_limit'
+      ? new Date((Math.floor(nowMs / hourMs) + 1) * hourMs)
+      : state === 'deferred' || state === 'scheduled'
+        ? dueAt
+        : null
   const next = due && due.getTime() > nowMs ? due : null
   return {
     attempt: attempts,

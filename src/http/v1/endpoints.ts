@@ -16,8 +16,16 @@ import {
   updatePlatformWebhook,
 } from './platform-webhooks.ts'
 import { promoteEmail } from './promote.ts'
+import { cancelEmail, rescheduleEmail } from './scheduled-emails.ts'
 import { sendBatch, sendEmail, sendRaw } from './send-emails.ts'
-import { createSuppression, createSuppressions, deleteSuppression, listSuppressionsRoute, retrieveSuppression } from './suppressions.ts'
+import {
+  createSuppression,
+  createSuppressions,
+  deleteSuppression,
+  importSuppressionsRoute,
+  listSuppressionsRoute,
+  retrieveSuppression,
+} from './suppressions.ts'
 import { createTenant, deleteTenantEndpoint, listTenantsRoute, retrieveTenant, updateTenantEndpoint } from './tenants.ts'
 import { advanceTest, clearTestInbox, listTestInbox } from './test-endpoints.ts'
 import {
@@ -51,6 +59,8 @@ export const routes: readonly Endpoint[] = [
   retrieveEmail,
   listDeliveriesEndpoint,
   retryEmail,
+  cancelEmail,
+  rescheduleEmail,
   createTenant,
   listTenantsRoute,
   retrieveTenant,
@@ -75,6 +85,7 @@ export const routes: readonly Endpoint[] = [
   createSuppression,
   listSuppressionsRoute,
   createSuppressions,
+  importSuppressionsRoute,
   retrieveSuppression,
   deleteSuppression,
   createWebhook,

@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 import type { AcceptedBatch, AcceptedSubmission, BatchElement, Caller, RawSubmission, ResponseRenderer } from '#accept'
 import { Refusal } from '#base'
 import type { Credential } from '#credentials'
-import { optional, type ScopedCall, tenantFields, tenantInBody } from './common-schemas.ts'
+import { nullable, optional, type ScopedCall, scheduledTime, tenantFields, tenantInBody } from './common-schemas.ts'
 import { type Call, sendRoute } from './define-endpoint.ts'
 import { fingerprint } from './request-fingerprint.ts'
 import { ErrorObject, errorOf, success } from './response-envelope.ts'
@@ -36,6 +36,10 @@ const Headers = Type.Unsafe<Record<string, string>>({
   additionalProperties: { type: 'string', maxLength: 998 },
 })
 
+const scheduledAt = Type.Optional(
+  nullable(scheduledTime('When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now')),
+)
+
 /** Fields of a single send and of a batch element. */
 const messageFields = {
   to: Type.Array(AddressText, { minItems: 1, maxItems: 50 }),
@@ -52,6 +56,7 @@ const messageFields = {
   unsubscribe: optional(
     Type.Boolean({ description: 'true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient' }),
   ),
+  scheduledAt,
 }
 
 const SendEmail = Type.Object({ from: From, ...messageFields, ...tenantFields })
@@ -69,6 +74,7 @@ export const SentEmail = Type.Object({
   to: Type.Array(Type.String()),
   status: Type.Unsafe<'pending'>({ type: 'string', enum: ['pending', 'sent'] }),
   sandbox: Type.Optional(Type.Boolean()),
+  scheduledAt: Type.Optional(Type.String({ format: 'date-time', description: 'When it leaves, if it is scheduled' })),
   messages: MessageIds,
 })
 
@@ -121,6 +127,7 @@ const BatchSent = Type.Object({
       index: Type.Integer(),
       status: Type.Unsafe<'accepted' | 'failed'>({ type: 'string', enum: ['accepted', 'failed'] }),
       id: Type.Optional(Type.String()),
+      scheduledAt: Type.Optional(Type.String({ format: 'date-time' })),
       messages: Type.Optional(MessageIds),
       error: Type.Optional(ErrorObject()),
     }),
@@ -155,6 +162,7 @@ const SendRaw = Type.Object({
   to: messageFields.to,
   rawMessage: Type.String({ contentEncoding: 'base64', description: 'An RFC 5322 message, at most 14 MB decoded' }),
   bounce: optional(Type.Boolean({ description: 'true: sent with an empty return path' })),
+  scheduledAt,
   ...tenantFields,
 })
 
@@ -172,7 +180,13 @@ export const sendRaw = sendRoute({
 })
 
 /** Only known fields are passed on; others are ignored. */
-const rawOf = ({ from, to, rawMessage, bounce }: Static<typeof SendRaw>): RawSubmission => ({ from, to, rawMessage, bounce })
+const rawOf = ({ from, to, rawMessage, bounce, scheduledAt }: Static<typeof SendRaw>): RawSubmission => ({
+  from,
+  to,
+  rawMessage,
+  bounce,
+  scheduledAt,
+})
 
 export const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
 
@@ -206,9 +220,20 @@ function readElement(element: Record<string, unknown>, index: number): BatchElem
 
 const messagesOf = (emails: AcceptedSubmission['emails']) => Object.fromEntries(emails.map(({ id, recipient }) => [recipient, { id }]))
 
-export function sentToWire({ id, tenantId, messageId, to, sandbox, emails }: AcceptedSubmission): Static<typeof SentEmail> {
-  return { id, tenantId, messageId, to: [...to], status: 'pending', ...(sandbox ? { sandbox } : {}), messages: messagesOf(emails) }
+export function sentToWire({ id, tenantId, messageId, to, sandbox, scheduledAt, emails }: AcceptedSubmission): Static<typeof SentEmail> {
+  return {
+    id,
+    tenantId,
+    messageId,
+    to: [...to],
+    status: 'pending',
+    ...(sandbox ? { sandbox } : {}),
+    ...scheduleToWire(scheduledAt),
+    messages: messagesOf(emails),
+  }
 }
+
+const scheduleToWire = (at: Date | null) => (at === null ? {} : { scheduledAt: at.toISOString() })
 
 function batchToWire({ tenantId, sandbox, results }: AcceptedBatch): Static<typeof BatchSent> {
   const accepted = results.flatMap((one) => ('accepted' in one ? one.accepted.emails : []))
@@ -222,7 +247,13 @@ function batchToWire({ tenantId, sandbox, results }: AcceptedBatch): Static<type
     ...(sandbox ? { sandbox } : {}),
     results: results.map((one, index) =>
       'accepted' in one
-        ? { index, status: 'accepted', id: one.accepted.id, messages: messagesOf(one.accepted.emails) }
+        ? {
+            index,
+            status: 'accepted',
+            id: one.accepted.id,
+            ...scheduleToWire(one.accepted.scheduledAt),
+            messages: messagesOf(one.accepted.emails),
+          }
         : { index, status: 'failed', error: errorOf(one.refused) },
     ),
   }

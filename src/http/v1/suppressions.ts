@@ -1,8 +1,10 @@
 /** Suppressions of a tenant or of the organisation (contract section 12). */
 
 import Type, { type Static } from 'typebox'
+import { rejectUnstorableText } from '#base'
 import {
   findSuppression,
+  importSuppressions,
   listSuppressions,
   removeSuppression,
   type Suppression,
@@ -10,7 +12,16 @@ import {
   saveSuppressions,
   suppressionId,
 } from '#suppressions'
-import { allParameter, nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import {
+  allParameter,
+  nullable,
+  optional,
+  pageFields,
+  readInstant,
+  tenantFields,
+  tenantNamedIn,
+  tenantParameter,
+} from './common-schemas.ts'
 import { ensureRoute, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -92,6 +103,53 @@ export const createSuppressions = route({
     return { totalRequested: suppressions.length, ...(await saveSuppressions(db, listOf(tenantId), suppressions, clock.nowMs())) }
   },
 })
+
+const Imported = Type.Object({
+  ...Wanted,
+  createdAt: optional(Type.String({ description: 'Time at the other service; default, and at most: now', maxLength: 40 })),
+  source: optional(Type.Unsafe<'manual' | 'automatic'>({ type: 'string', enum: ['manual', 'automatic'], description: 'Default: manual' })),
+})
+
+/** An own addition to the contract, for moves from other services. */
+export const importSuppressionsRoute = route({
+  method: 'POST',
+  path: '/suppressions/import',
+  name: 'suppressions.import',
+  summary: 'Add up to 1000 suppressions of another service with their times; listed addresses stay as they are',
+  ...manages,
+  body: Type.Object({
+    suppressions: Type.Array(Imported, { maxItems: 1000 }),
+    dryRun: optional(Type.Boolean({ description: 'true: only counts' })),
+    ...tenantFields,
+  }),
+  data: Type.Object({
+    totalRequested: Type.Integer(),
+    added: Type.Integer(),
+    existing: Type.Integer({ description: 'Already listed, or repeated in the request' }),
+    failed: Type.Integer({ description: 'Invalid addresses' }),
+  }),
+  refuses: ['tenant_archived', 'tenant_mismatch', 'not_found'],
+  handle: async (call, { db, clock, tenants }) => {
+    const tenantId = await tenantNamedIn(call, tenants)
+    const { suppressions, dryRun } = call.body
+    const entries = suppressions.map((one, index) => importedOf(one, `suppressions[${index}]`, clock.nowMs()))
+    const { added, failed } = await importSuppressions(db, listOf(tenantId), entries, { dryRun: dryRun === true })
+    return { totalRequested: entries.length, added, existing: entries.length - added - failed, failed }
+  },
+})
+
+/** The time is between 1970 and now. Refuses `validation_error`. */
+function importedOf({ address, reason, createdAt, source }: Static<typeof Imported>, field: string, nowMs: number) {
+  if (reason) rejectUnstorableText(`${field}.reason`, reason)
+  const atMs = createdAt == null ? nowMs : readInstant(`${field}.createdAt`, createdAt).getTime()
+  return {
+    address,
+    reason: reason ?? null,
+    source: source ?? ('manual' as const),
+    createdAt: new Date(Math.min(Math.max(atMs, 0), nowMs)),
+    keepUntil: null,
+  }
+}
 
 export const retrieveSuppression = route({
   method: 'GET',

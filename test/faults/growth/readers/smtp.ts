@@ -3,7 +3,9 @@ import type { SMTPConnection } from 'smtp-server/lib/smtp-connection.js'
 import { SMTPConnection as Connection } from 'smtp-server/lib/smtp-connection.js'
 import { classify } from '#bounces'
 import { readFields } from '#mail'
+import { parseScheduledTime } from '../../../../src/accept/scheduled-time.ts'
 import { readControlFields } from '../../../../src/inbound/control-fields.ts'
+import { readFutureRelease } from '../../../../src/inbound/future-release.ts'
 import { StrictStream } from '../../../../src/inbound/strict-stream.ts'
 import { parseExtensions } from '../../../../src/smtp/ehlo-extensions.ts'
 import { openReplyReader } from '../../../../src/smtp/reply-parser.ts'
@@ -114,6 +116,16 @@ export const smtpReaders: Reader[] = [
       ['{"a":', '}'],
     ],
     read: (octets) => readControlFields(readFields(octets) ?? []),
+  }),
+  reader({
+    name: 'scheduled time',
+    longest: maxCommand,
+    reads: ['src/accept/scheduled-time.ts parseScheduledTime', 'src/inbound/future-release.ts readFutureRelease'],
+    units: ['2030-01-31', 'T', ' ', '09:30', ':00', '.', '000', 'Z', '+01:00', '-', '0', '9', 'é'],
+    read(octets) {
+      const text = octets.toString()
+      return [parseScheduledTime(text), readFutureRelease({ HOLDUNTIL: text }, 0), readFutureRelease({ HOLDFOR: text }, 0)]
+    },
   }),
   reader({
     name: 'SMTP replies',

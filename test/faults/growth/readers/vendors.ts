@@ -4,7 +4,7 @@ import { readBounceQuery, readMessageQuery, readSuppressionQuery } from '../../.
 import { readSuppressionList } from '../../../../src/postmark/suppressions.ts'
 import { readPostmarkWebhook } from '../../../../src/postmark/webhook-objects.ts'
 import { readResendDomain } from '../../../../src/resend/domain-objects.ts'
-import { readResendBatch, readResendEmail } from '../../../../src/resend/read-email.ts'
+import { readResendBatch, readResendEmail, readResendSchedule } from '../../../../src/resend/read-email.ts'
 import {
   readIdempotencyKey,
   readResendPage,
@@ -38,6 +38,7 @@ export const vendorReaders: readonly Reader[] = [
     reads: [
       'src/resend/read-email.ts readResendEmail',
       'src/resend/read-email.ts readResendBatch',
+      'src/resend/read-email.ts readResendSchedule',
       'src/resend/domain-objects.ts readResendDomain',
       'src/resend/webhook-objects.ts readResendWebhook',
       'src/resend/read-parameters.ts readSuppressedEmail',
@@ -51,6 +52,7 @@ export const vendorReaders: readonly Reader[] = [
       ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","attachments":[{"filename":"', '","content":"YQ=="}]}'],
       ['{"to":"a@b.example","from":"a@b.example","subject":"a","text":"a","attachments":[{"content":[', '1]}]}'],
       ['[{"to":"a@b.example","from":"a@b.example","subject":"a",', '"text":"a"}]'],
+      ['{"scheduled_at":"in ', '"}'],
       ['{"name":"', '"}'],
       ['{"email":"', '"}'],
       ['{"emails":["', '"]}'],
@@ -60,6 +62,7 @@ export const vendorReaders: readonly Reader[] = [
     read: (octets) => {
       const body: unknown = JSON.parse(octets.toString())
       if (Array.isArray(body)) return readResendBatch(body, 'test')
+      if (Object.hasOwn(body as object, 'scheduled_at')) return readResendSchedule(body)
       if (Object.hasOwn(body as object, 'email')) return readSuppressedEmail(body)
       if (Object.hasOwn(body as object, 'emails')) return readSuppressedEmails(body, true)
       if (Object.hasOwn(body as object, 'endpoint')) return readResendWebhook(body, true)

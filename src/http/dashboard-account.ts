@@ -1,0 +1,26 @@
+/** The signed-in member's own account: a new password. */
+import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
+import { type DashboardContext, type DashboardDeps, maxBodyOctets, reader, Text } from './dashboard-context.ts'
+
+const readChange = reader(Type.Object({ currentPassword: Text, password: Text, code: Type.Optional(Text) }))
+
+export function serveAccount(api: FastifyInstance, context: DashboardContext, { sessions }: DashboardDeps): void {
+  api.post('/password', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    const member = await context.requireMember(request)
+    const { currentPassword, password, code } = readChange(request.body)
+    await sessions.changePassword(
+      {
+        address: member.name,
+        memberId: member.memberId,
+        token: member.token,
+        password: currentPassword,
+        newPassword: password,
+        code,
+        ...context.tryingFrom(request, member.name),
+      },
+      (tx) => context.recordAction(tx, request, member, 'members.change-password', {}),
+    )
+    return context.answer<object>(request, reply, { message: 'The password was changed' })
+  })
+}

@@ -1,0 +1,85 @@
+/**
+ * Scheduled emails: rows of a state of their own, in an index that neither the claim nor the promotion of deferred mail reads. When they are
+ * due, they take send-limit slots as emails over the limit do, and become ready. Until a claim has taken one, it can be cancelled or
+ * rescheduled; the row's lock decides between the two.
+ */
+import { type Db, sql, type Tx } from '#db'
+import { addWaiting, type SendLimits } from '#limits'
+import { releaseWaitingIn } from './held-emails.ts'
+import { hasKeyOf, stateByKey } from './row-guards.ts'
+
+/** Emails of one transaction. */
+const maxAtOnce = 2000
+
+const isDue = sql<{ due: boolean }>`
+  select exists (select from spool where state = 'scheduled' and scheduled_at <= $1) as due`
+
+/** Skips rows that are being cancelled or rescheduled. */
+const makeDue = sql<{ test: boolean }>`
+  with due as (
+    select tenant_id, email_id
+    from spool
+    where state = 'scheduled' and scheduled_at <= $1
+    order by scheduled_at
+    limit $2
+    for update skip locked
+  )
+  update spool
+  set state = 'over_limit'
+  from due
+  where ${hasKeyOf(sql.part`due`)} and ${stateByKey} = 'scheduled'
+  returning spool.test`
+
+/**
+ * Moves due scheduled emails behind the send limit, and releases as many as there is capacity for, in order of acceptance. Returns how many
+ * were due.
+ */
+export async function releaseScheduled(db: Db, limits: SendLimits, nowMs: number): Promise<number> {
+  let total = 0
+  while ((await db.first(isDue, [new Date(nowMs)]))?.due) {
+    const moved = await db.transaction(async (tx) => {
+      const due = await tx.rows(makeDue, [new Date(nowMs), maxAtOnce])
+      if (due.length === 0) return 0
+      await addWaiting(tx, { live: due.filter((one) => !one.test).length, test: due.filter((one) => one.test).length }, limits, nowMs)
+      await releaseWaitingIn(tx, limits, nowMs)
+      return due.length
+    })
+    total += moved
+    if (moved < maxAtOnce) break
+  }
+  return total
+}
+
+/** An email that waits: not claimed, no attempt made, not retried by hand. */
+export interface UnsentEmail {
+  emailId: string
+  isHeld: boolean
+}
+
+const lockWaiting = sql<UnsentEmail>`
+  select email_id as "emailId", state = 'held' as "isHeld"
+  from spool
+  where tenant_id = $1 and email_id = any($2) and ${stateByKey} <> 'sending' and attempt_count = 0 and not manual_retry
+  order by email_id
+  for update`
+
+/** Locks those of these emails that have not left, until the transaction ends: no claim takes them meanwhile. */
+export const lockUnsent = (tx: Tx, tenantId: string, emailIds: readonly string[]): Promise<UnsentEmail[]> =>
+  tx.rows(lockWaiting, [tenantId, emailIds])
+
+const removeThese = sql`
+  delete from spool
+  where tenant_id = $1 and email_id = any($2)`
+
+/** Removes locked emails; the caller makes them hardfail. */
+export const removeLocked = (tx: Tx, tenantId: string, emailIds: readonly string[]): Promise<number> =>
+  tx.run(removeThese, [tenantId, emailIds])
+
+const scheduleThese = sql`
+  update spool
+  set state = 'scheduled', scheduled_at = $3, due_at = null, delay_reason = null
+  where tenant_id = $1 and email_id = any($2)`
+
+/** Gives locked emails another time, which is real. */
+export const scheduleLocked = (tx: Tx, tenantId: string, emailIds: readonly string[], at: Date): Promise<number> =>
+  tx.run(scheduleThese, [tenantId, emailIds, at])
