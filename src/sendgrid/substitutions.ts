@@ -26,67 +26,64 @@ export class WorkBudget {
   }
 }
 
-interface TrieNode {
-  name: string | undefined
-  next: Map<number, TrieNode>
-}
-
-/** A name found costs as much as this many characters: its place in the list of pieces. */
-const costOfName = 64
-
-const newNode = (): TrieNode => ({ name: undefined, next: new Map() })
-
-function trieOf(names: readonly string[]): TrieNode {
-  const root = newNode()
-  for (const name of names) {
-    let node = root
-    for (let at = 0; at < name.length; at++) {
-      const code = name.charCodeAt(at)
-      const next = node.next.get(code) ?? newNode()
-      node.next.set(code, next)
-      node = next
-    }
-    node.name = name
-  }
-  return root
+/** The names of a personalization, by their first UTF-16 unit, the longest first. */
+interface Names {
+  byFirst: ReadonlyMap<number, readonly string[]>
+  /** Finds the places where a name may begin. */
+  firsts: RegExp
+  cuts: Map<string, CutText>
 }
 
 /** A text cut at names: literal pieces, with the name after each but the last. */
 interface CutText {
-  literals: string[]
-  names: string[]
+  literals: readonly string[]
+  names: readonly string[]
+  /** Of the literals together. */
+  length: number
 }
 
-function cutAt(text: string, root: TrieNode, budget: WorkBudget): CutText {
-  const cut: CutText = { literals: [], names: [] }
+/** Costs in characters, so that the whole budget is used up in less than half a second: of a comparison, a name found, and its value. */
+const costOfComparison = 32
+const costOfLength = 4
+const costOfName = 128
+const costOfValue = 8
+
+function namesOf(list: readonly string[]): Names {
+  const sorted = [...list].sort((one, other) => other.length - one.length)
+  const byFirst = Map.groupBy(sorted, (name) => name.charCodeAt(0))
+  const escaped = [...byFirst.keys()].map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`)
+  return { byFirst, firsts: new RegExp(`[${escaped.join('')}]`, 'g'), cuts: new Map() }
+}
+
+function cutAt(text: string, { byFirst, firsts }: Names, budget: WorkBudget): CutText {
+  budget.take(text.length)
+  const literals: string[] = []
+  const names: string[] = []
   let start = 0
-  for (let at = 0; at < text.length; ) {
-    let name: string | undefined
-    let end = at
-    for (let node = root.next.get(text.charCodeAt(at)); node; node = node.next.get(text.charCodeAt(end))) {
-      end++
-      name = node.name ?? name
-    }
-    budget.take(end - at + 1)
-    if (name === undefined) at++
-    else {
-      budget.take(costOfName)
-      cut.literals.push(text.slice(start, at))
-      cut.names.push(name)
-      at += name.length
-      start = at
-    }
+  let length = 0
+  firsts.lastIndex = 0
+  while (firsts.test(text)) {
+    const at = firsts.lastIndex - 1
+    const name = byFirst.get(text.charCodeAt(at))?.find((one) => {
+      budget.take(costOfComparison + one.length * costOfLength)
+      return text.startsWith(one, at)
+    })
+    if (name === undefined) continue
+    budget.take(costOfName)
+    literals.push(text.slice(start, at))
+    names.push(name)
+    length += at - start
+    start = at + name.length
+    firsts.lastIndex = start
   }
-  cut.literals.push(text.slice(start))
-  return cut
+  literals.push(text.slice(start))
+  return { literals, names, length: length + text.length - start }
 }
 
-/** Cuts each text once for personalizations with the same names, which usually are all of them. */
+/** Cuts each text once for all personalizations with the same names. */
 export class Substituter {
   readonly #budget: WorkBudget
-  #names = ''
-  #root = newNode()
-  #cuts = new Map<string, CutText>()
+  readonly #known = new Map<string, Names>()
 
   constructor(budget: WorkBudget) {
     this.#budget = budget
@@ -94,22 +91,24 @@ export class Substituter {
 
   /** Throws the refusal of a budget that is used up. */
   applied(text: string, substitutions: Readonly<Record<string, string>>): string {
-    const names = Object.keys(substitutions)
-    if (names.length === 0) {
+    const list = Object.keys(substitutions)
+    if (list.length === 0) {
       this.#budget.take(text.length)
       return text
     }
-    const key = JSON.stringify(names)
-    if (key !== this.#names) {
-      this.#names = key
-      this.#root = trieOf(names)
-      this.#cuts = new Map()
-    }
-    const cut = this.#cuts.get(text) ?? cutAt(text, this.#root, this.#budget)
-    this.#cuts.set(text, cut)
-    const values = cut.names.map((name) => substitutions[name] ?? '')
-    const length = [...cut.literals, ...values].reduce((sum, piece) => sum + piece.length, 0)
-    this.#budget.take(length + values.length * costOfName)
-    return cut.literals.map((literal, index) => literal + (values[index] ?? '')).join('')
+    const cut = this.#cutOf(text, list)
+    const values = new Map(Object.entries(substitutions))
+    const length = cut.names.reduce((sum, name) => sum + (values.get(name)?.length ?? 0), cut.length)
+    this.#budget.take(length + cut.names.length * costOfValue)
+    return cut.literals.map((literal, index) => literal + (values.get(cut.names[index] ?? '') ?? '')).join('')
+  }
+
+  #cutOf(text: string, list: readonly string[]): CutText {
+    const key = JSON.stringify([...list].sort())
+    const names = this.#known.get(key) ?? namesOf(list)
+    this.#known.set(key, names)
+    const cut = names.cuts.get(text) ?? cutAt(text, names, this.#budget)
+    names.cuts.set(text, cut)
+    return cut
   }
 }
