@@ -15,6 +15,11 @@ const ruleFiles = 'reads the rule files, which are a part of Postrider'
 
 /** Functions that need no reader of their own, with the reason. */
 export const noReaders: Readonly<Record<string, string>> = {
+  'src/delivery/waiting-mail.ts readWaiting': 'a query of the queue',
+  'src/http/v1/email-content.ts readContent':
+    'stored content, by readers that are searched; test/faults/large-bodies.test.ts limits its time',
+  'src/imports/export-records.ts readExport': "an operator's own file, read by the command line alone",
+  'src/imports/vendor-suppressions.ts readSuppressions': "an operator's own file, read by the command line alone",
   'src/bounces/report-addresses.ts addressesIn': partOfReport,
   'src/bounces/report-addresses.ts typedAddress': partOfReport,
   'src/bounces/delivery-status.ts readDeliveryStatus': partOfReport,
