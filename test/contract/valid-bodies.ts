@@ -37,7 +37,7 @@ const made = (collection: string, body: () => Record<string, unknown>, below = '
   let known: Promise<string> | undefined
   return (service: Service) => {
     known ??= service.call('POST', collection, { key: service.testKey, body: body() }).then((answer) => {
-      if (answer.status !== 201) throw new Error(`POST ${collection} was answered ${answer.text}`)
+      if (!(answer.body as { success?: boolean }).success) throw new Error(`POST ${collection} was answered ${answer.text}`)
       return `${collection}/${(answer.body.data as { id: string | number }).id}${below}`
     })
     return known
@@ -55,9 +55,15 @@ export async function prepare(service: Service): Promise<void> {
   domainId = (await service.db.first(idByName, ['tracked.bodies.test']))?.id ?? 0
 }
 
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
+
 export const goodBodies: Readonly<Record<string, Good>> = {
   'emails.send': { body: () => ({ from: 'a@simulator.test', ...element }) },
   'emails.sendBatch': { body: () => ({ from: 'a@simulator.test', emails: [element] }) },
+  'emails.reschedule': {
+    body: () => ({ scheduledAt: inDays(2).toISOString() }),
+    path: made('/emails', () => ({ from: 'a@simulator.test', ...element, scheduledAt: inDays(1).toISOString() })),
+  },
   'emails.sendRaw': { body: () => ({ from: 'a@simulator.test', to: ['b@simulator.test'], rawMessage: raw, bounce: false }) },
   'tenants.create': { body: () => ({ name: 'One', metadata: { plan: 'a', seats: 3, paid: true, since: null } }), anyKeys: true },
   'tenants.update': {
