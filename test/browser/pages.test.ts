@@ -534,7 +534,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByLabel('Response', { exact: true }).selectOption('error')
     await page
       .getByRole('link', { name: /^GET \/v1\/limits/ })
-      .or(page.getByText('No requests yet.'))
+      .or(page.getByText('No requests match.'))
       .first()
       .waitFor()
     await expectFine(watched, 'logs', look)

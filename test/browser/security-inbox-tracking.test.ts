@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByLabel('Recipient, sender or subject contains').fill('')
     await page.getByRole('button', { name: 'Search' }).click()
     await list.getByRole('link', { name: 'Another one' }).waitFor()
-    expect(await list.getByRole('link', { name: subject }).count()).toBe(0)
+    await list.getByRole('link', { name: subject }).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Clear inbox' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Clear inbox' }).click()
     await page.getByText('No test mail.').waitFor()
