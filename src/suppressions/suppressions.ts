@@ -10,6 +10,7 @@ import { appendEvents } from '#events'
 import { keepTenants } from '#tenants'
 import { listChange } from './list-changes.ts'
 
+export { listSuppressionsByAddress } from './list-by-address.ts'
 export {
   listSuppressionsBeside,
   listSuppressionsOfOrigin,

@@ -490,6 +490,8 @@ export interface CredentialsCreateBody {
   mode?: 'live' | 'test' | null | undefined
   /** null: full access */
   permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
+  /** ses: an access key id and a secret that sign requests, as the SDKs of Amazon SES do */
+  format?: 'postrider' | 'ses' | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -504,6 +506,8 @@ export interface Credential {
   hold: boolean
   /** The secret; returned on creation */
   key?: string
+  /** Only for a key of format `ses`: names the key in the requests that it signs */
+  accessKeyId?: string
   /** Only for an SMTP login, together with the key */
   smtpUsername?: string
   lastUsedAt: string | null
