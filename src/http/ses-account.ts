@@ -1,6 +1,6 @@
 /** Facts of the caller's account that both versions of SES's API show: quotas and sending domains. */
 import type { Credential } from '#credentials'
-import { sesQuota } from '#ses'
+import { type SesIdentityPage, sesQuota } from '#ses'
 import type { VendorDeps } from './vendor-api.ts'
 
 const hourMs = 3_600_000
@@ -25,10 +25,10 @@ export const shownQuota = async (credential: Credential, deps: VendorDeps) => se
 /** Domains after the name `beyond`, by name: a page, and one more if there are more. */
 export async function domainsBeyond(
   { tenantId }: Credential,
-  { beyond, size }: { beyond: string; size: number },
+  { beyond, size, isWanted = () => true }: { beyond: string; size: number; isWanted?: SesIdentityPage['isWanted'] },
   { shownDomains }: VendorDeps,
 ) {
-  const byName = new Map((await shownDomains.list(tenantId)).map((one) => [one.name, one]))
+  const byName = new Map((await shownDomains.list(tenantId)).filter(isWanted).map((one) => [one.name, one]))
   const names = [...byName.keys()].filter((name) => name > beyond).sort()
   return names.slice(0, size + 1).flatMap((name) => byName.get(name) ?? [])
 }

@@ -9,9 +9,11 @@ import {
   isPresigned,
   noSuchIdentity,
   readSesEmail,
+  readSesIdentityFilter,
   readSesPage,
   readSesSuppression,
   readSesSuppressionPage,
+  type SesIdentityPage,
   SesRefusal,
   sesAccount,
   sesFailure,
@@ -156,20 +158,30 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
   },
 ]
 
+async function listIdentities(wanted: SesIdentityPage, credential: Credential, deps: VendorDeps) {
+  const found = await domainsBeyond(credential, wanted, deps)
+  const page = found.slice(0, wanted.size)
+  const last = found.length > wanted.size ? page.at(-1) : undefined
+  return { data: { EmailIdentities: page.map(sesIdentityItem), ...(last ? { NextToken: sesToken(last.name) } : {}) } }
+}
+
 const accountEndpoints: readonly VendorEndpoint[] = [
   {
     methods: ['GET'],
     path: `${base}/identities`,
     name: 'ses.identities.list',
+    summary: 'List sending domains, for SDKs before 2026',
+    permission: 'domains:manage',
+    answer: ({ query, credential }, deps) => listIdentities(readSesPage(query), credential, deps),
+  },
+  {
+    methods: ['POST'],
+    path: `${base}/list-identities`,
+    name: 'ses.identities.find',
     summary: 'List sending domains',
     permission: 'domains:manage',
-    async answer({ query, credential }, deps) {
-      const wanted = readSesPage(query)
-      const found = await domainsBeyond(credential, wanted, deps)
-      const page = found.slice(0, wanted.size)
-      const last = found.length > wanted.size ? page.at(-1) : undefined
-      return { data: { EmailIdentities: page.map(sesIdentityItem), ...(last ? { NextToken: sesToken(last.name) } : {}) } }
-    },
+    reads: true,
+    answer: ({ body, credential }, deps) => listIdentities(readSesIdentityFilter(body), credential, deps),
   },
   {
     methods: ['GET'],

@@ -61,6 +61,8 @@ export interface VendorEndpoint {
   permission: Permission | 'any key'
   /** Limits the number of keys and values of a body. */
   body?: TSchema
+  /** A request that changes nothing, whatever its method: it is not in the audit log. */
+  reads?: true
   /** Answers may have megabytes: they are encoded in steps. */
   large?: true
   /** Sends emails: bodies may be large. */
@@ -273,7 +275,7 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
       const respond = async () => {
         const answered = await endpoint.answer(call, deps)
         // Mail is in the request log and the list of emails.
-        if (endpoint.permission.endsWith(':manage') && request.method !== 'GET')
+        if (endpoint.permission.endsWith(':manage') && request.method !== 'GET' && !endpoint.reads)
           await recordChange(request, declared, JSON.stringify({ data: answered.data }), deps)
         return answered
       }

@@ -33,6 +33,7 @@ const unservedOfRest = [
   'ListManagementOptions',
   'EndpointId',
   'TenantName',
+  'ConfigurationOverrides',
 ] as const
 
 const unservedOfQuery = ['SourceArn', 'FromArn', 'ReturnPathArn'] as const

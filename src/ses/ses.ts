@@ -21,10 +21,11 @@ export {
   unknownAccessKey,
 } from './signature.ts'
 export {
+  readSesIdentityFilter,
   readSesPage,
   readSesSuppression,
   readSesSuppressionPage,
-  type SesPage,
+  type SesIdentityPage,
   sesSuppressed,
   sesSuppression,
   sesToken,

@@ -70,17 +70,47 @@ export function readSesToken(token: string | undefined): string {
   return last
 }
 
-function pageOf(query: Query, mostAtOnce: number): SesPage {
+function pageOf(query: Query): SesPage {
   const size = one(query, 'PageSize')
-  if (size !== undefined && !(/^\d{1,4}$/.test(size) && Number(size) <= mostAtOnce))
-    throw new SesRefusal('badRequest', `PageSize must be a number up to ${mostAtOnce}`)
-  return { size: Number(size ?? 0) || Math.min(usualPageSize, mostAtOnce), beyond: readSesToken(one(query, 'NextToken')) }
+  if (size !== undefined && !(/^\d{1,4}$/.test(size) && Number(size) <= maxPageSize))
+    throw new SesRefusal('badRequest', `PageSize must be a number up to ${maxPageSize}`)
+  return { size: Number(size ?? 0) || usualPageSize, beyond: readSesToken(one(query, 'NextToken')) }
 }
 
-/** Parameters of ListEmailIdentities. */
-export function readSesPage(query: Query): SesPage {
+/** Parameters of ListEmailIdentities in SDKs before 2026. */
+export function readSesPage(query: Query): SesIdentityPage {
   refuseUnknown(query, ['PageSize', 'NextToken'])
-  return pageOf(query, maxPageSize)
+  return { ...pageOf(query), isWanted: () => true }
+}
+
+export interface SesIdentityPage extends SesPage {
+  isWanted(domain: { name: string; verified: boolean }): boolean
+}
+
+const maxFilters = 3
+const maxFilterLength = 320
+
+/** The body of ListEmailIdentities. Postrider's identities are domains. */
+export function readSesIdentityFilter(body: unknown): SesIdentityPage {
+  const fields = new JsonFields(body, '', refuseSesField)
+  const size = fields.value('PageSize') ?? 0
+  if (typeof size !== 'number' || !Number.isInteger(size) || size < 0 || size > maxPageSize)
+    throw fields.wrong('PageSize', `must be a number up to ${maxPageSize}`)
+  const beyond = readSesToken(fields.text('NextToken', maxTokenLength))
+  const given = fields.pairs('Filter', maxFilters, maxFilterLength)
+  fields.refuseOthers()
+  const { IDENTITY_NAME_CONTAINS = '', IDENTITY_TYPE = 'DOMAIN', VERIFICATION_STATUS, ...others } = given
+  const other = Object.keys(others)[0]
+  if (other !== undefined) throw fields.wrong(`Filter.${other.slice(0, 60)}`, 'is not served', 'not served')
+  const part = IDENTITY_NAME_CONTAINS.toLowerCase()
+  return {
+    size: size || usualPageSize,
+    beyond,
+    isWanted: ({ name, verified }) =>
+      IDENTITY_TYPE === 'DOMAIN' &&
+      name.includes(part) &&
+      (VERIFICATION_STATUS === undefined || VERIFICATION_STATUS === (verified ? 'SUCCESS' : 'PENDING')),
+  }
 }
 
 export interface SesSuppressionPage extends SesPage {
@@ -111,7 +141,7 @@ export function readSesSuppressionPage(query: Query): SesSuppressionPage {
   if (!given.every((text) => allReasons.some((one) => one === text)))
     throw new SesRefusal('badRequest', 'Reason must be BOUNCE or COMPLAINT')
   return {
-    ...pageOf(query, maxPageSize),
+    ...pageOf(query),
     kinds: reasons.map((one) => kinds[one]),
     after: timeOf(query, 'StartDate') ?? earliest,
     before: timeOf(query, 'EndDate') ?? latest,

@@ -883,8 +883,8 @@ export interface WebhooksCreateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -907,8 +907,8 @@ export interface Webhook {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal'
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses'
   createdAt: string
   updatedAt: string
   /** null: receives the events of all tenants */
@@ -941,8 +941,8 @@ export interface WebhooksListData {
     timeoutSeconds: number
     /** null: not failing, or disabled */
     failingSince: string | null
-    /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-    format?: 'postrider' | 'postal'
+    /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+    format?: 'postrider' | 'postal' | 'ses'
     createdAt: string
     updatedAt: string
     /** null: receives the events of all tenants */
@@ -969,8 +969,8 @@ export interface WebhooksUpdateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
@@ -1102,8 +1102,8 @@ export interface PlatformWebhooksCreateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
 }
 
 export interface PlatformWebhooksCreateData {
@@ -1122,8 +1122,8 @@ export interface PlatformWebhooksCreateData {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal'
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses'
   createdAt: string
   updatedAt: string
   /** `whsec_` and base64: the key for webhook-signature */
@@ -1144,8 +1144,8 @@ export interface PlatformWebhooksUpdateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
 }

@@ -173,8 +173,8 @@ export const organisationApi = (api: Api) => ({
       timeoutSeconds: number
       /** null: not failing, or disabled */
       failingSince: string | null
-      /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-      format?: 'postrider' | 'postal'
+      /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+      format?: 'postrider' | 'postal' | 'ses'
       createdAt: string
       updatedAt: string
       /** `whsec_` and base64: the key for webhook-signature */
