@@ -45,6 +45,13 @@ const notServed = (fields: JsonFields, names: readonly string[]) => {
   }
 }
 
+/** At SES every address can be a sender once it is verified; here a domain of one label cannot. Nodemailer expects this error of SES. */
+function senderOf(from: string | undefined): string | undefined {
+  if (from !== undefined && /@[^@.\s<>]+>?\s*$/.test(from))
+    throw new SesRefusal('messageRejected', `Email address is not verified: ${from.slice(0, 254)}`)
+  return from
+}
+
 /** The body of version 2. Throws a `SesRefusal`. `mode`: of the key. */
 export function readSesEmail(body: unknown, mode: Mode): SesMail {
   const fields = new JsonFields(body, '', refuseSesField)
@@ -52,7 +59,7 @@ export function readSesEmail(body: unknown, mode: Mode): SesMail {
   const content = new JsonFields(fields.value('Content') ?? {}, 'Content', refuseSesField)
   if (content.value('Template') !== undefined)
     throw content.wrong('Template', 'is not served: render the message, and send it as Simple or Raw', 'not served')
-  const from = fields.text('FromEmailAddress', maxAddressLength)
+  const from = senderOf(fields.text('FromEmailAddress', maxAddressLength))
   const recipients = destinationOf(fields, mode)
   const replyTo = fields.texts('ReplyToAddresses', maxReplyTo, maxAddressLength)
   const facts = { tag: configurationSetOf(fields), metadata: tagsOf(fields, 'EmailTags') }
@@ -96,7 +103,7 @@ export function readSesQueryEmail(parameters: unknown, mode: Mode): SesMail {
 /** The parameters of SendRawEmail of version 1. */
 export function readSesQueryRawEmail(parameters: unknown, mode: Mode): SesMail {
   const fields = queryFields(parameters)
-  const from = fields.text('Source', maxAddressLength)
+  const from = senderOf(fields.text('Source', maxAddressLength))
   const to = fields.texts('Destinations', maxRecipients, maxAddressLength).map((one) => simulated(one, mode))
   const facts = { tag: configurationSetOf(fields), metadata: tagsOf(fields, 'Tags') }
   const data = dataOf(fields.value('RawMessage') ?? {}, 'RawMessage')
