@@ -61,7 +61,7 @@ export interface VendorEndpoint {
   permission: Permission | 'any key'
   /** Limits the number of keys and values of a body. */
   body?: TSchema
-  /** A request that changes nothing, whatever its method: it is not in the audit log. */
+  /** A POST that changes nothing: it is not in the audit log. */
   reads?: true
   /** Answers may have megabytes: they are encoded in steps. */
   large?: true
@@ -69,7 +69,7 @@ export interface VendorEndpoint {
   sends?: boolean
   answer(call: VendorCall, deps: VendorDeps): Promise<VendorAnswer>
   /** The body is a form: returns its parameters. Takes turns, because a form may have megabytes. */
-  readForm?(form: Buffer): Promise<object>
+  readForm?: (form: Buffer) => Promise<object>
   /** Returns the answer to a request with the vendor's public test token; it has no effect. Absent: the token is refused. */
   rehearse?(body: unknown, clock: Clock): unknown
 }

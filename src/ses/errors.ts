@@ -4,7 +4,7 @@ import type { JsonFields } from '#vendors'
 import { xmlError } from './query-xml.ts'
 
 /** The protocols: REST with JSON (version 2), and forms with XML (version 1, the AWS Query protocol). */
-export type SesProtocol = 'rest' | 'query'
+type SesProtocol = 'rest' | 'query'
 
 type Named = readonly [name: string, status: number]
 

@@ -4,7 +4,7 @@
  * Promises: a field, parameter or action is either served or refused in SES's form; a signature is compared in constant time; reading takes
  * time in proportion to the text.
  */
-export { type SesProtocol, SesRefusal, sesFailure, xmlType } from './errors.ts'
+export { SesRefusal, sesFailure, xmlType } from './errors.ts'
 export { noSuchIdentity, sesAccount, sesIdentity, sesIdentityItem, sesQuota, verificationAttributes } from './identities.ts'
 export { readQueryForm } from './query-form.ts'
 export { readIdentityNames, readIdentityPage, readQueryAction, refuseParameters } from './query-parameters.ts'
@@ -16,7 +16,6 @@ export {
   isSignedWith,
   noMatch,
   readSignature,
-  type Signature,
   type SignedRequest,
   unknownAccessKey,
 } from './signature.ts'

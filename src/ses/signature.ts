@@ -17,7 +17,7 @@ export interface SignedRequest {
 /** Values in the canonical form by name in lower case; those of repeated headers are joined. */
 export type CanonicalHeaders = ReadonlyMap<string, string>
 
-export interface Signature {
+interface Signature {
   accessKeyId: string
   /** YYYYMMDD. */
   date: string
@@ -160,12 +160,12 @@ function bodyHashOf(headers: CanonicalHeaders): string | undefined {
 /** Whether the request is signed with this secret. `bodyHash`: in hexadecimal digits; of an empty body by default. */
 export function isSignedWith(
   secret: string,
-  { accessKeyId: _, date, region, signedHeaders, signature, time }: Signature,
+  { date, region, signedHeaders, signature, time }: Signature,
   request: SignedRequest,
   bodyHash: string = emptyHash,
 ): boolean {
   const key = [date, region, service, terminator].reduce((signing, part) => hmac(signing, part), Buffer.from(`AWS4${secret}`))
-  const [path = '', query = ''] = cut(request.url)
+  const [path, query] = cut(request.url)
   const line = [request.method, canonicalPath(path), canonicalQuery(query)].join('\n')
   const after = `${signedHeaders.join(';')}\n${bodyHash}`
   return request.hosts.some((host) => {

@@ -1,4 +1,4 @@
-/** Webhook requests with the events of SES as their body: what SES publishes to SNS, without the envelope, which only Amazon can sign. */
+/** Webhook requests with SES's events as their body, in the form of SNS's messages without their envelope, which only Amazon can sign. */
 import type { WebhookEvent } from './manage-webhooks.ts'
 import { membersOf, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
 
