@@ -34,7 +34,6 @@ interface Signature {
 const algorithm = 'AWS4-HMAC-SHA256'
 const service = 'ses'
 const terminator = 'aws4_request'
-const emptyHash = createHash('sha256').digest('hex')
 
 /** The difference between the client's clock and this one. */
 const maxSkewMs = 300_000
@@ -157,12 +156,12 @@ function bodyHashOf(headers: CanonicalHeaders): string | undefined {
   throw wrong(`x-amz-content-sha256 must be the SHA-256 of the body: '${given.slice(0, maxShown)}' is not served`)
 }
 
-/** Whether the request is signed with this secret. `bodyHash`: in hexadecimal digits; of an empty body by default. */
+/** Whether the request is signed with this secret. `bodyHash`: SHA-256 in hexadecimal digits. */
 export function isSignedWith(
   secret: string,
   { date, region, signedHeaders, signature, time }: Signature,
   request: SignedRequest,
-  bodyHash: string = emptyHash,
+  bodyHash: string,
 ): boolean {
   const key = [date, region, service, terminator].reduce((signing, part) => hmac(signing, part), Buffer.from(`AWS4${secret}`))
   const [path, query] = cut(request.url)
