@@ -167,9 +167,10 @@ export function isSignedWith(
   const [path, query] = cut(request.url)
   const line = [request.method, canonicalPath(path), canonicalQuery(query)].join('\n')
   const after = `${signedHeaders.join(';')}\n${bodyHash}`
+  // Node's header values have one character for each octet on the wire.
   return request.hosts.some((host) => {
     const headers = signedHeaders.map((name) => `${name}:${name === 'host' ? host : (request.headers.get(name) ?? '')}\n`).join('')
-    const hash = createHash('sha256').update(`${line}\n${headers}\n${after}`).digest('hex')
+    const hash = createHash('sha256').update(`${line}\n${headers}\n${after}`, 'latin1').digest('hex')
     const expected = hmac(key, [algorithm, time, `${date}/${region}/${service}/${terminator}`, hash].join('\n'))
     return timingSafeEqual(expected, signature)
   })

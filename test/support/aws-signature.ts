@@ -20,7 +20,8 @@ interface Wanted {
 }
 
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
-const sha256 = (text: string | Buffer) => createHash('sha256').update(text).digest('hex')
+const sha256 = (text: string | Buffer, encoding: BufferEncoding = 'utf8') =>
+  (typeof text === 'string' ? createHash('sha256').update(text, encoding) : createHash('sha256').update(text)).digest('hex')
 /** RFC 3986 section 2.3: every octet but the unreserved characters. */
 export const strict = (text: string) =>
   encodeURIComponent(text).replace(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`)
@@ -50,7 +51,7 @@ export function awsHeaders(by: SignedBy, wanted: Wanted): Record<string, string>
   ].join('\n')
   const scope = `${time.slice(0, 8)}/${region}/${service}/aws4_request`
   const key = scope.split('/').reduce((signing, part) => hmac(signing, part), Buffer.from(`AWS4${by.key}`))
-  const signature = hmac(key, ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n')).toString('hex')
+  const signature = hmac(key, ['AWS4-HMAC-SHA256', time, scope, sha256(canonical, 'latin1')].join('\n')).toString('hex')
   const { host: _, ...sent } = signed
   return {
     ...sent,
