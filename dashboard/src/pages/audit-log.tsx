@@ -51,22 +51,7 @@ export function AuditPage() {
   return (
     <>
       <Heading title={texts.pages.audit} about={words.about}>
-        <SaveList<ShownAuditEntry>
-          name="audit-log.csv"
-          columns={['time', 'action', 'actor_kind', 'actor', 'target', 'tenant_id', 'ip_address', 'request_id']}
-          pathOf={(page) => scoped('/dashboard/api/audit', { actor: filters.actor, action: filters.action, ...page })}
-          idOf={(one) => String(one.id)}
-          row={(one) => [
-            one.at,
-            one.action,
-            one.actor.kind,
-            one.actor.name,
-            about(one.data),
-            one.tenantId ?? '',
-            one.ipAddress ?? '',
-            one.requestId ?? '',
-          ]}
-        />
+        <SaveAudit filters={filters} />
       </Heading>
       <search className="mb-4 block">
         <form onSubmit={submit} className="grid items-end gap-2 md:grid-cols-[1fr_1fr_auto]">
@@ -77,6 +62,29 @@ export function AuditPage() {
       </search>
       <Listing label={texts.pages.audit} list={list} columns={columns} keyOf={(one) => String(one.id)} empty={words.empty} />
     </>
+  )
+}
+
+/** Saves the entries that match the filters as CSV. */
+function SaveAudit({ filters }: { filters: Record<string, string | undefined> }) {
+  const { scoped } = useHere()
+  return (
+    <SaveList<ShownAuditEntry>
+      name="audit-log.csv"
+      columns={['time', 'action', 'actor_kind', 'actor', 'target', 'tenant_id', 'ip_address', 'request_id']}
+      pathOf={(page) => scoped('/dashboard/api/audit', { actor: filters.actor, action: filters.action, ...page })}
+      idOf={(one) => String(one.id)}
+      row={(one) => [
+        one.at,
+        one.action,
+        one.actor.kind,
+        one.actor.name,
+        about(one.data),
+        one.tenantId ?? '',
+        one.ipAddress ?? '',
+        one.requestId ?? '',
+      ]}
+    />
   )
 }
 
