@@ -310,10 +310,4 @@ function noteOthers(tables: PostalTables, notes: Note[]): void {
       name: `rule ${Number(rule.id)}`,
       text: 'chooses a pool by sender or recipient addresses: Postrider assigns pools to tenants and tags (postrider pool assign)',
     })
-  if (tables.queued_messages.length > 0)
-    notes.push({
-      about: 'queued messages',
-      name: `${tables.queued_messages.length} messages`,
-      text: 'are in the queue of Postal: let Postal deliver them before you stop it',
-    })
 }

@@ -1,6 +1,6 @@
 /**
- * A move from Postal: Debian's MariaDB with Postal's tables, the import, and then Postal's own clients with their old keys. With
- * POSTRIDER_POSTAL_SCALE=large the database has the size of a large installation.
+ * A move from Postal: Debian's MariaDB with Postal's tables, the import with history and queue, and then Postal's own clients with their
+ * old keys. `npm run postal-move` runs it in the size of a large installation and prints the figures.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { createPublicKey } from 'node:crypto'
@@ -13,11 +13,19 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testCertificate } from '../support/certificate.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type MariaDbServer, missingMariaDb, startMariaDb } from '../support/mariadb.ts'
-import { fillPostal, largePostal, postalDkimKey, postalDomain, postalKey, postalSelector, smallPostal } from '../support/postal-layout.ts'
+import {
+  fillPostal,
+  type PostalScale,
+  postalDkimKey,
+  postalDomain,
+  postalKey,
+  postalSelector,
+  smallPostal,
+} from '../support/postal-layout.ts'
 import { freePort, type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
-const isLarge = process.env.POSTRIDER_POSTAL_SCALE === 'large'
-const scale = isLarge ? largePostal : smallPostal
+const given = process.env.POSTRIDER_POSTAL_SCALE
+const scale: PostalScale = { ...smallPostal, ...(given ? (JSON.parse(given) as Partial<PostalScale>) : {}) }
 const importWithinMs = 300_000
 const missing = missingMariaDb()
 const hasAnymail = existsSync('/usr/lib/python3/dist-packages/anymail')
@@ -45,11 +53,20 @@ let mariaDb: MariaDbServer
 let mx: FakeMx
 let service: ServiceProcess
 let submission: number
+const figures: string[] = []
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
+
+async function measured<T>(name: string, work: () => Promise<T>): Promise<T> {
+  const beganMs = performance.now()
+  const result = await work()
+  figures.push(`${name}: ${seconds(performance.now() - beganMs)}`)
+  return result
+}
 
 beforeAll(async () => {
   if (missing) return
   mariaDb = await startMariaDb()
-  await fillPostal(mariaDb.connection, scale, new Date())
+  await measured('filling MariaDB', () => fillPostal(mariaDb.connection, scale, new Date()))
   mx = await startFakeMx()
   submission = await freePort()
   service = await startServiceProcess({
@@ -64,6 +81,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
   await mx.close()
   await mariaDb[Symbol.asyncDispose]()
+  if (given) process.stdout.write(`${JSON.stringify(scale)}\n${figures.join('\n')}\n`)
 })
 
 const bring = async (...words: string[]) => (await service.command('import', 'postal', ...words)) as unknown as Report
@@ -73,12 +91,12 @@ const perServer = Math.floor(scale.suppressions / scale.servers)
 test.skipIf(missing)(
   `everything comes with one run, and a second changes nothing${missing ? ` (${missing})` : ''}`,
   async () => {
-    const dry = await bring()
+    const dry = await measured('dry run', () => bring())
     expect(dry).toMatchObject({ applied: false, counts: { tenants: { found: scale.servers, missing: scale.servers } } })
     expect((await service.call('GET', '/tenants')).body.total).toBe(1)
 
     const beganMs = performance.now()
-    const applied = await bring('--apply')
+    const applied = await measured('import', () => bring('--apply'))
     expect(performance.now() - beganMs).toBeLessThan(importWithinMs)
     expect(applied.counts).toMatchObject({
       tenants: { missing: scale.servers, failed: 0 },
@@ -92,12 +110,92 @@ test.skipIf(missing)(
     expect(applied.counts.domains?.missing).toBe(dry.counts.domains?.missing)
     expect(applied.counts.domains?.failed).toBe(0)
     const about = new Set(applied.notes.map((note) => note.about))
-    expect(about).toEqual(new Set(['domains', 'credentials', 'routes', 'IP addresses']))
+    expect(about).toEqual(new Set(['domains', 'credentials', 'routes', 'IP addresses', 'queued messages']))
 
-    expect(missingIn(await bring('--apply'))).toBe(0)
+    expect(missingIn(await measured('second import', () => bring('--apply')))).toBe(0)
     expect(missingIn(await bring())).toBe(0)
   },
   importWithinMs * 3,
+)
+
+/** Of all servers together. */
+async function inPostal(condition: string, values: readonly unknown[] = []): Promise<number> {
+  let total = 0
+  for (let server = 1; server <= scale.servers; server++) {
+    const text = `select count(*) as total from \`postal-server-${server}\`.messages where scope = 'outgoing' and ${condition}`
+    const [rows] = await mariaDb.connection.query(text, [...values])
+    total += Number((rows as { total: number }[])[0]?.total)
+  }
+  return total
+}
+const recent = 'timestamp > unix_timestamp() - 90 * 86400'
+const done = `status in ('Sent', 'HardFail', 'Bounced', 'HoldCancelled') and ${recent}`
+const listed = async (query: string) => (await service.call('GET', `/emails?${query}`)).body.total
+
+test.skipIf(missing)(
+  'the history comes once, is listed with its attempts, and counts as nothing else',
+  async () => {
+    const wanted = await inPostal(done)
+    expect((await bring('--history')).counts.history).toMatchObject({ found: await inPostal(recent), missing: await inPostal(recent) })
+    const applied = await measured('history', () => bring('--apply', '--history'))
+    expect(applied.counts.history).toMatchObject({ missing: wanted, failed: 0 })
+    const notes = applied.notes.filter(({ about }) => about === 'history').map(({ text }) => text)
+    expect(notes).toContainEqual(expect.stringMatching(/^2 messages are older than .*, and stay in Postal$/))
+    expect(notes).toContainEqual(expect.stringMatching(/^\d+ messages are not finished in Postal/))
+    expect((await measured('second history', () => bring('--apply', '--history'))).counts.history?.missing).toBe(0)
+
+    expect(await listed('status=bounced')).toBe(await inPostal(`status = 'Bounced' and ${recent}`))
+    expect(await listed('')).toBe(wanted)
+    const found = await service.call('GET', `/emails?tag=news&status=sent&limit=1`)
+    const [email] = found.body.data as { id: string; metadata: Record<string, string>; to: string }[]
+    const { data } = (await service.call('GET', `/emails/${email?.id}/deliveries`)).body as { data: { deliveries: object[] } }
+    expect(data.deliveries.at(-1)).toMatchObject({ status: 'sent', output: '250 2.0.0 OK' })
+    expect(email).toMatchObject({ to: expect.stringMatching(/^person\d+@one.example$/), metadata: { postal_id: expect.any(String) } })
+
+    const usage = (await service.call('GET', '/usage?period=last_30_days')).body.data as { usage?: object }
+    expect(JSON.stringify(usage)).not.toMatch(/[1-9]\d*,"delivered/)
+    figures.push(`usage: ${JSON.stringify(usage).slice(0, 300)}`)
+  },
+  importWithinMs * 4,
+)
+
+const queuedRecipient = (nth: number, server: number) => `queued${nth}s${server}@two.example`
+
+test.skipIf(missing)(
+  'queued messages are sent once by repeated and concurrent runs, and not while Postal sends them',
+  async () => {
+    await mariaDb.connection.query("insert into postal.worker_roles (role, worker, acquired_at) values ('tasks', 'w', utc_timestamp())")
+    await expect(bring('--apply', '--queued')).rejects.toThrow('a worker of Postal ran')
+    await mariaDb.connection.query('delete from postal.worker_roles')
+    const each = Math.floor(scale.queued / scale.servers)
+    const outgoing = (each - 1) * scale.servers
+    const dry = await bring('--queued')
+    expect(dry.counts['queued messages']).toEqual({ found: each * scale.servers, missing: each * scale.servers, failed: scale.servers })
+    const both = await measured('queue, by two runs at once', () =>
+      Promise.all([bring('--apply', '--queued'), bring('--apply', '--queued')]),
+    )
+    const [one, other] = both.map(({ counts }) => (counts['queued messages']?.missing ?? 0) - (counts['queued messages']?.failed ?? 0))
+    expect((one ?? 0) + (other ?? 0)).toBe(outgoing)
+    const again = (await bring('--apply', '--queued')).counts['queued messages']
+    expect(again).toEqual({ found: each * scale.servers, missing: scale.servers, failed: scale.servers })
+    const texts = both.flatMap(({ notes }) => notes.filter(({ about }) => about === 'queued messages').map(({ text }) => text))
+    expect(texts).toContain('1: is incoming mail, which only Postal can deliver')
+    expect(texts.filter((text) => text.startsWith('1 were being sent by Postal'))).toHaveLength(scale.servers)
+
+    // The last server was in development mode: its mail is held.
+    const live = (each - 1) * (scale.servers - 1)
+    const messages = await mx.waitFor(live, 60_000)
+    const recipients = messages.flatMap(({ recipients }) => recipients)
+    expect(recipients).toHaveLength(live)
+    expect(new Set(recipients).size).toBe(live)
+    const first = messages.find(({ recipients }) => recipients.includes(queuedRecipient(1, 2)))?.octets.toString() ?? ''
+    expect(first).toContain('X-Postal-MsgID: queued1s2')
+    expect(first).not.toContain('b=AAAA')
+    expect(first).toContain('Text of queued1s2')
+    expect(await listed('tag=waiting&status=held')).toBe(each - 1)
+    mx.messages.length = 0
+  },
+  importWithinMs,
 )
 
 const sender = `Shop <orders@${postalDomain(2)}>`
