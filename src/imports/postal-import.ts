@@ -159,10 +159,11 @@ class Import {
   }
 
   /** In one transaction: an interruption must not leave a tenant that sends although it was suspended in Postal. */
-  async #addTenant({ uuid, name, organization, permalink, suspended, development }: PlannedTenant): Promise<Tenant> {
+  async #addTenant({ uuid, name, organization, permalink, token, suspended, development }: PlannedTenant): Promise<Tenant> {
     const { db, clock, ids } = this.#deps
     const nowMs = clock.nowMs()
-    const metadata = { [tenantKey]: uuid, postal_organization: organization, postal_permalink: permalink }
+    const returnPath = token === '' ? {} : { postal_return_path: token }
+    const metadata = { [tenantKey]: uuid, postal_organization: organization, postal_permalink: permalink, ...returnPath }
     return db.transaction(async (tx) => {
       const tenant = await addTenant(tx, { name, metadata }, { nowMs, ids })
       if (suspended) await changeTenant(tx, tenant.id, { status: 'suspended' }, nowMs)
