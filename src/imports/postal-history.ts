@@ -4,7 +4,7 @@
  */
 import type { Clock } from '#base'
 import type { Db } from '#db'
-import { addImportedEmails, type ImportedEmail } from '#emails'
+import { addImportedEmails, findNumbers, type ImportedEmail } from '#emails'
 import { findPosition, type ImportPosition, movePosition } from './import-positions.ts'
 import { emailOf, timeOf } from './postal-messages.ts'
 import type { MessageRows, PostalSource } from './postal-source.ts'
@@ -46,7 +46,9 @@ export async function compareHistory(postal: PostalSource, server: HistoryServer
   count.missing = 0
   for await (const page of pages) {
     const emails = page.map((one) => emailOf(server.uuid, one))
-    count.missing += emails.filter((one) => one !== 'unfinished').length
+    const ids = emails.flatMap((one) => (typeof one === 'string' ? [] : [one.id]))
+    count.missing += ids.length - (await findNumbers(db, server.tenantId as string, ids)).size
+    count.failed += emails.filter((one) => one === 'bad').length
     count.unfinished += emails.filter((one) => one === 'unfinished').length
   }
   return count

@@ -83,11 +83,12 @@ function attemptOf(delivery: Row, acceptedAtMs: number): ImportedAttempt[] {
 }
 
 /** Postal's signature and mark, which it writes above the headers before its first attempt. */
-const ownFields = /^dkim-signature:[^]{0,4096}?\n(?=x-postal-msgid:)/i
+const ownFields = /^dkim-signature:[^\n]*\n(?:[ \t][^\n]*\n){0,40}(?=x-postal-msgid:)/i
+const maxOwnOctets = 4200
 
 /** The whole message, without Postal's signature: this installation signs it again. null: a part was too large to be read. */
 export function messageOf({ headers, body }: RawParts): Buffer | null {
   if (!headers || !body) return null
-  const own = ownFields.exec(headers.subarray(0, 4200).toString('latin1'))?.[0].length ?? 0
+  const own = ownFields.exec(headers.subarray(0, maxOwnOctets).toString('latin1'))?.[0].length ?? 0
   return Buffer.concat([headers.subarray(own), Buffer.from('\r\n\r\n'), body])
 }

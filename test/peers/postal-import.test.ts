@@ -4,8 +4,10 @@
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { createPublicKey } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import { promisify } from 'node:util'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
@@ -162,6 +164,27 @@ test.skipIf(missing)(
     expect(emails.sent).toBe(0)
   },
   importWithinMs * 4,
+)
+
+test.skipIf(missing)(
+  'a dump is read as the running database is, and nothing of it is left behind',
+  async () => {
+    const file = join(service.folder, 'postal.sql.gz')
+    const databases = ['postal', ...Array.from({ length: scale.servers }, (_, index) => `postal-server-${index + 1}`)]
+    await measured('dump', () => mariaDb.dump(databases, file))
+    const before = readdirSync(tmpdir()).filter((name) => name.startsWith('postrider-dump-'))
+    const { counts } = await measured('dry run from the dump', () => bring('--dump', file, '--history', '--queued'))
+    expect(counts).toMatchObject({
+      tenants: { found: scale.servers, missing: 0 },
+      domains: { missing: 0 },
+      credentials: { missing: 0 },
+      history: { found: await inPostal(recent), missing: 0 },
+    })
+    expect(readdirSync(tmpdir()).filter((name) => name.startsWith('postrider-dump-'))).toEqual(before)
+    writeFileSync(file.slice(0, -3), 'create table organizations (id int);')
+    await expect(bring('--dump', file.slice(0, -3))).rejects.toThrow('No database selected')
+  },
+  600_000,
 )
 
 const queuedRecipient = (nth: number, server: number) => `queued${nth}s${server}@two.example`
