@@ -1,13 +1,15 @@
 /** The history and the queue of Postal from odd and interrupted sources. A whole installation in MariaDB is in test/peers. */
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { AcceptMoved, MovedMessage } from '#accept'
 import { openIds, openSecrets, Refusal, systemClock, systemRandom } from '#base'
 import type { Db } from '#db'
 import { sql } from '#db'
 import { listEmails } from '#emails'
+import { listTenants } from '#tenants'
 import { type ImportDeps, importPostal } from '../../src/imports/postal-import.ts'
 import { type MessageRows, mainTables, type PostalSource, type PostalTables, type Row } from '../../src/imports/postal-source.ts'
-import { testDatabase } from '../support/database.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
 
 const nowSeconds = Math.floor(Date.now() / 1000)
 const daySeconds = 86_400
@@ -38,7 +40,7 @@ function sourceOf(
   const tables = {
     ...Object.fromEntries(mainTables.map((table) => [table, []])),
     organizations: [{ id: 1, name: 'Acme', permalink: 'acme', owner_id: 7, deleted_at: null }],
-    servers: [{ id: 1, organization_id: 1, uuid: 'u-1', name: 'Shop', permalink: 'shop', mode: 'Live', token: 'tok', deleted_at: null }],
+    servers: [{ id: 1, organization_id: 1, uuid, name: 'Shop', permalink: 'shop', mode: 'Live', token: 'tok', deleted_at: null }],
   } as unknown as PostalTables
   const from = (since: Date) => messages.filter((one) => Number(one.timestamp) >= since.getTime() / 1000)
   return {
@@ -63,13 +65,19 @@ function sourceOf(
   }
 }
 
+let database: TestDatabase
 let db: Db
+/** Each test has a server, and so a tenant, of its own. */
+let uuid: string
 let accepted: MovedMessage[]
 let accept: AcceptMoved
-beforeEach(async () => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
+beforeAll(async () => {
+  database = await testDatabase()
   db = database.db
+})
+afterAll(() => database.close())
+beforeEach(() => {
+  uuid = randomUUID()
   accepted = []
   accept = async (one) => accepted.push(one) > 0
 })
@@ -87,7 +95,11 @@ function run(source: PostalSource, options: { since?: Date; queued?: boolean; ke
   return importPostal(source, deps as unknown as ImportDeps, wanted)
 }
 
-const listed = () => listEmails(db, { tenantId: null }, { number: 1, size: 100 }, Date.now())
+async function listed() {
+  const { tenants } = await listTenants(db, undefined, { number: 1, size: 100 })
+  const tenantId = tenants.find(({ metadata }) => metadata.postal_server === uuid)?.id ?? ''
+  return listEmails(db, { tenantId }, { number: 1, size: 100 }, Date.now())
+}
 const eventCount = async () => (await db.first(sql<{ total: number }>`select count(*)::integer as total from events`))?.total
 const attemptCount = async () => (await db.first(sql<{ total: number }>`select count(*)::integer as total from attempts`))?.total
 

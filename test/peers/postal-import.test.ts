@@ -4,7 +4,7 @@
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { createPublicKey } from 'node:crypto'
-import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -143,7 +143,10 @@ test.skipIf(missing)(
   async () => {
     const wanted = await inPostal(done)
     expect((await bring('--history')).counts.history).toMatchObject({ found: await inPostal(recent), missing: await inPostal(recent) })
+    // The import reads in pages: its memory does not grow with the number of messages.
+    service.environment.NODE_OPTIONS = '--max-old-space-size=96'
     const applied = await measured('history', () => bring('--apply', '--history'))
+    delete service.environment.NODE_OPTIONS
     expect(applied.counts.history).toMatchObject({ missing: wanted, failed: 0 })
     const notes = applied.notes.filter(({ about }) => about === 'history').map(({ text }) => text)
     expect(notes).toContainEqual(expect.stringMatching(/^2 messages are older than .*, and stay in Postal$/))
@@ -351,4 +354,33 @@ test.skipIf(missing)('mail to an imported suppression is held', async () => {
   const { data } = (await response.json()) as { data: { messages: Record<string, { token: string }> } }
   const id = data.messages['person2@one.example']?.token
   await expect.poll(async () => ((await service.call('GET', `/emails/${id}`)).body.data as { status: string }).status).toBe('held')
+})
+
+test.skipIf(missing)(
+  'the commands of the plan in docs/migrating-from-postal.md run in their order',
+  async () => {
+    const page = readFileSync(new URL('../../docs/migrating-from-postal.md', import.meta.url), 'utf8')
+    const plan = page.slice(page.indexOf('## The evening'), page.indexOf('## The way back'))
+    const commands = [...plan.matchAll(/^ *postrider (.+)$/gm)].map(([, words]) => words as string)
+    expect(commands.length).toBeGreaterThan(8)
+    const { data } = (await service.call('GET', '/tenants?limit=100')).body as { data: { id: string; isDefault: boolean }[] }
+    const tenantId = data.find(({ isDefault }) => !isDefault)?.id ?? ''
+    const reports: Record<string, unknown>[] = []
+    for (const command of commands) reports.push(await service.command(...command.replace('TENANT_ID', tenantId).split(' ')))
+    const imports = (reports as unknown as Report[]).filter(({ counts }) => counts !== undefined)
+    expect(imports).toHaveLength(commands.filter((command) => command.startsWith('import')).length)
+    // Incoming mail stays in Postal's queue.
+    expect(imports.map((one) => missingIn(one) - (one.counts['queued messages']?.failed ?? 0))).toEqual(imports.map(() => 0))
+    expect(JSON.stringify(reports)).toMatch(/https?:[^"]*sign-in/)
+  },
+  600_000,
+)
+
+test.skipIf(missing)('a domain of Postal can be added by hand with its selector and key', async () => {
+  const file = join(service.folder, 'key.pem')
+  writeFileSync(file, postalDkimKey)
+  const { data } = (await service.call('GET', '/tenants?limit=100')).body as { data: { id: string; isDefault: boolean }[] }
+  const tenantId = data.find(({ isDefault }) => !isDefault)?.id ?? ''
+  const words = ['domain', 'add', 'byhand.example', '--selector', 'postal-AbC', '--dkim-key', file, '--tenant', tenantId]
+  expect(JSON.stringify(await service.command(...words))).toContain('postal-abc._domainkey')
 })
