@@ -51,7 +51,7 @@ export function openMoved(deps: MovedDeps): AcceptMoved {
     if (!tenant) throw new Refusal('not_found', { message: `no such tenant: ${tenantId}` })
     refuseUnlessActive(tenant)
     const read = readRaw(octets)
-    // An unreadable message is refused by `checkRaw`, whatever its sender.
+    // `checkRaw` refuses an unreadable message after it has seen a valid sender.
     const from = typeof read === 'string' ? `postmaster@${deps.hostname}` : read.from.address.text
     const submission = { from, to: [recipient], rawMessage: octets.toString('base64'), bounce, tag, metadata }
     const recipients = checkRecipients(submission)

@@ -99,7 +99,11 @@ async function sourceOf(given: CommandArguments, deps: CommandDeps, show: (state
   }
   if (given.positionals.length > 0) throw new UsageError('give a URL or --dump, not both')
   show(`loading ${file}`)
-  const dump = await loadDump(file, { clock: deps.clock, progress: (part) => show(`loading ${file}: ${Math.floor(part * 100)} %`) })
+  const dump = await loadDump(file, {
+    clock: deps.clock,
+    path: deps.environment.PATH ?? '',
+    progress: (part) => show(`loading ${file}: ${Math.floor(part * 100)} %`),
+  })
   return { url: dump.url(text(given, 'database') ?? usualPrefix), dump }
 }
 

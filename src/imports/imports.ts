@@ -7,5 +7,5 @@
  */
 export { type ImportReport, importPostal } from './postal-import.ts'
 export { openPostalSource } from './postal-source.ts'
-export { loadDump, type ScratchMariaDb } from './scratch-mariadb.ts'
+export { loadDump } from './scratch-mariadb.ts'
 export { exportLists, exportVendors, readSuppressions, type VendorSuppression } from './vendor-suppressions.ts'

@@ -36,7 +36,12 @@ const source = 'postal'
 const unfinishedForMs = 30 * 86_400_000
 
 /** Counts without writing. */
-export async function compareHistory(postal: PostalSource, server: HistoryServer, since: Date, { db }: HistoryDeps): Promise<HistoryCount> {
+export async function compareHistory(
+  postal: PostalSource,
+  server: HistoryServer,
+  since: Date,
+  { db, clock }: HistoryDeps,
+): Promise<HistoryCount> {
   const { total, older } = await postal.countMessages(server.serverId, since)
   const stored = server.tenantId === undefined ? undefined : await findPosition(db, server.tenantId, source)
   const count = { found: total, missing: total, failed: 0, unfinished: 0, older }
@@ -45,7 +50,7 @@ export async function compareHistory(postal: PostalSource, server: HistoryServer
   const pages = postal.messages(server.serverId, stored.position, since)
   count.missing = 0
   for await (const page of pages) {
-    const emails = page.map((one) => emailOf(server.uuid, one))
+    const emails = page.map((one) => emailOf(server.uuid, one, clock.nowMs()))
     const ids = emails.flatMap((one) => (typeof one === 'string' ? [] : [one.id]))
     count.missing += ids.length - (await findNumbers(db, server.tenantId as string, ids)).size
     count.failed += emails.filter((one) => one === 'bad').length
@@ -92,19 +97,19 @@ class HistoryRun {
     return this.#reached.position
   }
 
-  /** An earlier run that left out newer messages than this one counts for nothing. */
+  /** The position of a run that left out newer messages than this one does not count. */
   async begin(): Promise<void> {
     const stored = await findPosition(this.#deps.db, this.#server.tenantId, source)
-    if (stored && stored.since <= this.#reached.since) this.#reached = stored
+    if (stored && stored.since <= this.#reached.since) this.#reached = { ...this.#reached, position: stored.position }
   }
 
   async bring(page: readonly MessageRows[]): Promise<void> {
-    const { db } = this.#deps
+    const { db, clock } = this.#deps
     const { tenantId, uuid } = this.#server
     const emails: ImportedEmail[] = []
     let position = this.#reached.position
     for (const one of page) {
-      const email = emailOf(uuid, one)
+      const email = emailOf(uuid, one, clock.nowMs())
       if (email === 'bad') this.count.failed++
       else if (email === 'unfinished') {
         this.count.unfinished++
@@ -118,7 +123,8 @@ class HistoryRun {
   }
 
   #mayFinish({ message }: MessageRows): boolean {
-    return (timeOf(message) ?? 0) > this.#deps.clock.nowMs() - unfinishedForMs
+    const nowMs = this.#deps.clock.nowMs()
+    return (timeOf(message, nowMs) ?? 0) > nowMs - unfinishedForMs
   }
 }
 

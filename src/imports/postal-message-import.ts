@@ -81,11 +81,12 @@ export class MessageImport {
   }
 
   async #queue({ serverId, uuid, name }: PlannedTenant, tenantId: string | undefined): Promise<void> {
-    const { apply, progress } = this.#options
+    const { apply } = this.#options
     const count = await bringQueue(this.#source, { serverId, uuid, tenantId }, this.#deps.db, {
       accept: apply ? this.#deps.acceptMoved : undefined,
       oldestMs: this.#oldestMs,
-      progress: (read) => progress(`${name}: ${shown(read)} queued messages`),
+      nowMs: this.#deps.clock.nowMs(),
+      progress: (read) => this.#options.progress(`${name}: ${shown(read)} queued messages`),
     })
     this.#add('queued messages', count)
     for (const [reason, number] of count.reasons) this.#note('queued messages', name, `${shown(number)}: ${reason}`)
@@ -100,15 +101,15 @@ export class MessageImport {
   async #history({ serverId, uuid, name }: PlannedTenant, tenantId: string | undefined, wanted: Date): Promise<void> {
     const since = new Date(Math.max(wanted.getTime(), this.#oldestMs))
     const server = { serverId, uuid, tenantId }
-    const { apply, progress } = this.#options
+    const { apply } = this.#options
     const count: HistoryCount =
       apply && tenantId !== undefined
         ? await bringHistory(this.#source, { ...server, tenantId }, since, this.#deps, (read, total) =>
-            progress(`${name}: ${shown(read)} of ${shown(total)} messages`),
+            this.#options.progress(`${name}: ${shown(read)} of ${shown(total)} messages`),
           )
         : await compareHistory(this.#source, server, since, this.#deps)
     this.#add('history', count)
-    if (count.failed > 0) this.#note('history', name, `${shown(count.failed)} messages have no time or no recipient address`)
+    if (count.failed > 0) this.#note('history', name, `${shown(count.failed)} messages have no usable time or no recipient address`)
     if (count.unfinished > 0)
       this.#note('history', name, `${shown(count.unfinished)} messages are not finished in Postal: run the command again later`)
     if (count.older > 0)

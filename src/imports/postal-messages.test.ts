@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { emailOf, messageOf } from './postal-messages.ts'
+import { emailOf, wholeMessage } from './postal-messages.ts'
 
 test("Postal's own signature is removed, and one of the sender is not", () => {
   const body = Buffer.from('Text')
   const own = 'DKIM-Signature: v=1; a=rsa-sha256;\r\n\tb=AAAA\r\n'
   const rest = 'X-Postal-MsgID: abc\r\nFrom: a@b.example'
-  expect(messageOf({ headers: Buffer.from(own + rest), body })?.toString()).toBe(`${rest}\r\n\r\nText`)
+  expect(wholeMessage({ headers: Buffer.from(own + rest), body })?.toString()).toBe(`${rest}\r\n\r\nText`)
   const senders = `${own}From: a@b.example\r\nX-Postal-MsgID: forged`
-  expect(messageOf({ headers: Buffer.from(senders), body })?.toString()).toBe(`${senders}\r\n\r\nText`)
+  expect(wholeMessage({ headers: Buffer.from(senders), body })?.toString()).toBe(`${senders}\r\n\r\nText`)
 })
 
 test('any row gives an email that can be stored, or none', () => {
@@ -37,7 +37,7 @@ test('any row gives an email that can be stored, or none', () => {
   const row = fc.dictionary(fc.constantFrom(...columns), value)
   fc.assert(
     fc.property(row, fc.array(row, { maxLength: 3 }), (one, deliveries) => {
-      const email = emailOf('u', { message: { status: 'Sent', timestamp: 1, rcpt_to: 'a@b.example', ...one }, deliveries })
+      const email = emailOf('u', { message: { status: 'Sent', timestamp: 1, rcpt_to: 'a@b.example', ...one }, deliveries }, Date.now())
       if (typeof email === 'string') return
       expect(JSON.stringify(email)).not.toMatch(/\\u0000|\\ud[89a-f]/i)
       expect(email.id).toMatch(/^[0-9A-Za-z]{22}$/)

@@ -21,10 +21,13 @@ const text = (row: Row, column: string, maxLength = maxTextLength): string => {
   return typeof value === 'string' ? value.slice(0, maxLength).toWellFormed().replaceAll('\0', '') : ''
 }
 
-/** null: no time, or one that no email id can have. */
-export function timeOf(row: Row): number | null {
+/** The clocks of two machines may differ. */
+const aheadMs = 86_400_000
+
+/** null: no time, or one in the future, for whose day no partition may be made. */
+export function timeOf(row: Row, nowMs: number): number | null {
   const seconds = row.timestamp == null ? Number.NaN : Number(row.timestamp)
-  return seconds > 0 && seconds < 253_402_300_800 ? Math.floor(seconds * 1000) : null
+  return seconds > 0 && seconds * 1000 < nowMs + aheadMs ? Math.floor(seconds * 1000) : null
 }
 
 /** The same in every run. `uuid`: the server's. The token, which Postal draws, makes it hard to guess. */
@@ -40,10 +43,10 @@ export const metadataOf = (message: Row): Record<string, string> => ({
 export const tagOf = (message: Row): string | null => text(message, 'tag', 255) || null
 
 /** `unfinished`: Postal may still send it. `bad`: without a time or an address of the recipient. */
-export function emailOf(uuid: string, { message, deliveries }: MessageRows): ImportedEmail | 'unfinished' | 'bad' {
+export function emailOf(uuid: string, { message, deliveries }: MessageRows, nowMs: number): ImportedEmail | 'unfinished' | 'bad' {
   const status = finalStatuses[text(message, 'status')]
   if (status === undefined) return 'unfinished'
-  const atMs = timeOf(message)
+  const atMs = timeOf(message, nowMs)
   const recipient = parseAddress(text(message, 'rcpt_to'))?.text
   if (atMs === null || recipient === undefined) return 'bad'
   const messageId = text(message, 'message_id', maxTextLength - 2).replace(/^<|>$/g, '')
@@ -57,12 +60,12 @@ export function emailOf(uuid: string, { message, deliveries }: MessageRows): Imp
     messageId: messageId === '' ? '' : `<${messageId}>`,
     status,
     acceptedAt: new Date(atMs),
-    attempts: deliveries.flatMap((delivery) => attemptOf(delivery, atMs)),
+    attempts: deliveries.flatMap((delivery) => attemptOf(delivery, { acceptedAtMs: atMs, nowMs })),
   }
 }
 
 /** Holds are not attempts. */
-function attemptOf(delivery: Row, acceptedAtMs: number): ImportedAttempt[] {
+function attemptOf(delivery: Row, { acceptedAtMs, nowMs }: { acceptedAtMs: number; nowMs: number }): ImportedAttempt[] {
   const status = attemptStatuses[text(delivery, 'status')]
   if (status === undefined) return []
   const output = text(delivery, 'output')
@@ -71,7 +74,7 @@ function attemptOf(delivery: Row, acceptedAtMs: number): ImportedAttempt[] {
   return [
     {
       status,
-      at: new Date(timeOf(delivery) ?? acceptedAtMs),
+      at: new Date(timeOf(delivery, nowMs) ?? acceptedAtMs),
       durationMs: seconds > 0 ? Math.min(Math.round(seconds * 1000), maxDurationMs) : 0,
       details: text(delivery, 'details'),
       output,
@@ -87,7 +90,7 @@ const ownFields = /^dkim-signature:[^\n]*\n(?:[ \t][^\n]*\n){0,40}(?=x-postal-ms
 const maxOwnOctets = 4200
 
 /** The whole message, without Postal's signature: this installation signs it again. null: a part was too large to be read. */
-export function messageOf({ headers, body }: RawParts): Buffer | null {
+export function wholeMessage({ headers, body }: RawParts): Buffer | null {
   if (!headers || !body) return null
   const own = ownFields.exec(headers.subarray(0, maxOwnOctets).toString('latin1'))?.[0].length ?? 0
   return Buffer.concat([headers.subarray(own), Buffer.from('\r\n\r\n'), body])

@@ -6,7 +6,7 @@ import type { AcceptMoved } from '#accept'
 import { emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
 import { findNumbers } from '#emails'
-import { emailIdOf, messageOf, metadataOf, tagOf, timeOf } from './postal-messages.ts'
+import { emailIdOf, metadataOf, tagOf, timeOf, wholeMessage } from './postal-messages.ts'
 import type { PostalSource, Row } from './postal-source.ts'
 
 export interface QueueServer {
@@ -31,6 +31,7 @@ export interface QueueOptions {
   accept: AcceptMoved | undefined
   /** Retention has dropped older emails, so that a second run could not find them. */
   oldestMs: number
+  nowMs: number
   progress(read: number): void
 }
 
@@ -74,10 +75,10 @@ class QueueRun {
     const { uuid, tenantId } = this.#server
     const wanted = page.flatMap((row) => {
       this.count.found++
-      const atMs = timeOf(row)
+      const atMs = timeOf(row, this.#options.nowMs)
       const problem = this.#problemOf(row, atMs)
       if (problem === undefined && atMs !== null) return [{ row, id: emailIdOf(uuid, row, atMs) }]
-      this.#fail(problem ?? 'has no time')
+      this.#fail(problem ?? 'has no usable time')
       return []
     })
     const ids = wanted.map(({ id }) => id)
@@ -105,7 +106,7 @@ class QueueRun {
   async #one(row: Row, id: string): Promise<void> {
     const parts = await this.#postal.rawParts(this.#server.serverId, row, maxOctets)
     if (!parts) return this.#fail('has lost its content in Postal')
-    const octets = messageOf(parts)
+    const octets = wholeMessage(parts)
     if (!octets) return this.#fail('is larger than 14 MB')
     try {
       const isNew = await this.#options.accept?.({

@@ -3,7 +3,7 @@
  * Debian's programs. The dump is SQL from outside: the client runs no commands of its own, and the server reads and writes no other files.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { constants, createReadStream } from 'node:fs'
+import { constants, createReadStream, rmSync } from 'node:fs'
 import { access, chown, mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -21,12 +21,22 @@ const startWithinMs = 60_000
 const stopWithinMs = 30_000
 const lookEveryMs = 100
 const keptOutput = 4000
+const endSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const run = promisify(execFile)
 
+export interface DumpDeps {
+  clock: Clock
+  /** The folders of programs, as in the variable PATH. */
+  path: string
+  progress(part: number): void
+}
+
 /** Loads the dump, which may be compressed with gzip; `progress` gets the part that was read, from 0 to 1. */
-export async function loadDump(file: string, deps: { clock: Clock; progress(part: number): void }): Promise<ScratchMariaDb> {
+export async function loadDump(file: string, deps: DumpDeps): Promise<ScratchMariaDb> {
   const { size } = await stat(file)
-  const [server, install, client] = await Promise.all(['mariadbd', 'mariadb-install-db', 'mariadb'].map(programNamed))
+  const [server, install, client] = await Promise.all(
+    ['mariadbd', 'mariadb-install-db', 'mariadb'].map((name) => programNamed(name, deps.path)),
+  )
   const folder = await mkdtemp(join(tmpdir(), 'postrider-dump-'))
   const scratch = new Scratch(folder, deps.clock)
   try {
@@ -39,8 +49,8 @@ export async function loadDump(file: string, deps: { clock: Clock; progress(part
   }
 }
 
-async function programNamed(name: string): Promise<string> {
-  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/bin']
+async function programNamed(name: string, path: string): Promise<string> {
+  const folders = [...path.split(delimiter).filter((folder) => folder !== ''), '/usr/sbin', '/usr/bin']
   for (const folder of folders) {
     const file = join(folder, name)
     if (
@@ -87,6 +97,7 @@ class Scratch implements ScratchMariaDb {
     const files = [`--socket=${this.#socket}`, `--pid-file=${join(this.#folder, 'pid')}`]
     const child = spawn(server, [...place, ...files, ...safe, ...fast], { stdio: ['ignore', 'ignore', 'pipe'] })
     this.#server = child
+    for (const signal of endSignals) process.once(signal, this.#atSignal)
     child.on('error', (error) => (this.#output += error.message))
     child.stderr?.on('data', (piece: Buffer) => (this.#output = (this.#output + piece.toString()).slice(-keptOutput)))
     const untilMs = this.#clock.monotonicMs() + startWithinMs
@@ -97,7 +108,7 @@ class Scratch implements ScratchMariaDb {
     }
   }
 
-  /** MariaDB refuses to run as root by itself; Debian's package has a user for it. */
+  /** MariaDB refuses to run as root without the option; Debian's package has a user for it. */
   async #unprivileged(): Promise<string[]> {
     if (process.getuid?.() !== 0) return []
     const { stdout } = await run('id', ['-u', 'mysql']).catch(() => ({ stdout: '' }))
@@ -134,8 +145,16 @@ class Scratch implements ScratchMariaDb {
     if (failure) throw new Error(`cannot read ${file}: ${failure.message}`)
   }
 
+  /** An interrupted command must not leave a server and the content of the dump behind. */
+  readonly #atSignal = (signal: NodeJS.Signals): void => {
+    this.#server?.kill('SIGKILL')
+    rmSync(this.#folder, { recursive: true, force: true })
+    process.kill(process.pid, signal)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const child = this.#server
+    for (const signal of endSignals) process.off(signal, this.#atSignal)
     if (child && child.exitCode === null && child.signalCode === null) {
       const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
       child.kill('SIGTERM')

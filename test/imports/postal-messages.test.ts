@@ -143,6 +143,24 @@ test('an earlier date brings the older messages, and a later run those that Post
   expect((await listed()).emails.map(({ status }) => status)).toEqual(['sent', 'hardfail', 'sent'])
 })
 
+test('a run with a later date leaves no gap for a run with an earlier one', async () => {
+  const [old, recent] = [nowSeconds - 10 * daySeconds, nowSeconds - daySeconds]
+  const messages = [1, 2, 3, 4, 5, 6].map((id) => message(id, { timestamp: id < 5 ? old + id : recent + id }))
+  const since = new Date((nowSeconds - 20 * daySeconds) * 1000)
+  await expect(run(sourceOf(messages, { failAfter: 1 }), { since })).rejects.toThrow('the connection was lost')
+  await run(sourceOf(messages), { since: new Date((nowSeconds - 2 * daySeconds) * 1000) })
+  expect((await listed()).total).toBe(4)
+  await run(sourceOf(messages), { since })
+  expect((await listed()).total).toBe(6)
+})
+
+test('a message from the future does not come', async () => {
+  expect((await run(sourceOf([message(1, { timestamp: nowSeconds + 9 * daySeconds })]))).counts.history).toMatchObject({
+    missing: 1,
+    failed: 1,
+  })
+})
+
 test('messages older than retention do not come', async () => {
   const messages = [message(1, { timestamp: nowSeconds - 40 * daySeconds }), message(2)]
   expect((await run(sourceOf(messages), { keepEmailDays: 30 })).counts.history).toMatchObject({ found: 1, missing: 1 })

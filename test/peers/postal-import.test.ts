@@ -159,6 +159,12 @@ test.skipIf(missing)(
     const [email] = found.body.data as { id: string; metadata: Record<string, string>; to: string }[]
     const { data } = (await service.call('GET', `/emails/${email?.id}/deliveries`)).body as { data: { deliveries: object[] } }
     expect(data.deliveries.at(-1)).toMatchObject({ status: 'sent', output: '250 2.0.0 OK' })
+    const shown = await service.call('GET', `/emails/${email?.id}?expand=content,deliveries`)
+    expect([shown.status, (shown.body.data as { metadata: object }).metadata]).toEqual([
+      200,
+      expect.objectContaining({ postal_id: expect.any(String) }),
+    ])
+    expect(JSON.stringify(await service.command('explain', email?.id ?? ''))).toContain('sent')
     // Found by its number in Postal; each server has one of it.
     const same = await service.call('GET', '/emails?metadata=postal_id:101')
     expect(new Set((same.body.data as { to: string }[]).map(({ to }) => to))).toEqual(new Set(['person101@one.example']))
