@@ -112,7 +112,7 @@ class QueueRun {
       const isNew = await this.#options.accept?.({
         id,
         tenantId: this.#server.tenantId as string,
-        recipient: String(row.rcpt_to ?? ''),
+        recipient: typeof row.rcpt_to === 'string' ? row.rcpt_to : '',
         octets,
         bounce: !row.mail_from || Number(row.bounce ?? 0) === 1,
         acceptedAtMs: emailIdTimeMs(id) ?? 0,
