@@ -25,6 +25,7 @@ import { doctor } from './doctor.ts'
 import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
 import { emailCancel, emailList, emailReschedule, emailShow, explainCommand } from './emails.ts'
 import { erase } from './erase.ts'
+import { importDomainsCommand } from './import-domains.ts'
 import { importPostalCommand } from './import-postal.ts'
 import { importSuppressionsCommand } from './import-suppressions.ts'
 import { keyCreate, keyList, keyRevoke } from './keys.ts'
@@ -151,7 +152,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     limitsSet,
     limitsList,
   ],
-  'Move in': [importPostalCommand, importSuppressionsCommand],
+  'Move in': [importPostalCommand, importDomainsCommand, importSuppressionsCommand],
 }
 
 const commands = Object.values(topics).flat()

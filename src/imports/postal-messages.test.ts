@@ -37,7 +37,11 @@ test('any row gives an email that can be stored, or none', () => {
   const row = fc.dictionary(fc.constantFrom(...columns), value)
   fc.assert(
     fc.property(row, fc.array(row, { maxLength: 3 }), (one, deliveries) => {
-      const email = emailOf('u', { message: { status: 'Sent', timestamp: 1, rcpt_to: 'a@b.example', ...one }, deliveries }, 1_800_000_000_000)
+      const email = emailOf(
+        'u',
+        { message: { status: 'Sent', timestamp: 1, rcpt_to: 'a@b.example', ...one }, deliveries },
+        1_800_000_000_000,
+      )
       if (typeof email === 'string') return
       expect(JSON.stringify(email)).not.toMatch(/\\u0000|\\ud[89a-f]/i)
       expect(email.id).toMatch(/^[0-9A-Za-z]{22}$/)
