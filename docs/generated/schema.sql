@@ -247,6 +247,27 @@ create table idempotency_keys (
 );
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (accepted_at);
 
+create table import_positions (
+  tenant_id text collate "C" not null,
+  source text collate "C" not null,
+  since timestamptz not null,
+  position bigint not null,
+  constraint import_positions_pkey PRIMARY KEY (tenant_id, source),
+  constraint import_positions_source_check CHECK ((source = 'postal'::text))
+);
+
+create table imported_counts (
+  tenant_id text collate "C" not null,
+  span text collate "C" not null,
+  starts_at timestamptz not null,
+  accepted bigint not null,
+  sent bigint not null,
+  hardfail bigint not null,
+  bounced bigint not null,
+  constraint imported_counts_pkey PRIMARY KEY (tenant_id, span, starts_at),
+  constraint imported_counts_span_check CHECK ((span = ANY (ARRAY['15min'::text, 'day'::text])))
+) with (fillfactor=70);
+
 create table limit_overrides (
   scope text collate "C" not null,
   rate_per_second integer,

@@ -1,19 +1,19 @@
 /**
  * Accepts submissions; the only way into the spool. A submission becomes committed emails, one for each recipient. Owns: idempotency_keys,
  * elapsed_marks. Uses: base, mail, simulator, db, tenants, members, limits, domains, events, emails, spool, tracking. Used by:
- * housekeeping, postal, resend, sendgrid, postmark, ses, inbound, http, main. Promises: a response leaves only after the commit is on disk;
- * no slow operation (DNS, MIME, DKIM) runs before it; one Idempotency-Key sends once in 24 hours, by elapsed time too.
+ * housekeeping, postal, resend, sendgrid, postmark, ses, imports, inbound, http, cli, main. Promises: a response leaves only after the
+ * commit is on disk; no slow operation (DNS, MIME, DKIM) runs before it; one Idempotency-Key sends once in 24 hours, by elapsed time too.
  */
 import { type Clock, type Ids, metrics } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import { openContentEncoder } from '#emails'
 import { type LimitSettings, readSendLimitUsage, type SendLimitUsage } from '#limits'
-import type { Mailbox, Originator } from '#mail'
+import type { Mailbox } from '#mail'
 import { getTestClockOffsetMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
-import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, tenantFor } from './authorize-sender.ts'
+import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, senderOf, tenantFor } from './authorize-sender.ts'
 import { type BatchElement, prepareBatch, refuseOverfullBatch } from './batch.ts'
 import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
@@ -38,6 +38,7 @@ export type { BatchElement } from './batch.ts'
 export { type Commit, openCommit } from './commit.ts'
 export { markEveryMs, openMarking } from './elapsed-time.ts'
 export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
+export { type AcceptMoved, type MovedMessage, openMoved } from './moved-message.ts'
 export type { ScheduledMessage } from './scheduled-emails.ts'
 export { maxAheadMs, parseScheduledTime, type ScheduledTime } from './scheduled-time.ts'
 export type {
@@ -250,17 +251,4 @@ class Responder {
       ? { body: answered.replay, replayed: true, sendLimitUsage: await this.sendLimitUsage(test), emailIds: [] }
       : answered
   }
-}
-
-/**
- * From names the sender. A mail program may display any of the originators as the sender, so the tenant must be allowed to send from all
- * their domains.
- */
-async function senderOf(originators: readonly Originator[], tenant: Tenant, caller: Caller, deps: AcceptDeps): Promise<Sender> {
-  const domains = originators.map(({ address }) => address.domain)
-  const distinct = originators.filter((_, index) => domains.indexOf(domains[index] as string) === index)
-  const senders: Sender[] = []
-  for (const { field, address } of distinct)
-    senders.push(await senderFor(address, tenant, caller, deps, { field: 'rawMessage', header: field }))
-  return senders[0] as Sender
 }

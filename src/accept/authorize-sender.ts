@@ -6,7 +6,7 @@ import type { Db } from '#db'
 import { type Domains, returnPathDomainOf } from '#domains'
 import type { DkimSigning, Tracking } from '#emails'
 import { takeSandboxSlots } from '#limits'
-import { type Address, parseAddress } from '#mail'
+import { type Address, type Originator, parseAddress } from '#mail'
 import { membersAmong } from '#members'
 import { simulatorDomain } from '#simulator'
 import type { Tenant, Tenants } from '#tenants'
@@ -87,6 +87,19 @@ export async function senderFor(
     returnPathDomain: domain.returnPathStatus === 'OK' ? returnPathDomainOf(domain.name) : platform.returnPathDomain,
     tracking: await deps.tracks.find(tenant.id, domain.id),
   }
+}
+
+/**
+ * From names the sender. A mail program may display any of the originators as the sender, so the tenant must be allowed to send from all
+ * their domains.
+ */
+export async function senderOf(originators: readonly Originator[], tenant: Tenant, caller: Caller, deps: SenderDeps): Promise<Sender> {
+  const domains = originators.map(({ address }) => address.domain)
+  const distinct = originators.filter((_, index) => domains.indexOf(domains[index] as string) === index)
+  const senders: Sender[] = []
+  for (const { field, address } of distinct)
+    senders.push(await senderFor(address, tenant, caller, deps, { field: 'rawMessage', header: field }))
+  return senders[0] as Sender
 }
 
 /** A suggestion that the caller can follow at once. A sandbox sender at a host name without a dot is not an email address. */

@@ -27,7 +27,7 @@ export {
 export { makeDataDirectory } from './data-directory.ts'
 export { type Failpoint, openFailpoints } from './failpoints.ts'
 export { openCollector, startMemoryTrim } from './garbage-collection.ts'
-export { emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
+export { derivedEmailId, emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
 export { isInNetwork, type Network, networkOf, siteOf } from './ip-networks.ts'
 export { endOfJsonString } from './json-scanner.ts'
 export { portTaken } from './listen-errors.ts'

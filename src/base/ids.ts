@@ -2,7 +2,7 @@
  * Identifiers and their randomness. Email ids begin with their time, so that they sort by acceptance and a lookup reads one partition
  * (contract section 0).
  */
-import { randomFillSync } from 'node:crypto'
+import { createHash, randomFillSync } from 'node:crypto'
 
 /** Fills and returns `target`. The system's is a CSPRNG; a simulation passes a seeded one. */
 export type Random = (target: Uint8Array) => Uint8Array
@@ -45,6 +45,12 @@ export function emailIdPrefix(atMs: number): string {
     rest = Math.floor(rest / 62)
   }
   return text
+}
+
+/** The id of an email that another program accepted: the same for the same `name`, and as hard to guess as the name. */
+export function derivedEmailId(atMs: number, name: string): string {
+  const digest = createHash('sha256').update(name).digest()
+  return emailIdPrefix(atMs) + Array.from(digest.subarray(0, randomDigits), (octet) => base62[octet % 62]).join('')
 }
 
 /** The acceptance time in an email id, or undefined if `id` is not one. */

@@ -1,7 +1,7 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, certificates, delivery, usage, webhooks, housekeeping, installation, crash-test, doctor, imports. Used by: main.
+ * emails, spool, tracking, certificates, accept, delivery, usage, webhooks, housekeeping, installation, crash-test, doctor, imports. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
@@ -25,6 +25,7 @@ import { doctor } from './doctor.ts'
 import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
 import { emailCancel, emailList, emailReschedule, emailShow, explainCommand } from './emails.ts'
 import { erase } from './erase.ts'
+import { importDomainsCommand } from './import-domains.ts'
 import { importPostalCommand } from './import-postal.ts'
 import { importSuppressionsCommand } from './import-suppressions.ts'
 import { keyCreate, keyList, keyRevoke } from './keys.ts'
@@ -151,7 +152,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     limitsSet,
     limitsList,
   ],
-  'Move in': [importPostalCommand, importSuppressionsCommand],
+  'Move in': [importPostalCommand, importDomainsCommand, importSuppressionsCommand],
 }
 
 const commands = Object.values(topics).flat()

@@ -41,6 +41,12 @@ const countRows = sql<EmailCounts & { startsAt: Date }>`
   where tenant_id = $1 and span = $2 and starts_at >= $3 and starts_at < $4
   order by starts_at desc`
 
+/** Emails that another program sent; none of them is test mail or has a complaint. */
+const importedRows = sql<Pick<EmailCounts, 'accepted' | 'sent' | 'hardfail' | 'bounced'> & { startsAt: Date }>`
+  select starts_at as "startsAt", accepted, sent, hardfail, bounced
+  from imported_counts
+  where tenant_id = $1 and span = $2 and starts_at >= $3 and starts_at < $4`
+
 const spanMs: Record<CountSpan, number> = { second: secondMs, '15min': quarterHourMs, day: dayMs }
 
 type CountExactly = (fromMs: number, toMs: number) => Promise<number>
@@ -149,7 +155,12 @@ class SpanCounts {
     if (to <= from) return []
     const { tenantId, status, test } = this.#range
     const sums = new Map<number, EmailCounts>()
-    for (const row of await this.#tx.rows(countRows, [tenantId, span, new Date(from), new Date(to)])) sums.set(row.startsAt.getTime(), row)
+    const within = [tenantId, span, new Date(from), new Date(to)]
+    for (const row of await this.#tx.rows(countRows, within)) sums.set(row.startsAt.getTime(), row)
+    for (const { startsAt, ...counts } of await this.#tx.rows(importedRows, within)) {
+      const startsMs = startsAt.getTime()
+      sums.set(startsMs, addCounts(sums.get(startsMs) ?? noEmailCounts(), { ...noEmailCounts(), ...counts }))
+    }
     for (const [atMs, change] of this.#tail) {
       if (atMs < from || atMs >= to) continue
       const startsMs = Math.floor(atMs / spanMs[span]) * spanMs[span]

@@ -1,11 +1,12 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts, email_counts, email_counts_position, test_inbox_clearings, test_inbox_deletions. Uses: base, db,
- * events. Used by: tracking, accept, delivery, returns, webhooks, usage, housekeeping, postal, resend, sendgrid, postmark, http, cli.
+ * Owns: emails, contents, attempts, email_counts, email_counts_position, imported_counts, test_inbox_clearings, test_inbox_deletions.
+ * Uses: base, db, events. Used by: tracking, accept, delivery, returns, webhooks, usage, housekeeping, postal, resend, sendgrid,
+ * postmark, imports, http, cli.
  * Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads one time partition.
  */
 import { emailIdPrefix } from '#base'
-import { type PartitionedTable, type Queryable, sql, type Tx } from '#db'
+import { type Queryable, sql, type Tx } from '#db'
 import { type Email, emailColumns } from './email-record.ts'
 import type { EmailFilter } from './list-emails.ts'
 import type { EmailStatus } from './status-transitions.ts'
@@ -23,7 +24,15 @@ export {
   rollUpCounts,
 } from './email-counts.ts'
 export type { Email } from './email-record.ts'
+export { emailTables } from './email-tables.ts'
 export { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, isErased, listErasedContents } from './erase.ts'
+export {
+  addImportedEmails,
+  deleteImportedCounts,
+  type ImportedAttempt,
+  type ImportedEmail,
+  type ImportedStatus,
+} from './imported-emails.ts'
 export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './list-emails.ts'
 export { findMessageRecipients, listEmailsOfMessage, listMessages } from './messages.ts'
 export { findNumberedEmail, findNumbers } from './numbers.ts'
@@ -41,17 +50,6 @@ export {
 } from './test-inbox.ts'
 export { onlyOf, testCountsByTenant, testCountsInBuckets } from './test-mail-counts.ts'
 export { findWebhookFields, type WebhookFields } from './webhook-fields.ts'
-
-/**
- * Tables partitioned by day by the time in their email ids. Emails leave free space for a changed status of every row of a page, because
- * statuses are written page by page: no index then needs an update. Contents up to a page's size stay in their row, which costs the
- * database less than separate rows.
- */
-export const emailTables: readonly PartitionedTable[] = [
-  { table: 'emails', key: 'email-id', settings: 'fillfactor = 50' },
-  { table: 'contents', key: 'email-id', settings: 'toast_tuple_target = 8160' },
-  { table: 'attempts', key: 'email-id' },
-]
 
 /** The encryption of an attempt. Without TLS the first three are null. */
 export interface AttemptTls {

@@ -4,7 +4,7 @@
  */
 import type { Config } from '#base'
 import { type Db, dropPartitions } from '#db'
-import { findUncountedMs } from '#emails'
+import { deleteImportedCounts, findUncountedMs } from '#emails'
 import { oldestQueuedMs } from '#spool'
 
 export type Keep = Pick<Config, 'keepContentDays' | 'keepEmailDays' | 'keepLogDays' | 'keepWebhookDays'>
@@ -34,6 +34,7 @@ export async function applyRetention(db: Db, keep: Keep, nowMs: number): Promise
       (names) => dropped.push(...names),
       (error) => faults.push(error),
     )
+  await deleteImportedCounts(db, unlessQueued(keep.keepEmailDays)).catch((error) => faults.push(error))
   if (faults.length > 0) throw faults[0]
   return dropped
 }

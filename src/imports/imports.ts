@@ -1,10 +1,12 @@
 /**
  * Imports from other mail programs: reads their records, compares them with this installation, and writes the missing ones.
- * Owns: nothing. Uses: base, mail, dkim, db, tenants, members, credentials, limits, suppressions, domains, tracking, delivery,
- * webhooks. Used by: cli.
+ * Owns: import_positions. Uses: base, mail, dkim, net, db, tenants, members, credentials, limits, domains, suppressions, emails, tracking,
+ * accept, delivery, webhooks. Used by: cli.
  * Promises: a record that exists stays as it is, so a second run changes nothing and an interrupted run is completed by the next; the
- * source is only read; a record that cannot come is reported with its reason.
+ * source is only read; a record that cannot come is reported with its reason; a queued message is sent once, however often it is read.
  */
 export { type ImportReport, importPostal } from './postal-import.ts'
 export { openPostalSource } from './postal-source.ts'
+export { loadDump } from './scratch-mariadb.ts'
+export { domainVendors, importDomains, listVendorDomains } from './vendor-domains.ts'
 export { exportLists, exportVendors, readSuppressions, type VendorSuppression } from './vendor-suppressions.ts'

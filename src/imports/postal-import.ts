@@ -2,6 +2,7 @@
  * Compares a plan of Postal's records with this installation, and with `apply` writes the missing ones, tenant by tenant. Every step finds
  * its own earlier result, so the import may be repeated and interrupted.
  */
+import type { AcceptMoved } from '#accept'
 import { type Clock, type Ids, type Random, Refusal, type Secrets } from '#base'
 import { findImportedKeys, importCredential } from '#credentials'
 import type { Db } from '#db'
@@ -13,7 +14,9 @@ import { importSuppressions } from '#suppressions'
 import { addTenant, changeTenant, listTenants, setPause, type Tenant } from '#tenants'
 import { addTrackDomain, listTrackDomains } from '#tracking'
 import type { Webhooks } from '#webhooks'
+import { MessageImport } from './postal-message-import.ts'
 import { type Note, type PlannedTenant, type PostalPlan, planPostal } from './postal-plan.ts'
+import { refuseWhilePostalSends } from './postal-queue.ts'
 import type { PostalSource, Row } from './postal-source.ts'
 
 export interface ImportDeps {
@@ -23,12 +26,19 @@ export interface ImportDeps {
   random: Random
   secrets: Secrets
   webhooks: Webhooks
+  acceptMoved: AcceptMoved
+  /** Emails are kept so long. */
+  keepEmailDays: number
 }
 
 export interface ImportOptions {
   /** false: only compares. */
   apply: boolean
   dkimIdentifier: string
+  /** Also brings the messages that Postal has not sent yet. */
+  queued?: boolean
+  /** Also brings records of the messages from this time on that Postal is done with. */
+  historySince?: Date | undefined
   /** Called before each server. */
   progress(state: string): void
 }
@@ -51,10 +61,12 @@ const kinds = [
   'send limits',
   'IP addresses',
 ] as const
-export type Kind = (typeof kinds)[number]
+type Kind = (typeof kinds)[number]
+/** Only on request. */
+type MessageKind = 'queued messages' | 'history'
 
 export interface ImportReport {
-  counts: Record<Kind, KindCount>
+  counts: Record<Kind, KindCount> & Partial<Record<MessageKind, KindCount>>
   notes: Note[]
 }
 
@@ -65,6 +77,7 @@ const pageSize = 100
 /** Reads the source and compares; with `apply` also writes. Refusals of single records become notes. */
 export async function importPostal(source: PostalSource, deps: ImportDeps, options: ImportOptions): Promise<ImportReport> {
   options.progress('reading the main database of Postal')
+  if (options.queued && options.apply) await refuseWhilePostalSends(source)
   const plan = planPostal(await source.main(), options)
   const run = new Import(plan, source, deps, options)
   return run.all()
@@ -89,13 +102,16 @@ class Import {
   async all(): Promise<ImportReport> {
     const { tenants } = this.#plan
     const known = await tenantsByServer(this.#deps.db)
+    const messages = new MessageImport(this.#source, this.#deps, this.#options, this.#report)
     await this.#addresses()
     await this.#members(null, '', this.#plan.members)
     for (const [index, planned] of tenants.entries()) {
       this.#options.progress(`server ${index + 1} of ${tenants.length}: ${planned.name}`)
       const tenant = await this.#tenant(planned, known.get(planned.uuid))
       // Without its tenant, which was refused, none of these records can come.
-      if (tenant || !this.#options.apply) await this.#ofTenant(planned, tenant)
+      if (!tenant && this.#options.apply) continue
+      await this.#ofTenant(planned, tenant)
+      await messages.ofServer(planned, tenant?.id)
     }
     return this.#report
   }
@@ -143,10 +159,11 @@ class Import {
   }
 
   /** In one transaction: an interruption must not leave a tenant that sends although it was suspended in Postal. */
-  async #addTenant({ uuid, name, organization, permalink, suspended, development }: PlannedTenant): Promise<Tenant> {
+  async #addTenant({ uuid, name, organization, permalink, token, suspended, development }: PlannedTenant): Promise<Tenant> {
     const { db, clock, ids } = this.#deps
     const nowMs = clock.nowMs()
-    const metadata = { [tenantKey]: uuid, postal_organization: organization, postal_permalink: permalink }
+    const returnPath = token === '' ? {} : { postal_return_path: token }
+    const metadata = { [tenantKey]: uuid, postal_organization: organization, postal_permalink: permalink, ...returnPath }
     return db.transaction(async (tx) => {
       const tenant = await addTenant(tx, { name, metadata }, { nowMs, ids })
       if (suspended) await changeTenant(tx, tenant.id, { status: 'suspended' }, nowMs)

@@ -51,6 +51,8 @@ export interface PlannedTenant {
   name: string
   organization: string
   permalink: string
+  /** The local part of its return paths. */
+  token: string
   suspended: boolean
   /** Postal holds all mail of such a server. */
   development: boolean
@@ -116,6 +118,7 @@ export function planPostal(tables: PostalTables, options: PlanOptions): PostalPl
       name,
       organization: storable(text(organization, 'permalink')),
       permalink: storable(text(server, 'permalink')),
+      token: storable(text(server, 'token')),
       suspended: server.suspended_at != null || organization.suspended_at != null,
       development: text(server, 'mode') === 'Development',
       sendLimit: numberOf(server, 'send_limit'),
@@ -309,11 +312,5 @@ function noteOthers(tables: PostalTables, notes: Note[]): void {
       about: 'IP pool rules',
       name: `rule ${Number(rule.id)}`,
       text: 'chooses a pool by sender or recipient addresses: Postrider assigns pools to tenants and tags (postrider pool assign)',
-    })
-  if (tables.queued_messages.length > 0)
-    notes.push({
-      about: 'queued messages',
-      name: `${tables.queued_messages.length} messages`,
-      text: 'are in the queue of Postal: let Postal deliver them before you stop it',
     })
 }

@@ -1,4 +1,7 @@
-/** Reads Postal's MariaDB: the main database whole, and each server's own database in pages. It only reads, in one snapshot per database. */
+/**
+ * Reads Postal's MariaDB: the main database whole, in one snapshot, and each server's suppressions, queue and messages in pages. It only
+ * reads.
+ */
 import type { Connection } from 'mysql2/promise'
 
 /** A row with Postal's own column names; columns of other versions may be missing. */
@@ -19,7 +22,6 @@ export const mainTables = [
   'ip_pools',
   'ip_addresses',
   'ip_pool_rules',
-  'queued_messages',
 ] as const
 export type MainTable = (typeof mainTables)[number]
 export type PostalTables = Readonly<Record<MainTable, readonly Row[]>>
@@ -36,10 +38,35 @@ export interface PostalSource {
   countSuppressions(serverId: number): Promise<number>
   /** Pages of suppressions by id, as long as there are any. */
   suppressions(serverId: number): AsyncIterable<readonly Row[]>
+  /** Seconds since a worker of Postal showed that it runs; undefined: none has, or it stopped. */
+  workerSilence(): Promise<number | undefined>
+  countQueued(serverId: number): Promise<number>
+  /** Pages of queued messages by id: columns of `messages`, with `queue_id`, `attempts` and `locked_at` of the queue. */
+  queued(serverId: number): AsyncIterable<readonly Row[]>
+  /** Headers and body of a message; undefined: no longer there. Parts over `maxOctets` are not read. */
+  rawParts(serverId: number, message: Row, maxOctets: number): Promise<RawParts | undefined>
+  /** Outgoing messages from a time on, and those that are older. */
+  countMessages(serverId: number, since: Date): Promise<{ total: number; older: number }>
+  /** Pages of outgoing messages after an id and from a time on, by id, with their deliveries in order. */
+  messages(serverId: number, after: number, since: Date): AsyncIterable<readonly MessageRows[]>
   close(): Promise<void>
 }
 
+export interface RawParts {
+  /** null: larger than was allowed. */
+  headers: Buffer | null
+  body: Buffer | null
+}
+
+export interface MessageRows {
+  message: Row
+  deliveries: readonly Row[]
+}
+
 const pageRows = 10_000
+const queuePageRows = 500
+const messagePageRows = 2000
+const rawTable = /^raw-\d{4}-\d{2}-\d{2}$/
 /** MariaDB's code for a table that does not exist, and for a database. */
 const missing = new Set(['ER_NO_SUCH_TABLE', 'ER_BAD_DB_ERROR'])
 const connectWithinMs = 10_000
@@ -104,6 +131,78 @@ class MariaDb implements PostalSource {
     }
   }
 
+  async workerSilence(): Promise<number | undefined> {
+    const [row] = await this.#rows('select timestampdiff(second, max(acquired_at), utc_timestamp()) as seconds from worker_roles')
+    return row?.seconds == null ? undefined : Number(row.seconds)
+  }
+
+  async countQueued(serverId: number): Promise<number> {
+    const [row] = await this.#rows('select count(*) as total from queued_messages where server_id = ?', [serverId])
+    return Number(row?.total ?? 0)
+  }
+
+  async *queued(serverId: number): AsyncIterable<readonly Row[]> {
+    for (let after = 0; ; ) {
+      const page = await this.#rows(
+        `select message.*, queue.id as queue_id, queue.attempts, queue.locked_at
+         from queued_messages as queue
+         left join ${this.#table(serverId, 'messages')} as message on message.id = queue.message_id
+         where queue.server_id = ? and queue.id > ?
+         order by queue.id
+         limit ${queuePageRows}`,
+        [serverId, after],
+      )
+      if (page.length === 0) return
+      yield page
+      after = Number(page.at(-1)?.queue_id)
+    }
+  }
+
+  async rawParts(serverId: number, { raw_table: table, raw_headers_id: head, raw_body_id: body }: Row, maxOctets: number) {
+    if (typeof table !== 'string' || !rawTable.test(table)) return undefined
+    const rows = await this.#rows(
+      `select id, if(octet_length(data) > ?, null, data) as data from ${this.#table(serverId, table)} where id in (?, ?)`,
+      [maxOctets, Number(head ?? 0), Number(body ?? 0)],
+    )
+    const part = (id: unknown) => rows.find((row) => Number(row.id) === Number(id))
+    const octets = (row: Row) => (Buffer.isBuffer(row.data) ? row.data : null)
+    const [headers, content] = [part(head), part(body)]
+    return headers && content && { headers: octets(headers), body: octets(content) }
+  }
+
+  async countMessages(serverId: number, since: Date): Promise<{ total: number; older: number }> {
+    const [row] = await this.#rows(
+      `select count(*) as total, sum(timestamp < ?) as older
+       from ${this.#table(serverId, 'messages')}
+       where scope = 'outgoing'`,
+      [since.getTime() / 1000],
+    )
+    const older = Number(row?.older ?? 0)
+    return { total: Number(row?.total ?? 0) - older, older }
+  }
+
+  async *messages(serverId: number, after: number, since: Date): AsyncIterable<readonly MessageRows[]> {
+    for (let last = after; ; ) {
+      const page = await this.#rows(
+        `select id, token, rcpt_to, mail_from, subject, message_id, timestamp, status, tag
+         from ${this.#table(serverId, 'messages')} force index (primary)
+         where id > ? and scope = 'outgoing' and timestamp >= ?
+         order by id
+         limit ${messagePageRows}`,
+        [last, since.getTime() / 1000],
+      )
+      if (page.length === 0) return
+      const ids = page.map((row) => Number(row.id))
+      const deliveries = await this.#rows(
+        `select * from ${this.#table(serverId, 'deliveries')} where message_id in (?) order by message_id, id`,
+        [ids],
+      )
+      const byMessage = Map.groupBy(deliveries, (row) => Number(row.message_id))
+      yield page.map((message) => ({ message, deliveries: byMessage.get(Number(message.id)) ?? [] }))
+      last = ids.at(-1) ?? last
+    }
+  }
+
   close(): Promise<void> {
     return this.#connection.end()
   }
@@ -113,7 +212,7 @@ class MariaDb implements PostalSource {
   }
 
   /** Empty for a table or a database that does not exist. */
-  async #rows(text: string, values: readonly number[] = []): Promise<readonly Row[]> {
+  async #rows(text: string, values: readonly (number | readonly number[])[] = []): Promise<readonly Row[]> {
     try {
       const [rows] = await this.#connection.query(text, [...values])
       return rows as Row[]

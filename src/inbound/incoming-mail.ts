@@ -12,8 +12,11 @@ import { maxReceivedFields } from './submission.ts'
 
 /** Handles mail to return paths. */
 export interface ReturnHandler {
-  /** `ours`: `take` accepts mail for this address, which may contain upper case; otherwise it is refused. */
-  accepts(address: string): Promise<'ours' | 'unknown'>
+  /**
+   * `ours`: `take` accepts mail for this address, which may contain upper case; otherwise it is refused. `former`: it reports on mail that
+   * another program sent.
+   */
+  accepts(address: string): Promise<'ours' | 'former' | 'unknown'>
   /** Once it resolves the message is stored; if it throws, the client gets a temporary failure. May get a message twice. */
   take(envelope: ReturnEnvelope, octets: Buffer): Promise<void>
 }
@@ -72,7 +75,10 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
     },
 
     async recipient(address) {
-      if ((await returns.accepts(address)) === 'ours') return
+      const verdict = await returns.accepts(address)
+      if (verdict === 'ours') return
+      // RFC 3463 section 3.2: the destination mailbox has moved.
+      if (verdict === 'former') throw new ReplyError(550, '5.1.6', 'Return path of mail that another program sent before, not read here')
       if (await isForPostmaster(address)) {
         if (postmaster !== undefined) return
         throw new ReplyError(550, '5.1.1', 'No postmaster mailbox here')

@@ -4,11 +4,11 @@
  * housekeeping, http, main. Promises: a sender that cannot have received the message changes no data; the same report applied twice has one
  * effect; when `take` resolves, the effects are on disk.
  */
-import { type Clock, type Ids, type Log, metrics } from '#base'
+import { type Clock, cached, type Ids, type Log, metrics } from '#base'
 import type { Db } from '#db'
 import { findEmail, openReturnPaths } from '#emails'
 import type { Resolver } from '#net'
-import type { Tenants } from '#tenants'
+import { listFormerReturnPaths, type Tenants } from '#tenants'
 import { bounce, complain, type Effect, type EffectDeps, note } from './apply-report.ts'
 import { type ComplainedEmail, complainedEmail } from './complained-email.ts'
 import { ReceivedMessage } from './received-message.ts'
@@ -33,8 +33,11 @@ export interface ReturnsDeps {
 }
 
 export interface Returns {
-  /** Whether an address accepts reports: a return path that Postrider issued, or the feedback loop address. */
-  accepts(address: string): Promise<'ours' | 'unknown'>
+  /**
+   * Whether an address accepts reports: a return path that Postrider issued, or the feedback loop address. `former`: a return path of mail
+   * that Postal sent before the move.
+   */
+  accepts(address: string): Promise<'ours' | 'former' | 'unknown'>
   /** Throws if the report cannot be decided now: the sender should retry. */
   take(envelope: { recipients: readonly string[]; address: string }, octets: Buffer): Promise<void>
   /** The part of `take` for one recipient; returns the effect. */
@@ -51,6 +54,8 @@ export function openReturns(deps: ReturnsDeps): Returns {
   const { db, clock, ids, log, tenants } = deps
   const returnPaths = openReturnPaths(deps.secrets)
   const feedback = feedbackAddress(deps.hostname)
+  // At most one query a second, however many unknown addresses come.
+  const former = cached(clock, () => listFormerReturnPaths(db))
 
   const decide = async (envelopeTo: string, message: ReceivedMessage): Promise<Decided> => {
     const nowMs = clock.nowMs()
@@ -79,8 +84,10 @@ export function openReturns(deps: ReturnsDeps): Returns {
   }
 
   return {
-    accepts: (address) =>
-      Promise.resolve(returnPaths.read(address, clock.nowMs()) !== undefined || address.toLowerCase() === feedback ? 'ours' : 'unknown'),
+    async accepts(address) {
+      if (returnPaths.read(address, clock.nowMs()) !== undefined || address.toLowerCase() === feedback) return 'ours'
+      return (await former.get('')).has(address.slice(0, Math.max(0, address.lastIndexOf('@'))).toLowerCase()) ? 'former' : 'unknown'
+    },
     async take({ recipients, address: from }, octets) {
       const message = new ReceivedMessage(deps, octets, from)
       // A return path is valid at any domain: of its spellings one counts.

@@ -53,6 +53,11 @@ const tenantById = sql<Tenant>`
   from tenants
   where id = $1`
 
+const formerReturnPaths = sql<{ local: string }>`
+  select lower(metadata->>'postal_return_path') as local
+  from tenants
+  where metadata ? 'postal_return_path'`
+
 const namesById = sql<{ id: string; name: string }>`
   select id, name
   from tenants
@@ -139,6 +144,10 @@ const dropTenant = sql`
 export function findOrganisation(on: Queryable): Promise<Organisation | undefined> {
   return on.first(organisation)
 }
+
+/** The local parts of the return paths that Postal used for the imported tenants, in lower case. */
+export const listFormerReturnPaths = async (on: Queryable): Promise<ReadonlySet<string>> =>
+  new Set((await on.rows(formerReturnPaths)).map(({ local }) => local))
 
 /** Tenant names by id; missing tenants are left out. */
 export async function tenantNames(on: Queryable, ids: readonly string[]): Promise<Map<string, string>> {

@@ -29,6 +29,12 @@ function sourceOf(given: Record<string, readonly Row[]>, suppressions: readonly 
     async *suppressions() {
       if (suppressions.length > 0) yield suppressions
     },
+    workerSilence: async () => undefined,
+    countQueued: async () => 0,
+    async *queued() {},
+    rawParts: async () => undefined,
+    countMessages: async () => ({ total: 0, older: 0 }),
+    async *messages() {},
     close: async () => {},
   }
 }

@@ -1,10 +1,12 @@
 /** A MariaDB for one test (Debian package mariadb-server): a data directory of its own, and a socket without a port. */
 import { execFile, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { createWriteStream, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { createGzip } from 'node:zlib'
 import { type Connection, createConnection } from 'mysql2/promise'
 
 const program = '/usr/sbin/mariadbd'
@@ -18,6 +20,8 @@ export interface MariaDbServer extends AsyncDisposable {
   /** The URL of one of its databases. */
   url(database: string): string
   connection: Connection
+  /** Dumps databases to a file, compressed. */
+  dump(databases: readonly string[], file: string): Promise<void>
 }
 
 export async function startMariaDb(): Promise<MariaDbServer> {
@@ -43,6 +47,11 @@ export async function startMariaDb(): Promise<MariaDbServer> {
   return {
     url: (database) => `mysql://root@localhost/${database}?socketPath=${encodeURIComponent(socket)}`,
     connection,
+    async dump(databases, file) {
+      const words = ['--no-defaults', `--socket=${socket}`, '--user=root', '--single-transaction', '--databases', ...databases]
+      const dumping = spawn('mariadb-dump', words, { stdio: ['ignore', 'pipe', 'inherit'] })
+      await pipeline(dumping.stdout, createGzip({ level: 1 }), createWriteStream(file))
+    },
     async [Symbol.asyncDispose]() {
       await connection.end()
       child.kill('SIGTERM')

@@ -1,9 +1,9 @@
 /**
  * Fills a MariaDB with the tables of a Postal installation, as far as the import reads them: organisations with servers, domains with keys
- * of 1024 bits, credentials, webhooks, and a database for each server with suppressions and messages.
+ * of 1024 bits, credentials, webhooks, a queue, and a database for each server with suppressions, messages and deliveries.
  */
 import { generateKeyPairSync } from 'node:crypto'
-import type { Connection } from 'mysql2/promise'
+import type { Connection, ResultSetHeader } from 'mysql2/promise'
 
 export interface PostalScale {
   organizations: number
@@ -11,11 +11,11 @@ export interface PostalScale {
   domains: number
   suppressions: number
   messages: number
+  /** Messages in the queue; at least two for each server. */
+  queued: number
 }
 
-export const smallPostal: PostalScale = { organizations: 2, servers: 4, domains: 8, suppressions: 400, messages: 400 }
-/** The size of a large installation. */
-export const largePostal: PostalScale = { organizations: 3, servers: 40, domains: 200, suppressions: 100_000, messages: 1_000_000 }
+export const smallPostal: PostalScale = { organizations: 2, servers: 4, domains: 8, suppressions: 400, messages: 800, queued: 12 }
 
 const times = 'created_at datetime, updated_at datetime'
 
@@ -45,14 +45,26 @@ create table ip_pools (id int primary key auto_increment, name varchar(255), uui
 create table ip_addresses (id int primary key auto_increment, ip_pool_id int, ipv4 varchar(255), ipv6 varchar(255), hostname varchar(255));
 create table ip_pool_rules (id int primary key auto_increment, uuid varchar(255), owner_type varchar(255), owner_id int, ip_pool_id int,
   from_text text, to_text text);
-create table queued_messages (id int primary key auto_increment, server_id int, message_id int, domain varchar(255), attempts int);
+create table queued_messages (id int primary key auto_increment, server_id int, message_id int, domain varchar(255), locked_by varchar(255),
+  locked_at datetime, retry_after datetime, ${times}, ip_address_id int, attempts int default 0, route_id int, manual tinyint(1) default 0,
+  batch_key varchar(255), key on_server (server_id));
+create table worker_roles (id bigint primary key auto_increment, role varchar(255), worker varchar(255), acquired_at datetime,
+  unique key on_role (role));
 `
 
 const serverLayout = `
 create table suppressions (id int(11) not null auto_increment primary key, type varchar(255), address varchar(255), reason varchar(255),
   timestamp decimal(18,6), keep_until decimal(18,6), key on_address (address(6)));
 create table messages (id int(11) not null auto_increment primary key, token varchar(255), scope varchar(10), rcpt_to varchar(255),
-  mail_from varchar(255), subject varchar(255), message_id varchar(255), timestamp decimal(18,6), status varchar(255), tag varchar(255));
+  mail_from varchar(255), subject varchar(255), message_id varchar(255), timestamp decimal(18,6), route_id int(11), domain_id int(11),
+  credential_id int(11), status varchar(255), held tinyint(1) default 0, size varchar(255), last_delivery_attempt decimal(18,6),
+  raw_table varchar(255), raw_body_id int(11), raw_headers_id int(11), bounce tinyint(1) default 0, bounce_for_id int(11) default 0,
+  tag varchar(255), loaded decimal(18,6), clicked decimal(18,6), hold_expiry decimal(18,6), key on_token (token(6)),
+  key on_scope_and_status (scope(1), status(6), timestamp));
+create table deliveries (id int(11) not null auto_increment primary key, message_id int(11), status varchar(255), code int(11),
+  output varchar(512), details varchar(512), sent_with_ssl tinyint(1) default 0, log_id varchar(100), timestamp decimal(18,6),
+  time decimal(8,2), key on_message_id (message_id));
+create table \`raw-2026-11-25\` (id int(11) not null auto_increment primary key, data longblob, next int(11));
 `
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
@@ -149,11 +161,67 @@ export async function fillPostal(connection: Connection, scale: PostalScale, now
        from seq_1_to_${each(scale.suppressions)}`,
       [nowSeconds - 86_400, each(scale.suppressions), nowSeconds - 10, nowSeconds + 86_400],
     )
-    await connection.query(
-      `insert into messages (token, scope, rcpt_to, mail_from, subject, timestamp, status)
-       select concat('t', seq), 'outgoing', concat('person', seq, '@one.example'), 'shop@shop2.example', 'Hello', ?, 'Sent'
-       from seq_1_to_${each(scale.messages)}`,
-      [nowSeconds],
-    )
+    await fillMessages(connection, id, each(scale.messages), nowSeconds)
+    await fillQueue(connection, id, each(scale.queued), nowSeconds)
+  }
+}
+
+const daySeconds = 86_400
+
+/** Two messages of a server are older than emails are kept, every hundredth is incoming, and a few failed, bounced or were held. */
+async function fillMessages(connection: Connection, server: number, count: number, nowSeconds: number): Promise<void> {
+  const step = (20 * daySeconds) / count
+  await connection.query(
+    `insert into messages (id, token, scope, rcpt_to, mail_from, subject, message_id, timestamp, status, tag)
+     select seq, concat('tok', seq, 's', ?), if(seq % 100 = 7, 'incoming', 'outgoing'), concat('person', seq, '@one.example'),
+       concat('shop@shop', ?, '.example'), concat('Order ', seq), concat('m', seq, '@shop', ?, '.example'),
+       if(seq <= 2, ?, ? + seq * ?),
+       case seq % 50 when 11 then 'HardFail' when 12 then 'Bounced' when 13 then 'HoldCancelled' else 'Sent' end, if(seq % 3 = 0, 'news', null)
+     from seq_1_to_${count}`,
+    [server, server, server, nowSeconds - 100 * daySeconds, nowSeconds - 20 * daySeconds - 3600, step],
+  )
+  await connection.query(
+    `insert into deliveries (message_id, status, output, details, sent_with_ssl, timestamp, time)
+     select id, 'SoftFail', '450 4.7.1 Greylisted', 'Temporary SMTP delivery error', 0, timestamp + 1, 0.2 from messages where id % 10 = 1`,
+  )
+  await connection.query(
+    `insert into deliveries (message_id, status, output, details, sent_with_ssl, timestamp, time)
+     select id, status, if(status = 'Sent', '250 2.0.0 OK', '550 5.1.1 No such user'), concat('Message for ', rcpt_to), 1, timestamp + 300, 1.25
+     from messages`,
+  )
+}
+
+/** The first was being sent when Postal stopped, and has the fields that Postal adds before an attempt; the second is incoming. */
+async function fillQueue(connection: Connection, server: number, count: number, nowSeconds: number): Promise<void> {
+  for (let nth = 1; nth <= count; nth++) {
+    const token = `queued${nth}s${server}`
+    const own = nth === 1 ? `DKIM-Signature: v=1; a=rsa-sha256; d=${postalDomain(server)};\r\n\tb=AAAA\r\nX-Postal-MsgID: ${token}\r\n` : ''
+    const headers = `${own}From: Shop <shop@${postalDomain(server)}>\r\nTo: ${token}@two.example\r\nSubject: Waiting ${token}\r\nMessage-ID: <${token}@shop.example>\r\nDate: Wed, 25 Nov 2026 10:00:00 +0000`
+    const [head] = await connection.query('insert into `raw-2026-11-25` (data) values (?)', [Buffer.from(headers)])
+    const [body] = await connection.query('insert into `raw-2026-11-25` (data) values (?)', [Buffer.from(`Text of ${token}\r\n`)])
+    const [message] = await connection.query('insert into messages set ?', [
+      {
+        token,
+        scope: nth === 2 ? 'incoming' : 'outgoing',
+        rcpt_to: `${token}@two.example`,
+        mail_from: `shop@${postalDomain(server)}`,
+        subject: `Waiting ${token}`,
+        timestamp: nowSeconds - 7200 + nth,
+        status: nth === 1 ? 'SoftFail' : 'Pending',
+        raw_table: 'raw-2026-11-25',
+        raw_headers_id: (head as ResultSetHeader).insertId,
+        raw_body_id: (body as ResultSetHeader).insertId,
+        tag: 'waiting',
+      },
+    ])
+    await connection.query('insert into postal.queued_messages set ?', [
+      {
+        server_id: server,
+        message_id: (message as ResultSetHeader).insertId,
+        domain: 'two.example',
+        attempts: nth === 1 ? 1 : 0,
+        locked_at: nth === 1 ? new Date((nowSeconds - 60) * 1000) : null,
+      },
+    ])
   }
 }
