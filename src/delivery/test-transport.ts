@@ -1,6 +1,6 @@
 /** Tries a transport without sending mail: the connection, TLS and login of a delivery. */
 import type { Clock } from '#base'
-import { findAddresses, type Resolver } from '#net'
+import { type AddressGuard, findAddresses, type Resolver } from '#net'
 import { connect } from '#smtp'
 import { transportTls } from './router.ts'
 import type { Transport } from './transports/transport-records.ts'
@@ -17,14 +17,15 @@ export interface TransportTest {
 
 const everywhere = { allows: () => true }
 
-/** Uses the first address of the host that answers. Never rejects because of a remote failure. */
+/** Uses the first address of the host that answers; `guard`: for a guarded transport. Never rejects because of a remote failure. */
 export async function testTransport(
-  { host, port, tls, auth }: Transport,
-  { clock, resolver, hostname }: { clock: Clock; resolver: Resolver; hostname: string },
+  { host, port, tls, auth, guarded }: Transport,
+  { clock, resolver, hostname, guard }: { clock: Clock; resolver: Resolver; hostname: string; guard: AddressGuard },
 ): Promise<TransportTest> {
   const failed = { works: false, address: null, secure: false, conversation: '' }
-  const found = await findAddresses(host, resolver, everywhere)
-  if (found.kind !== 'addresses') return { ...failed, message: `no address of ${host} was found (${found.kind})` }
+  const found = await findAddresses(host, resolver, guarded ? guard : everywhere)
+  if (found.kind !== 'addresses')
+    return { ...failed, message: found.kind === 'refused' ? found.message : `no address of ${host} was found (${found.kind})` }
   let last: TransportTest = { ...failed, message: `${host} has no address` }
   for (const address of found.addresses) {
     const connected = await connect({

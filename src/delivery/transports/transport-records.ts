@@ -2,7 +2,7 @@
  * Transports: SMTP relays (smart hosts) that a share of some mail takes instead of the default of the installation. The operator's changes
  * apply in every process within a second.
  */
-import { type Clock, cached, Refusal, type Relay, type Secrets } from '#base'
+import { Refusal, type Relay, type Secrets } from '#base'
 import { type Db, type Queryable, sealedColumn, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { defaultSlot, emptySlots, sharesOf, slotCount, type TransportSlots, withShare } from './transport-shares.ts'
@@ -24,14 +24,19 @@ export interface TransportSettings {
   connections: number
   /** Messages per second over all processes; null: no limit. */
   rate: number | null
-  /** Mail takes the default while this transport is down. */
+  /** Mail takes the fallback while this transport is down; false: it waits. */
   failover: boolean
+  /** Another transport; null: the default. */
+  fallback: string | null
+  /** Connections avoid blocked networks: the host was not named on this machine. */
+  guarded: boolean
 }
 
 export interface Transport extends TransportSettings {
   name: string
   /** Raised by every change. */
   revision: number
+  createdAt: Date
 }
 
 /** The mail of a rule; '' matches any. */
@@ -51,7 +56,8 @@ interface StoredTransport extends Omit<Transport, 'auth'> {
   password: Buffer | null
 }
 
-const transportColumns = sql.part`name, host, port, tls, username, password, connections, rate, failover, revision`
+const transportColumns = sql.part`name, host, port, tls, username, password, connections, rate, failover, fallback, guarded, revision,
+  created_at as "createdAt"`
 
 const allTransports = sql<StoredTransport>`
   select ${transportColumns}
@@ -64,11 +70,12 @@ const transportByName = sql<StoredTransport>`
   where name = $1`
 
 const putTransport = sql`
-  insert into transports (name, host, port, tls, username, password, connections, rate, failover, revision, created_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10)
+  insert into transports (name, host, port, tls, username, password, connections, rate, failover, fallback, guarded, revision, created_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12)
   on conflict (name) do update
   set host = excluded.host, port = excluded.port, tls = excluded.tls, username = excluded.username, password = excluded.password,
-    connections = excluded.connections, rate = excluded.rate, failover = excluded.failover, revision = transports.revision + 1`
+    connections = excluded.connections, rate = excluded.rate, failover = excluded.failover, fallback = excluded.fallback, guarded = excluded.guarded,
+    revision = transports.revision + 1`
 
 const dropTransport = sql`
   delete from transports
@@ -163,6 +170,17 @@ function checkSettings(name: string, { host, port, connections, rate }: Transpor
     throw refused(`rate: is not a number of messages per second: ${rate}`, 'Use 0.1 to 100000')
 }
 
+/** A fallback that exists, and no circle: the mail of a chain must come to its end. */
+function checkFallback(name: string, { fallback }: TransportSettings, known: readonly Pick<Transport, 'name' | 'fallback'>[]): void {
+  const seen = new Set([name])
+  for (let next = fallback; next !== null; next = known.find((one) => one.name === next)?.fallback ?? null) {
+    if (!known.some((one) => one.name === next) && next !== name)
+      throw refused(`fallback: no such transport: ${next}`, 'Add it first, or leave fallback out for the default')
+    if (seen.has(next)) throw refused(`fallback: ${next} leads back to ${name}`, 'End the chain at another transport or at the default')
+    seen.add(next)
+  }
+}
+
 /**
  * Adds a transport, or changes one: `change` gets the settings in force, or undefined for a new one. Refuses `validation_error`,
  * and rejects with the errors of `change`.
@@ -178,10 +196,24 @@ export function saveTransport(
     const found = await tx.first(transportByName, [name])
     const wanted = change(found && opened(found, secrets))
     checkSettings(name, wanted)
-    const { host, port, tls, auth, connections, rate, failover } = wanted
+    const { host, port, tls, auth, connections, rate, failover, fallback, guarded } = wanted
+    checkFallback(name, wanted, await tx.rows(allTransports))
     const password = auth ? secrets.seal(sealName(name), Buffer.from(auth.password)) : null
-    await tx.run(putTransport, [name, host, port, tls, auth?.user ?? null, password, connections, rate, failover, new Date(nowMs)])
-    await note(tx, nowMs, { action: found ? 'transport set' : 'transport add', name, host, port, tls, connections, rate, failover })
+    const user = auth?.user ?? null
+    await tx.run(putTransport, [
+      ...[name, host, port, tls, user, password, connections, rate, failover, fallback, guarded, new Date(nowMs)],
+    ])
+    await note(tx, nowMs, {
+      action: found ? 'transport set' : 'transport add',
+      name,
+      host,
+      port,
+      tls,
+      connections,
+      rate,
+      failover,
+      fallback,
+    })
     return getTransport(tx, secrets, name)
   })
 }
@@ -192,6 +224,8 @@ export function removeTransport(db: Db, name: string, nowMs: number): Promise<vo
     await oneAtATime(tx)
     if ((await listRules(tx)).some(({ slots }) => slots.includes(name)))
       throw refused(`${name} still has a share of some mail`, `Run postrider transport share ${name} 0 first`)
+    const user = (await tx.rows(allTransports)).find((one) => one.fallback === name)
+    if (user) throw refused(`${name} is the fallback of ${user.name}`, `Give ${user.name} another fallback first`)
     if ((await tx.run(dropTransport, [name])) === 0) throw missing(name)
     await note(tx, nowMs, { action: 'transport remove', name })
   })
@@ -239,50 +273,6 @@ const free = (slots: TransportSlots, transport: string) => slots.filter((one) =>
 
 const isSameScope = (one: TransportScope, other: TransportScope) =>
   one.tenantId === other.tenantId && one.domain === other.domain && one.tag === other.tag
-
-export interface TransportTable {
-  /** There are no rules, so no further query is needed. */
-  readonly isEmpty: boolean
-  /** Whether a rule for this tenant names a sending domain. */
-  hasDomains(tenantId: string): boolean
-  /** Tags that rules for this tenant name. */
-  tagsFor(tenantId: string): string[]
-  /** The slots of mail; undefined: no rule matches. */
-  slotsFor(mail: { tenantId: string; domain: string | null; tag: string | null }): TransportSlots | undefined
-  find(name: string): Transport | undefined
-}
-
-/** The most specific rule wins: a sending domain before a tenant, a tenant before a tag. */
-export function tableOf(transports: readonly Transport[], rules: readonly TransportRule[]): TransportTable {
-  const byName = new Map(transports.map((one) => [one.name, one]))
-  const key = (tenantId: string, domain: string, tag: string) => JSON.stringify([tenantId, domain, tag])
-  const byScope = new Map(rules.map((one) => [key(one.tenantId, one.domain, one.tag), one.slots]))
-  const isFor = (tenantId: string) => (one: TransportRule) => one.tenantId === '' || one.tenantId === tenantId
-  return {
-    isEmpty: rules.length === 0,
-    hasDomains: (tenantId) => rules.some((one) => one.domain !== '' && isFor(tenantId)(one)),
-    tagsFor: (tenantId) => [...new Set(rules.filter((one) => one.tag !== '' && isFor(tenantId)(one)).map((one) => one.tag))],
-    slotsFor({ tenantId, domain, tag }) {
-      for (const wantedDomain of domain === null ? [''] : [domain, ''])
-        for (const wantedTenant of [tenantId, ''])
-          for (const wantedTag of tag === null ? [''] : [tag, '']) {
-            const slots = byScope.get(key(wantedTenant, wantedDomain, wantedTag))
-            if (slots) return slots
-          }
-      return undefined
-    },
-    find: (name) => byName.get(name),
-  }
-}
-
-/** The transports and rules in force, cached for at most a second. */
-export function openTransports({ db, clock, secrets }: TransportDeps & { clock: Clock }): { current(): Promise<TransportTable> } {
-  const table = cached(clock, async () => {
-    const rules = await listRules(db)
-    return tableOf(rules.length === 0 ? [] : await listTransports(db, secrets), rules)
-  })
-  return { current: () => table.get('') }
-}
 
 /** For commands and pages: a rule with its shares. */
 export const shownRule = ({ slots, ...scope }: TransportRule) => ({ ...scope, shares: sharesOf(slots) })
