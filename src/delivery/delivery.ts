@@ -114,6 +114,7 @@ export {
   shareTransport,
   shownRule,
   type Transport,
+  type TransportRule,
   type TransportScope,
   type TransportSettings,
   type TransportTls,

@@ -126,7 +126,11 @@ const oneAtATime = (tx: Tx) => tx.script('lock table transports, transport_rules
 const note = (tx: Tx, nowMs: number, data: Record<string, unknown>) =>
   appendEvents(tx, [{ tenantId: '', kind: 'OperatorAction', emailId: null, at: new Date(nowMs), data }])
 
-const refused = (message: string, suggestion: string) => new Refusal('validation_error', { message, suggestion })
+/** A message that begins with a field names it for callers of the API too. */
+function refused(message: string, suggestion: string): Refusal {
+  const [, field] = /^(\w+): /.exec(message) ?? []
+  return new Refusal('validation_error', { message, suggestion, ...(field === undefined ? {} : { field }) })
+}
 const missing = (name: string) =>
   new Refusal('not_found', { message: `no such transport: ${name}`, suggestion: 'Run postrider transport list' })
 
@@ -156,6 +160,9 @@ export async function getTransport(on: Queryable, secrets: Secrets, name: string
 }
 
 const maxConnections = 1000
+/** Every process that claims mail keeps all of them in memory, and reads them once in 900 ms. */
+const maxTransports = 200
+const maxRules = 2000
 
 function checkSettings(name: string, { host, port, connections, rate }: TransportSettings): void {
   if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name))
@@ -196,8 +203,10 @@ export function saveTransport(
     const found = await tx.first(transportByName, [name])
     const wanted = change(found && opened(found, secrets))
     checkSettings(name, wanted)
+    const all = await tx.rows(allTransports)
+    if (!found && all.length >= maxTransports) throw refused(`there are ${maxTransports} transports already`, 'Remove one first')
     const { host, port, tls, auth, connections, rate, failover, fallback, guarded } = wanted
-    checkFallback(name, wanted, await tx.rows(allTransports))
+    checkFallback(name, wanted, all)
     const password = auth ? secrets.seal(sealName(name), Buffer.from(auth.password)) : null
     const user = auth?.user ?? null
     await tx.run(putTransport, [
@@ -253,7 +262,9 @@ export function shareTransport(
         `transport: ${transport} is the default, which carries all mail without another share`,
         'Change the shares of the others',
       )
-    const known = (await listRules(tx)).find((one) => isSameScope(one, scope))
+    const rules = await listRules(tx)
+    const known = rules.find((one) => isSameScope(one, scope))
+    if (!known && rules.length >= maxRules) throw refused(`there are ${maxRules} rules already`, 'Set the shares of another rule to 0')
     const slots = withShare(known?.slots ?? emptySlots, transport, percent)
     if (!slots)
       throw refused(

@@ -36,6 +36,15 @@ import {
   updateTrackDomain,
   verifyTrackDomainRoute,
 } from './tracking.ts'
+import {
+  createTransport,
+  deleteTransport,
+  listTransportsRoute,
+  retrieveTransport,
+  shareTransportRoute,
+  testTransportRoute,
+  updateTransport,
+} from './transports.ts'
 import { exportUsage, listTenantUsage, retrieveTenantSeries, retrieveTenantUsage, retrieveUsage } from './usage.ts'
 import {
   listPlatformDeliveries,
@@ -120,6 +129,13 @@ export const routes: readonly Endpoint[] = [
   clearTestInbox,
   listLogsRoute,
   retrieveLog,
+  createTransport,
+  listTransportsRoute,
+  retrieveTransport,
+  updateTransport,
+  deleteTransport,
+  shareTransportRoute,
+  testTransportRoute,
 ]
 
 /** The paths of an endpoint below /v1: its own, and for both families the same below a tenant. */
