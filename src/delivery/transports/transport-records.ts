@@ -152,9 +152,14 @@ export const listTransports = async (on: Queryable, secrets: Secrets): Promise<T
 
 export const listRules = (on: Queryable): Promise<TransportRule[]> => on.rows(allRules)
 
+const nameForm = /^[a-z0-9][a-z0-9_-]{0,62}$/
+
+/** Another text is the name of no transport, and may be one that PostgreSQL cannot store. */
+const findByName = async (on: Queryable, name: string) => (nameForm.test(name) ? on.first(transportByName, [name]) : undefined)
+
 /** Refuses `not_found`. */
 export async function getTransport(on: Queryable, secrets: Secrets, name: string): Promise<Transport> {
-  const found = await on.first(transportByName, [name])
+  const found = await findByName(on, name)
   if (!found) throw missing(name)
   return opened(found, secrets)
 }
@@ -165,8 +170,7 @@ const maxTransports = 200
 const maxRules = 2000
 
 function checkSettings(name: string, { host, port, connections, rate }: TransportSettings): void {
-  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name))
-    throw refused(`name: "${name}" is not a transport name`, 'Use lower-case letters, digits, - and _')
+  if (!nameForm.test(name)) throw refused(`name: "${name}" is not a transport name`, 'Use lower-case letters, digits, - and _')
   if ((builtInTransports as readonly string[]).includes(name))
     throw refused(`name: ${name} is the name of a built-in transport`, 'Choose another name')
   if (host === '' || host.length > 253) throw refused('host: is empty or too long', 'Use smtp://host:port')
@@ -200,7 +204,7 @@ export function saveTransport(
 ): Promise<Transport> {
   return db.transaction(async (tx) => {
     await oneAtATime(tx)
-    const found = await tx.first(transportByName, [name])
+    const found = await findByName(tx, name)
     const wanted = change(found && opened(found, secrets))
     checkSettings(name, wanted)
     const all = await tx.rows(allTransports)
@@ -235,7 +239,8 @@ export function removeTransport(db: Db, name: string, nowMs: number): Promise<vo
       throw refused(`${name} still has a share of some mail`, `Run postrider transport share ${name} 0 first`)
     const user = (await tx.rows(allTransports)).find((one) => one.fallback === name)
     if (user) throw refused(`${name} is the fallback of ${user.name}`, `Give ${user.name} another fallback first`)
-    if ((await tx.run(dropTransport, [name])) === 0) throw missing(name)
+    if (!(await findByName(tx, name))) throw missing(name)
+    await tx.run(dropTransport, [name])
     await note(tx, nowMs, { action: 'transport remove', name })
   })
 }
@@ -255,7 +260,7 @@ export function shareTransport(
   return db.transaction(async (tx) => {
     await oneAtATime(tx)
     const isBuiltIn = transport === 'mx' || (transport === 'relay' && hasRelay)
-    if (!isBuiltIn && !(await tx.first(transportByName, [transport]))) throw missing(transport)
+    if (!isBuiltIn && !(await findByName(tx, transport))) throw missing(transport)
     const isForAllMail = scope.tenantId === '' && scope.domain === '' && scope.tag === ''
     if (isForAllMail && transport === (hasRelay ? 'relay' : 'mx') && percent > 0)
       throw refused(
