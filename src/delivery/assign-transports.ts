@@ -6,7 +6,7 @@ import type { Clock, Log } from '#base'
 import type { Db } from '#db'
 import { senderDomainsOf, tagsOf } from '#emails'
 import type { AttemptResult } from './attempt-outcome.ts'
-import { type Job, type JobTransport, separateJob } from './job.ts'
+import { type Job, type JobTransport, separateJob, withRecipients } from './job.ts'
 import { decideUse, healthAfter, healthyTransport, type TransportHealth, type TransportSignal } from './transports/transport-health.ts'
 import type { Transport } from './transports/transport-records.ts'
 import { defaultSlot, slotOf } from './transports/transport-shares.ts'
@@ -40,10 +40,10 @@ export class TransportHealths {
     this.#firstDownMs = downForMs === undefined ? undefined : 2 * downForMs
   }
 
-  /** Whether the tenant's next job may take it. Asking counts: while it is down, one job at a time may. */
-  mayUse(server: ServerTransport, tenantId: string): boolean {
+  /** Whether the tenant's next job may take it. Asking counts: while it is down, one job at a time may, and only at its first attempt. */
+  mayUse(server: ServerTransport, tenantId: string, isFirstAttempt = true): boolean {
     const nowMs = this.#clock.monotonicMs()
-    const decided = [keyOf(server), keyOf(server, tenantId)].map((key) => ({ key, ...decideUse(this.#at(key), nowMs) }))
+    const decided = [keyOf(server), keyOf(server, tenantId)].map((key) => ({ key, ...decideUse(this.#at(key), nowMs, isFirstAttempt) }))
     if (!decided.every(({ isUsable }) => isUsable)) return false
     for (const { key, health } of decided) this.#set(key, health)
     return true
@@ -128,25 +128,26 @@ export async function withTransports(jobs: readonly Job[], deps: AssignDeps): Pr
     const slots = table.slotsFor({ tenantId: job.tenantId, domain, tag })
     const groups = Map.groupBy(job.recipients, ({ emailId }) => slots?.[slotOf(emailId)] ?? defaultSlot)
     return [...groups].flatMap(([name, recipients], nth) => {
-      const part = groups.size === 1 ? job : nth === 0 ? { ...job, recipients } : separateJob(job, recipients)
-      return part ? [{ ...part, transport: transportOf(name, job.tenantId, deps) } as Job] : []
+      const part = groups.size === 1 ? job : nth === 0 ? withRecipients(job, recipients) : separateJob(job, recipients)
+      return part ? [{ ...part, transport: transportOf(name, part, deps) }] : []
     })
   })
 }
 
-function transportOf(name: string, tenantId: string, { table, healths, defaultName }: AssignDeps): JobTransport {
+function transportOf(name: string, job: Job, { table, healths, defaultName }: AssignDeps): JobTransport {
   if (name === 'mx' || (name === 'relay' && defaultName === 'relay')) return { name, server: undefined, fallbacks: [] }
   const chain = name === defaultSlot ? [] : table.chainOf(name)
-  return firstUsable(chain, tenantId, { healths, defaultName })
+  return firstUsable(chain, job, { healths, defaultName })
 }
 
-/** The first transport of a chain that may be used, or whose mail waits for it; else the default. */
+/** The first transport of a chain that the job may use, or waits for; else the default. */
 export function firstUsable(
   chain: readonly Transport[],
-  tenantId: string,
+  { tenantId, recipients }: Pick<Job, 'tenantId' | 'recipients'>,
   { healths, defaultName }: Pick<AssignDeps, 'healths' | 'defaultName'>,
 ): JobTransport {
-  const at = chain.findIndex((one) => !one.failover || healths.mayUse(one, tenantId))
+  const isFirstAttempt = recipients.every(({ attempts }) => attempts === 0)
+  const at = chain.findIndex((one) => !one.failover || healths.mayUse(one, tenantId, isFirstAttempt))
   const server = chain[at]
   return server ? { name: server.name, server, fallbacks: chain.slice(at + 1) } : { name: defaultName, server: undefined, fallbacks: [] }
 }

@@ -179,7 +179,7 @@ export class Dispatch {
     if (!server?.failover || this.#isClosing) return false
     const { transportHealths: healths, config } = this.#deps
     healths.note(server, 'failed', job.tenantId)
-    this.#diverted.add({ ...job, transport: firstUsable(fallbacks, job.tenantId, { healths, defaultName: defaultNameOf(config) }) })
+    this.#diverted.add({ ...job, transport: firstUsable(fallbacks, job, { healths, defaultName: defaultNameOf(config) }) })
     return true
   }
 
