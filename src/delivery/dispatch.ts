@@ -25,8 +25,8 @@ import { sendToSimulator } from './simulated-delivery.ts'
 import { Sites } from './sites.ts'
 import type { Transport } from './transports/transport-records.ts'
 
-/** The first backoff of a site that accepts no message (adaptive limits). */
-const blockedMs = 30_000
+/** The first backoff of a site that accepts no message (adaptive limits); twice as long as a failed connection counts. */
+const usualBlockedMs = 30_000
 /** A full queue of a transport is looked at again after this time. */
 const busyMs = 2000
 
@@ -169,6 +169,8 @@ export class Dispatch {
   #postpone(jobs: readonly Job[], forMs: number, reason: string): void {
     const [first] = jobs
     if (!first?.transport?.server) return this.#unsent.postponeDomains(jobs, forMs, reason)
+    const { downForMs } = this.#deps.bounds ?? {}
+    const blockedMs = downForMs === undefined ? usualBlockedMs : 2 * downForMs
     for (const job of jobs)
       if (forMs < blockedMs || !this.#divert(job)) this.#unsent.postpone(job, Math.min(Math.max(forMs, busyMs), maxPostponeMs), reason)
   }
