@@ -28,6 +28,8 @@ const batchSize = 50
 const atOnce = 2
 const settleMs = 1500
 const pollMs = 50
+/** Between looks, each of which may send a batch. */
+const lookMs = 300
 const stepWithinMs = 180_000
 const drainWithinMs = 300_000
 
@@ -129,8 +131,6 @@ class Migration {
   readonly #faults: InjectedFault[] = []
   readonly #phases: Phase[] = []
   #killed = 0
-  /** The transport is dead, or has not taken mail since. */
-  #isDisturbed = false
 
   constructor(options: MigrationOptions, service: ServiceProcess, relays: Relays) {
     this.#options = options
@@ -148,7 +148,7 @@ class Migration {
     const count = Math.ceil(emails / 4)
     await this.#phase(0, count)
     await this.#phase(50, count, () => this.#killAndStopDefault())
-    await this.#phase(100, count, () => this.#killAllAndStopTransport())
+    await this.#phase(100, count, (phase) => this.#killAllAndStopTransport(phase))
     await this.#phase(0, count, () => this.#killService())
     this.#options.report('comparing')
     const ask = this.#ask
@@ -162,8 +162,8 @@ class Migration {
    * Sets the share, sends `count` emails, and disturbs them after the first quarter. Ends when all of them have left: queued mail would
    * follow the next share.
    */
-  async #phase(percent: number, count: number, disturb?: () => Promise<void>): Promise<void> {
-    const phase: Phase = { percent, steady: [] }
+  async #phase(percent: number, count: number, disturb?: (phase: Phase) => Promise<void>): Promise<void> {
+    const phase: Phase = { percent, emails: [], downMs: [Infinity, -Infinity] }
     this.#phases.push(phase)
     await this.#call('POST', `/transports/${transportName}/share`, { percent })
     await pause(this.#options.clock, settleMs)
@@ -180,7 +180,7 @@ class Migration {
     }
     await sendSome(Math.ceil((count * 3) / 4))
     this.#options.report(`share ${percent}: ${count - left} of ${count} emails accepted${disturb ? '; disturbing' : ''}`)
-    await Promise.all([sendSome(0), disturb?.()])
+    await Promise.all([sendSome(0), disturb?.(phase)])
     if (!(await this.#ask.untilQuiet(drainWithinMs))) throw new Error(`share ${percent}: emails waited for ${drainWithinMs / 1000} s`)
     this.#options.report(`share ${percent}: ${count} emails sent`)
   }
@@ -194,23 +194,24 @@ class Migration {
     await usual.comeBack()
   }
 
-  async #killAllAndStopTransport(): Promise<void> {
+  async #killAllAndStopTransport(phase: Phase): Promise<void> {
+    const { clock, isShort } = this.#options
     const { usual, old } = this.#relays
     await this.#kill((one) => one.delivery)
     await this.#untilTaken(old)
-    this.#isDisturbed = true
+    const diedMs = clock.nowMs()
     await old.die()
     const taken = usual.total
     await this.#until(async () => (await this.#send(batchSize), usual.total > taken + batchSize), 'failover to the default')
     await old.comeBack()
-    if (this.#options.isShort) {
+    if (isShort) {
       await this.#call('PATCH', `/transports/${transportName}`, { connections: 19 })
-      await pause(this.#options.clock, settleMs)
+      await pause(clock, settleMs)
     }
     await this.#until(async () => (await this.#send(1), old.total > 0), 'mail at the transport that came back')
     // The processes find out one after the other: one email each tells the second that the transport works.
     await this.#until(async () => this.#goesBack(), 'all mail at the transport that came back')
-    this.#isDisturbed = false
+    phase.downMs = [diedMs, clock.nowMs()]
   }
 
   /** Sends small batches until the relay takes mail, so that some is in flight. */
@@ -251,13 +252,12 @@ class Migration {
     const made = this.#maker.makeBatch(size)
     const request: SendRequest = { ...made, beganMs: clock.nowMs(), state: 'open', answeredMs: 0, emails: new Map(), answer: '' }
     this.#requests.push(request)
-    const wasSteady = !this.#isDisturbed
     const { data } = await this.#call<{ results: { id: string }[] }>('POST', made.path, JSON.parse(made.body) as object, made.key)
     const recipients = [...made.texts.keys()]
     request.emails = new Map(data.results.map(({ id }, index) => [recipients[index] ?? '', id]))
     request.state = 'acknowledged'
     request.answeredMs = clock.nowMs()
-    if (wasSteady && !this.#isDisturbed) phase?.steady.push(...request.emails)
+    phase?.emails.push(...request.emails)
     return request
   }
 
@@ -291,7 +291,7 @@ class Migration {
     const untilMs = clock.monotonicMs() + stepWithinMs
     while (!(await isSo())) {
       if (clock.monotonicMs() > untilMs) throw new Error(`no ${what} within ${stepWithinMs / 1000} s`)
-      await pause(clock, pollMs)
+      await pause(clock, lookMs)
     }
   }
 }

@@ -13,7 +13,7 @@ const transportOfMessage = (id: string): string => (Number(id.slice(1)) > number
 
 export interface MigrationVerdict {
   counts: RunCounts
-  /** Of each phase: the share that was set, and the one that was met by the emails accepted while the transport was up. */
+  /** Of each phase: the share that was set, and the one that was met by the emails that were not tried while the transport was down. */
   shares: { percent: number; metPercent: number; emails: number }[]
   /** Attempts with an unknown outcome, by the transport that they name. */
   unknown: Record<string, number>
@@ -27,8 +27,9 @@ export interface MigrationVerdict {
 /** The emails that were accepted under one share. */
 export interface Phase {
   percent: number
-  /** Recipient and email id of those accepted while the transport was up. */
-  steady: [recipient: string, emailId: string][]
+  emails: [recipient: string, emailId: string][]
+  /** From the death of the transport until all mail took it again; an email that was tried then takes either way. */
+  downMs: [fromMs: number, toMs: number]
 }
 
 interface Attempt extends ReportedAttempt {
@@ -105,10 +106,11 @@ function timelineProblems(recipient: string, attempts: readonly Attempt[], copie
 
 /** Each email took the transport of its slot with its last attempt, so that the share is met exactly by slots and closely by emails. */
 function shareOf(
-  { percent, steady }: Phase,
+  { percent, emails, downMs: [fromMs, toMs] }: Phase,
   attempts: ReadonlyMap<string, readonly Attempt[]>,
   violations: string[],
 ): MigrationVerdict['shares'][number] {
+  const steady = emails.filter(([, id]) => !attempts.get(id)?.some(({ atMs }) => atMs >= fromMs && atMs <= toMs))
   let met = 0
   for (const [recipient, id] of steady) {
     const transport = attempts.get(id)?.at(-1)?.transport
