@@ -320,7 +320,7 @@ export const texts = {
     down: 'Down',
     forTenant: (name: string) => `For ${name}:`,
     reasons: { failed: 'No connection, TLS or login', refused: 'It refused message after message' },
-    nextTry: 'Next try after',
+    nextTry: 'Next try:',
     tls: { implicit: 'Implicit TLS', required: 'STARTTLS required', opportunistic: 'STARTTLS if offered' },
     tlsLong: {
       required: 'STARTTLS with a valid certificate',

@@ -2,7 +2,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
-import { listTransports } from '#delivery'
+import { listTransportStates, listTransports } from '#delivery'
 import { openTransportStates, type TransportStates } from '../../src/delivery/transports/transport-states.ts'
 import { invite, password } from '../dashboard/signed-in-browser.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
@@ -134,11 +134,16 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     const { page } = watched
     const [transport] = await transports()
     states.down({ transport: name, tenantId: '', revision: transport?.revision ?? 0, reason: 'failed' }, 30_000)
+    const shown = () => listTransportStates(service.db, Date.now())
+    await expect.poll(shown).toHaveLength(1)
+    await page.reload()
     const row = page.getByRole('row', { name: new RegExp(name) })
     await row.getByText('Down', { exact: true }).waitFor()
     await row.getByText('No connection, TLS or login').waitFor()
     await expectFine(watched, 'transports-down', look)
     states.up(name, '')
+    await expect.poll(shown).toEqual([])
+    await page.reload()
     await row.getByText('Up', { exact: true }).waitFor()
   })
 

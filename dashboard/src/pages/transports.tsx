@@ -128,7 +128,7 @@ function State({ of: { state, down } }: { of: Transport }) {
       <Badge tone="bad">{words.down}</Badge>
       {down.map(({ tenantId, reason, since, until }) => (
         <span key={tenantId ?? ''} className="mt-1 block text-xs text-soft">
-          {tenantId !== null && words.forTenant(tenants.find(({ id }) => id === tenantId)?.name ?? tenantId)} {words.reasons[reason]}{' '}
+          {tenantId !== null && words.forTenant(tenants.find(({ id }) => id === tenantId)?.name ?? tenantId)} {words.reasons[reason]},{' '}
           <Time at={since} />. {words.nextTry} <Time at={until} />
         </span>
       ))}
