@@ -49,7 +49,7 @@ export interface MigrationFacts {
 }
 
 const perPage = 100
-const asksAtOnce = 8
+const asksAtOnce = 16
 const maxViolations = 100
 /** With fewer emails, chance alone may exceed two points. */
 const enoughForShare = 4000
