@@ -1,4 +1,4 @@
-/** The API of transports: who may call it, what it refuses, and that no response, log or audit entry has a password. */
+/** The API of transports: its callers and refusals; no response, log or audit entry has a password. */
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { silentLog, systemClock } from '#base'

@@ -209,7 +209,7 @@ class Migration {
       await pause(clock, settleMs)
     }
     await this.#until(async () => (await this.#send(1), old.total > 0), 'mail at the transport that came back')
-    // The processes find out one after the other: one email each tells the second that the transport works.
+    // The processes find out one after the other: the first email of each shows that the transport works.
     await this.#until(async () => this.#goesBack(), 'all mail at the transport that came back')
     phase.downMs = [diedMs, clock.nowMs()]
   }

@@ -1,4 +1,4 @@
-/** Compares what both relays took with the requests and the service's records: emails, attempts, events, shares and suppressions. */
+/** Compares the messages of both relays with the requests and the service's records: emails, attempts, events, shares and suppressions. */
 import type { ApiClient } from '../../src/crash-test/api-client.ts'
 import type { AcceptedMessage, InjectedFault, ReportedAttempt, ReportedEmail, SendRequest } from '../../src/crash-test/ledger.ts'
 import { type RunCounts, reconcile } from '../../src/crash-test/verify-run.ts'
@@ -124,7 +124,7 @@ function shareOf(
   return { percent, metPercent, emails: steady.length }
 }
 
-/** Each refused address is suppressed for the same reason, whichever transport carried the refusal. */
+/** Each refused address is suppressed for the same reason with both transports. */
 async function verifySuppressions(
   refused: readonly { to: string; transport: string }[],
   { call }: MigrationFacts,

@@ -49,9 +49,9 @@ const valuesOf = (now: Transport | undefined): Values => ({
   whenDown: now && !now.failover ? toNone : (now?.fallback ?? toDefault),
 })
 
-const bodyOf = ({ name: _, port, username, password, connections, rate, whenDown, ...rest }: Values) => ({
-  ...rest,
-  host: rest.host.trim(),
+const bodyOf = ({ host, tls, port, username, password, connections, rate, whenDown }: Values) => ({
+  host: host.trim(),
+  tls,
   port: Number(port),
   username: username === '' ? null : username,
   ...(password === '' ? {} : { password }),
@@ -61,6 +61,7 @@ const bodyOf = ({ name: _, port, username, password, connections, rate, whenDown
   ...(whenDown === toNone ? {} : { fallback: whenDown === toDefault ? null : whenDown }),
 })
 
+/** Long because it is one form: its fields in order. */
 export function TransportForm({ transport, others, onClose, onDone }: TransportFormProps) {
   const [values, setValues] = useState(() => valuesOf(transport))
   const set = (change: Partial<Values>) => setValues({ ...values, ...change })

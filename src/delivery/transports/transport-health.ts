@@ -18,7 +18,7 @@ export const healthyTransport: TransportHealth = { kind: 'up', refusals: 0, sinc
 /** Temporary refusals or blocks in a row, over any messages, after which the transport counts as down. */
 export const maxRefusals = 10
 /** As few are enough if they last as long as the first interval: limits that adapt to refusals leave only a few attempts a minute. */
-export const lastingRefusals = 3
+const lastingRefusals = 3
 export const minDownMs = 30_000
 export const maxDownMs = 600_000
 /** Longer than a transaction usually takes, with all its time limits met. */
