@@ -213,9 +213,8 @@ export function saveTransport(
     checkFallback(name, wanted, all)
     const password = auth ? secrets.seal(sealName(name), Buffer.from(auth.password)) : null
     const user = auth?.user ?? null
-    await tx.run(putTransport, [
-      ...[name, host, port, tls, user, password, connections, rate, failover, fallback, guarded, new Date(nowMs)],
-    ])
+    const limits = [connections, rate, failover, fallback, guarded]
+    await tx.run(putTransport, [name, host, port, tls, user, password, ...limits, new Date(nowMs)])
     await note(tx, nowMs, {
       action: found ? 'transport set' : 'transport add',
       name,
