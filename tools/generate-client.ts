@@ -58,6 +58,8 @@ const names: Readonly<Record<string, string>> = {
   'limits.retrieve data': 'Limits',
   'test.inbox.list item': 'ReceivedEmail',
   'logs.list item': 'LoggedRequest',
+  'transports.create data': 'Transport',
+  'transports.share data': 'TransportRule',
 }
 
 const pascal = (words: string) => words.replace(/(?:^|[. ])(\w)/g, (_, first: string) => first.toUpperCase())

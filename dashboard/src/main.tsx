@@ -39,6 +39,7 @@ const pages = [
   at('/', () => import('./pages/overview.tsx'), 'OverviewPage'),
   at('/queue', () => import('./pages/queue.tsx'), 'QueuePage'),
   at('/queue/waiting', () => import('./pages/queue-waiting.tsx'), 'QueueWaitingPage'),
+  at('/transports', () => import('./pages/transports.tsx'), 'TransportsPage'),
   at('/tenants', () => import('./pages/tenants.tsx'), 'TenantsPage'),
   at('/emails', () => import('./pages/emails.tsx'), 'EmailsPage'),
   at('/emails/$emailId', () => import('./pages/email.tsx'), 'EmailPage'),

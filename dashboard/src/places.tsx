@@ -15,6 +15,7 @@ import {
   SuppressionsIcon,
   TenantsIcon,
   TrackingIcon,
+  TransportsIcon,
   UsageIcon,
   WebhooksIcon,
 } from './parts/icons.tsx'
@@ -56,6 +57,7 @@ const groups: readonly { name: string; places: readonly Place[] }[] = [
     name: texts.shell.groups.operate,
     places: [
       { to: '/queue', name: texts.pages.queue, icon: <QueueIcon size={size} />, only: 'operator' },
+      { to: '/transports', name: texts.pages.transports, icon: <TransportsIcon size={size} />, only: 'operator' },
       { to: '/tenants', name: texts.pages.tenants, icon: <TenantsIcon size={size} />, only: 'operator' },
       { to: '/logs', name: texts.pages.logs, icon: <LogsIcon size={size} /> },
       { to: '/audit', name: texts.pages.audit, icon: <AuditIcon size={size} />, only: 'owner' },

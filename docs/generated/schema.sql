@@ -526,6 +526,7 @@ create table spool (
   hold_reason text,
   delay_reason text,
   scheduled_at timestamptz,
+  transport text,
   constraint spool_pkey PRIMARY KEY (tenant_id, email_id)
 ) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=20000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX spool_due ON spool (shard, due_at) WHERE (state = ANY (ARRAY['deferred'::text, 'held'::text]));
@@ -664,6 +665,18 @@ create table transport_rules (
   constraint transport_rules_pkey PRIMARY KEY (tenant_id, domain, tag)
 );
 
+create table transport_states (
+  process_id text not null,
+  transport text collate "C" not null,
+  tenant_id text collate "C" not null,
+  revision integer not null,
+  reason text not null,
+  since timestamptz not null,
+  until_at timestamptz not null,
+  constraint transport_states_pkey PRIMARY KEY (transport, tenant_id, process_id),
+  constraint transport_states_reason_check CHECK ((reason = ANY (ARRAY['failed'::text, 'refused'::text])))
+);
+
 create table transports (
   name text collate "C" not null,
   host text not null,
@@ -676,6 +689,8 @@ create table transports (
   failover boolean not null,
   revision integer not null,
   created_at timestamptz not null,
+  fallback text,
+  guarded boolean not null default false,
   constraint transports_pkey PRIMARY KEY (name),
   constraint transports_tls_check CHECK ((tls = ANY (ARRAY['implicit'::text, 'required'::text, 'opportunistic'::text])))
 );

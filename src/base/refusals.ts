@@ -132,6 +132,11 @@ export const refusals = {
     means: 'name: a track domain with this full name already exists',
     suggestion: 'Use the existing track domain, or choose another name',
   },
+  transport_already_exists: {
+    status: 400,
+    means: 'name: a transport with this name exists',
+    suggestion: 'Change the existing transport, or choose another name',
+  },
   webhook_disabled: { status: 400, means: 'the webhook is disabled', suggestion: 'Enable the webhook first' },
   webhook_url_not_allowed: {
     status: 400,

@@ -4,6 +4,7 @@ import { parseRelay, type Relay } from '#base'
 import {
   getTransport,
   listRules,
+  listTransportStates,
   listTransports,
   removeTransport,
   saveTransport,
@@ -12,12 +13,13 @@ import {
   type Transport,
   type TransportScope,
   type TransportSettings,
+  type TransportState,
   type TransportTls,
   testTransport,
   transportTlsModes,
 } from '#delivery'
 import type { Installation } from '#installation'
-import { openResolver } from '#net'
+import { openGuard, openResolver } from '#net'
 import { type Command, type CommandArguments, givenTenant, jsonOption, printed, text, UsageError } from './command-definition.ts'
 
 const settingOptions = {
@@ -26,6 +28,7 @@ const settingOptions = {
   connections: { type: 'string' },
   rate: { type: 'string' },
   'no-failover': { type: 'boolean' },
+  fallback: { type: 'string' },
 } as const
 
 const settingHelp = `URL is smtp[s]://[user:password@]host:port, as in POSTRIDER_RELAY. The password is sealed in the database.
@@ -33,7 +36,8 @@ const settingHelp = `URL is smtp[s]://[user:password@]host:port, as in POSTRIDER
 --tls            implicit (default for smtps), required (default with a login: STARTTLS and a valid certificate), or opportunistic
 --connections    most connections at once over all processes (default: 20)
 --rate           most messages per second over all processes, or unlimited (default)
---no-failover    its mail waits while the transport is down; without it, the mail uses the default`
+--no-failover    its mail waits while the transport is down; without it, the mail uses the fallback
+--fallback       the transport for its mail while it is down, or default; that one may have a fallback too`
 
 const defaultConnections = 20
 
@@ -76,6 +80,8 @@ async function settingsOf(given: CommandArguments): Promise<(now: Transport | un
   const [tls, password, connections] = [tlsOf(given), await passwordOf(given), numberOf(given, 'connections')]
   const rate = text(given, 'rate') === 'unlimited' ? null : numberOf(given, 'rate')
   const failover = given.options['no-failover'] === true ? false : undefined
+  const named = text(given, 'fallback')
+  const fallback = named === 'default' ? null : named
   return (now) => {
     const target = url ?? now
     if (!target) throw new UsageError('give the URL of the transport')
@@ -92,12 +98,14 @@ async function settingsOf(given: CommandArguments): Promise<(now: Transport | un
       connections: connections ?? now?.connections ?? defaultConnections,
       rate: rate === undefined ? (now?.rate ?? null) : rate,
       failover: failover ?? (url ? true : (now?.failover ?? true)),
+      fallback: fallback === undefined ? (now?.fallback ?? null) : fallback,
+      guarded: url ? false : (now?.guarded ?? false),
     }
   }
 }
 
 /** Without the password. */
-const shown = ({ name, host, port, tls, auth, connections, rate, failover }: Transport) => ({
+const shown = ({ name, host, port, tls, auth, connections, rate, failover, fallback }: Transport) => ({
   name,
   host,
   port,
@@ -106,9 +114,10 @@ const shown = ({ name, host, port, tls, auth, connections, rate, failover }: Tra
   connections,
   rate,
   failover,
+  fallback,
 })
 
-const line = ({ name, host, port, tls, user, connections, rate, failover }: ReturnType<typeof shown>) =>
+const line = ({ name, host, port, tls, user, connections, rate, failover, fallback }: ReturnType<typeof shown>) =>
   [
     `${name.padEnd(16)}${host}:${port}`,
     `TLS ${tls}`,
@@ -116,6 +125,7 @@ const line = ({ name, host, port, tls, user, connections, rate, failover }: Retu
     `${connections} connections`,
     ...(rate === null ? [] : [`${rate} messages/s`]),
     ...(failover ? [] : ['no failover']),
+    ...(failover && fallback !== null ? [`fallback ${fallback}`] : []),
   ].join(', ')
 
 async function save(given: CommandArguments, installation: Installation, mustExist: boolean): Promise<Transport> {
@@ -137,7 +147,7 @@ export const transportAdd: Command = {
   name: 'transport add',
   audited: 'unnamed',
   summary: 'add an SMTP relay',
-  help: `postrider transport add NAME URL [--password-file F] [--tls T] [--connections N] [--rate N] [--no-failover] [--json]
+  help: `postrider transport add NAME URL [--password-file F] [--tls T] [--connections N] [--rate N] [--no-failover] [--fallback NAME] [--json]
 
 Adds a transport: an SMTP relay (smart host), for example of the service that you move away from. It gets no mail before
 postrider transport share gives it a share.
@@ -158,7 +168,7 @@ export const transportSet: Command = {
   name: 'transport set',
   audited: 'unnamed',
   summary: 'change a transport',
-  help: `postrider transport set NAME [URL] [--password-file F] [--tls T] [--connections N] [--rate N] [--no-failover] [--json]
+  help: `postrider transport set NAME [URL] [--password-file F] [--tls T] [--connections N] [--rate N] [--no-failover] [--fallback NAME] [--json]
 
 Changes the given settings within a second; connections with the old ones finish their mail. A new URL replaces login, TLS and failover too.
 ${settingHelp}
@@ -192,25 +202,33 @@ const sharesText = (shares: readonly { transport: string; percent: number }[], u
 
 const usualOf = ({ config }: Installation) => (config.relay ? 'relay' : 'mx')
 
+const downText = ({ tenantId, reason, until }: TransportState) =>
+  [
+    `DOWN${tenantId === '' ? '' : ` for ${tenantId}`}`,
+    reason === 'failed' ? 'no connection, TLS or login' : 'it refused message after message',
+    `next try after ${until.toISOString()}`,
+  ].join(', ')
+
 export const transportList: Command = {
   name: 'transport list',
   summary: 'list the transports and their shares',
   help: `postrider transport list [--json]
 
-Lists the transports without their passwords, and the shares of each rule. The default is mx, direct delivery to the recipients' mail
+Lists the transports without their passwords, those that a process regards as down, and the shares of each rule. The default is mx, direct delivery to the recipients' mail
 servers, or relay if POSTRIDER_RELAY is set.`,
   options: jsonOption,
   run: (given, deps) =>
     deps.withInstallation(async (installation) => {
       const { db, secrets } = installation
       const [transports, rules] = [(await listTransports(db, secrets)).map(shown), (await listRules(db)).map(shownRule)]
+      const down = await listTransportStates(db, installation.clock.nowMs())
       const usual = usualOf(installation)
       const lines = [
-        ...transports.map(line),
+        ...transports.map((one) => [line(one), ...down.filter(({ transport }) => transport === one.name).map(downText)].join('; ')),
         ...rules.map((rule) => `${mailOf(rule)}: ${sharesText(rule.shares, usual)}`),
         ...(rules.length === 0 ? [`all mail: ${usual} (default)`] : []),
       ]
-      printed(given, deps, { default: usual, transports, rules }, lines.join('\n'))
+      printed(given, deps, { default: usual, transports, rules, down }, lines.join('\n'))
     }),
 }
 
@@ -262,7 +280,12 @@ Example: postrider transport test old`,
     const isGood = await deps.withInstallation(async ({ db, secrets, clock, ids, config }) => {
       const transport = await getTransport(db, secrets, given.positionals[0] as string)
       const resolver = openResolver({ servers: config.resolvers, clock, ids })
-      const tested = await testTransport(transport, { clock, resolver, hostname: config.hostname })
+      const tested = await testTransport(transport, {
+        clock,
+        resolver,
+        hostname: config.hostname,
+        guard: openGuard(config.allowedNetworks),
+      })
       const { works, address, secure, message } = tested
       const said = works ? `works, at ${address}, ${secure ? 'encrypted' : 'not encrypted'}` : `fails: ${message}`
       printed(given, deps, { name: transport.name, ...tested }, `${transport.name} ${said}`)

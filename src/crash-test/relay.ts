@@ -17,6 +17,10 @@ export interface SinkDeps {
   clock: Clock
   chance: SeededRandom
   ledgerFile: string
+  /** The port of an earlier relay that it takes the place of; default: a free one. */
+  port?: number
+  /** The number before that of its first message, so that several relays have ids of their own; default 0. */
+  numberedAfter?: number
 }
 
 export class Sink {
@@ -37,6 +41,7 @@ export class Sink {
 
   private constructor(deps: SinkDeps) {
     this.#deps = deps
+    this.#number = deps.numberedAfter ?? 0
     this.#ledger = createWriteStream(deps.ledgerFile, { flags: 'a' })
     this.#server = this.#makeServer()
   }
@@ -46,7 +51,7 @@ export class Sink {
     const sink = new Sink(deps)
     sink.#port = await new Promise<number>((resolve, reject) => {
       sink.#server.once('error', reject)
-      const tcp = sink.#server.listen(0, host, () => resolve((tcp.address() as AddressInfo).port))
+      const tcp = sink.#server.listen(deps.port ?? 0, host, () => resolve((tcp.address() as AddressInfo).port))
     })
     return sink
   }

@@ -6,10 +6,19 @@ import type { Clock, Log } from '#base'
 import type { Db } from '#db'
 import { senderDomainsOf, tagsOf } from '#emails'
 import type { AttemptResult } from './attempt-outcome.ts'
-import { type Job, type JobTransport, separateJob } from './job.ts'
+import { type Job, type JobTransport, separateJob, withRecipients } from './job.ts'
 import { decideUse, healthAfter, healthyTransport, type TransportHealth, type TransportSignal } from './transports/transport-health.ts'
-import type { TransportTable } from './transports/transport-records.ts'
+import type { Transport } from './transports/transport-records.ts'
 import { defaultSlot, slotOf } from './transports/transport-shares.ts'
+import type { TransportStates } from './transports/transport-states.ts'
+import type { TransportTable } from './transports/transport-table.ts'
+
+interface HealthDeps {
+  clock: Clock
+  log: Log
+  /** Gets each change, for people. */
+  states?: Pick<TransportStates, 'down' | 'up'> | undefined
+}
 
 /**
  * The health of each transport, as this process has seen it. Connections fail for everybody. A refusal counts only for the tenant whose
@@ -19,20 +28,22 @@ export class TransportHealths {
   readonly #clock: Clock
   readonly #log: Log
   readonly #firstDownMs: number | undefined
+  readonly #states: Pick<TransportStates, 'down' | 'up'> | undefined
   /** By name and revision, because a changed transport is healthy again; for refusals by tenant too. A healthy one has no entry. */
   readonly #healths = new Map<string, TransportHealth>()
 
   /** `downForMs`: how long a failed connection counts for its site; a transport is down for twice that time first. */
-  constructor({ clock, log }: { clock: Clock; log: Log }, downForMs: number | undefined) {
+  constructor({ clock, log, states }: HealthDeps, downForMs: number | undefined) {
     this.#clock = clock
     this.#log = log
+    this.#states = states
     this.#firstDownMs = downForMs === undefined ? undefined : 2 * downForMs
   }
 
-  /** Whether the tenant's next job may take it. Asking counts: while it is down, one job at a time may. */
-  mayUse(server: ServerTransport, tenantId: string): boolean {
+  /** Whether the tenant's next job may take it. Asking counts: while it is down, one job at a time may, and only at its first attempt. */
+  mayUse(server: ServerTransport, tenantId: string, isFirstAttempt = true): boolean {
     const nowMs = this.#clock.monotonicMs()
-    const decided = [keyOf(server), keyOf(server, tenantId)].map((key) => ({ key, ...decideUse(this.#at(key), nowMs) }))
+    const decided = [keyOf(server), keyOf(server, tenantId)].map((key) => ({ key, ...decideUse(this.#at(key), nowMs, isFirstAttempt) }))
     if (!decided.every(({ isUsable }) => isUsable)) return false
     for (const { key, health } of decided) this.#set(key, health)
     return true
@@ -44,15 +55,21 @@ export class TransportHealths {
     if (signal !== 'failed') this.#noteFor(server, keyOf(server, tenantId), signal, tenantId)
   }
 
-  #noteFor(server: ServerTransport, key: string, signal: TransportSignal, tenantId?: string): void {
+  #noteFor(server: ServerTransport, key: string, signal: TransportSignal, tenantId = ''): void {
     const before = this.#at(key)
     const after = healthAfter(before, signal, this.#clock.monotonicMs(), this.#firstDownMs)
     if (after === before) return
     this.#set(key, after)
-    const whose = { transport: server.name, tenantId }
-    if (after.kind === 'up' && before.kind !== 'up') this.#log.info(whose, 'the transport works again')
-    if (after.kind === 'down' && before.kind !== 'down')
-      this.#log.warn({ ...whose, forMs: after.downForMs }, 'the transport is down; its mail takes the default')
+    const whose = { transport: server.name, ...(tenantId === '' ? {} : { tenantId }) }
+    if (after.kind === 'up' && before.kind !== 'up') {
+      this.#log.info(whose, 'the transport works again')
+      this.#states?.up(server.name, tenantId)
+    }
+    if (after.kind === 'down' && before.kind !== 'down') {
+      this.#log.warn({ ...whose, forMs: after.downForMs }, 'the transport is down; its mail takes another')
+      const reason = signal === 'failed' ? 'failed' : 'refused'
+      this.#states?.down({ transport: server.name, tenantId, revision: server.revision, reason }, after.downForMs)
+    }
   }
 
   #at(key: string): TransportHealth {
@@ -111,18 +128,28 @@ export async function withTransports(jobs: readonly Job[], deps: AssignDeps): Pr
     const slots = table.slotsFor({ tenantId: job.tenantId, domain, tag })
     const groups = Map.groupBy(job.recipients, ({ emailId }) => slots?.[slotOf(emailId)] ?? defaultSlot)
     return [...groups].flatMap(([name, recipients], nth) => {
-      const part = groups.size === 1 ? job : nth === 0 ? { ...job, recipients } : separateJob(job, recipients)
-      return part ? [{ ...part, transport: transportOf(name, job.tenantId, deps) } as Job] : []
+      const part = groups.size === 1 ? job : nth === 0 ? withRecipients(job, recipients) : separateJob(job, recipients)
+      return part ? [{ ...part, transport: transportOf(name, part, deps) }] : []
     })
   })
 }
 
-function transportOf(name: string, tenantId: string, { table, healths, defaultName }: AssignDeps): JobTransport {
-  const byDefault: JobTransport = { name: defaultName, server: undefined }
-  if (name === 'mx' || (name === 'relay' && defaultName === 'relay')) return { name, server: undefined }
-  const server = name === defaultSlot ? undefined : table.find(name)
-  if (!server || (server.failover && !healths.mayUse(server, tenantId))) return byDefault
-  return { name, server }
+function transportOf(name: string, job: Job, { table, healths, defaultName }: AssignDeps): JobTransport {
+  if (name === 'mx' || (name === 'relay' && defaultName === 'relay')) return { name, server: undefined, fallbacks: [] }
+  const chain = name === defaultSlot ? [] : table.chainOf(name)
+  return firstUsable(chain, job, { healths, defaultName })
+}
+
+/** The first transport of a chain that the job may use, or waits for; else the default. */
+export function firstUsable(
+  chain: readonly Transport[],
+  { tenantId, recipients }: Pick<Job, 'tenantId' | 'recipients'>,
+  { healths, defaultName }: Pick<AssignDeps, 'healths' | 'defaultName'>,
+): JobTransport {
+  const isFirstAttempt = recipients.every(({ attempts }) => attempts === 0)
+  const at = chain.findIndex((one) => !one.failover || healths.mayUse(one, tenantId, isFirstAttempt))
+  const server = chain[at]
+  return server ? { name: server.name, server, fallbacks: chain.slice(at + 1) } : { name: defaultName, server: undefined, fallbacks: [] }
 }
 
 interface MailFacts {

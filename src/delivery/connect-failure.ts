@@ -32,14 +32,17 @@ export const cutOffUnused = (path: EgressPath, remote: RemoteMta): ConnectFailur
   reputationBlock: 'none',
 })
 
-/** The job is the one that the connection was opened for: each of its recipients gets the failure as the result of an attempt. */
+/**
+ * The job is the one that the connection was opened for: each of its recipients gets the failure as the result of an attempt. `isBusy`: the
+ * server takes mail over other connections, or again in a moment.
+ */
 export function failJob(
   job: Job,
   { attemptResult, remote, conversation }: ConnectFailure,
-  durationMs: number,
+  { durationMs, isBusy }: { durationMs: number; isBusy: boolean },
   deps: ConnectFailureDeps,
 ): void {
-  deps.done(resultForAll(job, attemptResult, remote, conversation, durationMs))
+  deps.done({ ...resultForAll(job, attemptResult, remote, conversation, durationMs), isWithoutConnection: !isBusy })
 }
 
 /**
@@ -51,7 +54,7 @@ export function failWaiting(waiting: readonly Job[], failure: ConnectFailure, do
   const { attemptResult, remote } = failure
   const staying = waiting.filter((job) => !deps.divert(job))
   if (remote.address === null) {
-    for (const job of staying) failJob(job, failure, 0, deps)
+    for (const job of staying) failJob(job, failure, { durationMs: 0, isBusy: false }, deps)
     return
   }
   const others = notOffered(attemptResult, remote)

@@ -3,7 +3,7 @@
  * `dispatch` asks the `router` and hands the job to a `site`, whose connections (`open-connection`) send prepared messages
  * (`connection-worker`, `prepare-messages`, `render-message`). The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
  * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy, `transports/` the relay of a share of the mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping,
- * connection_leases, simulated_events, egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days, transports, transport_rules. Uses: base, mail,
+ * connection_leases, simulated_events, egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days, transports, transport_rules, transport_states. Uses: base, mail,
  * dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: usage,
  * housekeeping, installation, doctor, imports, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
  * its lease stops before the next final dot; an outcome is kept and recorded however long the database is unavailable; an orderly stop
@@ -46,7 +46,8 @@ import type { Tenants } from '#tenants'
 import { TransportHealths, withTransports } from './assign-transports.ts'
 import type { Outcome } from './attempt-outcome.ts'
 import { openCursors } from './claim-cursors.ts'
-import { Dispatch, type DispatchDeps } from './dispatch.ts'
+import { Dispatch, type DispatchDeps, defaultNameOf } from './dispatch.ts'
+import { storeTransports } from './diverted-jobs.ts'
 import { openSources } from './egress/egress-sources.ts'
 import { maxPostponeMs } from './egress/pool-wait.ts'
 import { type InFlight, openInFlight } from './in-flight.ts'
@@ -59,7 +60,8 @@ import { openRequeue, type Requeue } from './requeue.ts'
 import { openProviders } from './shaping/providers.ts'
 import { TrafficShaper } from './shaping/shaping.ts'
 import { runDueSimulatedEvents, type SimulatedEventDeps } from './simulated-events.ts'
-import { openTransports } from './transports/transport-records.ts'
+import { openTransportStates, type TransportStates } from './transports/transport-states.ts'
+import { openTransports } from './transports/transport-table.ts'
 
 export { advanceTestClock } from './advance-test-clock.ts'
 export { type DelayReasons, openDelayReasons } from './delay-reason.ts'
@@ -112,11 +114,13 @@ export {
   shareTransport,
   shownRule,
   type Transport,
+  type TransportRule,
   type TransportScope,
   type TransportSettings,
   type TransportTls,
   transportTlsModes,
 } from './transports/transport-records.ts'
+export { listTransportStates, type TransportState } from './transports/transport-states.ts'
 export { readWaiting, type WaitingLine } from './waiting-mail.ts'
 
 /** Maximum number of recipients in flight in this process. They are small, because bodies are not kept. */
@@ -220,6 +224,7 @@ class DeliveryProcess implements Delivery {
   readonly #sources: ReturnType<typeof openSources>
   readonly #transports: ReturnType<typeof openTransports>
   readonly #transportHealths: TransportHealths
+  readonly #transportStates: TransportStates
   readonly #cursors = openCursors(lanesPerClaim)
   /** Continues until the last outcome is recorded: the lease must last as long as a transaction is in flight. */
   readonly #renewing: Loop
@@ -244,7 +249,8 @@ class DeliveryProcess implements Delivery {
     const providers = openProviders(config.providerRules)
     this.#shaper = new TrafficShaper({ db, clock, log, processId: deps.processId, providers })
     this.#pauses = openQueuePauses(deps)
-    this.#transportHealths = new TransportHealths(deps, deps.bounds?.downForMs)
+    this.#transportStates = openTransportStates(deps)
+    this.#transportHealths = new TransportHealths({ clock, log, states: this.#transportStates }, deps.bounds?.downForMs)
     this.#dispatch = new Dispatch({
       db,
       clock,
@@ -286,6 +292,7 @@ class DeliveryProcess implements Delivery {
     while (this.#recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + lastRecordsMs) await pause(clock, stopLookMs)
     await this.#renewing.stop()
     await this.#shaper.stop().catch((error) => log.warn({ err: error }, 'failed to release connection leases'))
+    await this.#transportStates.close()
     await this.#leases.close()
   }
 
@@ -334,7 +341,9 @@ class DeliveryProcess implements Delivery {
   async #sweep(shards: ReturnType<Leases['owned']>): Promise<void> {
     const { db, clock, ids, log, config } = this.#deps
     const [schedule, inFlight, recorder] = [this.#schedule, this.#inFlight, this.#recorder]
-    await recordOrphanedClaims(shards, { db, clock, ids, log, schedule, inFlight, recorder })
+    const { isEmpty } = await this.#transports.current()
+    const defaultTransport = isEmpty ? undefined : defaultNameOf(config)
+    await recordOrphanedClaims(shards, { db, clock, ids, log, schedule, inFlight, recorder, defaultTransport })
     this.#sweepAtMs = clock.monotonicMs() + Math.min(sweepMs, config.leaseMs / 4)
   }
 
@@ -360,8 +369,10 @@ class DeliveryProcess implements Delivery {
     await loadSmall(db, jobs)
     const pooled = pools && !pools.isEmpty ? await withPools(db, jobs, pools) : jobs
     if (table.isEmpty) return this.#dispatch.send(pooled)
-    const defaultName = config.relay ? 'relay' : 'mx'
-    this.#dispatch.send(await withTransports(pooled, { db, table, healths: this.#transportHealths, defaultName }))
+    const defaultName = defaultNameOf(config)
+    const assigned = await withTransports(pooled, { db, table, healths: this.#transportHealths, defaultName })
+    await storeTransports(db, assigned, defaultName, 'others')
+    this.#dispatch.send(assigned)
   }
 
   #finished(outcomes: Outcome[]): void {

@@ -9,8 +9,9 @@ import { openResolver, type Resolver } from '#net'
 import type { Scenario } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane, Leases, QueuePause, RetrySchedule } from '#spool'
-import { signalOf, type TransportHealths } from './assign-transports.ts'
+import { firstUsable, signalOf, type TransportHealths } from './assign-transports.ts'
 import { type AttemptResult, decideOutcome, noRemote, type Outcome } from './attempt-outcome.ts'
+import { DivertedJobs } from './diverted-jobs.ts'
 import { maxPostponeMs } from './egress/pool-wait.ts'
 import type { Job, JobResult } from './job.ts'
 import { openMailGuard } from './mail-ssrf-guard.ts'
@@ -24,8 +25,8 @@ import { sendToSimulator } from './simulated-delivery.ts'
 import { Sites } from './sites.ts'
 import type { Transport } from './transports/transport-records.ts'
 
-/** The first backoff of a site that accepts no message (adaptive limits). */
-const blockedMs = 30_000
+/** The first backoff of a site that accepts no message (adaptive limits); twice as long as a failed connection counts. */
+const usualBlockedMs = 30_000
 /** A full queue of a transport is looked at again after this time. */
 const busyMs = 2000
 
@@ -60,6 +61,7 @@ export class Dispatch {
   readonly #unsent: UnsentJobs
   readonly #router: Router
   readonly #sites: Sites
+  readonly #diverted: DivertedJobs
   readonly #lookUp: (domain: string, job: Job) => void
   #isClosing = false
 
@@ -74,6 +76,13 @@ export class Dispatch {
     this.#deps = deps
     this.#messages = messages
     this.#unsent = unsent
+    this.#diverted = new DivertedJobs({
+      db,
+      log,
+      defaultName: defaultNameOf(config),
+      send: (jobs) => this.send(jobs),
+      requeue: (job) => unsent.requeue(job),
+    })
     this.#router = new Router({ clock, config, providers: deps.providers, guard })
     this.#sites = new Sites({
       db,
@@ -160,17 +169,19 @@ export class Dispatch {
   #postpone(jobs: readonly Job[], forMs: number, reason: string): void {
     const [first] = jobs
     if (!first?.transport?.server) return this.#unsent.postponeDomains(jobs, forMs, reason)
+    const { downForMs } = this.#deps.bounds ?? {}
+    const blockedMs = downForMs === undefined ? usualBlockedMs : 2 * downForMs
     for (const job of jobs)
       if (forMs < blockedMs || !this.#divert(job)) this.#unsent.postpone(job, Math.min(Math.max(forMs, busyMs), maxPostponeMs), reason)
   }
 
-  /** Sends the job of a failed transport by the default, without an attempt: it was not offered to the transport. */
+  /** Sends the job of a failed transport by the next of its chain, without an attempt: it was not offered to the transport. */
   #divert(job: Job): boolean {
-    const server = job.transport?.server
+    const { server, fallbacks = [] } = job.transport ?? {}
     if (!server?.failover || this.#isClosing) return false
-    const { transportHealths, config } = this.#deps
-    transportHealths.note(server, 'failed', job.tenantId)
-    this.send([{ ...job, transport: { name: config.relay ? 'relay' : 'mx', server: undefined } }])
+    const { transportHealths: healths, config } = this.#deps
+    healths.note(server, 'failed', job.tenantId)
+    this.#diverted.add({ ...job, transport: firstUsable(fallbacks, job, { healths, defaultName: defaultNameOf(config) }) })
     return true
   }
 
@@ -191,18 +202,21 @@ export class Dispatch {
     this.#report({ job, results: job.recipients.map(() => attemptResult), remote: noRemote, durationMs: 0, conversation })
   }
 
-  #noteHealth(server: Transport, tenantId: string, results: readonly AttemptResult[]): void {
+  #noteHealth(server: Transport, tenantId: string, results: readonly AttemptResult[], isWithoutConnection: boolean): void {
     for (const result of results) {
-      const signal = signalOf(result)
+      const signal = isWithoutConnection ? 'failed' : signalOf(result)
       if (signal) this.#deps.transportHealths.note(server, signal, tenantId)
     }
   }
 
   /** `fractionOf`: the random part of a recipient's retry delay. */
-  #report({ job, results, ...known }: JobResult, fractionOf: (claimed: Claimed) => number = () => this.#deps.ids.random()): void {
+  #report(
+    { job, results, isWithoutConnection = false, ...known }: JobResult,
+    fractionOf: (claimed: Claimed) => number = () => this.#deps.ids.random(),
+  ): void {
     const { clock, schedule, finished } = this.#deps
     const facts = { ...known, transport: job.transport?.name, schedule, atMs: clock.nowMs(), unknownRetry: 'by schedule' as const }
-    if (job.transport?.server) this.#noteHealth(job.transport.server, job.tenantId, results)
+    if (job.transport?.server) this.#noteHealth(job.transport.server, job.tenantId, results, isWithoutConnection)
     this.#messages.release(job)
     finished(
       job.recipients.map((claimed, index) =>
@@ -211,3 +225,6 @@ export class Dispatch {
     )
   }
 }
+
+/** The transport of mail without a share, and of the end of a chain. */
+export const defaultNameOf = ({ relay }: Pick<Config, 'relay'>): 'mx' | 'relay' => (relay ? 'relay' : 'mx')

@@ -33,6 +33,8 @@ export interface JobTransport {
   name: string
   /** undefined: the way of the name `mx` or `relay`. */
   server: Transport | undefined
+  /** The transports to try after `server`, before the default. */
+  fallbacks: readonly Transport[]
 }
 
 /** The changes of a job on its way to a connection. Its identity stands for the job's message in memory. */
@@ -55,6 +57,8 @@ export interface JobResult {
   durationMs: number
   repliedMs?: TransactionResult['repliedMs']
   conversation: string
+  /** No connection took mail, so that the results concern every message for the site. */
+  isWithoutConnection?: boolean
 }
 
 export interface PreparedMessage {

@@ -31,6 +31,8 @@ export interface NextHop {
   /** Host name that identifies a loop; undefined: any host that greets with Postrider's own name. */
   ownName?: string | undefined
   guard: AddressGuard
+  /** The host is not the recipient's: an address that the guard refuses is a fault of the settings, and the mail waits or goes elsewhere. */
+  isRelay?: boolean
 }
 
 export interface ConnectFailure {
@@ -81,7 +83,7 @@ export async function openConnection(
     }
     const found = await findAddresses(host, deps.resolver, nextHop.guard)
     if (found.kind !== 'addresses') {
-      last = leastSevere(last, connectFailure(unreachable(host, found), { ...noRemote, host }))
+      last = leastSevere(last, connectFailure(unreachable(host, found, nextHop.isRelay), { ...noRemote, host }))
       continue
     }
     const peers = found.addresses.map((address) => ({ host, address, port: nextHop.port }))
@@ -181,11 +183,11 @@ const leastSevere = (before: ConnectFailure | undefined, now: ConnectFailure): C
   before && before.attemptResult.kind !== 'permanent' && now.attemptResult.kind === 'permanent' ? before : now
 
 /** A host without a usable address. A host with addresses in refused networks only is a permanent failure (contract section 7.2). */
-function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addresses' }>): AttemptResult {
+function unreachable(host: string, found: Exclude<AddressesResult, { kind: 'addresses' }>, isRelay = false): AttemptResult {
   const facts = { reply: null, classification: 'dns_error' as const }
   switch (found.kind) {
     case 'refused':
-      return { ...facts, kind: 'permanent', enhanced: '5.4.4', message: found.message }
+      return { ...facts, kind: isRelay ? 'temporary' : 'permanent', enhanced: isRelay ? '4.4.4' : '5.4.4', message: found.message }
     case 'none':
       return { ...facts, kind: 'temporary', enhanced: '4.4.4', message: `${host} has no address` }
     case 'trouble':

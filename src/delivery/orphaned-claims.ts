@@ -4,7 +4,7 @@
  */
 import type { Clock, Ids, Log } from '#base'
 import type { Db } from '#db'
-import { findOrphanedClaims, type OwnedShard, type RetrySchedule } from '#spool'
+import { findOrphanedClaims, type OrphanedClaim, type OwnedShard, type RetrySchedule } from '#spool'
 import { type AttemptResult, decideOutcome, noReply, withoutAttempt } from './attempt-outcome.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Recorder } from './record-outcomes.ts'
@@ -21,6 +21,8 @@ export interface OrphanedClaimsDeps {
   schedule: RetrySchedule
   inFlight: InFlight
   recorder: Recorder
+  /** The transport of claims that took no other; undefined: the installation has no transport rules. */
+  defaultTransport: string | undefined
 }
 
 export async function recordOrphanedClaims(shards: readonly OwnedShard[], deps: OrphanedClaimsDeps): Promise<void> {
@@ -29,5 +31,6 @@ export async function recordOrphanedClaims(shards: readonly OwnedShard[], deps: 
   if (found.length === 0) return
   deps.log.warn({ emails: found.length }, 'the delivery process of these recipients ended; their outcome is unknown')
   const facts = withoutAttempt(deps, 'at once')
-  await deps.recorder.record(found.map((one) => decideOutcome(one, lost, facts)))
+  const transportOf = ({ test, transport }: OrphanedClaim) => (test ? undefined : (transport ?? deps.defaultTransport))
+  await deps.recorder.record(found.map((one) => decideOutcome(one, lost, { ...facts, transport: transportOf(one) })))
 }

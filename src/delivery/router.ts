@@ -54,7 +54,7 @@ export class Router {
     const [first] = job.recipients
     if (first.test || first.recipientDomain === simulatorDomain) return { kind: 'simulator' }
     const { transport } = job
-    if (transport?.server) return routeOf(transport.server)
+    if (transport?.server) return routeOf(transport.server, this.#deps.guard)
     return transport?.name === 'mx' ? undefined : this.#relay
   }
 
@@ -87,11 +87,11 @@ export class Router {
 }
 
 /** A changed transport has connections and limits of its own: those that were learnt before do not apply. */
-const routeOf = ({ name, revision, host, port, tls, auth, connections, rate }: Transport): DeliveryRoute => ({
+const routeOf = ({ name, revision, host, port, tls, auth, connections, rate, guarded }: Transport, guard: AddressGuard): DeliveryRoute => ({
   kind: 'relay',
   site: `transport ${name} ${revision}`,
   provider: { name: `transport ${name} (${revision})`, isNamed: true, connections, rate },
-  nextHop: relayHop({ host, port, auth: auth ?? undefined }, transportTls[tls]),
+  nextHop: { ...relayHop({ host, port, auth: auth ?? undefined }, transportTls[tls]), ...(guarded ? { guard } : {}), isRelay: true },
 })
 
 export const transportTls = {

@@ -272,22 +272,22 @@ export class Site implements SiteQueue {
     this.#allowed = Math.max(1, this.#open.size)
     if (attemptResult.reply && path?.limiter.isThrottle(attemptResult.reply)) {
       path.limiter.connectionRefused(attemptResult.reply.text)
-      this.#failOne(failure, durationMs)
+      this.#failOne(failure, { durationMs, isBusy: true })
       return this.#denyFor(refusedMs)
     }
-    if (reputationBlock === 'new') this.#failOne(failure, durationMs)
+    if (reputationBlock === 'new') this.#failOne(failure, { durationMs, isBusy: false })
     if (reputationBlock !== 'none') return
     // While another connection is open, this is a connection limit and not a failure of the site.
     if (this.#open.size > 0) return
     this.#down = { untilMs: this.#clock.monotonicMs() + this.#downForMs, why: failure }
-    this.#failOne(failure, durationMs)
+    this.#failOne(failure, { durationMs, isBusy: false })
     failWaiting(this.queue.takeAll(), failure, this.#downForMs, this.#deps)
   }
 
   /** One queued email records the failed connection. While another connection is open, the failure needs no record. */
-  #failOne(failure: ConnectFailure, durationMs: number): void {
+  #failOne(failure: ConnectFailure, how: { durationMs: number; isBusy: boolean }): void {
     const job = this.#open.size === 0 ? this.queue.take() : undefined
-    if (job) failJob(job, failure, durationMs, this.#deps)
+    if (job) failJob(job, failure, how, this.#deps)
   }
 }
 

@@ -42,7 +42,7 @@ export interface AppDeps
   requestLogs: RequestLogs
   streams: Streams
   readiness: Readiness
-  config: Pick<Config, 'trustedProxies' | 'maxAttempts' | 'revealKeys' | 'hostname' | 'publicUrl'> & VendorSettings
+  config: Pick<Config, 'trustedProxies' | 'publicUrl'> & ApiDeps['config'] & VendorSettings
   bounds: HttpLimits
 }
 

@@ -72,7 +72,7 @@ export async function authorize(
       message: `no such endpoint: ${request.method} ${pathOf(request.url)}`,
       suggestion: 'Check the method and the path. All endpoints are listed at /docs',
     })
-  if (person) refuseBeyondRole(person, request)
+  if (person) refuseBeyondRole(person, request, endpoint)
   request.admission = { credential, rate, tenantId: tenantScope(credential, endpoint, request) }
 }
 

@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Config, Refusal } from '#base'
 import type { Credential } from '#credentials'
 import type { Role, Session, Sessions } from '#members'
+import type { Endpoint } from './v1/define-endpoint.ts'
 
 export interface SessionDeps {
   sessions: Sessions
@@ -90,11 +91,13 @@ function credentialOf({ memberId, address, tenantId }: Session): Credential {
   }
 }
 
-/** A viewer may read, without secrets; admins and owners may do everything under /v1. */
+/** A viewer may read, without secrets; admins and owners may do everything under /v1 that is not for owners only. */
 export function refuseBeyondRole(
   { role }: Pick<SignedInMember, 'role'>,
   { method, query }: Pick<FastifyRequest, 'method' | 'query'>,
+  { sessions }: Pick<Endpoint, 'sessions'> = {},
 ): void {
+  if (sessions === 'owners' && role !== 'owner') throw new Refusal('permission_denied', { message: 'only an owner can do this' })
   if (role !== 'viewer') return
   if (method !== 'GET')
     throw new Refusal('permission_denied', { message: 'viewers cannot change anything', suggestion: 'Ask an admin or owner' })

@@ -9,6 +9,7 @@ export const cutMark = '... [truncated]'
 export const blankedNames: ReadonlySet<string> = new Set([
   'key',
   'secret',
+  'password',
   'smtpUsername',
   'content',
   'rawMessage',

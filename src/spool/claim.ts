@@ -148,7 +148,7 @@ const claimReady = sql<Claimed>`
     limit ${wished.most}
   )
   update spool
-  set state = 'sending', epoch = picked.epoch
+  set state = 'sending', epoch = picked.epoch, transport = null
   from picked
   where ${hasKeyOf(sql.part`picked`)} and ${stateByKey} = 'ready'
   returning ${claimedColumns}`
@@ -175,12 +175,27 @@ const postponeClaimed = sql`
 
 const sought = sql.parameters({ ...ownedTypes, inFlight: 'text[]', most: 'bigint' })
 
-const orphanedClaims = sql<Claimed>`
-  select ${claimedColumns}
+const orphanedClaims = sql<OrphanedClaim>`
+  select ${claimedColumns}, spool.transport
   from spool
   join unnest(${sought.shards}, ${sought.epochs}) as owned (shard, epoch) on owned.shard = spool.shard
   where spool.state = 'sending' and spool.epoch <= owned.epoch and spool.email_id <> all(${sought.inFlight})
   limit ${sought.most}`
+
+const routed = sql.parameters({ ...claimTypes, transports: 'text[]' })
+
+const noteTransportsOf = sql`
+  update spool
+  set transport = nullif(given.transport, '')
+  from unnest(${routed.tenantIds}, ${routed.emailIds}, ${routed.epochs}, ${routed.attempts}, ${routed.transports})
+    as given (tenant_id, email_id, epoch, attempt_count, transport)
+  where ${isStillClaimed(sql.part`given`)}`
+
+/** A claim without an owner. */
+export interface OrphanedClaim extends Claimed {
+  /** The transport that it was to take; null: the default. */
+  transport: string | null
+}
 
 export interface OwnedShard {
   shard: number
@@ -250,12 +265,22 @@ export async function postpone(
   await on.run(postponeClaimed, sql.values(postponed, { ...columnsOfClaims(claimed), due, delayReason }))
 }
 
+/**
+ * Stores the transport that claimed recipients are about to take; null: the default, which a claim also sets. If the process ends before it
+ * records an outcome, the next owner of the shard can name it.
+ */
+export async function noteTransports(on: Queryable, routes: readonly { claimed: ClaimKey; transport: string | null }[]): Promise<void> {
+  if (routes.length === 0) return
+  const keys = columnsOfClaims(routes.map((one) => one.claimed))
+  await on.run(noteTransportsOf, sql.values(routed, { ...keys, transports: routes.map((one) => one.transport ?? '') }))
+}
+
 /** Orphaned claims of these shards: recipients that are claimed but not in flight (`inFlightEmailIds`). They may have been sent. */
 export function findOrphanedClaims(
   db: Db,
   shards: readonly OwnedShard[],
   inFlightEmailIds: readonly string[],
   most: number,
-): Promise<Claimed[]> {
+): Promise<OrphanedClaim[]> {
   return db.rows(orphanedClaims, sql.values(sought, { ...columnsOfShards(shards), inFlight: inFlightEmailIds, most }))
 }

@@ -10,6 +10,8 @@ export {
   claim,
   findOrphanedClaims,
   type Lane,
+  noteTransports,
+  type OrphanedClaim,
   type OwnedShard,
   postpone,
   requeueUnsent,

@@ -57,6 +57,15 @@ export async function prepare(service: Service): Promise<void> {
 
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
 
+const relay = { tls: 'required', username: 'user', password: 'pass', connections: 3, rate: 0.5, failover: true, fallback: null }
+
+/** The name of a transport, which is made once. */
+async function relayOf(service: Service, name: string): Promise<string> {
+  const body = { name, host: 'smtp.relay.test', ...relay }
+  await service.call('POST', '/transports', { key: service.testKey, body })
+  return name
+}
+
 export const goodBodies: Readonly<Record<string, Good>> = {
   'emails.send': { body: () => ({ from: 'a@simulator.test', ...element }) },
   'emails.sendBatch': { body: () => ({ from: 'a@simulator.test', emails: [element] }) },
@@ -107,6 +116,18 @@ export const goodBodies: Readonly<Record<string, Good>> = {
   },
   'webhooks.test': { body: () => ({ event: 'MessageSent' }), path: made('/webhooks', () => webhook, '/test') },
   'webhooks.replay': { body: () => ({ after: 1, before: 2 }), path: made('/webhooks', () => webhook, '/replay') },
+  'transports.create': {
+    body: (n) => ({ name: `t${n}`, host: 'smtp.relay.test', port: 2525, ...relay }),
+  },
+  'transports.update': {
+    body: () => ({ host: 'smtp.relay.test', port: 587, ...relay }),
+    path: async (service) => `/transports/${await relayOf(service, 'changed')}`,
+    mayBeEmpty: true,
+  },
+  'transports.share': {
+    body: (n) => ({ percent: n % 100, domain: 'shop.example', tag: 'order' }),
+    path: async (service) => `/transports/${await relayOf(service, 'shared')}/share`,
+  },
   'platformWebhooks.create': { body: () => webhook },
   'platformWebhooks.update': {
     body: () => ({ ...webhook, rotateSecret: true }),

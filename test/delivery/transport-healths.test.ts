@@ -25,7 +25,7 @@ test('refused messages of one tenant divert only its own mail', () => {
   refuse(healths, 'spammer', 5 * maxRefusals)
   expect(healths.mayUse(relay, 'spammer')).toBe(false)
   expect(healths.mayUse(relay, 'shop')).toBe(true)
-  expect(lines).toEqual(['the transport is down; its mail takes the default'])
+  expect(lines).toEqual(['the transport is down; its mail takes another'])
 })
 
 test('what other tenants deliver does not end the refusals of a tenant', () => {

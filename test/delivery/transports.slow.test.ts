@@ -299,7 +299,17 @@ describe('a login', () => {
     expect(await command('test', 'vendor')).toMatchObject({ works: true, secure: true })
     expect(new Set(logins)).toEqual(new Set(['me wrong', 'me right']))
     expect((await command('list')).transports).toEqual([
-      { name: 'vendor', host: '127.0.0.1', port, tls: 'opportunistic', user: 'me', connections: 3, rate: 50, failover: true },
+      {
+        name: 'vendor',
+        host: '127.0.0.1',
+        port,
+        tls: 'opportunistic',
+        user: 'me',
+        connections: 3,
+        rate: 50,
+        failover: true,
+        fallback: null,
+      },
     ])
     const [stored] = await service.db.rows(storedPasswords)
     expect(stored?.password?.toString('latin1')).not.toContain('right')

@@ -75,7 +75,17 @@ async function sealOne(): Promise<void> {
   await saveCertificate(service.db, service.secrets, { ...certificate, cert: 'certificate', key: 'key of a certificate' })
   await ensureAccountKey(service.db, service.secrets, 'https://ca.test/dir', { nowMs: facts.nowMs, make: () => 'key of an account' })
   const auth = { user: 'postrider', password: 'of the relay' }
-  const relay = { host: 'relay.example', port: 587, tls: 'required' as const, auth, connections: 1, rate: null, failover: true }
+  const relay = {
+    host: 'relay.example',
+    port: 587,
+    tls: 'required' as const,
+    auth,
+    connections: 1,
+    rate: null,
+    failover: true,
+    fallback: null,
+    guarded: false,
+  }
   await saveTransport(service, 'sealed', () => relay, facts.nowMs)
   expect((await service.call('POST', '/credentials', { key: service.testKey, body: { name: 'kept', type: 'api' } })).status).toBe(201)
   await signedIn(service, 'sealed@house.test', 'viewer')

@@ -24,6 +24,7 @@ export {
   Mail as EmailsIcon,
   Menu as MenuIcon,
   MousePointerClick as ClickedIcon,
+  Route as TransportsIcon,
   ScrollText as LogsIcon,
   Search as SearchIcon,
   Settings as SettingsIcon,

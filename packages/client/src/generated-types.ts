@@ -30,6 +30,7 @@ export type ErrorCode =
   | 'default_tenant_protected'
   | 'domain_already_exists'
   | 'track_domain_already_exists'
+  | 'transport_already_exists'
   | 'webhook_disabled'
   | 'webhook_url_not_allowed'
   | 'internal_error'
@@ -190,7 +191,7 @@ export interface SentBatch {
       id: string
     }>
     error?: {
-      code: 'authentication_required' | 'invalid_api_key' | 'expired_api_key' | 'permission_denied' | 'tenant_mismatch' | 'credential_on_hold' | 'tenant_suspended' | 'tenant_archived' | 'sandbox_recipient_not_allowed' | 'not_found' | 'rate_limit_exceeded' | 'sandbox_limit_exceeded' | 'validation_error' | 'invalid_email_format' | 'invalid_json' | 'invalid_content_type' | 'payload_too_large' | 'domain_not_verified' | 'invalid_raw_message' | 'email_not_retryable' | 'email_not_scheduled' | 'email_content_expired' | 'invalid_idempotency_key' | 'idempotency_key_reused' | 'idempotency_in_progress' | 'default_tenant_protected' | 'domain_already_exists' | 'track_domain_already_exists' | 'webhook_disabled' | 'webhook_url_not_allowed' | 'internal_error'
+      code: 'authentication_required' | 'invalid_api_key' | 'expired_api_key' | 'permission_denied' | 'tenant_mismatch' | 'credential_on_hold' | 'tenant_suspended' | 'tenant_archived' | 'sandbox_recipient_not_allowed' | 'not_found' | 'rate_limit_exceeded' | 'sandbox_limit_exceeded' | 'validation_error' | 'invalid_email_format' | 'invalid_json' | 'invalid_content_type' | 'payload_too_large' | 'domain_not_verified' | 'invalid_raw_message' | 'email_not_retryable' | 'email_not_scheduled' | 'email_content_expired' | 'invalid_idempotency_key' | 'idempotency_key_reused' | 'idempotency_in_progress' | 'default_tenant_protected' | 'domain_already_exists' | 'track_domain_already_exists' | 'transport_already_exists' | 'webhook_disabled' | 'webhook_url_not_allowed' | 'internal_error'
       /** For humans; may change */
       message: string
       suggestion: string
@@ -1556,4 +1557,150 @@ export interface LogsRetrieveData {
     /** Size of the whole body in bytes */
     bodySize: number | null
   }
+}
+
+export interface TransportsCreateBody {
+  /** Lower-case letters, digits, - and _ */
+  name: string
+  /** Host name or IP address */
+  host: string
+  /** Default 465 with implicit TLS, otherwise 587 */
+  port?: number | undefined
+  tls?: 'implicit' | 'required' | 'opportunistic' | undefined
+  password?: string | undefined
+  connections?: number | undefined
+  rate?: number | null | undefined
+  failover?: boolean | undefined
+  /** Lower-case letters, digits, - and _ */
+  fallback?: string | null | undefined
+  username?: string | null | undefined
+}
+
+export interface Transport {
+  name: string
+  host: string
+  port: number
+  tls: 'implicit' | 'required' | 'opportunistic'
+  /** null: no login */
+  username: string | null
+  /** Most connections at once, over all processes */
+  connections: number
+  /** Most messages per second, over all processes; null: unlimited */
+  rate: number | null
+  /** false: its mail waits while it is down */
+  failover: boolean
+  /** The transport of its mail while it is down; null: the default */
+  fallback: string | null
+  /** down: at least one process avoids it */
+  state: 'up' | 'down'
+  /** Empty while it is up */
+  down: ({
+    /** null: the mail of all tenants */
+    tenantId: string | null
+    /** failed: no connection, TLS or login; refused: it refused message after message */
+    reason: 'failed' | 'refused'
+    since: string
+    /** The next email tries it again after this time */
+    until: string
+  })[]
+  createdAt: string
+}
+
+export interface TransportsListData {
+  /** The transport of all other mail */
+  default: 'mx' | 'relay'
+  transports: ({
+    name: string
+    host: string
+    port: number
+    tls: 'implicit' | 'required' | 'opportunistic'
+    /** null: no login */
+    username: string | null
+    /** Most connections at once, over all processes */
+    connections: number
+    /** Most messages per second, over all processes; null: unlimited */
+    rate: number | null
+    /** false: its mail waits while it is down */
+    failover: boolean
+    /** The transport of its mail while it is down; null: the default */
+    fallback: string | null
+    /** down: at least one process avoids it */
+    state: 'up' | 'down'
+    /** Empty while it is up */
+    down: ({
+      /** null: the mail of all tenants */
+      tenantId: string | null
+      /** failed: no connection, TLS or login; refused: it refused message after message */
+      reason: 'failed' | 'refused'
+      since: string
+      /** The next email tries it again after this time */
+      until: string
+    })[]
+    createdAt: string
+  })[]
+  rules: ({
+    /** null: mail of any tenant */
+    tenantId: string | null
+    /** Sending domain; null: any */
+    domain: string | null
+    /** null: any tag or none */
+    tag: string | null
+    /** The default has the rest */
+    shares: {
+      transport: string
+      percent: number
+    }[]
+  })[]
+}
+
+export interface TransportsUpdateBody {
+  /** Host name or IP address */
+  host?: string | undefined
+  /** Default 465 with implicit TLS, otherwise 587 */
+  port?: number | undefined
+  tls?: 'implicit' | 'required' | 'opportunistic' | undefined
+  password?: string | undefined
+  connections?: number | undefined
+  rate?: number | null | undefined
+  failover?: boolean | undefined
+  /** Lower-case letters, digits, - and _ */
+  fallback?: string | null | undefined
+  username?: string | null | undefined
+}
+
+export interface TransportsShareBody {
+  percent: number
+  /** Only mail from this sending domain */
+  domain?: string | null | undefined
+  /** Only mail with this tag */
+  tag?: string | null | undefined
+  /** Only mail of this tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TransportRule {
+  /** null: mail of any tenant */
+  tenantId: string | null
+  /** Sending domain; null: any */
+  domain: string | null
+  /** null: any tag or none */
+  tag: string | null
+  /** The default has the rest */
+  shares: {
+    transport: string
+    percent: number
+  }[]
+}
+
+export interface TransportsTestData {
+  works: boolean
+  /** The address that was connected to */
+  address: string | null
+  secure: boolean
+  /** The reason of a failure; empty: it works */
+  message: string
+  /** The conversation of a failure, without the password */
+  conversation: string
 }

@@ -59,6 +59,13 @@ import type {
   TrackingListData,
   TrackingUpdateBody,
   TrackingVerifyData,
+  Transport,
+  TransportRule,
+  TransportsCreateBody,
+  TransportsListData,
+  TransportsShareBody,
+  TransportsTestData,
+  TransportsUpdateBody,
   UsageExportQuery,
   UsageListTenantsItem,
   UsageListTenantsQuery,
@@ -273,6 +280,36 @@ export const organisationApi = (api: Api) => ({
     /** Get an API request, with its bodies. A key with full access. */
     retrieve(requestId: string, options: Options = {}): Promise<LogsRetrieveData> {
       return api.ask('GET', `/logs/${at(requestId)}`, { options })
+    },
+  },
+  transports: {
+    /** Add an SMTP relay for a share of the mail. A key with full access, at organisation level. */
+    create(body: TransportsCreateBody, options: Options = {}): Promise<Transport> {
+      return api.ask('POST', `/transports`, { body, options })
+    },
+    /** List the transports, their state, and the shares of each rule. A key with full access, at organisation level. */
+    list(options: Options = {}): Promise<TransportsListData> {
+      return api.ask('GET', `/transports`, { options })
+    },
+    /** Get a transport. A key with full access, at organisation level. */
+    retrieve(transportName: string, options: Options = {}): Promise<Transport> {
+      return api.ask('GET', `/transports/${at(transportName)}`, { options })
+    },
+    /** Change the settings of a transport. A key with full access, at organisation level. */
+    update(transportName: string, body: TransportsUpdateBody, options: Options = {}): Promise<Transport> {
+      return api.ask('PATCH', `/transports/${at(transportName)}`, { body, options })
+    },
+    /** Remove a transport that has no share. A key with full access, at organisation level. */
+    delete(transportName: string, options: Options = {}): Promise<DoneMessage> {
+      return api.ask('DELETE', `/transports/${at(transportName)}`, { options })
+    },
+    /** Set the share of a transport in percent, of all mail or of a part; the default has the rest. A key with full access, at organisation level. */
+    share(transportName: string, body: TransportsShareBody, options: Options = {}): Promise<TransportRule> {
+      return api.ask('POST', `/transports/${at(transportName)}/share`, { body, options })
+    },
+    /** Connect to a transport and log in, without sending mail. A key with full access, at organisation level. */
+    test(transportName: string, options: Options = {}): Promise<TransportsTestData> {
+      return api.ask('POST', `/transports/${at(transportName)}/test`, { options })
     },
   },
 })

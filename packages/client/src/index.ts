@@ -28,11 +28,12 @@ export class Postrider {
   readonly usage: Organisation['usage']
   readonly limits: Organisation['limits']
   readonly logs: Organisation['logs']
+  readonly transports: Organisation['transports']
   readonly test: Organisation['test']
 
   constructor(settings: Settings) {
     this.#api = new Api(settings)
-    const { emails, tenants, platformWebhooks, events, usage, limits, logs, test } = organisationApi(this.#api)
+    const { emails, tenants, platformWebhooks, events, usage, limits, logs, transports, test } = organisationApi(this.#api)
     const { credentials, domains, tracking, suppressions, webhooks } = sharedApi(this.#api, '')
     this.emails = emails
     this.tenants = tenants
@@ -46,6 +47,7 @@ export class Postrider {
     this.usage = usage
     this.limits = limits
     this.logs = logs
+    this.transports = transports
     this.test = test
   }
 

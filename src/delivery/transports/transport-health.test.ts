@@ -11,7 +11,7 @@ describe('a transport', () => {
     for (let nth = 1; nth < maxRefusals; nth++) health = healthAfter(health, 'refused', 0)
     expect(health.kind).toBe('up')
     expect(healthAfter(health, 'refused', 0).kind).toBe('down')
-    expect(healthAfter(healthAfter(health, 'accepted', 0), 'refused', 0)).toEqual({ kind: 'up', refusals: 1 })
+    expect(healthAfter(healthAfter(health, 'accepted', 0), 'refused', 0)).toEqual({ kind: 'up', refusals: 1, sinceMs: 0 })
   })
 
   test('that is down takes nothing before its time, then one job, and all again after a success', () => {
@@ -24,6 +24,20 @@ describe('a transport', () => {
     expect(healthAfter(health, 'accepted', minDownMs + 2)).toEqual(healthyTransport)
     const again = healthAfter(health, 'failed', minDownMs + 2)
     expect(again).toEqual({ kind: 'down', untilMs: 3 * minDownMs + 2, downForMs: 2 * minDownMs })
+  })
+
+  test('is down after a few refusals too, if they last', () => {
+    const refusedAt = (...timesMs: number[]) =>
+      timesMs.reduce<TransportHealth>((health, ms) => healthAfter(health, 'refused', ms), healthyTransport).kind
+    expect(refusedAt(5, 6, minDownMs + 4)).toBe('up')
+    expect(refusedAt(5, minDownMs + 5)).toBe('up')
+    expect(refusedAt(5, 6, minDownMs + 5)).toBe('down')
+  })
+
+  test('is not tried again by an email that failed before', () => {
+    const down = healthAfter(healthyTransport, 'failed', 0)
+    expect(decideUse(down, minDownMs, false)).toEqual({ isUsable: false, health: down })
+    expect(decideUse(healthyTransport, 0, false).isUsable).toBe(true)
   })
 
   test('whose probe was lost is tried again', () => {

@@ -2,7 +2,7 @@
  * Transports: SMTP relays (smart hosts) that a share of some mail takes instead of the default of the installation. The operator's changes
  * apply in every process within a second.
  */
-import { type Clock, cached, Refusal, type Relay, type Secrets } from '#base'
+import { Refusal, type Relay, type Secrets } from '#base'
 import { type Db, type Queryable, sealedColumn, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { defaultSlot, emptySlots, sharesOf, slotCount, type TransportSlots, withShare } from './transport-shares.ts'
@@ -24,14 +24,19 @@ export interface TransportSettings {
   connections: number
   /** Messages per second over all processes; null: no limit. */
   rate: number | null
-  /** Mail takes the default while this transport is down. */
+  /** Mail takes the fallback while this transport is down; false: it waits. */
   failover: boolean
+  /** Another transport; null: the default. */
+  fallback: string | null
+  /** Connections avoid blocked networks: the host was not named on this machine. */
+  guarded: boolean
 }
 
 export interface Transport extends TransportSettings {
   name: string
   /** Raised by every change. */
   revision: number
+  createdAt: Date
 }
 
 /** The mail of a rule; '' matches any. */
@@ -51,7 +56,8 @@ interface StoredTransport extends Omit<Transport, 'auth'> {
   password: Buffer | null
 }
 
-const transportColumns = sql.part`name, host, port, tls, username, password, connections, rate, failover, revision`
+const transportColumns = sql.part`name, host, port, tls, username, password, connections, rate, failover, fallback, guarded, revision,
+  created_at as "createdAt"`
 
 const allTransports = sql<StoredTransport>`
   select ${transportColumns}
@@ -64,11 +70,12 @@ const transportByName = sql<StoredTransport>`
   where name = $1`
 
 const putTransport = sql`
-  insert into transports (name, host, port, tls, username, password, connections, rate, failover, revision, created_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10)
+  insert into transports (name, host, port, tls, username, password, connections, rate, failover, fallback, guarded, revision, created_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12)
   on conflict (name) do update
   set host = excluded.host, port = excluded.port, tls = excluded.tls, username = excluded.username, password = excluded.password,
-    connections = excluded.connections, rate = excluded.rate, failover = excluded.failover, revision = transports.revision + 1`
+    connections = excluded.connections, rate = excluded.rate, failover = excluded.failover, fallback = excluded.fallback, guarded = excluded.guarded,
+    revision = transports.revision + 1`
 
 const dropTransport = sql`
   delete from transports
@@ -119,7 +126,11 @@ const oneAtATime = (tx: Tx) => tx.script('lock table transports, transport_rules
 const note = (tx: Tx, nowMs: number, data: Record<string, unknown>) =>
   appendEvents(tx, [{ tenantId: '', kind: 'OperatorAction', emailId: null, at: new Date(nowMs), data }])
 
-const refused = (message: string, suggestion: string) => new Refusal('validation_error', { message, suggestion })
+/** A message that begins with a field names it for callers of the API too. */
+function refused(message: string, suggestion: string): Refusal {
+  const [, field] = /^(\w+): /.exec(message) ?? []
+  return new Refusal('validation_error', { message, suggestion, ...(field === undefined ? {} : { field }) })
+}
 const missing = (name: string) =>
   new Refusal('not_found', { message: `no such transport: ${name}`, suggestion: 'Run postrider transport list' })
 
@@ -141,18 +152,25 @@ export const listTransports = async (on: Queryable, secrets: Secrets): Promise<T
 
 export const listRules = (on: Queryable): Promise<TransportRule[]> => on.rows(allRules)
 
+const nameForm = /^[a-z0-9][a-z0-9_-]{0,62}$/
+
+/** Another text is the name of no transport, and may be one that PostgreSQL cannot store. */
+const findByName = async (on: Queryable, name: string) => (nameForm.test(name) ? on.first(transportByName, [name]) : undefined)
+
 /** Refuses `not_found`. */
 export async function getTransport(on: Queryable, secrets: Secrets, name: string): Promise<Transport> {
-  const found = await on.first(transportByName, [name])
+  const found = await findByName(on, name)
   if (!found) throw missing(name)
   return opened(found, secrets)
 }
 
 const maxConnections = 1000
+/** Every process that claims mail keeps all of them in memory, and reads them once in 900 ms. */
+const maxTransports = 200
+const maxRules = 2000
 
 function checkSettings(name: string, { host, port, connections, rate }: TransportSettings): void {
-  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name))
-    throw refused(`name: "${name}" is not a transport name`, 'Use lower-case letters, digits, - and _')
+  if (!nameForm.test(name)) throw refused(`name: "${name}" is not a transport name`, 'Use lower-case letters, digits, - and _')
   if ((builtInTransports as readonly string[]).includes(name))
     throw refused(`name: ${name} is the name of a built-in transport`, 'Choose another name')
   if (host === '' || host.length > 253) throw refused('host: is empty or too long', 'Use smtp://host:port')
@@ -161,6 +179,17 @@ function checkSettings(name: string, { host, port, connections, rate }: Transpor
     throw refused(`connections: is not between 1 and ${maxConnections}: ${connections}`, 'Give the number that the provider allows')
   if (rate !== null && !(rate > 0 && rate <= 100_000))
     throw refused(`rate: is not a number of messages per second: ${rate}`, 'Use 0.1 to 100000')
+}
+
+/** A fallback that exists, and no circle: the mail of a chain must come to its end. */
+function checkFallback(name: string, { fallback }: TransportSettings, known: readonly Pick<Transport, 'name' | 'fallback'>[]): void {
+  const seen = new Set([name])
+  for (let next = fallback; next !== null; next = known.find((one) => one.name === next)?.fallback ?? null) {
+    if (!known.some((one) => one.name === next) && next !== name)
+      throw refused(`fallback: no such transport: ${next}`, 'Add it first, or leave fallback out for the default')
+    if (seen.has(next)) throw refused(`fallback: ${next} leads back to ${name}`, 'End the chain at another transport or at the default')
+    seen.add(next)
+  }
 }
 
 /**
@@ -175,13 +204,28 @@ export function saveTransport(
 ): Promise<Transport> {
   return db.transaction(async (tx) => {
     await oneAtATime(tx)
-    const found = await tx.first(transportByName, [name])
+    const found = await findByName(tx, name)
     const wanted = change(found && opened(found, secrets))
     checkSettings(name, wanted)
-    const { host, port, tls, auth, connections, rate, failover } = wanted
+    const all = await tx.rows(allTransports)
+    if (!found && all.length >= maxTransports) throw refused(`there are ${maxTransports} transports already`, 'Remove one first')
+    const { host, port, tls, auth, connections, rate, failover, fallback, guarded } = wanted
+    checkFallback(name, wanted, all)
     const password = auth ? secrets.seal(sealName(name), Buffer.from(auth.password)) : null
-    await tx.run(putTransport, [name, host, port, tls, auth?.user ?? null, password, connections, rate, failover, new Date(nowMs)])
-    await note(tx, nowMs, { action: found ? 'transport set' : 'transport add', name, host, port, tls, connections, rate, failover })
+    const user = auth?.user ?? null
+    const limits = [connections, rate, failover, fallback, guarded]
+    await tx.run(putTransport, [name, host, port, tls, user, password, ...limits, new Date(nowMs)])
+    await note(tx, nowMs, {
+      action: found ? 'transport set' : 'transport add',
+      name,
+      host,
+      port,
+      tls,
+      connections,
+      rate,
+      failover,
+      fallback,
+    })
     return getTransport(tx, secrets, name)
   })
 }
@@ -192,7 +236,10 @@ export function removeTransport(db: Db, name: string, nowMs: number): Promise<vo
     await oneAtATime(tx)
     if ((await listRules(tx)).some(({ slots }) => slots.includes(name)))
       throw refused(`${name} still has a share of some mail`, `Run postrider transport share ${name} 0 first`)
-    if ((await tx.run(dropTransport, [name])) === 0) throw missing(name)
+    const user = (await tx.rows(allTransports)).find((one) => one.fallback === name)
+    if (user) throw refused(`${name} is the fallback of ${user.name}`, `Give ${user.name} another fallback first`)
+    if (!(await findByName(tx, name))) throw missing(name)
+    await tx.run(dropTransport, [name])
     await note(tx, nowMs, { action: 'transport remove', name })
   })
 }
@@ -212,14 +259,16 @@ export function shareTransport(
   return db.transaction(async (tx) => {
     await oneAtATime(tx)
     const isBuiltIn = transport === 'mx' || (transport === 'relay' && hasRelay)
-    if (!isBuiltIn && !(await tx.first(transportByName, [transport]))) throw missing(transport)
+    if (!isBuiltIn && !(await findByName(tx, transport))) throw missing(transport)
     const isForAllMail = scope.tenantId === '' && scope.domain === '' && scope.tag === ''
     if (isForAllMail && transport === (hasRelay ? 'relay' : 'mx') && percent > 0)
       throw refused(
         `transport: ${transport} is the default, which carries all mail without another share`,
         'Change the shares of the others',
       )
-    const known = (await listRules(tx)).find((one) => isSameScope(one, scope))
+    const rules = await listRules(tx)
+    const known = rules.find((one) => isSameScope(one, scope))
+    if (!known && rules.length >= maxRules) throw refused(`there are ${maxRules} rules already`, 'Set the shares of another rule to 0')
     const slots = withShare(known?.slots ?? emptySlots, transport, percent)
     if (!slots)
       throw refused(
@@ -239,50 +288,6 @@ const free = (slots: TransportSlots, transport: string) => slots.filter((one) =>
 
 const isSameScope = (one: TransportScope, other: TransportScope) =>
   one.tenantId === other.tenantId && one.domain === other.domain && one.tag === other.tag
-
-export interface TransportTable {
-  /** There are no rules, so no further query is needed. */
-  readonly isEmpty: boolean
-  /** Whether a rule for this tenant names a sending domain. */
-  hasDomains(tenantId: string): boolean
-  /** Tags that rules for this tenant name. */
-  tagsFor(tenantId: string): string[]
-  /** The slots of mail; undefined: no rule matches. */
-  slotsFor(mail: { tenantId: string; domain: string | null; tag: string | null }): TransportSlots | undefined
-  find(name: string): Transport | undefined
-}
-
-/** The most specific rule wins: a sending domain before a tenant, a tenant before a tag. */
-export function tableOf(transports: readonly Transport[], rules: readonly TransportRule[]): TransportTable {
-  const byName = new Map(transports.map((one) => [one.name, one]))
-  const key = (tenantId: string, domain: string, tag: string) => JSON.stringify([tenantId, domain, tag])
-  const byScope = new Map(rules.map((one) => [key(one.tenantId, one.domain, one.tag), one.slots]))
-  const isFor = (tenantId: string) => (one: TransportRule) => one.tenantId === '' || one.tenantId === tenantId
-  return {
-    isEmpty: rules.length === 0,
-    hasDomains: (tenantId) => rules.some((one) => one.domain !== '' && isFor(tenantId)(one)),
-    tagsFor: (tenantId) => [...new Set(rules.filter((one) => one.tag !== '' && isFor(tenantId)(one)).map((one) => one.tag))],
-    slotsFor({ tenantId, domain, tag }) {
-      for (const wantedDomain of domain === null ? [''] : [domain, ''])
-        for (const wantedTenant of [tenantId, ''])
-          for (const wantedTag of tag === null ? [''] : [tag, '']) {
-            const slots = byScope.get(key(wantedTenant, wantedDomain, wantedTag))
-            if (slots) return slots
-          }
-      return undefined
-    },
-    find: (name) => byName.get(name),
-  }
-}
-
-/** The transports and rules in force, cached for at most a second. */
-export function openTransports({ db, clock, secrets }: TransportDeps & { clock: Clock }): { current(): Promise<TransportTable> } {
-  const table = cached(clock, async () => {
-    const rules = await listRules(db)
-    return tableOf(rules.length === 0 ? [] : await listTransports(db, secrets), rules)
-  })
-  return { current: () => table.get('') }
-}
 
 /** For commands and pages: a rule with its shares. */
 export const shownRule = ({ slots, ...scope }: TransportRule) => ({ ...scope, shares: sharesOf(slots) })

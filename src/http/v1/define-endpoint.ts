@@ -39,7 +39,7 @@ export interface ApiDeps {
   delayReasons: DelayReasons
   ids: Ids
   secrets: Secrets
-  config: Pick<Config, 'maxAttempts' | 'revealKeys' | 'hostname'>
+  config: Pick<Config, 'maxAttempts' | 'revealKeys' | 'hostname' | 'relay' | 'allowedNetworks'>
 }
 
 type ParamsOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Record<Name, string> & ParamsOf<Rest> : unknown
@@ -74,6 +74,8 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
   permission: Permission | 'full access' | 'full access, or any key of the tenant' | 'any key'
   /** `organisation` refuses tenant-scoped keys; with `or the tenant in the path`, only where the path names no tenant. */
   scope: 'organisation or tenant' | 'organisation' | 'organisation, or the tenant in the path'
+  /** Of the signed-in people, only owners may call it. */
+  sessions?: 'owners'
   /** `both`: also served under /tenants/{tenantId}, by the same handler. */
   families: 'organisation' | 'both'
   query?: Query

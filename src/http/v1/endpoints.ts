@@ -36,6 +36,15 @@ import {
   updateTrackDomain,
   verifyTrackDomainRoute,
 } from './tracking.ts'
+import {
+  createTransport,
+  deleteTransport,
+  listTransportsRoute,
+  retrieveTransport,
+  shareTransportRoute,
+  testTransportRoute,
+  updateTransport,
+} from './transports.ts'
 import { exportUsage, listTenantUsage, retrieveTenantSeries, retrieveTenantUsage, retrieveUsage } from './usage.ts'
 import {
   listPlatformDeliveries,
@@ -121,6 +130,13 @@ export const routes: readonly Endpoint[] = [
   deleteFromTestInbox,
   listLogsRoute,
   retrieveLog,
+  createTransport,
+  listTransportsRoute,
+  retrieveTransport,
+  updateTransport,
+  deleteTransport,
+  shareTransportRoute,
+  testTransportRoute,
 ]
 
 /** The paths of an endpoint below /v1: its own, and for both families the same below a tenant. */

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Transport, type TransportRule, tableOf } from './transport-records.ts'
+import type { Transport, TransportRule } from './transport-records.ts'
 import { emptySlots, withShare } from './transport-shares.ts'
+import { tableOf } from './transport-table.ts'
 
-const transport = (name: string): Transport => ({
+const transport = (name: string, more: Partial<Transport> = {}): Transport => ({
   name,
   host: 'smtp.old.example',
   port: 587,
@@ -12,7 +13,11 @@ const transport = (name: string): Transport => ({
   connections: 20,
   rate: null,
   failover: true,
+  fallback: null,
+  guarded: false,
   revision: 1,
+  createdAt: new Date(0),
+  ...more,
 })
 const ruleOf = (tenantId: string, domain: string, tag: string): TransportRule => ({
   tenantId,
@@ -47,7 +52,20 @@ describe('the rule of an email', () => {
     expect([table.hasDomains('a'), table.hasDomains('b')]).toEqual([true, false])
     expect([table.tagsFor('a'), table.tagsFor('b')]).toEqual([['order'], ['order']])
     expect(table.slotsFor({ tenantId: 'b', domain: null, tag: null })).toBeUndefined()
-    expect(table.find('old')?.host).toBe('smtp.old.example')
+    expect(table.chainOf('old').map(({ host }) => host)).toEqual(['smtp.old.example'])
     expect([table.isEmpty, tableOf([transport('old')], []).isEmpty]).toEqual([false, true])
   })
+})
+
+test('the chain of a transport has its fallbacks in order, up to the first without failover, and ends even in a circle', () => {
+  const chainOf = (...all: Transport[]) =>
+    tableOf(all, [])
+      .chainOf('a')
+      .map(({ name }) => name)
+  const [a, b] = [transport('a', { fallback: 'b' }), transport('b', { fallback: 'c' })]
+  expect(chainOf(a, b, transport('c'))).toEqual(['a', 'b', 'c'])
+  expect(chainOf(a, transport('b', { fallback: 'c', failover: false }), transport('c'))).toEqual(['a', 'b'])
+  expect(chainOf(a, b, transport('c', { fallback: 'a' }))).toEqual(['a', 'b', 'c'])
+  expect(chainOf(a)).toEqual(['a'])
+  expect(chainOf()).toEqual([])
 })
