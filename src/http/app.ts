@@ -169,6 +169,7 @@ function declareRequestFields(app: FastifyInstance): void {
   app.decorateRequest('octets', null)
   app.decorateRequest('fingerprint', null)
   app.decorateRequest('beingRead', null)
+  app.decorateRequest('checkBody', null)
   app.decorateRequest('isLogged', false)
   app.decorateRequest('acceptedEmailIds', null)
 }
