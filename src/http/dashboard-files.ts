@@ -14,7 +14,7 @@ export interface StaticFile {
   type: string
   octets: Buffer
   /** Compressed at the first request: all files together take 60 ms, which a start does not spend. */
-  zipped(): Buffer
+  readonly zipped: () => Buffer
   tag: string
 }
 

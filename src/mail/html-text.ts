@@ -2,6 +2,7 @@
  * Generates the text alternative of an html body without one; limited in size, and linear in time for any html.
  */
 import { createRequire } from 'node:module'
+import type * as HtmlToText from 'html-to-text'
 
 /** Above this size the converter's tree is too costly, or its recursion too deep; a plain scan then removes the tags. */
 const maxCharacters = 300_000
@@ -14,7 +15,7 @@ const maxWordCharacters = 4000
 
 /** Loaded when it is first needed: it takes 19 ms of processor time, and most senders write their texts. */
 const loadConverter = () => {
-  const { compile } = createRequire(import.meta.url)('html-to-text') as typeof import('html-to-text')
+  const { compile } = createRequire(import.meta.url)('html-to-text') as typeof HtmlToText
   return compile({
     wordwrap: 76,
     selectors: [
