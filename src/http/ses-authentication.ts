@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { nextTurn, Refusal } from '#base'
 import { canonicalHeaders, isSignedWith, noMatch, readSignature, type SignedRequest, unknownAccessKey } from '#ses'
-import type { SignedCall, VendorDeps } from './vendor-api.ts'
+import type { SignedCall } from './signed-call.ts'
+import type { VendorDeps } from './vendor-api.ts'
 
 /** Octets that are hashed in one turn of the event loop: a few milliseconds. */
 const octetsInTurn = 4_194_304
