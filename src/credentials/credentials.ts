@@ -5,7 +5,7 @@
  * Promises: a key is shown once and stored as a SHA-256 hash, a signing key sealed; a revoked or held key stops working in every process within a second.
  */
 import { LRUCache } from 'lru-cache'
-import { type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
+import { atMost, type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
 import {
   accessKeyHashOf,
@@ -119,7 +119,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
   const known = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'api']))
   const knownLogins = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'smtp']))
   const knownSigning = cached(clock, (id) => db.first(signingCredential, [accessKeyHashOf(id)]))
-  const savedAt = new LRUCache<number, number>({ max: 10_000 })
+  const savedAt = new LRUCache<number, number>(atMost(10_000))
   const toSave = new Map<number, Date>()
   const recordUse = ({ id }: Credential) => {
     const nowMs = clock.nowMs()
