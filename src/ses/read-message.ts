@@ -1,7 +1,6 @@
 /** Reads the messages of SendEmail in both versions, and of SendRawEmail. */
-import mime from 'mime'
 import type { Submission, SubmittedAttachment } from '#accept'
-import { JsonFields } from '#vendors'
+import { contentTypeOf, JsonFields } from '#vendors'
 import { refuseSesField, SesRefusal } from './errors.ts'
 import { type RawMail, rawMail } from './raw-mail.ts'
 import { simulated } from './simulator-addresses.ts'
@@ -226,7 +225,7 @@ function attachmentOf(fields: JsonFields): SubmittedAttachment {
   const attachment = {
     filename,
     content: fields.needed('RawContent', maxRawLength),
-    contentType: fields.text('ContentType', maxFilenameLength) || (mime.getType(filename) ?? 'application/octet-stream'),
+    contentType: fields.text('ContentType', maxFilenameLength) || contentTypeOf(filename),
     contentId: disposition === 'INLINE' ? contentId : null,
   }
   fields.refuseOthers()
