@@ -1,12 +1,13 @@
 /**
  * Checks the signature of a request to SES's API: before its body is read, if a header has the body's hash, and otherwise after it. Wrong
- * signatures from one address are limited, because they may need the whole body.
+ * signatures of large bodies are limited.
  */
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { nextTurn, Refusal } from '#base'
 import { canonicalHeaders, isSignedWith, noMatch, readSignature, type SignedRequest, unknownAccessKey } from '#ses'
-import type { SignedCall, VendorDeps } from './vendor-api.ts'
+import type { SignedCall } from './signed-call.ts'
+import type { VendorDeps } from './vendor-api.ts'
 
 /** Octets that are hashed in one turn of the event loop: a few milliseconds. */
 const octetsInTurn = 4_194_304
@@ -32,41 +33,51 @@ function signedRequest(request: FastifyRequest): SignedRequest {
   }
 }
 
+/** Larger bodies need memory and time before their signature is known. */
+const smallOctets = 262_144
+
 export async function authenticateSes(request: FastifyRequest, deps: VendorDeps): Promise<SignedCall> {
-  const { clock, credentials, secrets, rateLimiter, limitSettings } = deps
-  const failures = `signature:${request.ip}`
-  const perSecond = limitSettings.usualRate()
-  const { allowed, limit, retryAfterSeconds } = rateLimiter(failures, perSecond, 'only look')
-  if (!allowed) throw new Refusal('rate_limit_exceeded', { message: `more than ${limit} wrong signatures per second`, retryAfterSeconds })
-  const counted = async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    try {
-      return await work()
-    } catch (error) {
-      if (error instanceof Refusal && error.code === 'invalid_api_key') rateLimiter(failures, perSecond)
-      throw error
+  const { clock, credentials, secrets } = deps
+  const signed = signedRequest(request)
+  const signature = readSignature(signed, clock.nowMs())
+  const key = await credentials.findSigningKey(signature.accessKeyId, secrets)
+  if (!key) throw unknownAccessKey()
+  const { credential, secret } = key
+  const verify = (bodyHash: string) => {
+    if (!isSignedWith(secret, signature, signed, bodyHash)) throw noMatch()
+    credentials.recordUse(credential)
+  }
+  const announced = signature.bodyHash
+  if (announced !== undefined) {
+    verify(announced)
+    return {
+      credential,
+      async check(octets) {
+        if ((await sha256(octets)) !== announced) throw noMatch()
+        return credential
+      },
     }
   }
-  return counted(async () => {
-    const signed = signedRequest(request)
-    const signature = readSignature(signed, clock.nowMs())
-    const key = await credentials.findSigningKey(signature.accessKeyId, secrets)
-    if (!key) throw unknownAccessKey()
-    const { credential, secret } = key
-    const verify = (bodyHash: string) => {
-      if (!isSignedWith(secret, signature, signed, bodyHash)) throw noMatch()
-      credentials.recordUse(credential)
-    }
-    const announced = signature.bodyHash
-    if (announced !== undefined) verify(announced)
-    return {
-      credential: announced === undefined ? undefined : credential,
-      check: (octets) =>
-        counted(async () => {
-          const bodyHash = await sha256(octets)
-          if (announced === undefined) verify(bodyHash)
-          else if (bodyHash !== announced) throw noMatch()
-          return credential
-        }),
-    }
-  })
+  const isSmall = Number(request.headers['content-length'] ?? (request.headers['transfer-encoding'] ? Number.NaN : 0)) <= smallOctets
+  const recordFailure = isSmall ? () => undefined : limitFailures(`signature:${request.ip} ${signature.accessKeyId}`, deps)
+  return {
+    credential: undefined,
+    async check(octets) {
+      try {
+        verify(await sha256(octets))
+      } catch (error) {
+        recordFailure()
+        throw error
+      }
+      return credential
+    },
+  }
+}
+
+/** Refuses a caller whose last large bodies had wrong signatures. Without a known key, or from another address, they are not counted. */
+function limitFailures(caller: string, { rateLimiter, limitSettings }: VendorDeps): () => void {
+  const perSecond = limitSettings.usualRate()
+  const { allowed, limit, retryAfterSeconds } = rateLimiter(caller, perSecond, 'only look')
+  if (!allowed) throw new Refusal('rate_limit_exceeded', { message: `more than ${limit} wrong signatures per second`, retryAfterSeconds })
+  return () => void rateLimiter(caller, perSecond)
 }

@@ -1,6 +1,7 @@
 /**
  * Serves the APIs of other vendors. Each is under `/compat/<name>`, and at the root for requests that its credential identifies. Admission,
- * limits and the request log are those of /v1; answers and errors have the vendor's form.
+ * limits and the request log are those of /v1; answers and errors have the vendor's form. The description of an API and its service are
+ * one file, because each member is used in one place.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -11,6 +12,7 @@ import type { Credential, Permission } from '#credentials'
 import { recordChange } from './audit.ts'
 import { type AuthorizeDeps, authorize } from './authorize.ts'
 import type { Readiness } from './readiness.ts'
+import { admitSigned, type SignedCall } from './signed-call.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
 import type { ApiDeps, Endpoint, RouteResponse } from './v1/define-endpoint.ts'
 import { jsonInSteps } from './v1/json-in-steps.ts'
@@ -92,14 +94,6 @@ export interface FailureFacts {
   isUnknownPath: boolean
 }
 
-/** A request whose signature is being checked. */
-export interface SignedCall {
-  /** Undefined: the signature covers the body, which is not known yet. */
-  credential: Credential | undefined
-  /** Refuses a body that differs from the signed one; returns the credential. */
-  check(octets: Buffer): Promise<Credential>
-}
-
 /** A request names its caller with a key, or with a signature by one. */
 type Identification =
   | {
@@ -176,23 +170,6 @@ export async function serveVendor(root: FastifyInstance, api: VendorApi, deps: V
     },
     { prefix: prefixOf(api) },
   )
-}
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Pending until the body was checked against the request's signature. */
-    checkBody: ((octets: Buffer) => Promise<void>) | null
-  }
-}
-
-/** Admits a signed request before its body is read, or after it if the signature needs the body. */
-async function admitSigned(request: FastifyRequest, signed: SignedCall, admit: (by: Credential) => Promise<void>): Promise<void> {
-  if (signed.credential) await admit(signed.credential)
-  request.checkBody = async (octets) => {
-    request.checkBody = null
-    const credential = await signed.check(octets)
-    if (!signed.credential) await admit(credential)
-  }
 }
 
 /** Bodies without a key are small, and each address may send as many as a key. */

@@ -1,6 +1,6 @@
 /** Raw messages: sender and recipients from the request or else from the header, and SES's own header fields, which are not sent. */
 import type { RawSubmission } from '#accept'
-import { fieldText, parseMailbox, readFields, readRaw, withoutFields } from '#mail'
+import { parseMailbox, readFields, readRaw, withoutFields } from '#mail'
 import { splitAddresses } from '#vendors'
 import { SesRefusal } from './errors.ts'
 import { simulated } from './simulator-addresses.ts'
@@ -25,6 +25,8 @@ const ownPrefix = 'x-ses-'
 const setField = 'x-ses-configuration-set'
 const tagsField = 'x-ses-message-tags'
 const maxSetLength = 64
+/** Fifty tags of the longest names and values. */
+const maxTagsLength = 26_000
 const tagForm = /^\s*([A-Za-z0-9_.@-]{1,256})\s*=\s*([A-Za-z0-9_.@-]{1,256})\s*$/
 
 /** `data`: base64. The parameters of the request take precedence over the header, as at SES. Throws a `SesRefusal`. */
@@ -62,9 +64,12 @@ const recipientsIn = (fields: readonly Field[], mode: Given['mode']) =>
     .slice(0, maxRecipients + 1)
     .map((one) => simulated(one, mode))
 
+/** SES's own fields have ASCII values without encoded words. */
+const unfolded = (value: string) => value.replaceAll('\r\n', '').trim()
+
 function setIn(own: readonly Field[]): string | null {
   const set = own.find(({ name }) => name === setField)
-  const name = set && fieldText(set.value)
+  const name = set && unfolded(set.value)
   if (name === undefined || name === '') return null
   if (name.length > maxSetLength) throw new SesRefusal('badRequest', `the field ${setField} is longer than ${maxSetLength} characters`)
   return name
@@ -75,7 +80,9 @@ function tagsIn(own: readonly Field[]): Record<string, string> {
   for (const { name, value } of own) {
     if (name === setField) continue
     if (name !== tagsField) throw new SesRefusal('badRequest', `the field ${name.slice(0, 60)} of the message is not served`)
-    for (const pair of fieldText(value).split(',')) {
+    if (value.length > maxTagsLength)
+      throw new SesRefusal('badRequest', `the field ${tagsField} is longer than ${maxTagsLength} characters`)
+    for (const pair of unfolded(value).split(',')) {
       const [, key, text] = tagForm.exec(pair) ?? []
       if (key === undefined || text === undefined)
         throw new SesRefusal('badRequest', `the field ${tagsField} must have pairs such as name=value, name=value`)

@@ -546,13 +546,17 @@ describe('signatures', () => {
     expect(await statusOf({ host: 'internal' })).toBe(403)
   })
 
-  test('of one address that are wrong are limited', async () => {
+  test('of large bodies that are wrong are limited, and those of others are not', async () => {
     await using limited = await startService({ rateLimit: 2, clock: { ...systemClock, monotonicMs: () => 1e6 } })
-    const by = await makeKey(limited)
-    const wrong = firstOf({ ...by, key: 'wrong' }, urlOf(limited))
-    const names: (string | undefined)[] = []
-    for (let nth = 0; nth < 3; nth++) names.push((await refusalOf(wrong.send(new GetSendQuotaCommand({})))).name)
-    expect(names).toEqual(['SignatureDoesNotMatch', 'SignatureDoesNotMatch', 'Throttling'])
+    const [by, other] = [await makeKey(limited), await makeKey(limited)]
+    const to = urlOf(limited, '/v2/email/outbound-emails')
+    const body = JSON.stringify({ Content: { Raw: { Data: 'a'.repeat(300_000) } } })
+    const asked = (signer: Key) => ask('POST', to, awsHeaders(signer, { method: 'POST', url: to, body, headers: json }), body)
+    const names: (string | null)[] = []
+    for (let nth = 0; nth < 3; nth++) names.push((await asked({ ...by, key: 'wrong' })).name)
+    expect(names).toEqual(['InvalidSignatureException', 'InvalidSignatureException', 'TooManyRequestsException'])
+    expect((await asked(other)).name).toBe('BadRequestException')
+    expect(await clientOf(by, urlOf(limited)).send(new GetAccountCommand({}))).toMatchObject({ SendingEnabled: true })
   })
 })
 
