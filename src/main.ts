@@ -389,13 +389,17 @@ async function startListeners(ground: Ground): Promise<Role> {
   const reader = openReader({ clock, log })
   const { hostname } = config
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
+  const { openDomainReports, openReportMailReader } = await import('#domain-reports')
+  const mailReader = openReportMailReader({ clock, log })
+  const reports = openDomainReports({ db, clock, log, secrets, resolver, hostname, read: mailReader.read })
   const store = config.https ? await (await import('#certificates')).openCertificateStore({ db, clock, log, secrets }) : undefined
-  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config, store })
+  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, reports, config, store })
   return {
     async stop() {
       await inbound.stop()
       await store?.stop()
       reader.stop()
+      mailReader.stop()
       await uses.stop()
     },
   }

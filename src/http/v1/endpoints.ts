@@ -1,6 +1,7 @@
 /** Every endpoint of the API, in the contract's order, for the app, the OpenAPI document and the contract tests. */
 import { createCredential, deleteCredential, listCredentialsRoute, retrieveCredential, updateCredential } from './credentials.ts'
 import type { Endpoint } from './define-endpoint.ts'
+import { retrieveDmarc, retrieveTlsReports } from './domain-reports.ts'
 import { createDomain, deleteDomainRoute, listDomainsRoute, retrieveDomain, verifyDomain } from './domains.ts'
 import { retrieveEmail } from './email-details.ts'
 import { listDeliveriesEndpoint, listEmailsRoute, retryEmail } from './emails.ts'
@@ -76,6 +77,8 @@ export const routes: readonly Endpoint[] = [
   retrieveDomain,
   verifyDomain,
   deleteDomainRoute,
+  retrieveDmarc,
+  retrieveTlsReports,
   createTrackDomain,
   listTrackDomainsRoute,
   retrieveTrackDomain,
