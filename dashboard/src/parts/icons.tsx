@@ -27,6 +27,7 @@ export {
   ScrollText as LogsIcon,
   Search as SearchIcon,
   Settings as SettingsIcon,
+  BadgeCheck as DmarcIcon,
   ShieldCheck as AuditIcon,
   Target as TrackingIcon,
   TriangleAlert as WarningIcon,

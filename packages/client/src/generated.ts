@@ -10,6 +10,9 @@ import type {
   Domain,
   DomainsCreateBody,
   DomainsListData,
+  DomainsRetrieveDmarcData,
+  DomainsRetrieveDmarcQuery,
+  DomainsRetrieveTlsReportsData,
   DoneMessage,
   Email,
   EmailDeliveries,
@@ -317,6 +320,14 @@ export const sharedApi = (api: Api, under: string) => ({
     /** Check the DNS records of a sending domain now. Permission `domains:manage`. */
     verify(domainId: string | number, query: OfTenant = {}, options: Options = {}): Promise<Domain> {
       return api.ask('POST', `${under}/domains/${at(domainId)}/verify`, { query, options })
+    },
+    /** Get the DMARC reports about a sending domain: sources, alignment, advice. Permission `domains:manage`. */
+    retrieveDmarc(domainId: string | number, query: DomainsRetrieveDmarcQuery = {}, options: Options = {}): Promise<DomainsRetrieveDmarcData> {
+      return api.ask('GET', `${under}/domains/${at(domainId)}/dmarc`, { query, options })
+    },
+    /** Get the TLS reports about mail to a sending domain. Permission `domains:manage`. */
+    retrieveTlsReports(domainId: string | number, query: DomainsRetrieveDmarcQuery = {}, options: Options = {}): Promise<DomainsRetrieveTlsReportsData> {
+      return api.ask('GET', `${under}/domains/${at(domainId)}/tls-reports`, { query, options })
     },
   },
   tracking: {

@@ -51,7 +51,7 @@ const addressFields = {
   address: Type.String({ description: 'Receives the DMARC and TLS reports of this domain' }),
 }
 
-const Policy = Type.Unsafe<DmarcPolicy | null>({ type: ['string', 'null'], enum: ['none', 'quarantine', 'reject', null] })
+const Policy = Type.Unsafe<DmarcPolicy>({ type: 'string', enum: ['none', 'quarantine', 'reject'] })
 
 const DmarcObject = Type.Object({
   ...addressFields,
