@@ -640,7 +640,7 @@ create table tls_failures (
   result text collate "C" not null,
   receiving_mx text collate "C" not null,
   authenticated boolean not null,
-  sessions bigint not null,
+  failed bigint not null,
   reason text not null,
   constraint tls_failures_pkey PRIMARY KEY (tenant_id, domain_id, day, result, receiving_mx, authenticated),
   constraint tls_failures_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE

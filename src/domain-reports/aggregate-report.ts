@@ -209,7 +209,7 @@ const emptyRow = (source: string, headerFrom: string): AggregateRow => ({
 })
 
 /** Lower case, without a final dot; empty if it cannot be a name. */
-export function domainOf(text: string): string {
+function domainOf(text: string): string {
   const name = text.trim().toLowerCase().replace(/\.$/, '')
   return name.length <= 253 && /^[a-z0-9_\u0080-\uffff](?:[-a-z0-9_.\u0080-\uffff]*[a-z0-9_\u0080-\uffff])?$/.test(name) ? name : ''
 }

@@ -20,7 +20,7 @@ export interface StoredReport {
 }
 
 /** More than all reporters together send in a day. */
-export const maxReportsADay = 5_000
+const maxReportsADay = 5_000
 const dayMs = 86_400_000
 export const maxRowsADay = 5_000
 

@@ -18,12 +18,12 @@ const addSessions = sql`
   set successful = tls_days.successful + excluded.successful, failed = tls_days.failed + excluded.failed`
 
 const addFailures = sql`
-  insert into tls_failures (tenant_id, domain_id, day, authenticated, result, receiving_mx, sessions, reason)
-  select $1, $2, $3::date, $4, result, receiving_mx, sessions, reason
-  from unnest($5::text[], $6::text[], $7::bigint[], $8::text[]) as given (result, receiving_mx, sessions, reason)
+  insert into tls_failures (tenant_id, domain_id, day, authenticated, result, receiving_mx, failed, reason)
+  select $1, $2, $3::date, $4, result, receiving_mx, failed, reason
+  from unnest($5::text[], $6::text[], $7::bigint[], $8::text[]) as given (result, receiving_mx, failed, reason)
   order by result, receiving_mx
   on conflict (tenant_id, domain_id, day, result, receiving_mx, authenticated) do update
-  set sessions = tls_failures.sessions + excluded.sessions, reason = excluded.reason`
+  set failed = tls_failures.failed + excluded.failed, reason = excluded.reason`
 
 export interface TlsCounts {
   successful: number
@@ -41,7 +41,8 @@ export interface TlsReporterRow extends TlsCounts {
 export interface TlsFailureRow {
   result: string
   receivingMx: string
-  sessions: number
+  /** Sessions. */
+  failed: number
   reason: string
   lastDay: string
 }
@@ -66,12 +67,12 @@ const byDay = sql<TlsCounts & { day: string }>`
   order by day`
 
 const byFailure = sql<TlsFailureRow>`
-  select result, receiving_mx as "receivingMx", sum(sessions)::double precision as sessions, max(day)::text as "lastDay",
+  select result, receiving_mx as "receivingMx", sum(failed)::double precision as failed, max(day)::text as "lastDay",
     (array_agg(reason order by day desc))[1] as reason
   from tls_failures
   where tenant_id = $1 and domain_id = $2 and day >= $3::date
   group by result, receiving_mx
-  order by sum(sessions) desc, result, receiving_mx
+  order by sum(failed) desc, result, receiving_mx
   limit $4`
 
 /** Adds the figures of one report. */

@@ -6,7 +6,7 @@ import { crc32, gunzipSync, inflateRawSync } from 'node:zlib'
 import { UnreadableReport } from './unreadable-report.ts'
 
 /** Larger than the reports of the largest senders. */
-export const maxReportOctets = 20_971_520
+const maxReportOctets = 20_971_520
 /** XML of many similar records packs to about a fortieth. */
 const maxRatio = 200
 const smallOctets = 1_048_576

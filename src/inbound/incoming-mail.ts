@@ -50,6 +50,7 @@ const maxDeferrals = 80
 const maxForwards = 20
 const forwardWindowMs = 3_600_000
 
+/** Long because the steps of a visit share the handlers and their limits. */
 export function openIncoming(deps: IncomingDeps): Backend<undefined> {
   const { returns, reports, accept, postmaster, clock, log } = deps
   const rate = openRateLimiter(clock)

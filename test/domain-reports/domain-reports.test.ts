@@ -20,7 +20,7 @@ let signer: SigningKey
 beforeAll(async () => {
   service = await startService({ rateLimit: null, roles: ['inbound'] })
   const { db, secrets } = service
-  const key = await makeEd25519Key()
+  const key = makeEd25519Key()
   signer = { domain: 'google.com', selector: 'r', algorithm: 'ed25519', privateKey: readPrivateKey(key.privateKey) }
   const record = { kind: 'found' as const, value: [dnsText('ed25519', key.publicKey)] }
   const resolver = { txt: async (name: string) => (name === 'r._domainkey.google.com' ? record : { kind: 'nxdomain' as const }) }
@@ -50,7 +50,7 @@ interface TlsSummary {
   record: { fullName: string; value: string }
   totals: Record<string, number>
   reporters: { reporter: string; policyType: string; successful: number; failed: number }[]
-  failures: { result: string; receivingMx: string; sessions: number; reason: string }[]
+  failures: { result: string; receivingMx: string; failed: number; reason: string }[]
 }
 
 const factsOf = sql<{ id: number; uuid: string; selector: string }>`
@@ -258,8 +258,8 @@ test('TLS reports are counted by reporter, policy and failure', async () => {
   expect(found.totals).toEqual({ successful: 5326, failed: 303, unauthenticated: 5629 })
   expect(found.reporters).toMatchObject([{ reporter: 'Company-X', policyType: 'sts', successful: 5326, failed: 303 }])
   expect(found.failures).toMatchObject([
-    { result: 'starttls-not-supported', receivingMx: 'mx2.mail.test', sessions: 203, reason: 'none' },
-    { result: 'certificate-expired', receivingMx: 'mx1.mail.test', sessions: 100 },
+    { result: 'starttls-not-supported', receivingMx: 'mx2.mail.test', failed: 203, reason: 'none' },
+    { result: 'certificate-expired', receivingMx: 'mx1.mail.test', failed: 100 },
   ])
   expect((await dmarcOf(domain)).totals.messages).toBe(0)
 })

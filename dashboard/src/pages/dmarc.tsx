@@ -218,6 +218,6 @@ const tlsColumns: readonly Column<TlsReporter>[] = [
 const failureColumns: readonly Column<Failure>[] = [
   { name: words.failure, phone: 'title', by: (one) => one.result, cell: (one) => one.result },
   { name: words.host, by: (one) => one.receivingMx, cell: (one) => one.receivingMx },
-  { name: words.sessions, isNumber: true, by: (one) => one.sessions, cell: (one) => one.sessions.toLocaleString() },
+  { name: words.sessions, isNumber: true, by: (one) => one.failed, cell: (one) => one.failed.toLocaleString() },
   { name: words.lastSeen, phone: 'line', className: 'text-soft', by: (one) => one.lastDay, cell: (one) => one.lastDay },
 ]

@@ -221,6 +221,44 @@ export interface RawEmailToSend {
   tenant_id?: string | null | undefined
 }
 
+export interface EmailsCheckBody {
+  /** `addr`, `Name <addr>` or `"Name" <addr>` */
+  from: string
+  subject: string
+  html?: string | null | undefined
+  /** Generated from html if absent */
+  text?: string | null | undefined
+  /** Address without display name */
+  replyTo?: string | null | undefined
+  headers?: Record<string, string> | null | undefined
+  attachments?: ({
+    /** Standard base64, padding optional; at most 10 MB decoded */
+    content: string
+    contentType: string
+    filename: string
+    /** Content-ID of the attachment; makes it inline */
+    contentId?: string | null | undefined
+  })[] | null | undefined
+  /** true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient */
+  unsubscribe?: boolean | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface EmailsCheckData {
+  problems: number
+  findings: ({
+    /** Such as size, links or alignment */
+    check: string
+    severity: 'ok' | 'advice' | 'problem'
+    message: string
+    /** null: nothing to do */
+    suggestion: string | null
+  })[]
+}
+
 export interface EmailsRetrieveQuery {
   /** Comma-separated: full, content, headers, deliveries, activity, attachments, raw */
   expand?: string | undefined
@@ -815,7 +853,8 @@ export interface DomainsRetrieveTlsReportsData {
     /** RFC 8460 section 4.3, such as certificate-expired */
     result: string
     receivingMx: string
-    sessions: number
+    /** Sessions */
+    failed: number
     reason: string
     /** UTC */
     lastDay: string

@@ -18,6 +18,8 @@ import type {
   EmailDeliveries,
   EmailToReschedule,
   EmailToSend,
+  EmailsCheckBody,
+  EmailsCheckData,
   EmailsListQuery,
   EmailsRetrieveQuery,
   EmailsRetryData,
@@ -106,6 +108,10 @@ export const organisationApi = (api: Api) => ({
     /** Send a raw message. Permission `emails:send`. */
     sendRaw(body: RawEmailToSend, options: SendOptions = {}): Promise<SentEmail> {
       return api.send(`/emails/raw`, { body, options })
+    },
+    /** Check a message without sending it. Permission `emails:send`. */
+    check(body: EmailsCheckBody, options: Options = {}): Promise<EmailsCheckData> {
+      return api.ask('POST', `/emails/check`, { body, options })
     },
     /** Get an email in detail. Permission `emails:read`. */
     retrieve(emailId: string, query: EmailsRetrieveQuery = {}, options: Options = {}): Promise<Email> {

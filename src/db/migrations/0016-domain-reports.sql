@@ -65,7 +65,7 @@ create table tls_failures (
   result text collate "C" not null,
   receiving_mx text collate "C" not null,
   authenticated boolean not null,
-  sessions bigint not null,
+  failed bigint not null, -- sessions
   reason text not null, -- of the last report
   primary key (tenant_id, domain_id, day, result, receiving_mx, authenticated),
   foreign key (tenant_id, domain_id) references domains on delete cascade

@@ -107,7 +107,7 @@ const TlsObject = Type.Object({
     Type.Object({
       result: Type.String({ description: 'RFC 8460 section 4.3, such as certificate-expired' }),
       receivingMx: Type.String(),
-      sessions: Count(),
+      failed: Count('Sessions'),
       reason: Type.String(),
       lastDay: Day,
     }),

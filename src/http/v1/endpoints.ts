@@ -1,4 +1,5 @@
 /** Every endpoint of the API, in the contract's order, for the app, the OpenAPI document and the contract tests. */
+import { checkEmail } from './check-email.ts'
 import { createCredential, deleteCredential, listCredentialsRoute, retrieveCredential, updateCredential } from './credentials.ts'
 import type { Endpoint } from './define-endpoint.ts'
 import { retrieveDmarc, retrieveTlsReports } from './domain-reports.ts'
@@ -56,6 +57,7 @@ export const routes: readonly Endpoint[] = [
   sendEmail,
   sendBatch,
   sendRaw,
+  checkEmail,
   listEmailsRoute,
   retrieveEmail,
   listDeliveriesEndpoint,

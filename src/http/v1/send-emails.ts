@@ -12,7 +12,7 @@ import { compileSchema, refusalOf } from './validate.ts'
 
 const largestText = 5_242_880
 const AddressText = Type.String({ maxLength: 254, description: 'Address without display name' })
-const From = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
+export const From = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
 
 const Attachment = Type.Object({
   content: Type.String({ contentEncoding: 'base64', description: 'Standard base64, padding optional; at most 10 MB decoded' }),
@@ -41,7 +41,7 @@ const scheduledAt = Type.Optional(
 )
 
 /** Fields of a single send and of a batch element. */
-const messageFields = {
+export const messageFields = {
   to: Type.Array(AddressText, { minItems: 1, maxItems: 50 }),
   subject: Type.String({ minLength: 1, maxLength: 998 }),
   cc: optional(Type.Array(AddressText, { maxItems: 50 })),

@@ -1,8 +1,9 @@
-/** DMARC and TLS reports, and the mail that carries them. */
+/** DMARC and TLS reports, the mail that carries them, and the HTML of messages to check. */
 import { readAggregate } from '../../../../src/domain-reports/aggregate-report.ts'
 import { readReportMail } from '../../../../src/domain-reports/read-report-mail.ts'
 import { scanXml } from '../../../../src/domain-reports/scan-xml.ts'
 import { readTlsReport } from '../../../../src/domain-reports/tls-report.ts'
+import { scanHtml } from '../../../../src/message-checks/scan-html.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxReport = 20_971_520
@@ -103,5 +104,34 @@ export const domainReportReaders: readonly Reader[] = [
     ],
     encoding: 'latin1',
     read: (octets) => readReportMail(octets, 1_700_000_000_000),
+  }),
+  reader({
+    name: 'HTML to check',
+    longest: 5_242_880,
+    reads: ['src/message-checks/scan-html.ts scanHtml'],
+    frames: [
+      ['<p>', '</p>'],
+      ['<img ', '>'],
+      ['<style>', ''],
+    ],
+    units: [
+      '<img src="a">',
+      '<img alt',
+      '<',
+      '>',
+      '"',
+      "'",
+      '<!--',
+      '-->',
+      '<script>',
+      '</script',
+      '<style>',
+      ' color:',
+      ' bgcolor =',
+      ' ',
+      '</',
+    ],
+    nests: [['<p>', '</p>']],
+    read: (octets) => scanHtml(octets.toString('utf8')),
   }),
 ]
