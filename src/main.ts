@@ -241,8 +241,9 @@ function openAcceptance({ config, log, secrets, db }: Ground) {
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
   const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }), failpoint })
-  const { sandboxSender, hostname, publicUrl } = config
-  const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
+  const { sandboxSender, hostname, publicUrl, feedbackId } = config
+  const facts = { sandboxSender, hostname, publicUrl, feedbackId }
+  const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, ...facts, commit })
   const credentials = openCredentials({ db, clock })
   return { tenants, domains, tracks, limitSettings, accept, credentials, uses: saveUsesOf(credentials, log) }
 }

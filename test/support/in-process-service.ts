@@ -171,6 +171,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     sandboxSender: config.sandboxSender,
     hostname: config.hostname,
     publicUrl: config.publicUrl,
+    feedbackId: config.feedbackId,
     commit,
   })
   const { hostname } = config
