@@ -339,6 +339,8 @@ export const texts = {
     lastSeen: 'Last seen',
     reporters: 'Reporters',
     reporter: 'Reporter',
+    sender: 'Sender',
+    unsigned: (domain: string) => `${domain} (not signed)`,
     reports: 'Reports',
     noReports: 'No reports yet. Publish this record; the first reports arrive after a day.',
     record: 'DMARC record',

@@ -150,7 +150,7 @@ class AggregateReading implements XmlVisitor {
     else if (!result) return
     else if (at === `auth_results/${result.kind}/domain`) result.domain = domainOf(text)
     else if (at === `auth_results/${result.kind}/result`) result.result = text.toLowerCase()
-    else if (at === 'auth_results/dkim/selector' && result.kind === 'dkim') result.selector = text.toLowerCase()
+    else if (at === 'auth_results/dkim/selector' && result.kind === 'dkim') result.selector = domainOf(text)
   }
 
   #endRecord(): void {

@@ -21,7 +21,11 @@ export interface DmarcSummary {
 }
 
 export interface ReporterRow {
+  /** As the report names itself. */
   reporter: string
+  /** The domain of the mail's From. */
+  sender: string
+  authenticated: boolean
   reports: number
   messages: number
   lastReceivedAt: Date
@@ -42,11 +46,11 @@ const maxReporters = 50
 const dayMs = 86_400_000
 
 const byReporter = sql<ReporterRow>`
-  select reporter, count(*)::integer as reports, sum(messages)::double precision as messages, max(received_at) as "lastReceivedAt"
+  select reporter, sender, authenticated, count(*)::integer as reports, sum(messages)::double precision as messages, max(received_at) as "lastReceivedAt"
   from domain_reports
   where tenant_id = $1 and domain_id = $2 and kind = 'dmarc' and begins_at >= $3
-  group by reporter
-  order by sum(messages) desc, reporter
+  group by reporter, sender, authenticated
+  order by sum(messages) desc, reporter, sender, authenticated
   limit $4`
 
 export async function summariseDmarc(on: Queryable, { domain, published, ownAddresses, days, nowMs }: SummaryFacts): Promise<DmarcSummary> {

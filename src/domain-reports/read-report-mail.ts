@@ -3,6 +3,7 @@
  * it. The result is small, for any message.
  */
 import { createHash } from 'node:crypto'
+import { sanitiseText } from '#base'
 import { type Unjudged, unjudged } from '#dkim'
 import { decodeCharset, parseMailbox, readMessage } from '#mail'
 import { type AggregateReport, readAggregate } from './aggregate-report.ts'
@@ -73,5 +74,6 @@ function senderOf(headers: Readonly<Record<string, string>>): string {
 /** Every report has a reporter and an id, by which a repetition is found. */
 function named<Report extends { reporter: string; reportId: string }>(report: Report, sender: string, content: Buffer): Report {
   const reportId = report.reportId || createHash('sha256').update(content).digest('hex')
-  return { ...report, reporter: (report.reporter || sender).slice(0, maxKeyLength), reportId: reportId.slice(0, maxKeyLength) }
+  const text = (value: string) => sanitiseText(value, maxKeyLength)
+  return { ...report, reporter: text(report.reporter || sender), reportId: text(reportId) }
 }

@@ -86,6 +86,9 @@ function isBlank(xml: string, from: number, to: number): boolean {
 
 const wrong = (what: string) => new UnreadableReport(`is not well-formed XML: it ${what}`)
 
+/** Half of a surrogate pair is no character, and the database would change it. */
+const isCharacter = (point: number) => point > 0 && point < 0x110000 && !(point >= 0xd800 && point <= 0xdfff)
+
 const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }
 
 function unescaped(text: string): string {
@@ -94,7 +97,7 @@ function unescaped(text: string): string {
     const known = name === undefined ? undefined : named[name]
     if (known !== undefined) return known
     const point = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number(decimal)
-    if (whole === '&' || name !== undefined || !(point > 0 && point < 0x110000)) throw wrong('has an unknown entity')
+    if (whole === '&' || name !== undefined || !isCharacter(point)) throw wrong('has an unknown entity')
     return String.fromCodePoint(point)
   })
 }

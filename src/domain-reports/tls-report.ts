@@ -1,4 +1,5 @@
 /** Reads a TLS report (RFC 8460 section 4.4) about the domain's incoming mail. Policies, failures and texts are limited. */
+import { sanitiseText } from '#base'
 import { UnreadableReport } from './unreadable-report.ts'
 
 export interface TlsReport {
@@ -27,6 +28,8 @@ export interface TlsFailure {
   sessions: number
 }
 
+/** Its objects need many times the memory of its text, and no report is so long. */
+const maxLength = 4_194_304
 const maxPolicies = 100
 const maxFailures = 100
 const maxTextLength = 300
@@ -36,6 +39,7 @@ const maxDepth = 20
 
 /** Throws UnreadableReport. */
 export function readTlsReport(json: string): TlsReport {
+  if (json.length > maxLength) throw new UnreadableReport('is too large')
   if (isDeeper(json)) throw new UnreadableReport(`has more than ${maxDepth} levels`)
   const given = objectOf(parsed(json))
   const range = objectOf(given['date-range'])
@@ -79,7 +83,7 @@ function failureOf(given: unknown): TlsFailure {
 const objectOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
-const textOf = (value: unknown) => (typeof value === 'string' ? value.trim().slice(0, maxTextLength) : '')
+const textOf = (value: unknown) => (typeof value === 'string' ? sanitiseText(value, maxTextLength).trim() : '')
 
 /** Some reporters write numbers as texts. */
 function countOf(value: unknown): number {

@@ -6,7 +6,15 @@ import { sql } from '#db'
 import { addSource } from '#delivery'
 import { dnsText, makeEd25519Key, readPrivateKey, type SigningKey, signatureFields } from '#dkim'
 import { type DomainReports, deleteOldReports, openDomainReports, openReportAddresses, readReportMailHere } from '#domain-reports'
-import { attachedMail, type GeneratedRecord, type GeneratedReport, generateReport, mailOf, seededDraw } from '../support/dmarc-dialects.ts'
+import {
+  attachedMail,
+  type GeneratedRecord,
+  type GeneratedReport,
+  generateReport,
+  mailOf,
+  seededDraw,
+  xmlOf,
+} from '../support/dmarc-dialects.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { smtpClient } from '../support/smtp-client.ts'
 
@@ -175,6 +183,19 @@ describe('a report', () => {
     expect(await service.db.first(rowCounts)).toEqual(before)
     await take(domain.address, mailOf(reportOf(above, [oneRecord(above), oneRecord(domain, { count: 3 })]), domain.address))
     expect((await dmarcOf(domain)).totals.messages).toBe(3)
+  })
+
+  test('with characters that a database cannot store is counted', async () => {
+    const domain = await addDomain()
+    const odd = mailOf(
+      reportOf(domain, [oneRecord(domain, { signatures: [{ domain: domain.name, selector: 'a b\0', result: 'pass' }] })]),
+      domain.address,
+    )
+    expect(await take(domain.address, odd)).toBeUndefined()
+    expect((await dmarcOf(domain)).sources.map(({ signers }) => signers)).toEqual([[domain.name]])
+    const xml = xmlOf(reportOf(domain, [oneRecord(domain)])).replace('google.com</org_name>', 'a\0b</org_name>')
+    expect(await take(domain.address, attachedMail({ content: Buffer.from(xml) }))).toBeUndefined()
+    expect((await dmarcOf(domain)).totals.messages).toBe(20)
   })
 
   test('of an impossible period is refused', async () => {

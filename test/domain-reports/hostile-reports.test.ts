@@ -41,6 +41,7 @@ describe('a hostile report', () => {
       'has a document type or entities, which are not accepted',
     ],
     ['an unknown entity', () => withRecords(record('&file;')), 'is not well-formed XML: it has an unknown entity'],
+    ['half a character', () => withRecords(record('&#xD800;')), 'is not well-formed XML: it has an unknown entity'],
     ['deep nesting', () => '<feedback>'.repeat(100_000), 'is not well-formed XML: it has more than 20 levels'],
     ['tags that do not match', () => good.replace('</org_name>', '</org>'), 'is not well-formed XML: it has tags that do not match'],
     ['an endless tag', () => `<feedback a="${'x'.repeat(5 * mebibyte)}`, 'is not well-formed XML: it has a malformed tag'],
@@ -51,6 +52,7 @@ describe('a hostile report', () => {
     ['a record without a count', () => withRecords(record('192.0.2.1', 'many')), 'has a record without a count'],
     ['too many messages', () => withRecords(record('192.0.2.1', '9'.repeat(13))), 'counts more than 1000000000000 messages'],
     ['deep JSON', () => '{"a":'.repeat(100_000), 'has more than 20 levels'],
+    ['JSON of 5 MB', () => `[${'[],'.repeat(1_700_000)}[]]`.replace('[', '{"a":['), 'is too large'],
     ['JSON cut short', () => '{"organization-name":', 'is not JSON'],
     [
       'a TLS report without policies',

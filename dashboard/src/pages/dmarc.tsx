@@ -98,7 +98,13 @@ function Dmarc({ id, days }: Asked) {
         {data.moreSources > 0 && <p className="mt-2 text-xs text-soft">{words.moreSources(data.moreSources)}</p>}
       </Section>
       <Section title={words.reporters}>
-        <DataTable label={words.reporters} columns={reporterColumns} items={data.reporters} keyOf={(one) => one.reporter} isWhole />
+        <DataTable
+          label={words.reporters}
+          columns={reporterColumns}
+          items={data.reporters}
+          keyOf={(one) => `${one.reporter} ${one.sender} ${one.authenticated}`}
+          isWhole
+        />
       </Section>
       <ToPublish title={words.record} record={data.record} />
     </>
@@ -165,6 +171,11 @@ const sourceColumns: readonly Column<Source>[] = [
 
 const reporterColumns: readonly Column<Reporter>[] = [
   { name: words.reporter, phone: 'title', by: (one) => one.reporter, cell: (one) => one.reporter },
+  {
+    name: words.sender,
+    by: (one) => one.sender,
+    cell: (one) => (one.authenticated ? one.sender : words.unsigned(one.sender)),
+  },
   { name: words.reports, isNumber: true, by: (one) => one.reports, cell: (one) => one.reports.toLocaleString() },
   { name: words.messages, isNumber: true, by: (one) => one.messages, cell: (one) => one.messages.toLocaleString() },
 ]

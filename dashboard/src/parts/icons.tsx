@@ -2,6 +2,7 @@
 export {
   ArrowDown as DescendingIcon,
   ArrowUp as AscendingIcon,
+  BadgeCheck as DmarcIcon,
   Ban as SuppressionsIcon,
   BookOpen as GuideIcon,
   Building2 as TenantsIcon,
@@ -27,7 +28,6 @@ export {
   ScrollText as LogsIcon,
   Search as SearchIcon,
   Settings as SettingsIcon,
-  BadgeCheck as DmarcIcon,
   ShieldCheck as AuditIcon,
   Target as TrackingIcon,
   TriangleAlert as WarningIcon,

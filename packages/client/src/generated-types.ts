@@ -795,7 +795,12 @@ export interface DomainsRetrieveDmarcData {
   })[]
   moreSources: number
   reporters: {
+    /** As the report names itself */
     reporter: string
+    /** Domain of the mail */
+    sender: string
+    /** true: the mail had a valid DKIM signature of its sender */
+    authenticated: boolean
     reports: number
     messages: number
     lastReceivedAt: string

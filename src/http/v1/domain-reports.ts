@@ -79,7 +79,14 @@ const DmarcObject = Type.Object({
   ),
   moreSources: Count(),
   reporters: Type.Array(
-    Type.Object({ reporter: Type.String(), reports: Count(), messages: Count(), lastReceivedAt: Type.String({ format: 'date-time' }) }),
+    Type.Object({
+      reporter: Type.String({ description: 'As the report names itself' }),
+      sender: Type.String({ description: 'Domain of the mail' }),
+      authenticated: Type.Boolean({ description: 'true: the mail had a valid DKIM signature of its sender' }),
+      reports: Count(),
+      messages: Count(),
+      lastReceivedAt: Type.String({ format: 'date-time' }),
+    }),
   ),
   advice: Type.Object({
     policy: nullable(Policy),
