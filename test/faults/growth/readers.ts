@@ -5,6 +5,7 @@ import { httpReaders } from './readers/http.ts'
 import { mailReaders } from './readers/mail.ts'
 import { postalReaders } from './readers/postal.ts'
 import { reportReaders } from './readers/reports.ts'
+import { sesReaders } from './readers/ses.ts'
 import { smtpReaders } from './readers/smtp.ts'
 import { vendorReaders } from './readers/vendors.ts'
 
@@ -17,6 +18,7 @@ export const readers = [
   ...smtpReaders,
   ...vendorReaders,
   ...domainReportReaders,
+  ...sesReaders,
 ]
 
 const partOfReport = 'reached by readReport, with all that it is given there'
