@@ -4,7 +4,7 @@
  * Promises: pure, without DNS or other network; the work is limited for any message.
  */
 import { linksOf } from '#mail'
-import { scanHtml } from './scan-html.ts'
+import { scanHtmlFacts } from './scan-html.ts'
 import { spamWordsIn } from './spam-words.ts'
 
 export type Severity = 'ok' | 'advice' | 'problem'
@@ -51,7 +51,7 @@ const problem = (check: string, message: string, suggestion: string): Finding =>
 /** `sender` is undefined if From is not of a sending domain. In the order of the checks. */
 export function checkMessage(message: CheckedMessage, sender: SenderFacts | undefined): Finding[] {
   const domain = message.from.slice(message.from.lastIndexOf('@') + 1).toLowerCase()
-  const html = message.html === undefined ? undefined : scanHtml(message.html)
+  const html = message.html === undefined ? undefined : scanHtmlFacts(message.html)
   const words = `${message.subject}\n${message.text ?? ''}\n${html?.text ?? ''}`
   return [
     ...authentication(domain, sender),
@@ -163,7 +163,7 @@ const namedIn = (names: readonly string[]) =>
 /** Equal, or one below the other. */
 const isRelated = (one: string, other: string) => one === other || one.endsWith(`.${other}`) || other.endsWith(`.${one}`)
 
-type Html = ReturnType<typeof scanHtml>
+type Html = ReturnType<typeof scanHtmlFacts>
 
 function images({ images: count, imagesWithoutAlt, text }: Html): Finding {
   if (imagesWithoutAlt > 0)

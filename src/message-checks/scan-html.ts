@@ -17,7 +17,7 @@ const maxTagLength = 10_000
 const removed = new Set(['script', 'form', 'iframe', 'object', 'embed', 'video', 'audio', 'input', 'button'])
 const unread = /^(?:script|style|title|template)$/
 
-export function scanHtml(given: string): HtmlFacts {
+export function scanHtmlFacts(given: string): HtmlFacts {
   const html = given.slice(0, maxOctets)
   // Only ASCII: other letters may change their length, and positions are those of `html`.
   const lower = html.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())

@@ -6,7 +6,7 @@ import { parseSender } from '#mail'
 import { checkMessage, type SenderFacts, type Severity } from '#message-checks'
 import { nullable, tenantFields, tenantNamedIn } from './common-schemas.ts'
 import { type ApiDeps, route } from './define-endpoint.ts'
-import { From, messageFields } from './send-emails.ts'
+import { FromField, messageFields } from './send-emails.ts'
 
 const { subject, html, text, replyTo, headers, attachments, unsubscribe } = messageFields
 
@@ -21,7 +21,7 @@ export const checkEmail = route({
   scope: 'organisation or tenant',
   families: 'organisation',
   bodyLimit: 16_777_216,
-  body: Type.Object({ from: From, subject, html, text, replyTo, headers, attachments, unsubscribe, ...tenantFields }),
+  body: Type.Object({ from: FromField, subject, html, text, replyTo, headers, attachments, unsubscribe, ...tenantFields }),
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
   data: Type.Object({
     problems: Type.Integer({ minimum: 0 }),

@@ -3,7 +3,7 @@ import { readAggregate } from '../../../../src/domain-reports/aggregate-report.t
 import { readReportMail } from '../../../../src/domain-reports/read-report-mail.ts'
 import { scanXml } from '../../../../src/domain-reports/scan-xml.ts'
 import { readTlsReport } from '../../../../src/domain-reports/tls-report.ts'
-import { scanHtml } from '../../../../src/message-checks/scan-html.ts'
+import { scanHtmlFacts } from '../../../../src/message-checks/scan-html.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxReport = 20_971_520
@@ -108,7 +108,7 @@ export const domainReportReaders: readonly Reader[] = [
   reader({
     name: 'HTML to check',
     longest: 5_242_880,
-    reads: ['src/message-checks/scan-html.ts scanHtml'],
+    reads: ['src/message-checks/scan-html.ts scanHtmlFacts'],
     frames: [
       ['<p>', '</p>'],
       ['<img ', '>'],
@@ -132,6 +132,6 @@ export const domainReportReaders: readonly Reader[] = [
       '</',
     ],
     nests: [['<p>', '</p>']],
-    read: (octets) => scanHtml(octets.toString('utf8')),
+    read: (octets) => scanHtmlFacts(octets.toString('utf8')),
   }),
 ]
