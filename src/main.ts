@@ -241,8 +241,9 @@ function openAcceptance({ config, log, secrets, db }: Ground) {
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
   const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }), failpoint })
-  const { sandboxSender, hostname, publicUrl } = config
-  const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
+  const { sandboxSender, hostname, publicUrl, feedbackId } = config
+  const facts = { sandboxSender, hostname, publicUrl, feedbackId }
+  const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, ...facts, commit })
   const credentials = openCredentials({ db, clock })
   return { tenants, domains, tracks, limitSettings, accept, credentials, uses: saveUsesOf(credentials, log) }
 }
@@ -389,13 +390,17 @@ async function startListeners(ground: Ground): Promise<Role> {
   const reader = openReader({ clock, log })
   const { hostname } = config
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
+  const { openDomainReports, openReportMailReader } = await import('#domain-reports')
+  const mailReader = openReportMailReader({ clock, log })
+  const reports = openDomainReports({ db, clock, log, secrets, resolver, hostname, read: mailReader.read })
   const store = config.https ? await (await import('#certificates')).openCertificateStore({ db, clock, log, secrets }) : undefined
-  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, config, store })
+  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, reports, config, store })
   return {
     async stop() {
       await inbound.stop()
       await store?.stop()
       reader.stop()
+      mailReader.stop()
       await uses.stop()
     },
   }

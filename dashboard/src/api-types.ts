@@ -9,6 +9,8 @@ export type {
   Credential,
   Domain,
   DomainsListData,
+  DomainsRetrieveDmarcData,
+  DomainsRetrieveTlsReportsData,
   Email,
   Limits,
   ListedEmail,

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import type { ShownMember } from './api-types.ts'
 import {
   AuditIcon,
+  DmarcIcon,
   DomainsIcon,
   EmailsIcon,
   InboxIcon,
@@ -51,7 +52,10 @@ const groups: readonly { name: string; places: readonly Place[] }[] = [
   },
   {
     name: texts.shell.groups.reputation,
-    places: [{ to: '/suppressions', name: texts.pages.suppressions, icon: <SuppressionsIcon size={size} /> }],
+    places: [
+      { to: '/suppressions', name: texts.pages.suppressions, icon: <SuppressionsIcon size={size} /> },
+      { to: '/dmarc', name: texts.pages.dmarc, icon: <DmarcIcon size={size} /> },
+    ],
   },
   {
     name: texts.shell.groups.operate,

@@ -119,6 +119,8 @@ export interface AcceptDeps {
   sandboxSender: string
   hostname: string
   publicUrl: string
+  /** The pattern of the header Feedback-ID; undefined: no header. */
+  feedbackId?: string | undefined
   commit: Commit
 }
 
@@ -132,7 +134,8 @@ export function openAccept(deps: AcceptDeps): Accept {
   const factsFor = async (tenant: Tenant, sender: Sender, { mode, credentialId }: Caller) => {
     const test = mode === 'test'
     const clockOffsetMs = test ? await getTestClockOffsetMs(db, tenant.id) : 0
-    return { tenant, sender, test, credentialId, nowMs: clock.nowMs(), clockOffsetMs, ids, publicUrl: deps.publicUrl, encoder }
+    const { publicUrl, feedbackId } = deps
+    return { tenant, sender, test, credentialId, nowMs: clock.nowMs(), clockOffsetMs, ids, publicUrl, feedbackId, encoder }
   }
 
   const activeTenant = async (tenantId: string | null | undefined, caller: Caller): Promise<Tenant> => {

@@ -7,6 +7,7 @@ import type { Content, ContentEncoder, PartsContent, Tracking } from '#emails'
 import { type Address, type Mailbox, type Originator, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import type { Sender } from './authorize-sender.ts'
+import { feedbackIdOf } from './feedback-id.ts'
 import { checkScheduledTime, resolveScheduledTime, type ScheduledWish } from './scheduled-time.ts'
 import type { AcceptedSubmission, RawSubmission, TrackingWish } from './submission.ts'
 import {
@@ -62,6 +63,8 @@ export interface PrepareFacts {
   clockOffsetMs: number
   ids: Ids
   publicUrl: string
+  /** The pattern of Feedback-ID. */
+  feedbackId?: string | undefined
   encoder: ContentEncoder
 }
 
@@ -76,7 +79,7 @@ export function prepareSubmission(
   const id = (emails[0] as NewEmail).id
   const messageId = `<${id}@${facts.sender.messageIdDomain}>`
   const content: Content = {
-    message: partsContent(checked, given.from),
+    message: partsContent({ ...checked, headers: headersOf(checked, facts) }, given.from),
     messageId,
     acceptedAtMs: scheduledAtMs ?? facts.nowMs + facts.clockOffsetMs,
     returnPathDomain: checked.bounce ? null : facts.sender.returnPathDomain,
@@ -97,6 +100,12 @@ export function prepareSubmission(
     scheduledAtMs,
     sizeOctets: checked.sizeOctets,
   })
+}
+
+/** The caller's headers, and Feedback-ID if the operator wants one and the caller has none. */
+function headersOf({ headers, tag, from }: CheckedSubmission, { feedbackId, tenant }: PrepareFacts): CheckedSubmission['headers'] {
+  if (feedbackId === undefined || headers.some(([name]) => name.toLowerCase() === 'feedback-id')) return headers
+  return [...headers, ['Feedback-ID', feedbackIdOf(feedbackId, { tag, tenantId: tenant.id, domain: from.address.domain })]]
 }
 
 const partsContent = (

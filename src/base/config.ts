@@ -293,6 +293,17 @@ export const settings = {
     'comma-separated networks in CIDR form that mail and webhooks may connect to although they are private, loopback or link-local',
     networks,
   ),
+  feedbackId: setting(
+    'POSTRIDER_FEEDBACK_ID',
+    'off',
+    'pattern of the header Feedback-ID, such as `{tag}:{domain}:{tenant}:Example`; at most four parts, the last a constant of 5 to 15 characters',
+    (v) => {
+      if (v === undefined || v === 'off') return undefined
+      if (!/^(?:(?:[\w.-]{1,40}|\{(?:tag|tenant|domain)\}):){0,3}[A-Za-z0-9_-]{5,15}$/.test(v))
+        throw new Error(`"${v}" is not a pattern of up to four parts, such as {tag}:{domain}:{tenant}:Example`)
+      return v
+    },
+  ),
   webhookSignatureHeader: setting(
     'POSTRIDER_WEBHOOK_SIGNATURE_HEADER',
     'X-Webhook-Signature',
@@ -349,6 +360,7 @@ export const settings = {
   keepEmailDays: setting('POSTRIDER_KEEP_EMAIL_DAYS', '90', 'retention of emails, their attempts and events, in days', (v) => count(v, 90)),
   keepLogDays: setting('POSTRIDER_KEEP_LOG_DAYS', '90', 'retention of request logs, in days', (v) => count(v, 90)),
   keepWebhookDays: setting('POSTRIDER_KEEP_WEBHOOK_DAYS', '30', 'retention of webhook deliveries, in days', (v) => count(v, 30)),
+  keepReportDays: setting('POSTRIDER_KEEP_REPORT_DAYS', '400', 'retention of DMARC and TLS reports, in days', (v) => count(v, 400)),
   firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet`: the first start creates no keys and prints no secrets', (v) =>
     oneOf(v, ['print', 'quiet'], 'print'),
   ),

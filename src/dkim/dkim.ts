@@ -1,6 +1,6 @@
 /**
  * DKIM: signs messages, verifies the signatures of received messages, and creates keys and their DNS text.
- * Owns: nothing. Uses: nothing. Used by: domains, delivery, returns, webhooks, imports.
+ * Owns: nothing. Uses: nothing. Used by: domains, delivery, returns, domain-reports, webhooks, imports.
  * Promises: the same message, keys and time give the same signatures; important header fields cannot be added afterwards.
  */
 export { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, readRsaKey, type SigningKey } from './keys.ts'

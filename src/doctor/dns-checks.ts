@@ -83,7 +83,9 @@ const titles: Record<string, (record: PlatformRecord, hostname: string) => strin
       ? 'return path, SPF'
       : name === `spf.${hostname}`
         ? 'SPF of the platform'
-        : 'DKIM of the sandbox sender',
+        : name.includes('._report._dmarc.')
+          ? 'DMARC reports about sending domains'
+          : 'DKIM of the sandbox sender',
 }
 
 /** Receivers do not trust mail without these; the other records serve additional features. */

@@ -7,6 +7,9 @@ import { dnsText } from '#dkim'
 export const returnPathLabel = 'rp'
 export const returnPathDomainOf = (name: string): string => `${returnPathLabel}.${name}`
 
+/** A wildcard that permits DMARC reports about any sending domain to addresses at the return-path name (RFC 7489 section 7.1). */
+export const reportAuthorisationOf = (hostname: string) => ({ name: `*._report._dmarc.${returnPathDomainOf(hostname)}`, value: 'v=DMARC1' })
+
 export type RecordStatus = 'OK' | 'Missing' | 'Invalid'
 
 /** A check's results for one record, except its status. */

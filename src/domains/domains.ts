@@ -1,7 +1,7 @@
 /**
  * Sending domains, their DKIM keys, and the verification of their DNS records.
- * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, housekeeping,
- * installation, doctor, resend, ses, imports, inbound, http, cli, main.
+ * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, domain-reports,
+ * housekeeping, installation, doctor, resend, ses, imports, inbound, http, cli, main.
  * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at
  * most ten seconds, and a failing resolver changes no domain.
  */
@@ -17,13 +17,14 @@ import { sealNameOf } from './sealed-keys.ts'
 
 export { addDomain, makeDomain, type OwnKey } from './add-domain.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
-export { type DnsRecord, nameInZone, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
+export { type DnsRecord, nameInZone, reportAuthorisationOf, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
 export { ensurePlatformKey } from './platform-key.ts'
 export { type PlatformRecord, platformRecords } from './platform-records.ts'
 export {
   type CheckedDomain,
   type Domain,
   findDomainById,
+  findDomainByUuid,
   listDomains,
   removeDomain,
   removeDomainsOfTenant,

@@ -6,7 +6,7 @@ import { BlockList, isIP } from 'node:net'
 import { dnsText } from '#dkim'
 import type { DnsAnswer, Resolver } from '#net'
 import { parseKeyRecord } from './dkim-record.ts'
-import { type RecordStatus, returnPathDomainOf } from './dns-records.ts'
+import { type RecordStatus, reportAuthorisationOf, returnPathDomainOf } from './dns-records.ts'
 import type { PlatformKey } from './platform-key.ts'
 import { isSpf, parseSpf } from './spf.ts'
 
@@ -91,11 +91,14 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses, s
 
   const sending = [...new Set([...addresses, ...sources.map((one) => one.address)])]
   const permitted = sending.length === 0 ? 'ip4:PUBLIC_IPV4_ADDRESS' : sending.map(mechanismOf).join(' ')
-  const [returnPathTexts, spfTexts, keyTexts, alias] = await Promise.all([
+  const authorisation = reportAuthorisationOf(hostname)
+  const [returnPathTexts, spfTexts, keyTexts, alias, reportTexts] = await Promise.all([
     resolver.txt(returnPath, 'fresh'),
     resolver.txt(spf, 'fresh'),
     resolver.txt(`${key.selector}._domainkey.${key.name}`, 'fresh'),
     resolver.cname(tracking, 'fresh'),
+    // Any name below the wildcard.
+    resolver.txt(authorisation.name.replace('*', 'example.com'), 'fresh'),
   ])
   // An address record is as good as an alias.
   const track = alias.kind === 'found' || alias.kind === 'trouble' ? alias : await resolver.addresses(tracking, 'fresh')
@@ -123,6 +126,7 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses, s
     ),
     judge({ type: 'CNAME', name: tracking, value: host }, track, isTrack),
     judge({ type: 'TXT', name: `${key.selector}._domainkey.${key.name}`, value: dnsText('rsa', key.rsaPublic) }, keyTexts, isKey),
+    judge({ type: 'TXT', ...authorisation }, reportTexts, (found) => found.some((one) => /^v=DMARC1\s*(?:;|$)/.test(one))),
     ...reverse,
     ...(await Promise.all(others.map((one) => recordsOfSource(resolver, one)))).flat(),
   ]

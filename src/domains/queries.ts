@@ -83,6 +83,9 @@ export async function getDomain(on: Queryable, id: string, scope: string | null)
 export const findDomainById = (on: Queryable, id: number, scope: string | null): Promise<CheckedDomain | undefined> =>
   on.first(domainById, [id, scope])
 
+/** The domain with this uuid, of any tenant. */
+export const findDomainByUuid = (on: Queryable, uuid: string): Promise<CheckedDomain | undefined> => on.first(domainByUuid, [uuid, null])
+
 /** All domains of a tenant, or of the organisation (null), the oldest first. */
 export const listDomains = (on: Queryable, scope: string | null): Promise<Domain[]> => on.rows(allDomains, [scope])
 

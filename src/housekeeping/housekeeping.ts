@@ -2,16 +2,17 @@
  * Housekeeping: schedules background tasks. Every process with the role has a schedule; a database lock lets one process run tasks at a
  * time.
  * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool, request-logs,
- * tracking, accept, delivery, returns, webhooks, usage. Used by: http, cli, main.
+ * tracking, accept, delivery, returns, domain-reports, webhooks, usage. Used by: http, cli, main.
  * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and
  * scheduled mail within five seconds after its time; a failed
  * task is logged and retried, and delays no other.
  */
 
 import { deleteExpiredKeys, markEveryMs, openMarking } from '#accept'
-import { type Clock, type Log, startLoop } from '#base'
+import { type Clock, type Config, type Log, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
 import { deleteExpiredPolicies, expireHolds, followQueueUpdates, notifyWarmUps } from '#delivery'
+import { deleteOldReports } from '#domain-reports'
 import { deleteSeconds, emailTables, findOldestEmailMs, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
@@ -34,6 +35,7 @@ const tickMs = 500
 const asleepTickMs = 4000
 const daysAhead = 7
 const hourMs = 3_600_000
+const dayMs = 86_400_000
 /** Retention of the audit log: a year, plus time to review it. */
 const auditMs = 400 * 86_400_000
 /** So that other tasks get their turn when there is much to count. */
@@ -58,7 +60,7 @@ export interface HousekeepingDeps {
   clock: Clock
   log: Log
   limitSettings: LimitSettings
-  keep: Keep
+  keep: Keep & Pick<Config, 'keepReportDays'>
   brake: AutoPauseLimits
 }
 
@@ -115,6 +117,11 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
     { name: 'deleting expired idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },
     { name: 'deleting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => deleteExpiredPolicies(db, nowMs) },
+    {
+      name: 'deleting old domain reports',
+      everyMs: hourMs,
+      run: (nowMs) => deleteOldReports(db, nowMs - deps.keep.keepReportDays * dayMs),
+    },
     { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },

@@ -75,8 +75,9 @@ function openApiDeps(deps: LocalApiDeps): ApiDeps {
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
   const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }) })
-  const { sandboxSender, hostname, publicUrl } = config
-  const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, sandboxSender, hostname, publicUrl, commit })
+  const { sandboxSender, hostname, publicUrl, feedbackId } = config
+  const facts = { sandboxSender, hostname, publicUrl, feedbackId }
+  const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, ...facts, commit })
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const services = openEndpointServices({ ...deps, tenants, resolver, installation: { version } })
   return {

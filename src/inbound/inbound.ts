@@ -28,6 +28,8 @@ export interface InboundDeps {
   accept: Accept
   credentials: Credentials
   returns: ReturnHandler
+  /** DMARC and TLS reports about sending domains. */
+  reports?: ReturnHandler | undefined
   config: CertificateSettings & Pick<Config, 'smtpHost' | 'smtpPort' | 'submissionPort' | 'submissionTlsPort' | 'postmaster'>
   /** The certificates by ACME (POSTRIDER_HTTPS); the operator's own files have precedence. */
   store?: CertificateStore | undefined
@@ -54,9 +56,9 @@ const submissionBounds: ListenerLimits = { ...usualBounds, largestOctets: 14 * m
 /** Reports may include the complete original message. */
 const incomingBounds: ListenerLimits = { ...usualBounds, largestOctets: 20 * mebibyte, errors: 20, greetAtOnce: false }
 
-/** Listens on the three ports of `config` (0: any free port). The caller has called `ensureCertificate`. */
+/** Listens on the three ports of `config` (0: any free port). The caller has called `ensureCertificate`. Long because each port is listed with its settings. */
 export async function startInbound(deps: InboundDeps): Promise<Inbound> {
-  const { db, clock, log, traces, accept, credentials, returns, config } = deps
+  const { db, clock, log, traces, accept, credentials, returns, reports, config } = deps
   const { hostname, postmaster } = config
   refuseUnusablePostmaster(config)
   const store = config.tlsCert === undefined ? deps.store : undefined
@@ -65,7 +67,15 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   // Separate budgets, so that unauthenticated mail cannot displace submissions.
   const budgets = { incoming: openMemoryBudget(), submission: openMemoryBudget() }
   const submission = openSubmission({ accept, credentials, hostname, clock, log, traces })
-  const incoming = openIncoming({ returns, accept, postmaster, clock, log, isOurName: (domain) => isOurName(domain, hostname, db) })
+  const incoming = openIncoming({
+    returns,
+    reports,
+    accept,
+    postmaster,
+    clock,
+    log,
+    isOurName: (domain) => isOurName(domain, hostname, db),
+  })
   const open = async <Login>(options: Pick<ListenerOptions<Login>, 'port' | 'setting' | 'tls' | 'backend' | 'bounds' | 'budget'>) =>
     openListener<Login>({ ...common, ...options, bounds: { ...options.bounds, ...deps.bounds } })
 

@@ -1,6 +1,6 @@
 /**
- * Backend of the inbound mail port. Mail to return paths is processed as bounces and complaints, and mail to postmaster is forwarded to the
- * operator. All other mail is refused during the session. So there is no relaying and no backscatter.
+ * Backend of the inbound mail port. Mail to return paths is processed as bounces and complaints, mail to report addresses as DMARC and TLS
+ * reports, and mail to postmaster is forwarded to the operator. All other mail is refused during the session. So there is no relaying and no backscatter.
  */
 import type { Accept } from '#accept'
 import { type Clock, type Log, networkOf, pause } from '#base'
@@ -10,15 +10,18 @@ import type { Backend, Visit } from './smtp-listener.ts'
 import { ReplyError } from './smtp-replies.ts'
 import { maxReceivedFields } from './submission.ts'
 
-/** Handles mail to return paths. */
+/** Handles mail to return paths, or to report addresses. */
 export interface ReturnHandler {
   /**
    * `ours`: `take` accepts mail for this address, which may contain upper case; otherwise it is refused. `former`: it reports on mail that
    * another program sent.
    */
   accepts(address: string): Promise<'ours' | 'former' | 'unknown'>
-  /** Once it resolves the message is stored; if it throws, the client gets a temporary failure. May get a message twice. */
-  take(envelope: ReturnEnvelope, octets: Buffer): Promise<void>
+  /**
+   * Once it resolves the message is stored, or refused for the reason that it returns; if it throws, the client gets a temporary failure.
+   * May get a message twice.
+   */
+  take(envelope: ReturnEnvelope, octets: Buffer): Promise<string | void>
 }
 
 export interface ReturnEnvelope {
@@ -32,6 +35,8 @@ export interface ReturnEnvelope {
 
 export interface IncomingDeps {
   returns: ReturnHandler
+  /** DMARC and TLS reports about sending domains. */
+  reports?: ReturnHandler | undefined
   accept: Pick<Accept, 'forward'>
   /** Whether mail to postmaster@ this domain goes to this installation's operator. */
   isOurName(domain: string): Promise<boolean>
@@ -48,10 +53,17 @@ const maxDeferrals = 80
 const maxForwards = 20
 const forwardWindowMs = 3_600_000
 
+/** Long because the steps of a visit share the handlers and their limits. */
 export function openIncoming(deps: IncomingDeps): Backend<undefined> {
-  const { returns, accept, postmaster, clock, log } = deps
+  const { returns, reports, accept, postmaster, clock, log } = deps
   const rate = openRateLimiter(clock)
   let forwards = { count: 0, sinceMs: clock.monotonicMs() }
+
+  const handlerOf = async (address: string): Promise<ReturnHandler | 'former' | undefined> => {
+    const verdict = await returns.accepts(address)
+    if (verdict !== 'unknown') return verdict === 'ours' ? returns : verdict
+    return reports && (await reports.accepts(address)) === 'ours' ? reports : undefined
+  }
 
   const isForPostmaster = async (address: string): Promise<boolean> => {
     if (/^postmaster$/i.test(address)) return true
@@ -75,10 +87,10 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
     },
 
     async recipient(address) {
-      const verdict = await returns.accepts(address)
-      if (verdict === 'ours') return
+      const handler = await handlerOf(address)
       // RFC 3463 section 3.2: the destination mailbox has moved.
-      if (verdict === 'former') throw new ReplyError(550, '5.1.6', 'Return path of mail that another program sent before, not read here')
+      if (handler === 'former') throw new ReplyError(550, '5.1.6', 'Return path of mail that another program sent before, not read here')
+      if (handler) return
       if (await isForPostmaster(address)) {
         if (postmaster !== undefined) return
         throw new ReplyError(550, '5.1.1', 'No postmaster mailbox here')
@@ -88,19 +100,24 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
 
     async message(octets, visit) {
       refuseUnreadable(octets)
-      const { back, forPostmaster } = await sorted(visit)
+      const { back, about, forPostmaster } = await sorted(visit)
       // Reports first: a report received again has no effect, but a forwarded message would be sent twice.
       if (back.length > 0) await returns.take({ from: visit.from, recipients: back, address: visit.address }, octets)
+      if (reports && about.length > 0) {
+        const refused = await reports.take({ from: visit.from, recipients: about, address: visit.address }, octets)
+        if (refused) throw new ReplyError(550, '5.7.1', refused)
+      }
       if (forPostmaster) await forward(octets)
-      log.info({ conversation: visit.id, octets: octets.length, returned: back.length, forPostmaster }, 'received')
+      const counts = { returned: back.length, reports: about.length, forPostmaster }
+      log.info({ conversation: visit.id, octets: octets.length, ...counts }, 'received')
       return 'Ok'
     },
   }
 
   async function sorted({ recipients }: Visit<undefined>) {
-    const verdicts = await Promise.all(recipients.map((one) => returns.accepts(one)))
-    const back = recipients.filter((_, index) => verdicts[index] === 'ours')
-    return { back, forPostmaster: back.length < recipients.length }
+    const handlers = await Promise.all(recipients.map(handlerOf))
+    const of = (handler: ReturnHandler | undefined) => recipients.filter((_, index) => handlers[index] === handler)
+    return { back: of(returns), about: reports ? of(reports) : [], forPostmaster: of(undefined).length > 0 }
   }
 }
 

@@ -35,21 +35,20 @@ export class ReceivedMessage {
   }
 
   dkim(signatures: Unjudged): Promise<DkimVerdict> {
-    this.#verdict ??= this.#verify(signatures)
+    this.#verdict ??= verifyInTime(this.#deps, signatures)
     return this.#verdict
   }
+}
 
-  /** Limited in time, because the reporting server waits. */
-  async #verify(signatures: Unjudged): Promise<DkimVerdict> {
-    const { clock, resolver } = this.#deps
-    const findTxt = async (name: string) => {
-      const answer = await resolver.txt(name)
-      return answer.kind === 'found' ? answer.value : []
-    }
-    const done = new AbortController()
-    const inTime = pause(clock, maxVerifyMs, done.signal).then((): DkimVerdict => 'fail')
-    const verdict = await Promise.race([verifySignatures(signatures, findTxt), inTime])
-    done.abort()
-    return verdict
+/** Limited in time, because the reporting server waits. */
+export async function verifyInTime({ clock, resolver }: Omit<ReceivedMessageDeps, 'read'>, signatures: Unjudged): Promise<DkimVerdict> {
+  const findTxt = async (name: string) => {
+    const answer = await resolver.txt(name)
+    return answer.kind === 'found' ? answer.value : []
   }
+  const done = new AbortController()
+  const inTime = pause(clock, maxVerifyMs, done.signal).then((): DkimVerdict => 'fail')
+  const verdict = await Promise.race([verifySignatures(signatures, findTxt), inTime])
+  done.abort()
+  return verdict
 }

@@ -4,11 +4,7 @@
 import { serveTasks } from '#base'
 import { readReport } from '#bounces'
 import { type Reading, readingOf } from './read-returned-mail.ts'
-
-export interface ToRead {
-  octets: Uint8Array
-  atMs: number
-}
+import type { ToRead } from './report-reader.ts'
 
 serveTasks(({ octets, atMs }: ToRead): { result: Reading } => ({
   result: readingOf(Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength), atMs, readReport),

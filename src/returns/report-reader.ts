@@ -5,7 +5,12 @@
 import { type Clock, type Log, openThread } from '#base'
 import { openWaiting } from './fair-report-queue.ts'
 import { type Reading, type ReadReport, readingOf } from './read-returned-mail.ts'
-import type { ToRead } from './report-reader-thread.ts'
+
+/** A message, for the thread that reads it. */
+export interface ToRead {
+  octets: Uint8Array
+  atMs: number
+}
 
 export interface ReadFacts {
   atMs: number
@@ -14,11 +19,17 @@ export interface ReadFacts {
 }
 
 /** Rejects if the message cannot be read now. */
-export type Read = (octets: Buffer, facts: ReadFacts) => Promise<Reading>
+export type ReadWith<Result> = (octets: Buffer, facts: ReadFacts) => Promise<Result>
+export type Read = ReadWith<Reading>
 
-export interface Reader {
-  read: Read
+export interface Reader<Result> {
+  read: ReadWith<Result>
   stop(): void
+}
+
+interface ReaderDeps {
+  clock: Clock
+  log: Log
 }
 
 export interface ReaderBounds {
@@ -35,10 +46,10 @@ const idleMs = 600_000
 /** The octets of the message are stored outside the heap. */
 const maxHeapMebibytes = 256
 
-interface Job {
+interface Job<Result> {
   octets: Buffer
   atMs: number
-  done(reading: Reading): void
+  done(reading: Result): void
   postpone(why: Error): void
 }
 
@@ -48,15 +59,18 @@ export const readHere =
   async (octets, { atMs }) =>
     readingOf(octets, atMs, readReport)
 
-export function openReader({ clock, log }: { clock: Clock; log: Log }, bounds: Partial<ReaderBounds> = {}): Reader {
+export const openReader = (deps: ReaderDeps, bounds: Partial<ReaderBounds> = {}): Reader<Reading> =>
+  openReaderOf<Reading>(new URL('./report-reader-thread.ts', import.meta.url), deps, bounds)
+
+/** Reads with the thread in `file`, whose task is a `ToRead`. */
+export function openReaderOf<Result>(file: URL, { clock, log }: ReaderDeps, bounds: Partial<ReaderBounds> = {}): Reader<Result> {
   const { readMs, waitMs, places } = { ...usualBounds, ...bounds }
-  const waiting = openWaiting<Job>(places)
-  const file = new URL('./report-reader-thread.ts', import.meta.url)
-  const thread = openThread<ToRead, Reading>(file, { clock, deadlineMs: readMs, idleMs, maxHeapMebibytes })
+  const waiting = openWaiting<Job<Result>>(places)
+  const thread = openThread<ToRead, Result>(file, { clock, deadlineMs: readMs, idleMs, maxHeapMebibytes })
   let isReading = false
   let isStopped = false
 
-  const readOne = async (job: Job) => {
+  const readOne = async (job: Job<Result>) => {
     const { octets, atMs } = job
     const beganMs = clock.monotonicMs()
     try {
@@ -76,9 +90,9 @@ export function openReader({ clock, log }: { clock: Clock; log: Log }, bounds: P
     isReading = false
   }
 
-  const read: Read = (octets, { atMs, network }) =>
+  const read: ReadWith<Result> = (octets, { atMs, network }) =>
     new Promise((resolve, reject) => {
-      const job: Job = {
+      const job: Job<Result> = {
         octets,
         atMs,
         done(reading) {

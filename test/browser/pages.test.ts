@@ -9,6 +9,7 @@ import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { type Sending, startSending } from '#webhooks'
 import { invite, password } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
+import { receiveReport } from '../support/received-report.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { loopbackPost, plainBodies, sendingConfig } from '../support/webhook-sender-parts.ts'
@@ -45,6 +46,8 @@ beforeAll(async () => {
   })
   browser = await startBrowser()
   await service.addDomain(service.tenantId, 'shop.test')
+  await service.addDomain(service.tenantId, 'reported.test')
+  await receiveReport(service, 'reported.test')
   await service.call('POST', '/emails', {
     key: service.liveKey,
     body: { from: 'shop@shop.test', to: ['ann@far.test'], subject: 'Waits', text: 'For a relay that is away' },
@@ -378,6 +381,18 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByText('Last checked').waitFor()
     await page.getByText('Missing').first().waitFor()
     await expectFine(watched, 'domain', look)
+  })
+
+  test('DMARC reports show who sends as a domain, and the records that ask for reports', async () => {
+    const { page } = watched
+    await go('DMARC and TLS')
+    await page.getByLabel('Domain').selectOption('reported.test')
+    const sources = page.getByRole('region', { name: 'Sources' })
+    await sources.getByRole('cell', { name: '192.0.2.1', exact: true }).waitFor()
+    await sources.getByRole('cell', { name: 'Unknown' }).first().waitFor()
+    await page.getByText('Publish a DMARC record with p=none and the report address first').waitFor()
+    await page.getByText('v=TLSRPTv1; rua=mailto:').waitFor()
+    await expectFine(watched, 'dmarc', look)
   })
 
   test('an address is suppressed, found, and let go again', async () => {

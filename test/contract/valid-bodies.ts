@@ -73,6 +73,7 @@ export const goodBodies: Readonly<Record<string, Good>> = {
     body: () => ({ scheduledAt: inDays(2).toISOString() }),
     path: made('/emails', () => ({ from: 'a@simulator.test', ...element, scheduledAt: inDays(1).toISOString() })),
   },
+  'emails.check': { body: () => ({ from: 'a@simulator.test', ...element }) },
   'emails.sendRaw': { body: () => ({ from: 'a@simulator.test', to: ['b@simulator.test'], rawMessage: raw, bounce: false }) },
   'tenants.create': { body: () => ({ name: 'One', metadata: { plan: 'a', seats: 3, paid: true, since: null } }), anyKeys: true },
   'tenants.update': {

@@ -40,6 +40,7 @@ describe("the platform's own records", () => {
       'TXT spf.mail.host.example v=spf1 ip4:203.0.113.9 ip6:2001:db8::9 ~all',
       'CNAME track.mail.host.example mail.host.example',
       expect.stringMatching(/^TXT pr-[a-z0-9]{6}\._domainkey\.host\.example v=DKIM1; k=rsa; p=/),
+      'TXT *._report._dmarc.rp.mail.host.example v=DMARC1',
       'PTR 9.113.0.203.in-addr.arpa mail.host.example',
       'PTR 9.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa mail.host.example',
     ])

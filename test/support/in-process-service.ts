@@ -23,6 +23,7 @@ import { createKey, openCredentials, type Permission } from '#credentials'
 import type { Db } from '#db'
 import { type DeliveryDeps, startDelivery } from '#delivery'
 import { readPlatform, runChecks } from '#doctor'
+import { openDomainReports, openReportMailReader } from '#domain-reports'
 import { addDomain, makeDomain, openDomains } from '#domains'
 import { ensureUpcomingPartitions, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
@@ -48,6 +49,7 @@ export interface ServiceOptions {
   /** In addition to the API. */
   roles?: readonly ('delivery' | 'housekeeping' | 'inbound')[]
   returns?: ReturnHandler
+  reports?: ReturnHandler
   smtpBounds?: InboundDeps['bounds']
   deliveryBounds?: DeliveryDeps['bounds']
   bounds?: HttpDeps['bounds']
@@ -169,6 +171,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     sandboxSender: config.sandboxSender,
     hostname: config.hostname,
     publicUrl: config.publicUrl,
+    feedbackId: config.feedbackId,
     commit,
   })
   const { hostname } = config
@@ -213,7 +216,11 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     ensureCertificate(settings, { clock, random: systemRandom })
 
     const bounds = wish.smtpBounds ?? {}
-    const inbound = await startInbound({ db, clock, log, accept, credentials, returns: wish.returns ?? returns, config: settings, bounds })
+    const mailReader = openReportMailReader({ clock, log })
+    const reports = wish.reports ?? openDomainReports({ db, clock, log, secrets, resolver, hostname, read: mailReader.read })
+    const common = { db, clock, log, accept, credentials, config: settings, bounds }
+    const inbound = await startInbound({ ...common, returns: wish.returns ?? returns, reports })
+    running.push({ stop: async () => mailReader.stop() })
     ports = inbound.ports
     running.push(inbound, { stop: () => rm(folder, { recursive: true }) })
   }

@@ -2,6 +2,7 @@
 export {
   ArrowDown as DescendingIcon,
   ArrowUp as AscendingIcon,
+  BadgeCheck as DmarcIcon,
   Ban as SuppressionsIcon,
   BookOpen as GuideIcon,
   Building2 as TenantsIcon,

@@ -1,6 +1,8 @@
 /** Every endpoint of the API, in the contract's order, for the app, the OpenAPI document and the contract tests. */
+import { checkEmail } from './check-email.ts'
 import { createCredential, deleteCredential, listCredentialsRoute, retrieveCredential, updateCredential } from './credentials.ts'
 import type { Endpoint } from './define-endpoint.ts'
+import { retrieveDmarc, retrieveTlsReports } from './domain-reports.ts'
 import { createDomain, deleteDomainRoute, listDomainsRoute, retrieveDomain, verifyDomain } from './domains.ts'
 import { retrieveEmail } from './email-details.ts'
 import { listDeliveriesEndpoint, listEmailsRoute, retryEmail } from './emails.ts'
@@ -64,6 +66,7 @@ export const routes: readonly Endpoint[] = [
   sendEmail,
   sendBatch,
   sendRaw,
+  checkEmail,
   listEmailsRoute,
   retrieveEmail,
   listDeliveriesEndpoint,
@@ -85,6 +88,8 @@ export const routes: readonly Endpoint[] = [
   retrieveDomain,
   verifyDomain,
   deleteDomainRoute,
+  retrieveDmarc,
+  retrieveTlsReports,
   createTrackDomain,
   listTrackDomainsRoute,
   retrieveTrackDomain,

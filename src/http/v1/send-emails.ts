@@ -12,7 +12,7 @@ import { compileSchema, refusalOf } from './validate.ts'
 
 const largestText = 5_242_880
 const AddressText = Type.String({ maxLength: 254, description: 'Address without display name' })
-const From = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
+export const FromField = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
 
 const Attachment = Type.Object({
   content: Type.String({ contentEncoding: 'base64', description: 'Standard base64, padding optional; at most 10 MB decoded' }),
@@ -41,7 +41,7 @@ const scheduledAt = Type.Optional(
 )
 
 /** Fields of a single send and of a batch element. */
-const messageFields = {
+export const messageFields = {
   to: Type.Array(AddressText, { minItems: 1, maxItems: 50 }),
   subject: Type.String({ minLength: 1, maxLength: 998 }),
   cc: optional(Type.Array(AddressText, { maxItems: 50 })),
@@ -59,7 +59,7 @@ const messageFields = {
   scheduledAt,
 }
 
-const SendEmail = Type.Object({ from: From, ...messageFields, ...tenantFields })
+const SendEmail = Type.Object({ from: FromField, ...messageFields, ...tenantFields })
 
 const MessageIds = Type.Unsafe<Record<string, { id: string }>>({
   type: 'object',
@@ -110,7 +110,7 @@ const BatchEmail = Type.Object(messageFields)
 
 /** Elements are validated one by one, because an invalid one fails only itself. */
 const SendBatch = Type.Object({
-  from: From,
+  from: FromField,
   emails: Type.Unsafe<Record<string, unknown>[]>({ type: 'array', minItems: 1, maxItems: 100, items: { type: 'object' } }),
   ...tenantFields,
 })
@@ -158,7 +158,7 @@ export const sendBatch = sendRoute({
 })
 
 const SendRaw = Type.Object({
-  from: From,
+  from: FromField,
   to: messageFields.to,
   rawMessage: Type.String({ contentEncoding: 'base64', description: 'An RFC 5322 message, at most 14 MB decoded' }),
   bounce: optional(Type.Boolean({ description: 'true: sent with an empty return path' })),

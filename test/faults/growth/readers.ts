@@ -1,5 +1,6 @@
 /** Every reader of external octets, and the functions that only have the name of a reader. The test compares both lists with the source. */
 import { dnsReaders } from './readers/dns.ts'
+import { domainReportReaders } from './readers/domain-reports.ts'
 import { httpReaders } from './readers/http.ts'
 import { mailReaders } from './readers/mail.ts'
 import { postalReaders } from './readers/postal.ts'
@@ -16,6 +17,7 @@ export const readers = [
   ...postalReaders,
   ...smtpReaders,
   ...vendorReaders,
+  ...domainReportReaders,
   ...sesReaders,
 ]
 
@@ -42,6 +44,7 @@ export const noReaders: Readonly<Record<string, string>> = {
   'src/bounces/phrases.ts parsePhraseLists': ruleFiles,
   'src/bounces/report-hints.ts parseHints': ruleFiles,
   'src/returns/report-reader.ts readHere': 'calls readingOf',
+  'src/domain-reports/domain-reports.ts readReportMailHere': 'calls readReportMail',
   'src/emails/content.ts decodeContent': 'reads what encodeContent has written into our own table',
   'src/base/config.ts readConfig': operators,
   'src/base/config.ts parseRelay': operators,

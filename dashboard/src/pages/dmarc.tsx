@@ -1,0 +1,234 @@
+/** DMARC and TLS reports about a sending domain: advice with its evidence, who sends as the domain, and failed TLS sessions. */
+import { useQuery } from '@tanstack/react-query'
+import { get, withQuery } from '../api-client.ts'
+import type { DomainsListData, DomainsRetrieveDmarcData, DomainsRetrieveTlsReportsData } from '../api-types.ts'
+import { Badge, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Figure, Figures, percent } from '../parts/chart.tsx'
+import { Columns } from '../parts/columns-chart.tsx'
+import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
+import { Select } from '../parts/form-controls.tsx'
+import { Code, CopyIconButton } from '../parts/time-and-copy.tsx'
+import { useFilters } from '../parts/url-params.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+
+const words = texts.dmarc
+const periods = ['7', '30', '90', '365']
+const usualDays = '30'
+const dayMs = 86_400_000
+
+type Source = DomainsRetrieveDmarcData['sources'][number]
+type Reporter = DomainsRetrieveDmarcData['reporters'][number]
+type Failure = DomainsRetrieveTlsReportsData['failures'][number]
+type TlsReporter = DomainsRetrieveTlsReportsData['reporters'][number]
+
+export function DmarcPage() {
+  const { scoped } = useHere()
+  const [filters, change] = useFilters()
+  const path = scoped('/v1/domains')
+  const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<DomainsListData>(path) })
+  const all = data?.domains ?? []
+  const chosen = all.find(({ id }) => String(id) === filters.domain) ?? all[0]
+  const days = periods.find((one) => one === filters.days) ?? usualDays
+  return (
+    <>
+      <Heading title={texts.pages.dmarc}>
+        {chosen && (
+          <Select
+            label={words.domain}
+            value={String(chosen.id)}
+            choices={all.map(({ id, name }) => ({ value: String(id), label: name }))}
+            onChange={(domain) => change({ domain })}
+          />
+        )}
+        <Select
+          label={words.days}
+          value={days}
+          choices={periods.map((value) => ({ value, label: value }))}
+          onChange={(value) => change({ days: value })}
+        />
+      </Heading>
+      <p className="mb-4 text-sm">{words.intro}</p>
+      <Problem error={error} />
+      {!data && !error && <TableSkeleton />}
+      {data && !chosen && <Empty>{words.none}</Empty>}
+      {chosen && <Dmarc key={`${chosen.id} ${days}`} id={chosen.id} days={days} />}
+      {chosen && <Tls key={`tls ${chosen.id} ${days}`} id={chosen.id} days={days} />}
+    </>
+  )
+}
+
+interface Asked {
+  id: number
+  days: string
+}
+
+function Dmarc({ id, days }: Asked) {
+  const { data, error } = useQuery({
+    queryKey: ['dmarc', id, days],
+    queryFn: () => get<DomainsRetrieveDmarcData>(withQuery(`/v1/domains/${id}/dmarc`, { days })),
+  })
+  if (error) return <Problem error={error} />
+  if (!data) return <TableSkeleton />
+  const { totals } = data
+  if (totals.messages === 0) return <ToPublish title={words.record} text={words.noReports} record={data.record} />
+  return (
+    <>
+      <Figures>
+        <Figure name={words.messages} value={totals.messages.toLocaleString()} />
+        <Figure name={words.aligned} value={percent(totals.aligned, totals.messages)} />
+        <Figure name={words.quarantined} value={totals.quarantined.toLocaleString()} />
+        <Figure name={words.rejected} value={totals.rejected.toLocaleString()} />
+        {totals.unauthenticated > 0 && (
+          <Figure name={words.unproven} value={totals.unauthenticated.toLocaleString()} note={words.unprovenHelp} />
+        )}
+      </Figures>
+      <AdviceSection advice={data.advice} />
+      <Section title={words.overTime}>
+        <Chart data={data} />
+      </Section>
+      <Section title={words.sources}>
+        <DataTable
+          label={words.sources}
+          columns={sourceColumns}
+          items={data.sources}
+          keyOf={(one) => `${one.source} ${one.headerFrom}`}
+          isWhole
+        />
+        {data.moreSources > 0 && <p className="mt-2 text-xs text-soft">{words.moreSources(data.moreSources)}</p>}
+      </Section>
+      <Section title={words.reporters}>
+        <DataTable
+          label={words.reporters}
+          columns={reporterColumns}
+          items={data.reporters}
+          keyOf={(one) => `${one.reporter} ${one.sender} ${one.authenticated}`}
+          isWhole
+        />
+      </Section>
+      <ToPublish title={words.record} record={data.record} />
+    </>
+  )
+}
+
+const AdviceSection = ({ advice }: { advice: DomainsRetrieveDmarcData['advice'] }) => (
+  <Section title={words.advice}>
+    <p className="mb-2 text-sm font-medium">{advice.text}</p>
+    <ul className="flex flex-col gap-1 text-sm">
+      {advice.evidence.map(({ met, text }) => (
+        <li key={text} className="flex gap-2">
+          <Badge tone={met ? 'good' : 'wait'}>{met ? words.met : words.unmet}</Badge>
+          <span className="min-w-0 [overflow-wrap:anywhere]">{text}</span>
+        </li>
+      ))}
+    </ul>
+  </Section>
+)
+
+/** Days without messages are absent in the answer, and empty in the chart. */
+function Chart({ data: { from, days } }: { data: DomainsRetrieveDmarcData }) {
+  const known = new Map(days.map((one) => [one.day, one]))
+  const first = Date.parse(from)
+  const last = Math.max(first, ...days.map(({ day }) => Date.parse(day)))
+  const times = Array.from({ length: (last - first) / dayMs + 1 }, (_, index) => new Date(first + index * dayMs))
+  const values = (pick: (one: (typeof days)[number]) => number) =>
+    times.map((time) => {
+      const one = known.get(time.toISOString().slice(0, 10))
+      return one ? pick(one) : 0
+    })
+  const series = [
+    { name: words.aligned, fill: 'good' as const, values: values((one) => one.aligned) },
+    { name: words.unaligned, fill: 'bad' as const, values: values((one) => one.messages - one.aligned) },
+  ]
+  return <Columns label={words.overTime} times={times} series={series} isHourly={false} />
+}
+
+function ToPublish({ title, text, record }: { title: string; text?: string; record: { fullName: string; value: string } }) {
+  return (
+    <Section title={title}>
+      {text && <p className="mb-2 text-sm">{text}</p>}
+      <div className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-2 text-sm">
+        <Code>{record.fullName}</Code>
+        <CopyIconButton text={record.fullName} label={texts.domains.copyFullName} />
+        <Code>{record.value}</Code>
+        <CopyIconButton text={record.value} label={texts.dns.copyValue} />
+      </div>
+    </Section>
+  )
+}
+
+const tones = { own: 'good', signed: 'good', other: 'wait' } as const
+
+const sourceColumns: readonly Column<Source>[] = [
+  { name: words.source, phone: 'title', by: (one) => one.source, cell: (one) => one.source || words.others },
+  { name: words.kind, phone: 'side', by: (one) => one.kind, cell: (one) => <Badge tone={tones[one.kind]}>{words.kinds[one.kind]}</Badge> },
+  { name: words.from, by: (one) => one.headerFrom, cell: (one) => one.headerFrom },
+  { name: words.messages, isNumber: true, by: (one) => one.messages, cell: (one) => one.messages.toLocaleString() },
+  { name: words.aligned, isNumber: true, by: (one) => one.aligned / one.messages, cell: (one) => percent(one.aligned, one.messages) },
+  { name: words.signers, phone: 'none', className: 'text-soft', cell: (one) => [...one.signers, ...one.spfDomains].slice(0, 2).join(', ') },
+  { name: words.lastSeen, phone: 'line', className: 'text-soft', by: (one) => one.lastDay, cell: (one) => one.lastDay },
+]
+
+const reporterColumns: readonly Column<Reporter>[] = [
+  { name: words.reporter, phone: 'title', by: (one) => one.reporter, cell: (one) => one.reporter },
+  {
+    name: words.sender,
+    by: (one) => one.sender,
+    cell: (one) => (one.authenticated ? one.sender : words.unsigned(one.sender)),
+  },
+  { name: words.reports, isNumber: true, by: (one) => one.reports, cell: (one) => one.reports.toLocaleString() },
+  { name: words.messages, isNumber: true, by: (one) => one.messages, cell: (one) => one.messages.toLocaleString() },
+]
+
+function Tls({ id, days }: Asked) {
+  const { data, error } = useQuery({
+    queryKey: ['tls-reports', id, days],
+    queryFn: () => get<DomainsRetrieveTlsReportsData>(withQuery(`/v1/domains/${id}/tls-reports`, { days })),
+  })
+  if (error) return <Problem error={error} />
+  if (!data) return null
+  const sessions = data.totals.successful + data.totals.failed
+  if (sessions === 0) return <ToPublish title={words.tlsRecord} text={words.noTls} record={data.record} />
+  return (
+    <>
+      <Section title={words.tls}>
+        <Figures>
+          <Figure name={words.sessions} value={sessions.toLocaleString()} />
+          <Figure name={words.failed} value={percent(data.totals.failed, sessions)} />
+        </Figures>
+        <DataTable
+          label={words.tls}
+          columns={tlsColumns}
+          items={data.reporters}
+          keyOf={(one) => `${one.reporter} ${one.policyType}`}
+          isWhole
+        />
+      </Section>
+      {data.failures.length > 0 && (
+        <Section title={words.failure}>
+          <DataTable
+            label={words.failure}
+            columns={failureColumns}
+            items={data.failures}
+            keyOf={(one) => `${one.result} ${one.receivingMx}`}
+            isWhole
+          />
+        </Section>
+      )}
+    </>
+  )
+}
+
+const tlsColumns: readonly Column<TlsReporter>[] = [
+  { name: words.reporter, phone: 'title', by: (one) => one.reporter, cell: (one) => one.reporter },
+  { name: words.policy, phone: 'side', by: (one) => one.policyType, cell: (one) => one.policyType },
+  { name: words.sessions, isNumber: true, by: (one) => one.successful, cell: (one) => (one.successful + one.failed).toLocaleString() },
+  { name: words.failed, isNumber: true, by: (one) => one.failed, cell: (one) => one.failed.toLocaleString() },
+]
+
+const failureColumns: readonly Column<Failure>[] = [
+  { name: words.failure, phone: 'title', by: (one) => one.result, cell: (one) => one.result },
+  { name: words.host, by: (one) => one.receivingMx, cell: (one) => one.receivingMx },
+  { name: words.sessions, isNumber: true, by: (one) => one.failed, cell: (one) => one.failed.toLocaleString() },
+  { name: words.lastSeen, phone: 'line', className: 'text-soft', by: (one) => one.lastDay, cell: (one) => one.lastDay },
+]

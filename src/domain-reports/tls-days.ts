@@ -1,0 +1,133 @@
+/** The figures of TLS reports by day: adding those of one report, and reading those of a period. */
+import { type Queryable, sql, type Tx } from '#db'
+import type { DomainRef } from './dmarc-days.ts'
+import { maxRowsADay } from './stored-reports.ts'
+import type { TlsPolicyResult } from './tls-report.ts'
+
+const countRows = sql<{ count: number }>`
+  select count(*)::integer as count
+  from tls_failures
+  where tenant_id = $1 and domain_id = $2 and day = $3::date`
+
+const addSessions = sql`
+  insert into tls_days (tenant_id, domain_id, day, reporter, authenticated, policy_type, successful, failed)
+  select $1, $2, $3::date, $4, $5, policy_type, successful, failed
+  from unnest($6::text[], $7::bigint[], $8::bigint[]) as given (policy_type, successful, failed)
+  order by policy_type
+  on conflict (tenant_id, domain_id, day, reporter, policy_type, authenticated) do update
+  set successful = tls_days.successful + excluded.successful, failed = tls_days.failed + excluded.failed`
+
+const addFailures = sql`
+  insert into tls_failures (tenant_id, domain_id, day, authenticated, result, receiving_mx, failed, reason)
+  select $1, $2, $3::date, $4, result, receiving_mx, failed, reason
+  from unnest($5::text[], $6::text[], $7::bigint[], $8::text[]) as given (result, receiving_mx, failed, reason)
+  order by result, receiving_mx
+  on conflict (tenant_id, domain_id, day, result, receiving_mx, authenticated) do update
+  set failed = tls_failures.failed + excluded.failed, reason = excluded.reason`
+
+export interface TlsCounts {
+  successful: number
+  failed: number
+  /** Sessions in reports without a valid signature of their sender; included in the others. */
+  unauthenticated: number
+}
+
+export interface TlsReporterRow extends TlsCounts {
+  reporter: string
+  policyType: string
+  lastDay: string
+}
+
+export interface TlsFailureRow {
+  result: string
+  receivingMx: string
+  /** Sessions. */
+  failed: number
+  reason: string
+  lastDay: string
+}
+
+const counts = sql.part`
+  sum(successful)::double precision as successful, sum(failed)::double precision as failed,
+  coalesce(sum(successful + failed) filter (where not authenticated), 0)::double precision as unauthenticated`
+
+const byReporter = sql<TlsReporterRow>`
+  select reporter, policy_type as "policyType", ${counts}, max(day)::text as "lastDay"
+  from tls_days
+  where tenant_id = $1 and domain_id = $2 and day >= $3::date
+  group by reporter, policy_type
+  order by sum(successful + failed) desc, reporter, policy_type
+  limit $4`
+
+const byDay = sql<TlsCounts & { day: string }>`
+  select day::text as day, ${counts}
+  from tls_days
+  where tenant_id = $1 and domain_id = $2 and day >= $3::date
+  group by day
+  order by day`
+
+const byFailure = sql<TlsFailureRow>`
+  select result, receiving_mx as "receivingMx", sum(failed)::double precision as failed, max(day)::text as "lastDay",
+    (array_agg(reason order by day desc))[1] as reason
+  from tls_failures
+  where tenant_id = $1 and domain_id = $2 and day >= $3::date
+  group by result, receiving_mx
+  order by sum(failed) desc, result, receiving_mx
+  limit $4`
+
+/** Adds the figures of one report. */
+export async function addTlsFigures(
+  tx: Tx,
+  { tenantId, domainId }: DomainRef,
+  given: { day: string; authenticated: boolean; reporter: string; policies: readonly TlsPolicyResult[] },
+): Promise<void> {
+  const { day, authenticated, reporter } = given
+  const sessions = Map.groupBy(given.policies, ({ type }) => type)
+  const sums = [...sessions].map(([type, all]) => ({ type, successful: sumOf(all, 'successful'), failed: sumOf(all, 'failed') }))
+  await tx.run(addSessions, [
+    tenantId,
+    domainId,
+    day,
+    reporter,
+    authenticated,
+    sums.map(({ type }) => type),
+    sums.map(({ successful }) => successful),
+    sums.map(({ failed }) => failed),
+  ])
+  const stored = (await tx.first(countRows, [tenantId, domainId, day]))?.count ?? 0
+  const isFull = stored >= maxRowsADay
+  const failures = Map.groupBy(
+    given.policies.flatMap((one) => one.failures).map((one) => (isFull ? { ...one, result: 'other', receivingMx: '' } : one)),
+    ({ result, receivingMx }) => `${result} ${receivingMx}`,
+  )
+  const rows = [...failures.values()].map((all) => ({ ...(all[0] as (typeof all)[number]), sessions: sumOf(all, 'sessions') }))
+  await tx.run(addFailures, [
+    tenantId,
+    domainId,
+    day,
+    authenticated,
+    rows.map(({ result }) => result),
+    rows.map(({ receivingMx }) => receivingMx),
+    rows.map(({ sessions: count }) => count),
+    rows.map(({ reason }) => reason),
+  ])
+}
+
+const sumOf = <Key extends string>(all: readonly Record<Key, number>[], key: Key) => all.reduce((total, one) => total + one[key], 0)
+
+export const listTlsReporters = (
+  on: Queryable,
+  { tenantId, domainId }: DomainRef,
+  sinceDay: string,
+  limit: number,
+): Promise<TlsReporterRow[]> => on.rows(byReporter, [tenantId, domainId, sinceDay, limit])
+
+export const listTlsDays = (on: Queryable, { tenantId, domainId }: DomainRef, sinceDay: string): Promise<(TlsCounts & { day: string })[]> =>
+  on.rows(byDay, [tenantId, domainId, sinceDay])
+
+export const listTlsFailures = (
+  on: Queryable,
+  { tenantId, domainId }: DomainRef,
+  sinceDay: string,
+  limit: number,
+): Promise<TlsFailureRow[]> => on.rows(byFailure, [tenantId, domainId, sinceDay, limit])

@@ -1,0 +1,73 @@
+/** POST /emails/check: judges a message before it is sent; an extra of Postrider. Nothing is sent or stored, and no network is used. */
+
+import Type from 'typebox'
+import { Refusal } from '#base'
+import { parseSender } from '#mail'
+import { checkMessage, type SenderFacts, type Severity } from '#message-checks'
+import { nullable, tenantFields, tenantNamedIn } from './common-schemas.ts'
+import { type ApiDeps, route } from './define-endpoint.ts'
+import { FromField, messageFields } from './send-emails.ts'
+
+const { subject, html, text, replyTo, headers, attachments, unsubscribe } = messageFields
+
+const Severities = Type.Unsafe<Severity>({ type: 'string', enum: ['ok', 'advice', 'problem'] })
+
+export const checkEmail = route({
+  method: 'POST',
+  path: '/emails/check',
+  name: 'emails.check',
+  summary: 'Check a message without sending it',
+  permission: 'emails:send',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  bodyLimit: 16_777_216,
+  body: Type.Object({ from: FromField, subject, html, text, replyTo, headers, attachments, unsubscribe, ...tenantFields }),
+  refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
+  data: Type.Object({
+    problems: Type.Integer({ minimum: 0 }),
+    findings: Type.Array(
+      Type.Object({
+        check: Type.String({ description: 'Such as size, links or alignment' }),
+        severity: Severities,
+        message: Type.String(),
+        suggestion: nullable(Type.String({ description: 'null: nothing to do' })),
+      }),
+    ),
+  }),
+  handle: async (call, deps) => {
+    const { body } = call
+    const sender = parseSender(body.from)
+    if (!sender)
+      throw new Refusal('invalid_email_format', {
+        field: 'from',
+        message: 'from is not exactly one email address',
+        suggestion: 'Use addr or "Name" <addr>',
+      })
+    const tenantId = (await tenantNamedIn(call, deps.tenants)) ?? (await deps.tenants.default()).id
+    const message = {
+      from: sender.address.text,
+      subject: body.subject,
+      html: body.html ?? undefined,
+      text: body.text ?? undefined,
+      headers: body.headers ?? {},
+      replyTo: body.replyTo ?? undefined,
+      unsubscribe: body.unsubscribe ?? false,
+      attachmentOctets: (body.attachments ?? []).reduce((sum, { content }) => sum + Math.floor((content.length * 3) / 4), 0),
+    }
+    const findings = checkMessage(message, await senderOf(tenantId, sender.address.domain, deps))
+    return { problems: findings.filter(({ severity }) => severity === 'problem').length, findings }
+  },
+})
+
+/** By the last check of the domain, without a lookup. */
+async function senderOf(tenantId: string, name: string, { domains, shownDomains }: ApiDeps): Promise<SenderFacts | undefined> {
+  const domain = await domains.find(tenantId, name)
+  if (!domain) return undefined
+  const { dnsRecords } = await shownDomains.get(String(domain.id), tenantId)
+  const { status } = dnsRecords.dmarc
+  return {
+    verified: domain.verified,
+    returnPathFound: dnsRecords.returnPath.status === 'OK',
+    dmarc: status === null ? 'unknown' : status === 'Missing' ? 'missing' : 'found',
+  }
+}
