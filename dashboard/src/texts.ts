@@ -391,6 +391,7 @@ export const texts = {
       rest < 0
         ? `The other transports of this mail leave ${percent + rest} %.`
         : `${percent} % of ${mail} takes ${name}, ${rest} % the default. Applies within a second, to queued mail too.`,
+  },
   dmarc: {
     intro: 'Receivers report who sends mail as your domains, and whether it passes DMARC. Reports arrive once a day.',
     domain: 'Domain',

@@ -124,6 +124,45 @@ create table delivery_processes (
   constraint delivery_processes_pkey PRIMARY KEY (id)
 );
 
+create table dmarc_days (
+  tenant_id text collate "C" not null,
+  domain_id bigint not null,
+  day date not null,
+  source text collate "C" not null,
+  header_from text collate "C" not null,
+  authenticated boolean not null,
+  messages bigint not null,
+  aligned bigint not null,
+  dkim_aligned bigint not null,
+  spf_aligned bigint not null,
+  quarantined bigint not null,
+  rejected bigint not null,
+  signers text[] not null,
+  spf_domains text[] not null,
+  constraint dmarc_days_pkey PRIMARY KEY (tenant_id, domain_id, day, source, header_from, authenticated),
+  constraint dmarc_days_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX dmarc_days_by_day ON dmarc_days (day);
+
+create table domain_reports (
+  tenant_id text collate "C" not null,
+  domain_id bigint not null,
+  kind text not null,
+  key bytea not null,
+  authenticated boolean not null,
+  reporter text not null,
+  sender text not null,
+  policy text not null,
+  messages bigint not null,
+  begins_at timestamptz not null,
+  ends_at timestamptz not null,
+  received_at timestamptz not null,
+  constraint domain_reports_pkey PRIMARY KEY (tenant_id, domain_id, kind, key, authenticated),
+  constraint domain_reports_kind_check CHECK ((kind = ANY (ARRAY['dmarc'::text, 'tls'::text]))),
+  constraint domain_reports_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX domain_reports_by_time ON domain_reports (tenant_id, domain_id, received_at);
+
 create table domains (
   tenant_id text collate "C" not null,
   id bigint not null,
@@ -607,6 +646,34 @@ create table test_inbox_deletions (
   email_id text collate "C" not null,
   constraint test_inbox_deletions_pkey PRIMARY KEY (tenant_id, email_id)
 );
+
+create table tls_days (
+  tenant_id text collate "C" not null,
+  domain_id bigint not null,
+  day date not null,
+  reporter text collate "C" not null,
+  policy_type text collate "C" not null,
+  authenticated boolean not null,
+  successful bigint not null,
+  failed bigint not null,
+  constraint tls_days_pkey PRIMARY KEY (tenant_id, domain_id, day, reporter, policy_type, authenticated),
+  constraint tls_days_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX tls_days_by_day ON tls_days (day);
+
+create table tls_failures (
+  tenant_id text collate "C" not null,
+  domain_id bigint not null,
+  day date not null,
+  result text collate "C" not null,
+  receiving_mx text collate "C" not null,
+  authenticated boolean not null,
+  failed bigint not null,
+  reason text not null,
+  constraint tls_failures_pkey PRIMARY KEY (tenant_id, domain_id, day, result, receiving_mx, authenticated),
+  constraint tls_failures_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX tls_failures_by_day ON tls_failures (day);
 
 create table tls_requirements (
   domain text collate "C" not null,

@@ -222,6 +222,44 @@ export interface RawEmailToSend {
   tenant_id?: string | null | undefined
 }
 
+export interface EmailsCheckBody {
+  /** `addr`, `Name <addr>` or `"Name" <addr>` */
+  from: string
+  subject: string
+  html?: string | null | undefined
+  /** Generated from html if absent */
+  text?: string | null | undefined
+  /** Address without display name */
+  replyTo?: string | null | undefined
+  headers?: Record<string, string> | null | undefined
+  attachments?: ({
+    /** Standard base64, padding optional; at most 10 MB decoded */
+    content: string
+    contentType: string
+    filename: string
+    /** Content-ID of the attachment; makes it inline */
+    contentId?: string | null | undefined
+  })[] | null | undefined
+  /** true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient */
+  unsubscribe?: boolean | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface EmailsCheckData {
+  problems: number
+  findings: ({
+    /** Such as size, links or alignment */
+    check: string
+    severity: 'ok' | 'advice' | 'problem'
+    message: string
+    /** null: nothing to do */
+    suggestion: string | null
+  })[]
+}
+
 export interface EmailsRetrieveQuery {
   /** Comma-separated: full, content, headers, deliveries, activity, attachments, raw */
   expand?: string | undefined
@@ -683,6 +721,154 @@ export interface DomainsListData {
 
 export interface DoneMessage {
   message: string
+}
+
+export interface DomainsRetrieveDmarcQuery {
+  /** Tenant id */
+  tenantId?: string | undefined
+  /** Whole days (UTC) up to today */
+  days?: number | undefined
+}
+
+export interface DomainsRetrieveDmarcData {
+  /** Receives the DMARC and TLS reports of this domain */
+  address: string
+  /** The DMARC record of the domain with the report address */
+  record: {
+    type: 'TXT'
+    fullName: string
+    /** Value to publish */
+    value: string
+  }
+  /** Published once by the operator: postrider dns lists it */
+  authorisation: {
+    type: 'TXT'
+    fullName: string
+    /** Value to publish */
+    value: string
+  }
+  /** UTC */
+  from: string
+  totals: {
+    messages: number
+    /** Messages that pass DMARC: aligned by DKIM, SPF or both */
+    aligned: number
+    dkimAligned: number
+    spfAligned: number
+    quarantined: number
+    rejected: number
+    /** Messages of reports without a valid DKIM signature of their sender, which anyone can have written */
+    unauthenticated: number
+  }
+  days: {
+    /** UTC */
+    day: string
+    messages: number
+    /** Messages that pass DMARC: aligned by DKIM, SPF or both */
+    aligned: number
+    dkimAligned: number
+    spfAligned: number
+    quarantined: number
+    rejected: number
+    /** Messages of reports without a valid DKIM signature of their sender, which anyone can have written */
+    unauthenticated: number
+  }[]
+  /** The largest 200 */
+  sources: ({
+    /** IP address; empty: further sources, counted together */
+    source: string
+    /** own: an address of this installation; signed: mail with the key of the domain from elsewhere, such as a forwarder */
+    kind: 'own' | 'signed' | 'other'
+    headerFrom: string
+    messages: number
+    /** Messages that pass DMARC: aligned by DKIM, SPF or both */
+    aligned: number
+    dkimAligned: number
+    spfAligned: number
+    quarantined: number
+    rejected: number
+    /** Messages of reports without a valid DKIM signature of their sender, which anyone can have written */
+    unauthenticated: number
+    /** Days with at least one message */
+    activeDays: number
+    /** UTC */
+    lastDay: string
+    /** Keys whose signatures passed; at most 5 */
+    signers: string[]
+    /** Domains whose SPF check passed; at most 5 */
+    spfDomains: string[]
+  })[]
+  moreSources: number
+  reporters: {
+    /** As the report names itself */
+    reporter: string
+    /** Domain of the mail */
+    sender: string
+    /** true: the mail had a valid DKIM signature of its sender */
+    authenticated: boolean
+    reports: number
+    messages: number
+    lastReceivedAt: string
+  }[]
+  advice: {
+    policy: 'none' | 'quarantine' | 'reject' | null
+    next: 'none' | 'quarantine' | 'reject' | null
+    /** true: all evidence for next is met */
+    ready: boolean
+    text: string
+    evidence: {
+      met: boolean
+      text: string
+    }[]
+  }
+}
+
+export interface DomainsRetrieveTlsReportsData {
+  /** Receives the DMARC and TLS reports of this domain */
+  address: string
+  /** The record that asks for TLS reports */
+  record: {
+    type: 'TXT'
+    fullName: string
+    /** Value to publish */
+    value: string
+  }
+  /** UTC */
+  from: string
+  totals: {
+    successful: number
+    failed: number
+    /** Sessions of reports without a valid DKIM signature of their sender */
+    unauthenticated: number
+  }
+  days: {
+    /** UTC */
+    day: string
+    successful: number
+    failed: number
+    /** Sessions of reports without a valid DKIM signature of their sender */
+    unauthenticated: number
+  }[]
+  reporters: {
+    reporter: string
+    policyType: string
+    successful: number
+    failed: number
+    /** Sessions of reports without a valid DKIM signature of their sender */
+    unauthenticated: number
+    /** UTC */
+    lastDay: string
+  }[]
+  failures: {
+    /** RFC 8460 section 4.3, such as certificate-expired */
+    result: string
+    receivingMx: string
+    /** Sessions */
+    failed: number
+    reason: string
+    /** UTC */
+    lastDay: string
+  }[]
 }
 
 export interface TrackingCreateBody {

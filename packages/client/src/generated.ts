@@ -10,11 +10,16 @@ import type {
   Domain,
   DomainsCreateBody,
   DomainsListData,
+  DomainsRetrieveDmarcData,
+  DomainsRetrieveDmarcQuery,
+  DomainsRetrieveTlsReportsData,
   DoneMessage,
   Email,
   EmailDeliveries,
   EmailToReschedule,
   EmailToSend,
+  EmailsCheckBody,
+  EmailsCheckData,
   EmailsListQuery,
   EmailsRetrieveQuery,
   EmailsRetryData,
@@ -110,6 +115,10 @@ export const organisationApi = (api: Api) => ({
     /** Send a raw message. Permission `emails:send`. */
     sendRaw(body: RawEmailToSend, options: SendOptions = {}): Promise<SentEmail> {
       return api.send(`/emails/raw`, { body, options })
+    },
+    /** Check a message without sending it. Permission `emails:send`. */
+    check(body: EmailsCheckBody, options: Options = {}): Promise<EmailsCheckData> {
+      return api.ask('POST', `/emails/check`, { body, options })
     },
     /** Get an email in detail. Permission `emails:read`. */
     retrieve(emailId: string, query: EmailsRetrieveQuery = {}, options: Options = {}): Promise<Email> {
@@ -358,6 +367,14 @@ export const sharedApi = (api: Api, under: string) => ({
     /** Check the DNS records of a sending domain now. Permission `domains:manage`. */
     verify(domainId: string | number, query: OfTenant = {}, options: Options = {}): Promise<Domain> {
       return api.ask('POST', `${under}/domains/${at(domainId)}/verify`, { query, options })
+    },
+    /** Get the DMARC reports about a sending domain: sources, alignment, advice. Permission `domains:manage`. */
+    retrieveDmarc(domainId: string | number, query: DomainsRetrieveDmarcQuery = {}, options: Options = {}): Promise<DomainsRetrieveDmarcData> {
+      return api.ask('GET', `${under}/domains/${at(domainId)}/dmarc`, { query, options })
+    },
+    /** Get the TLS reports about mail to a sending domain. Permission `domains:manage`. */
+    retrieveTlsReports(domainId: string | number, query: DomainsRetrieveDmarcQuery = {}, options: Options = {}): Promise<DomainsRetrieveTlsReportsData> {
+      return api.ask('GET', `${under}/domains/${at(domainId)}/tls-reports`, { query, options })
     },
   },
   tracking: {
