@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type TSchema } from 'typebox'
 import type { AcceptedSubmission, ResponseRenderer, SubmissionResponse } from '#accept'
-import { type Clock, type Log, Refusal } from '#base'
+import { type Clock, type Config, type Log, Refusal } from '#base'
 import type { Credential, Permission } from '#credentials'
 import { recordChange } from './audit.ts'
 import { type AuthorizeDeps, authorize } from './authorize.ts'
@@ -19,7 +19,7 @@ import { within } from './v1/response-deadline.ts'
 import { jsonType } from './v1/response-envelope.ts'
 
 export interface VendorDeps extends ApiDeps, Omit<AuthorizeDeps, 'config'> {
-  config: ApiDeps['config'] & AuthorizeDeps['config']
+  config: ApiDeps['config'] & AuthorizeDeps['config'] & Pick<Config, 'publicUrl'>
   log: Log
   readiness: Readiness
   recordRequest(request: FastifyRequest, reply: FastifyReply, payload: unknown): void
@@ -30,6 +30,8 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 /** One admitted request. */
 export interface VendorCall {
   credential: Credential
+  /** The URL of the API as its caller wrote it: that of the installation, with `/compat/<name>` if the caller's path has it. */
+  baseUrl: string
   params: Readonly<Record<string, string>>
   query: Readonly<Record<string, unknown>>
   body: unknown
@@ -58,6 +60,8 @@ export interface VendorEndpoint {
   permission: Permission | 'any key'
   /** Limits the number of keys and values of a body. */
   body?: TSchema
+  /** Fields of a form whose values are JSON. */
+  jsonFields?: readonly string[]
   /** Answers may have megabytes: they are encoded in steps. */
   large?: true
   /** Sends emails: bodies may be large. */
@@ -87,8 +91,8 @@ export interface VendorApi {
   /** Encloses the data of a success; absent: the data is the answer. `seconds`: the time since the request began. */
   success?(data: unknown, seconds: number): object
   failure(refusal: Refusal, facts: { headers: IncomingHttpHeaders; seconds: number; isUnknownPath: boolean }): VendorFailure
-  /** Bodies may be forms, with the JSON in their field `params`. */
-  takesForms?: boolean
+  /** Bodies may be forms, with the JSON in their field `params`, or with a field for each member. */
+  takesForms?: 'params' | 'fields'
   endpoints: readonly VendorEndpoint[]
 }
 
@@ -179,7 +183,7 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
     method: [...endpoint.methods],
     url: endpoint.path,
     bodyLimit: endpoint.sends ? sendBodyLimit : 1_048_576,
-    config: { endpoint: declared, ...(api.takesForms ? { takesForms: true } : {}) },
+    config: { endpoint: declared, ...(api.takesForms ? { takesForms: api.takesForms } : {}), jsonFields: endpoint.jsonFields ?? [] },
     handler: async (request, reply) => {
       const { admission } = request
       const enclosed = (data: unknown) => (api.success ? api.success(data, secondsSince(request, deps.clock)) : data)
@@ -191,6 +195,7 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
       const path = `/v1${declared.path}`
       const call: VendorCall = {
         credential: admission.credential,
+        baseUrl: deps.config.publicUrl + (request.originalUrl.startsWith(prefixOf(api)) ? prefixOf(api) : ''),
         params: request.params as Record<string, string>,
         query: request.query as Record<string, unknown>,
         body: request.body,
