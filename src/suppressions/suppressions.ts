@@ -12,6 +12,7 @@ import { listChange } from './list-changes.ts'
 
 export {
   listSuppressionsBeside,
+  listSuppressionsByAddress,
   listSuppressionsOfOrigin,
   originOf,
   removeSuppressionsOfOrigin,
@@ -20,6 +21,7 @@ export {
 export {
   deleteEndedSuppressions,
   findSuppression,
+  type ImportedSuppression,
   importSuppressions,
   listSuppressions,
   removeSuppression,
