@@ -72,9 +72,9 @@ async function list(call: VendorCall, deps: VendorDeps) {
     data: {
       items: items.map(({ event }) => event),
       paging: {
-        // After the last event the next page is the same again, so that a program can poll it.
-        next: pageUrl(items.at(-1)?.at ?? query.cursor, false),
-        previous: pageUrl(items[0]?.at ?? query.cursor, true),
+        // After the last event the next page is the same again, so that a program can poll it. An empty page lies beside the whole range.
+        next: pageUrl(items.at(-1)?.at ?? (query.isBackward ? undefined : query.cursor), false),
+        previous: pageUrl(items[0]?.at ?? (query.isBackward ? query.cursor : undefined), true),
         first: pageUrl(undefined, false),
         last: pageUrl(undefined, true),
       },
