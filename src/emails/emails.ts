@@ -1,7 +1,8 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
  * Owns: emails, contents, attempts, email_counts, email_counts_position, test_inbox_clearings. Uses: base, db, events. Used by:
- * tracking, accept, delivery, returns, webhooks, usage, housekeeping, postal, resend, sendgrid, postmark, http, cli.
+ * tracking, accept, delivery, returns, webhooks, usage, housekeeping, postal, resend, sendgrid, postmark, mailgun, http,
+ * cli.
  * Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads one time partition.
  */
 import { emailIdPrefix } from '#base'

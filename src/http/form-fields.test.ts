@@ -13,7 +13,9 @@ const grouped = (pairs: readonly (readonly [string, unknown])[]) =>
     [...Map.groupBy(pairs, ([name]) => name)].map(([name, list]) => [name, list.length === 1 ? list[0]?.[1] : list.map(([, one]) => one)]),
   )
 
-const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter((one) => one !== 'json' && one.trim() === one && !/[\r\n"%\\]/.test(one))
+const name = fc
+  .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
+  .filter((one) => one !== 'json' && one.trim() === one && !/[\r\n"%\\]/.test(one))
 const value = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('\r\n', '--', '\r\n--b', '=?utf-8?q?a?='))
 
 test('a form reads as Node writes it, multipart or urlencoded', async () => {

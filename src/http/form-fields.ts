@@ -18,7 +18,7 @@ const maxBoundaryLength = 70
 export type FormKind = { kind: 'urlencoded' } | { kind: 'multipart'; boundary: string }
 
 export interface FormLimits {
-  /** Names of fields whose values are JSON; they become what the JSON says, within `bounds`. */
+  /** Names of fields whose values are JSON; they become the values of that JSON, within `bounds`. */
   jsonFields: readonly string[]
   bounds: JsonBounds
 }
@@ -32,7 +32,6 @@ export interface FormFile {
   content: string
 }
 
-type FormValue = string | FormFile
 interface Field {
   name: string
   value: Buffer
@@ -78,7 +77,7 @@ const asObject = (values: ReadonlyMap<string, readonly unknown[]>): Record<strin
 const maxShownOctets = 32_768
 const shownText = (value: Buffer) => value.toString('utf8', 0, maxShownOctets)
 
-function valueOf({ name, value, file }: Field, { jsonFields, bounds }: FormLimits): FormValue | unknown {
+function valueOf({ name, value, file }: Field, { jsonFields, bounds }: FormLimits): unknown {
   if (file) return { ...file, content: value.toString('base64') }
   if (!isUtf8(value)) throw refuse(`has a field that is not UTF-8: ${name.slice(0, 60)}`)
   if (!jsonFields.includes(name) || value.length === 0) return value.toString()
@@ -131,7 +130,7 @@ function afterDelimiter(octets: Buffer, at: number): number | 'end' | undefined 
   return octets[end] === lineEnd[0] && octets[end + 1] === lineEnd[1] ? end + 2 : undefined
 }
 
-/** The next delimiter from `from` on: where it begins, with the line end before it, and what follows it. */
+/** The next delimiter from `from` on: its beginning, with the line end before it, and the beginning of the next part. */
 function findDelimiter(octets: Buffer, delimiter: Buffer, from: number): { begin: number; next: number | 'end' } {
   for (let at = from; ; ) {
     const begin = octets.indexOf(delimiter, at)

@@ -43,7 +43,7 @@ async function pageOf(list: string, { query, params, credential, baseUrl }: Vend
   const entries = await listSuppressionsByAddress(deps.db, listOf(credential), wanted)
   const url = (page: string, address?: string) => {
     const parameters = new URLSearchParams({ page, ...(address ? { address } : {}), limit: String(limit) })
-    return `${baseUrl}/v3/${params.domain}/${list}?${parameters}`
+    return `${baseUrl}/v3/${params.domain}/${list}?${parameters.toString()}`
   }
   const [first, last] = [entries[0]?.address ?? from, entries.at(-1)?.address ?? from]
   const paging = {

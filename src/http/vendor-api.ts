@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type TSchema } from 'typebox'
 import type { AcceptedSubmission, ResponseRenderer, SubmissionResponse } from '#accept'
-import { type Clock, type Config, type Log, Refusal } from '#base'
+import { type Clock, type Log, Refusal } from '#base'
 import type { Credential, Permission } from '#credentials'
 import { recordChange } from './audit.ts'
 import { type AuthorizeDeps, authorize } from './authorize.ts'
@@ -19,7 +19,7 @@ import { within } from './v1/response-deadline.ts'
 import { jsonType } from './v1/response-envelope.ts'
 
 export interface VendorDeps extends ApiDeps, Omit<AuthorizeDeps, 'config'> {
-  config: ApiDeps['config'] & AuthorizeDeps['config'] & Pick<Config, 'publicUrl'>
+  config: ApiDeps['config'] & AuthorizeDeps['config']
   log: Log
   readiness: Readiness
   recordRequest(request: FastifyRequest, reply: FastifyReply, payload: unknown): void

@@ -6,7 +6,7 @@
  */
 export { mailgunDomain, mailgunDomainDetails } from './domain-objects.ts'
 export { MailgunRefusal, mailgunFailure } from './errors.ts'
-export { type MailgunMessage, maxMailgunRecipients, readMailgunMessage, readMailgunRaw } from './read-message.ts'
+export { maxMailgunRecipients, readMailgunMessage, readMailgunRaw } from './read-message.ts'
 export { type EventsQuery, eventsPage, type Filter, readDomainsQuery, readEventsQuery, readSuppressionsQuery } from './read-queries.ts'
 export { mailgunRawSubmission, mailgunSubmissions, messagesOf } from './submissions.ts'
 export { addedAnswer, mailgunEntry, mailgunLists, readNewEntries } from './suppression-objects.ts'

@@ -176,7 +176,8 @@ function valuesOf(given: unknown, path: string): Record<string, string> {
   return Object.fromEntries(
     entries.map(([key, value]) => {
       if (value === null) return [key, '']
-      if (typeof value === 'object') throw refuseMailgunField(`${path}.${key.slice(0, 60)}`, 'must be a string or a number', 'wrong')
+      if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean')
+        throw refuseMailgunField(`${path}.${key.slice(0, 60)}`, 'must be a string or a number', 'wrong')
       return [key, String(value)]
     }),
   )

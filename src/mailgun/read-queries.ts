@@ -106,7 +106,7 @@ function timeIn(name: string, text: string | undefined): number | undefined {
 const filters = ['event', 'severity', 'recipient', 'tags', 'message-id']
 const ranges = ['begin', 'end', 'ascending', 'limit', 'pretty']
 
-/** `page`: what `eventsPage` made for the URL; its parameters are those of the first page, and the others in the URL repeat them. */
+/** `page`: made by `eventsPage`; its parameters are those of the first page, and the others in the URL repeat them. */
 export function readEventsQuery(query: Query, page: string | undefined): EventsQuery {
   const given = valuesOf(query, [...filters, ...ranges])
   if (page === undefined) return eventsQueryOf(given, undefined, false)

@@ -1,7 +1,7 @@
 /**
  * Parts that the APIs of all other vendors share: a reader of JSON objects that refuses every field that it was not asked for, and lists
  * of addresses in one text.
- * Owns: nothing. Uses: nothing. Used by: postal, resend, sendgrid, postmark.
+ * Owns: nothing. Uses: nothing. Used by: postal, resend, sendgrid, postmark, mailgun.
  * Promises: a member of an object is either read or refused; reading takes time in proportion to the text.
  */
 export { JsonFields } from './json-fields.ts'

@@ -38,7 +38,7 @@ const tagForm = /^tag_(\d+)$/
 /** Whether metadata of this name is not one of the caller's variables. */
 export const isMailgunKey = (name: string): boolean => name === mailgunMessageKey || tagForm.test(name)
 
-export function mailgunTagsOf(tag: string | null, metadata: Readonly<Record<string, string>>): string[] {
+function mailgunTagsOf(tag: string | null, metadata: Readonly<Record<string, string>>): string[] {
   const others = Object.entries(metadata).flatMap(([key, value]) => {
     const nth = tagForm.exec(key)?.[1]
     return nth === undefined ? [] : [{ nth: Number(nth), value }]
@@ -47,7 +47,7 @@ export function mailgunTagsOf(tag: string | null, metadata: Readonly<Record<stri
 }
 
 /** undefined: Mailgun has no such event. */
-export function mailgunEvent(own: OwnBody): Record<string, unknown> | undefined {
+function mailgunEvent(own: OwnBody): Record<string, unknown> | undefined {
   const name = mailgunEvents[own.event as WebhookEvent]
   if (name === undefined) return undefined
   const { message, metadata, uuid, at } = own
