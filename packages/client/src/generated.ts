@@ -259,6 +259,10 @@ export const organisationApi = (api: Api) => ({
       clear(query: OfTenant = {}, options: Options = {}): Promise<TestInboxClearData> {
         return api.ask('DELETE', `/test/inbox`, { query, options })
       },
+      /** Delete one email from the inbox; it stays in the list of emails. Permission `emails:read`. */
+      delete(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<TestInboxClearData> {
+        return api.ask('DELETE', `/test/inbox/${at(emailId)}`, { query, options })
+      },
     },
   },
   logs: {
