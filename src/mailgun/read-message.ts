@@ -36,12 +36,25 @@ export interface MailgunMessage extends MailgunOptions {
   recipientVariables: ReadonlyMap<string, Readonly<Record<string, string>>> | undefined
 }
 
+/** Symfony numbers the values of a repeated field. */
+const numbered = /^(attachment|inline|to|cc|bcc|o:tag)\[\d{0,4}\]$/
+
+/** The members by name, with numbered ones as an array under their common name. */
+function membersOf(body: unknown): [string, unknown][] {
+  const given = Object.entries(typeof body === 'object' && body !== null && !Array.isArray(body) ? body : {})
+  if (!given.some(([name]) => numbered.test(name))) return given
+  const named = given.map(([name, value]): [string, unknown] => [numbered.exec(name)?.[1] ?? name, value])
+  return [...Map.groupBy(named, ([name]) => name)].map(([name, list]) => [
+    name,
+    list.length === 1 ? list[0]?.[1] : list.flatMap(([, one]) => one),
+  ])
+}
+
 /** The body without the members that begin with `h:` and `v:`, and these by the rest of their names. */
 function separated(body: unknown) {
-  const given = Object.entries(typeof body === 'object' && body !== null && !Array.isArray(body) ? body : {})
   const others: [string, unknown][] = []
   const prefixed: Record<'h:' | 'v:', [string, unknown][]> = { 'h:': [], 'v:': [] }
-  for (const [name, value] of given) {
+  for (const [name, value] of membersOf(body)) {
     const prefix = name.slice(0, 2)
     if (prefix === 'h:' || prefix === 'v:') prefixed[prefix].push([name.slice(2), value])
     else others.push([name, value])

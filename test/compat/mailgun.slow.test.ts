@@ -270,7 +270,8 @@ describe('refusals', () => {
     ['v:tag_2', { 'v:tag_2': 'a' }],
     ['v:mailgun-message-id', { 'v:mailgun-message-id': 'a' }],
     ['%unsubscribe_url%', { html: '<a href="%unsubscribe_url%">' }],
-    ['attachment[0]', { attachment: undefined, 'attachment[0]': 'x' }],
+    ['attachment[0]', { 'attachment[0]': 'x' }],
+    ['other[0]', { 'other[0]': 'x' }],
     ['other', { other: 'x' }],
   ])('name %s', async (named, changed) => {
     expect(await refusalOf(send(changed))).toMatchObject({ status: 400, details: expect.stringContaining(named) })

@@ -1,38 +1,39 @@
-"""Sends with one of django-anymail's backends. Standard input: JSON with backend, settings and message. Prints the statuses as JSON."""
+"""Sends with django-anymail's backends. Standard input: a JSON array of {backend, settings, message}. Prints an array of their statuses."""
 import json
 import sys
 
 from django.conf import settings
 
-asked = json.load(sys.stdin)
-settings.configure(
-    EMAIL_BACKEND="anymail.backends.%s.EmailBackend" % asked["backend"],
-    INSTALLED_APPS=["anymail"],
-    ANYMAIL=asked["settings"],
-)
+settings.configure(INSTALLED_APPS=["anymail"])
 import django
 from anymail.exceptions import AnymailAPIError
 from anymail.message import AnymailMessage
+from django.core.mail import get_connection
 
 django.setup()
-fields = asked["message"]
-message = AnymailMessage(
-    subject=fields["subject"],
-    body=fields["text"],
-    from_email=fields["from"],
-    to=fields["to"],
-    reply_to=["Help <help@simulator.test>", "desk@simulator.test"][: fields.get("reply_to_count", 2)],
-    tags=fields.get("tags", []),
-    metadata=fields.get("metadata", {}),
-)
-for name in ("merge_data", "merge_metadata", "merge_global_data"):
-    if name in fields:
-        setattr(message, name, fields[name])
-message.attach_alternative("<p>%s</p>" % fields["text"], "text/html")
-message.attach("Rechnung \N{LATIN SMALL LETTER U WITH DIAERESIS}.txt", "a note", "text/plain")
-try:
-    message.send()
-    status = message.anymail_status
-    print(json.dumps({"status": sorted(status.status), "id": sorted(status.message_id) if isinstance(status.message_id, set) else status.message_id}))
-except AnymailAPIError as error:
-    print(json.dumps({"code": error.status_code, "error": str(error)}))
+
+
+def send(backend, settings, message):
+    mail = AnymailMessage(
+        subject=message["subject"],
+        body=message["text"],
+        from_email=message["from"],
+        to=message["to"],
+        reply_to=["Help <help@simulator.test>"],
+        tags=message.get("tags", []),
+        metadata=message.get("metadata", {}),
+        connection=get_connection("anymail.backends.%s.EmailBackend" % backend, **settings),
+    )
+    for name in ("merge_data", "merge_metadata", "merge_global_data"):
+        if name in message:
+            setattr(mail, name, message[name])
+    mail.attach_alternative("<p>%s</p>" % message["text"], "text/html")
+    mail.attach("Rechnung \N{LATIN SMALL LETTER U WITH DIAERESIS}.txt", "a note", "text/plain")
+    try:
+        mail.send()
+    except AnymailAPIError as error:
+        return {"code": error.status_code, "error": str(error)}
+    return {"status": sorted(mail.anymail_status.status), "id": mail.anymail_status.message_id}
+
+
+print(json.dumps([send(**asked) for asked in json.load(sys.stdin)]))
