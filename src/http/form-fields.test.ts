@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type FormFile, formKind, readForm } from './form-fields.ts'
 
-const limits = { jsonFields: ['json'], bounds: { depth: 4, keys: 4, values: 8, keyOctets: 100 } }
+const limits = { json: ['json'], hidden: ['hidden'], bounds: { depth: 4, keys: 4, values: 8, keyOctets: 100 } }
 
 const read = (octets: Buffer, type: string) => readForm(octets, formKind(type) ?? { kind: 'urlencoded' }, limits)
 const readText = (text: string, type = 'multipart/form-data; boundary=b') => read(Buffer.from(text, 'latin1'), type).body
@@ -15,7 +15,7 @@ const grouped = (pairs: readonly (readonly [string, unknown])[]) =>
 
 const name = fc
   .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
-  .filter((one) => one !== 'json' && one.trim() === one && !/[\r\n"%\\]/.test(one))
+  .filter((one) => one !== 'json' && one !== 'hidden' && one.trim() === one && !/[\r\n"%\\]/.test(one))
 const value = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constantFrom('\r\n', '--', '\r\n--b', '=?utf-8?q?a?='))
 
 test('a form reads as Node writes it, multipart or urlencoded', async () => {
@@ -47,6 +47,13 @@ test('files keep every octet, and the log gets their size alone', async () => {
     }),
     { numRuns: 100 },
   )
+})
+
+test('the log gets the text of fields, cut, but not that of hidden ones', () => {
+  const form = new URLSearchParams({ hidden: 'secret', a: 'x'.repeat(40_000), b: 'y' })
+  const { body, shown } = read(Buffer.from(form.toString()), 'application/x-www-form-urlencoded')
+  expect(body).toEqual({ hidden: 'secret', a: 'x'.repeat(40_000), b: 'y' })
+  expect(JSON.parse(shown.toString())).toEqual({ hidden: { size: 6 }, a: 'x'.repeat(32_768), b: 'y' })
 })
 
 const part = (head: string, text: string) => `--b\r\n${head}\r\n\r\n${text}\r\n`

@@ -17,10 +17,13 @@ const maxBoundaryLength = 70
 
 export type FormKind = { kind: 'urlencoded' } | { kind: 'multipart'; boundary: string }
 
+/** The fields of an endpoint's form that are more than text. */
 export interface FormLimits {
   /** Names of fields whose values are JSON; they become the values of that JSON, within `bounds`. */
-  jsonFields: readonly string[]
+  json: readonly string[]
   bounds: JsonBounds
+  /** Names of fields that the request log must not have. */
+  hidden: readonly string[]
 }
 
 /** A file of a form. */
@@ -59,7 +62,7 @@ export function readForm(octets: Buffer, form: FormKind, limits: FormLimits): { 
   const shown = new Map<string, unknown[]>()
   for (const field of fields) {
     add(values, field.name, valueOf(field, limits))
-    add(shown, field.name, field.file ? { ...field.file, size: field.value.length } : shownText(field.value))
+    add(shown, field.name, shownOf(field, limits))
   }
   return { body: asObject(values), shown: Buffer.from(JSON.stringify(asObject(shown))) }
 }
@@ -75,12 +78,15 @@ const asObject = (values: ReadonlyMap<string, readonly unknown[]>): Record<strin
 
 /** More than the request log keeps. */
 const maxShownOctets = 32_768
-const shownText = (value: Buffer) => value.toString('utf8', 0, maxShownOctets)
+function shownOf({ name, value, file }: Field, { hidden }: FormLimits): unknown {
+  if (file) return { ...file, size: value.length }
+  return hidden.includes(name) ? { size: value.length } : value.toString('utf8', 0, maxShownOctets)
+}
 
-function valueOf({ name, value, file }: Field, { jsonFields, bounds }: FormLimits): unknown {
+function valueOf({ name, value, file }: Field, { json, bounds }: FormLimits): unknown {
   if (file) return { ...file, content: value.toString('base64') }
   if (!isUtf8(value)) throw refuse(`has a field that is not UTF-8: ${name.slice(0, 60)}`)
-  if (!jsonFields.includes(name) || value.length === 0) return value.toString()
+  if (!json.includes(name) || value.length === 0) return value.toString()
   try {
     return parseJson(value, bounds)
   } catch (error) {

@@ -26,12 +26,17 @@ const idleMs = 10_000
 
 const jsonTypes = /^application\/json\s*(;|$)/i
 
+/** Fields of a form whose values are JSON, and those that the request log must not have. */
+export interface FormFields {
+  json?: readonly string[]
+  hidden?: readonly string[]
+}
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The body may be a form: with the JSON in its field `params`, or with fields that stand for the members. */
     takesForms?: 'params' | 'fields'
-    /** Fields of a form whose values are JSON. */
-    jsonFields?: readonly string[]
+    formFields?: FormFields
   }
   interface FastifyRequest {
     /** Closes when the request is answered or its connection ends. */
@@ -105,7 +110,7 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
       if (form) {
         // A form that cannot be read is not logged: encoded, secrets would not be found in it.
         request.octets = { ...holdBody(Buffer.alloc(0)), size: octets.length }
-        const { body, shown } = readForm(octets, form, { bounds: boundsFor(request), jsonFields: jsonFieldsOf(request) })
+        const { body, shown } = readForm(octets, form, limitsOf(request, boundsFor(request)))
         request.octets = { ...holdBody(shown), size: octets.length }
         return body
       }
@@ -135,7 +140,10 @@ function refusalOfType(request: FastifyRequest): Refusal | undefined {
 
 const formOf = ({ headers, routeOptions }: FastifyRequest): FormKind | undefined =>
   routeOptions.config.takesForms === 'fields' ? formKind(headers['content-type'] ?? '') : undefined
-const jsonFieldsOf = ({ routeOptions }: FastifyRequest) => routeOptions.config.jsonFields ?? []
+const limitsOf = ({ routeOptions }: FastifyRequest, bounds: JsonBounds) => {
+  const { json = [], hidden = [] } = routeOptions.config.formFields ?? {}
+  return { json, hidden, bounds }
+}
 
 /** The key by which large bodies take turns: one per tenant, and one for the whole organisation. */
 const whoseOf = ({ credential }: FastifyRequest) => credential?.tenantId ?? ''
@@ -154,7 +162,7 @@ async function readLarge(
     octets: octets.buffer as ArrayBuffer,
     size,
     bounds,
-    form: form && { ...form, jsonFields: jsonFieldsOf(request) },
+    form: form && { kind: form, limits: limitsOf(request, bounds) },
     fingerprintOf: once ? { method: request.method, path } : null,
   }
   const reading = thread.run(whoseOf(request), task, [task.octets])

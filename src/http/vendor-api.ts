@@ -10,6 +10,7 @@ import { type Clock, type Log, Refusal } from '#base'
 import type { Credential, Permission } from '#credentials'
 import { recordChange } from './audit.ts'
 import { type AuthorizeDeps, authorize } from './authorize.ts'
+import type { FormFields } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
 import type { ApiDeps, Endpoint, RouteResponse } from './v1/define-endpoint.ts'
@@ -60,8 +61,8 @@ export interface VendorEndpoint {
   permission: Permission | 'any key'
   /** Limits the number of keys and values of a body. */
   body?: TSchema
-  /** Fields of a form whose values are JSON. */
-  jsonFields?: readonly string[]
+  /** Of bodies that are forms with a field for each member. */
+  formFields?: FormFields
   /** Answers may have megabytes: they are encoded in steps. */
   large?: true
   /** Sends emails: bodies may be large. */
@@ -183,7 +184,7 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
     method: [...endpoint.methods],
     url: endpoint.path,
     bodyLimit: endpoint.sends ? sendBodyLimit : 1_048_576,
-    config: { endpoint: declared, ...(api.takesForms ? { takesForms: api.takesForms } : {}), jsonFields: endpoint.jsonFields ?? [] },
+    config: { endpoint: declared, ...(api.takesForms ? { takesForms: api.takesForms } : {}), formFields: endpoint.formFields ?? {} },
     handler: async (request, reply) => {
       const { admission } = request
       const enclosed = (data: unknown) => (api.success ? api.success(data, secondsSince(request, deps.clock)) : data)

@@ -210,7 +210,7 @@ export const httpReaders: Reader[] = [
       '\xff',
     ],
     read: (octets) => {
-      const limits = { jsonFields: ['json'], bounds }
+      const limits = { json: ['json'], hidden: [], bounds }
       return [
         refuses(() => readForm(octets, { kind: 'multipart', boundary: 'b' }, limits)),
         refuses(() => readForm(octets, { kind: 'urlencoded' }, limits)),
