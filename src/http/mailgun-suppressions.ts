@@ -56,7 +56,7 @@ async function pageOf(list: string, { query, params, credential, baseUrl }: Vend
 }
 
 async function getOne(list: string, { params, credential }: VendorCall, deps: VendorDeps) {
-  const { entry } = await findSuppression(deps.db, listOf(credential), params.address ?? '')
+  const { entry } = await findSuppression(deps.db, listOf(credential), params.email ?? '')
   if (!entry || originOf(entry) !== originOfList(list)) throw noSuchEntry(list)
   return { data: (await shown(list, [entry], deps))[0] }
 }
@@ -68,7 +68,7 @@ async function add(list: string, { body, credential }: VendorCall, { db, clock }
 }
 
 async function removeOne(list: string, { params, credential }: VendorCall, { db, clock }: VendorDeps) {
-  const address = params.address ?? ''
+  const address = params.email ?? ''
   const chosen = { origin: originOfList(list), addresses: [address], most: 1 }
   if ((await removeSuppressionsOfOrigin(db, listOf(credential), chosen, clock.nowMs())) === 0) throw noSuchEntry(list)
   return { data: { message: mailgunLists[list]?.removed, address } }
@@ -107,7 +107,7 @@ const endpointsOf = (list: string): VendorEndpoint[] => [
   },
   {
     methods: ['GET'],
-    path: `/v3/:domain/${list}/:address`,
+    path: `/v3/:domain/${list}/:email`,
     name: `mailgun.${list}.get`,
     summary: 'Get a suppressed address',
     permission,
@@ -132,7 +132,7 @@ const endpointsOf = (list: string): VendorEndpoint[] => [
   },
   {
     methods: ['DELETE'],
-    path: `/v3/:domain/${list}/:address`,
+    path: `/v3/:domain/${list}/:email`,
     name: `mailgun.${list}.delete`,
     summary: 'Remove an address from the list',
     permission,
