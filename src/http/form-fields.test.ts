@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type FormFile, formKind, readForm } from './form-fields.ts'
+import { type FormFile, formKind, readFormFields } from './form-fields.ts'
 
 const limits = { json: ['json'], hidden: ['hidden'], bounds: { depth: 4, keys: 4, values: 8, keyOctets: 100 } }
 
-const read = (octets: Buffer, type: string) => readForm(octets, formKind(type) ?? { kind: 'urlencoded' }, limits)
+const read = (octets: Buffer, type: string) => readFormFields(octets, formKind(type) ?? { kind: 'urlencoded' }, limits)
 const readText = (text: string, type = 'multipart/form-data; boundary=b') => read(Buffer.from(text, 'latin1'), type).body
 
 /** Several values of a name as an array. */

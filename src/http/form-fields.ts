@@ -56,7 +56,7 @@ export function formKind(contentType: string): FormKind | undefined {
 }
 
 /** `body`: the members; `shown`: the same for the request log, as JSON, without the content of files. */
-export function readForm(octets: Buffer, form: FormKind, limits: FormLimits): { body: Record<string, unknown>; shown: Buffer } {
+export function readFormFields(octets: Buffer, form: FormKind, limits: FormLimits): { body: Record<string, unknown>; shown: Buffer } {
   const fields = form.kind === 'urlencoded' ? urlencodedFields(octets) : multipartFields(octets, form.boundary)
   const values = new Map<string, unknown[]>()
   const shown = new Map<string, unknown[]>()

@@ -6,7 +6,7 @@ import { addedAnswer, MailgunRefusal, mailgunEntry, mailgunLists, readNewEntries
 import {
   findSuppression,
   importSuppressions,
-  listSuppressionsByAddress,
+  listOriginByAddress,
   originOf,
   removeSuppressionsOfOrigin,
   type Suppression,
@@ -40,7 +40,7 @@ async function shown(list: string, entries: readonly Suppression[], { db }: Vend
 async function pageOf(list: string, { query, params, credential, baseUrl }: VendorCall, deps: VendorDeps) {
   const { limit, from, isBackward } = readSuppressionsQuery(query)
   const wanted = { origin: originOfList(list), from, isBackward, most: limit }
-  const entries = await listSuppressionsByAddress(deps.db, listOf(credential), wanted)
+  const entries = await listOriginByAddress(deps.db, listOf(credential), wanted)
   const url = (page: string, address?: string) => {
     const parameters = new URLSearchParams({ page, ...(address ? { address } : {}), limit: String(limit) })
     return `${baseUrl}/v3/${params.domain}/${list}?${parameters.toString()}`

@@ -1,7 +1,7 @@
 /** Worker thread that parses large bodies. Parsing takes a millisecond for a small body and seconds for the worst body of 64 MiB. */
 import { Refusal, type RefusalCode, serveTasks } from '#base'
 import { type HeldBody, holdBody } from '#request-logs'
-import { type FormKind, type FormLimits, readForm } from './form-fields.ts'
+import { type FormKind, type FormLimits, readFormFields } from './form-fields.ts'
 import type { JsonBounds } from './json-limits.ts'
 import { parseJson } from './parse-json.ts'
 import { fingerprint } from './v1/request-fingerprint.ts'
@@ -27,7 +27,7 @@ serveTasks((task: LargeBody): { result: ReadBody } => {
   const { form, bounds } = task
   let held = form ? { ...holdBody(Buffer.alloc(0)), size: octets.length } : holdBody(octets)
   try {
-    const read = form ? readForm(octets, form.kind, form.limits) : { body: parseJson(octets, bounds) }
+    const read = form ? readFormFields(octets, form.kind, form.limits) : { body: parseJson(octets, bounds) }
     if ('shown' in read) held = { ...holdBody(read.shown), size: octets.length }
     const { body } = read
     const { fingerprintOf } = task

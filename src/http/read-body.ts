@@ -10,7 +10,7 @@ import { type HeldBody, holdBody } from '#request-logs'
 import { boundsOf } from './body-limits.ts'
 import { type BodyMemory, ClientLeft, openBodyMemory } from './body-memory.ts'
 import { jsonInForm } from './form-body.ts'
-import { type FormKind, formKind, readForm } from './form-fields.ts'
+import { type FormKind, formKind, readFormFields } from './form-fields.ts'
 import type { JsonBounds } from './json-limits.ts'
 import { parseJson } from './parse-json.ts'
 import type { LargeBody, ReadBody } from './read-body-thread.ts'
@@ -37,6 +37,8 @@ declare module 'fastify' {
     /** The body may be a form: with the JSON in its field `params`, or with fields that stand for the members. */
     takesForms?: 'params' | 'fields'
     formFields?: FormFields
+    /** Reads the parameters of a form of another vendor's protocol. */
+    readForm?: (form: Buffer) => Promise<object>
   }
   interface FastifyRequest {
     /** Closes when the request is answered or its connection ends. */
@@ -84,12 +86,15 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
         limit: request.routeOptions.bodyLimit,
         reserve: (size) => reserveUntilAnswered(size, request, memory),
       })
+      await request.checkBody?.(octets)
       if (announced === undefined && octets.length > smallOctets) await weigh(request, octets.length)
       if (octets.length === 0) {
         request.octets = holdBody(octets)
         return {}
       }
       const isLarge = octets.length > smallOctets
+      const { readForm } = request.routeOptions.config
+      if (readForm && formType.test(request.headers['content-type'] ?? '')) return readParameters(request, octets, readForm)
       if (request.routeOptions.config.takesForms === 'params' && formType.test(request.headers['content-type'] ?? '')) {
         const json = jsonInForm(octets)
         // The log holds the JSON: encoded, secrets and addresses would not be found in it.
@@ -110,7 +115,7 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
       if (form) {
         // A form that cannot be read is not logged: encoded, secrets would not be found in it.
         request.octets = { ...holdBody(Buffer.alloc(0)), size: octets.length }
-        const { body, shown } = readForm(octets, form, limitsOf(request, boundsFor(request)))
+        const { body, shown } = readFormFields(octets, form, limitsOf(request, boundsFor(request)))
         request.octets = { ...holdBody(shown), size: octets.length }
         return body
       }
@@ -120,6 +125,18 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
   }
 }
 
+/** The log holds the parameters as JSON, in which secrets and addresses are found. Raw messages are left out, as in JSON bodies. */
+async function readParameters(request: FastifyRequest, octets: Buffer, readForm: (form: Buffer) => Promise<object>): Promise<object> {
+  const size = octets.length
+  // A form that cannot be read is not logged: encoded, its secrets would not be found.
+  request.octets = { ...holdBody(Buffer.alloc(0)), size }
+  const parameters = await readForm(octets)
+  const shown = JSON.stringify(parameters, (name, value: unknown) => (name === 'RawMessage' ? blanked : value))
+  request.octets = { ...holdBody(shown), size }
+  return parameters
+}
+
+const blanked = '[redacted]'
 const formType = /^application\/x-www-form-urlencoded\s*(;|$)/i
 /** Most bytes kept of a body that is not parsed. */
 const maxHeldOctets = 32_768
@@ -145,8 +162,9 @@ const limitsOf = ({ routeOptions }: FastifyRequest, bounds: JsonBounds) => {
   return { json, hidden, bounds }
 }
 
-/** The key by which large bodies take turns: one per tenant, and one for the whole organisation. */
-const whoseOf = ({ credential }: FastifyRequest) => credential?.tenantId ?? ''
+/** The key by which large bodies take turns: one per tenant, one for the whole organisation, and one per address until a signature is checked. */
+const whoseOf = ({ credential, checkBody, ip }: FastifyRequest) =>
+  credential === null && checkBody !== null ? `address ${ip}` : (credential?.tenantId ?? '')
 
 async function readLarge(
   request: FastifyRequest,

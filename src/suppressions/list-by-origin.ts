@@ -125,7 +125,7 @@ const preceding = sql<Suppression>`
  * Up to `most` entries of one origin in the order of their addresses: those after the address `from`, or the nearest ones before it. An empty
  * `from` is the beginning, or the end. The address need not be on the list, so that a caller may remove the entries of each page.
  */
-export async function listSuppressionsByAddress(
+export async function listOriginByAddress(
   on: Queryable,
   tenantId: string,
   { origin, from, isBackward, most }: { origin: SuppressionOrigin; from: string; isBackward: boolean; most: number },

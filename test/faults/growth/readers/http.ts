@@ -10,7 +10,7 @@ import { boundsOf } from '../../../../src/http/body-limits.ts'
 import { readClientHello } from '../../../../src/http/client-hello.ts'
 import { sessionCookie } from '../../../../src/http/dashboard-session.ts'
 import { previewDocument } from '../../../../src/http/email-preview.ts'
-import { readForm } from '../../../../src/http/form-fields.ts'
+import { readFormFields } from '../../../../src/http/form-fields.ts'
 import { parseJson } from '../../../../src/http/parse-json.ts'
 import { hostNameOf, refuseBadHost, routable } from '../../../../src/http/request-target.ts'
 import { locationOf } from '../../../../src/http/tracking-endpoints.ts'
@@ -177,7 +177,7 @@ export const httpReaders: Reader[] = [
     name: 'form',
     longest: maxBody,
     encoding: 'latin1',
-    reads: ['src/http/form-fields.ts readForm', 'src/http/form-body.ts decoded'],
+    reads: ['src/http/form-fields.ts readFormFields', 'src/http/form-body.ts decoded'],
     words: ['src/mail/parse-fields.ts'],
     frames: [
       ['--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n', '\r\n--b--'],
@@ -212,8 +212,8 @@ export const httpReaders: Reader[] = [
     read: (octets) => {
       const limits = { json: ['json'], hidden: [], bounds }
       return [
-        refuses(() => readForm(octets, { kind: 'multipart', boundary: 'b' }, limits)),
-        refuses(() => readForm(octets, { kind: 'urlencoded' }, limits)),
+        refuses(() => readFormFields(octets, { kind: 'multipart', boundary: 'b' }, limits)),
+        refuses(() => readFormFields(octets, { kind: 'urlencoded' }, limits)),
       ]
     },
   }),
