@@ -220,7 +220,7 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
     subject: facts.subject,
     messageId: facts.messageId,
     tag: checkTag(submission.tag),
-    metadata: checkMetadata(submission.metadata),
+    metadata: checkMetadata(submission.metadata, submission.vendor),
     scheduled: checkScheduledTime(submission.scheduledAt),
   }
 }
@@ -242,7 +242,7 @@ export function prepareRawSubmission(
     acceptedAtMs: scheduledAtMs ?? facts.nowMs + facts.clockOffsetMs,
     returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
     signing: facts.sender.signing,
-    ...(submission.bounce ? {} : { marked: true, ...trackingFor(facts.sender) }),
+    ...(submission.bounce ? {} : { marked: true, ...trackingFor(facts.sender, submission.vendor?.tracking) }),
   }
   const from = checkSender(submission.from)
   return finish(content, from, {

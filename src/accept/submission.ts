@@ -66,6 +66,8 @@ export interface RawSubmission {
   metadata?: Readonly<Record<string, string>> | null | undefined
   /** When the email is to leave; absent: now. */
   scheduledAt?: ScheduledTime | null | undefined
+  /** As in a submission in parts, except that `replyTo` and `bounce` have no effect. */
+  vendor?: VendorForms | undefined
 }
 
 export interface Caller {

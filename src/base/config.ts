@@ -318,6 +318,7 @@ export const settings = {
   sesApi: apiOf('POSTRIDER_SES_API', 'Amazon SES'),
   sendgridApi: apiOf('POSTRIDER_SENDGRID_API', 'SendGrid'),
   postmarkApi: apiOf('POSTRIDER_POSTMARK_API', 'Postmark'),
+  mailgunApi: apiOf('POSTRIDER_MAILGUN_API', 'Mailgun'),
   rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key, or `unlimited`', (v) => limit(v, 10)),
   sendLimit: setting('POSTRIDER_SEND_LIMIT', '100', 'emails per clock hour for the organisation, or `unlimited`', (v) => limit(v, 100)),
   autoPauseComplaintPercent: setting(

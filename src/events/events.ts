@@ -25,3 +25,4 @@ export {
   startOfLog,
 } from './event-log.ts'
 export { type AttemptEnd, type HourlyStats, readRecentEnds, summariseEvents } from './hourly-stats.ts'
+export { listEventsBetween } from './list-events.ts'

@@ -34,7 +34,7 @@ function digitOf(octet: number | undefined): number {
 }
 
 /** A percent sign without two digits stays as it is. */
-function decoded(value: Buffer): Buffer {
+export function decoded(value: Buffer): Buffer {
   const out = Buffer.allocUnsafe(value.length)
   let length = 0
   for (let at = 0; at < value.length; at++) {

@@ -177,7 +177,7 @@ function keyIn(headers: IncomingHttpHeaders): string | undefined {
 export const postalApi: VendorApi = {
   name: 'postal',
   page: 'docs/postal-api.md',
-  takesForms: true,
+  takesForms: 'params',
   isAddressed: (headers, path) => headers[keyHeader] !== undefined && path.startsWith('/api/v1'),
   keyOf(headers) {
     const key = keyIn(headers)

@@ -10,6 +10,7 @@ import { type HeldBody, holdBody } from '#request-logs'
 import { boundsOf } from './body-limits.ts'
 import { type BodyMemory, ClientLeft, openBodyMemory } from './body-memory.ts'
 import { jsonInForm } from './form-body.ts'
+import { type FormKind, formKind, readFormFields } from './form-fields.ts'
 import type { JsonBounds } from './json-limits.ts'
 import { parseJson } from './parse-json.ts'
 import type { LargeBody, ReadBody } from './read-body-thread.ts'
@@ -25,10 +26,17 @@ const idleMs = 10_000
 
 const jsonTypes = /^application\/json\s*(;|$)/i
 
+/** Fields of a form whose values are JSON, and those that the request log must not have. */
+export interface FormFields {
+  json?: readonly string[]
+  hidden?: readonly string[]
+}
+
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The body may be a form, with the JSON in its field `params`. */
-    takesForms?: boolean
+    /** The body may be a form: with the JSON in its field `params`, or with fields that stand for the members. */
+    takesForms?: 'params' | 'fields'
+    formFields?: FormFields
     /** Reads the parameters of a form of another vendor's protocol. */
     readForm?: (form: Buffer) => Promise<object>
   }
@@ -87,7 +95,7 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
       const isLarge = octets.length > smallOctets
       const { readForm } = request.routeOptions.config
       if (readForm && formType.test(request.headers['content-type'] ?? '')) return readParameters(request, octets, readForm)
-      if (request.routeOptions.config.takesForms && formType.test(request.headers['content-type'] ?? '')) {
+      if (request.routeOptions.config.takesForms === 'params' && formType.test(request.headers['content-type'] ?? '')) {
         const json = jsonInForm(octets)
         // The log holds the JSON: encoded, secrets and addresses would not be found in it.
         request.octets = { ...holdBody(json ?? Buffer.alloc(0)), size: octets.length }
@@ -95,14 +103,22 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
           throw new Refusal('payload_too_large', { message: 'a form is larger than 1 MiB: send the parameters as application/json' })
         return json.length === 0 ? {} : parseJson(json, boundsFor(request))
       }
-      const wrongType = refusalOfType(request)
+      const form = formOf(request)
+      const wrongType = form ? refusalOfEncoding(request) : refusalOfType(request)
       if (wrongType) {
         request.octets = isLarge
           ? { ...holdBody(Buffer.from(octets.subarray(0, maxHeldOctets))), size: octets.length, cut: true }
           : holdBody(octets)
         throw wrongType
       }
-      if (isLarge) return readLarge(request, octets, boundsFor(request), thread)
+      if (isLarge) return readLarge(request, octets, { bounds: boundsFor(request), form }, thread)
+      if (form) {
+        // A form that cannot be read is not logged: encoded, secrets would not be found in it.
+        request.octets = { ...holdBody(Buffer.alloc(0)), size: octets.length }
+        const { body, shown } = readFormFields(octets, form, limitsOf(request, boundsFor(request)))
+        request.octets = { ...holdBody(shown), size: octets.length }
+        return body
+      }
       request.octets = holdBody(octets)
       return parseJson(octets, boundsFor(request))
     },
@@ -125,15 +141,25 @@ const formType = /^application\/x-www-form-urlencoded\s*(;|$)/i
 /** Most bytes kept of a body that is not parsed. */
 const maxHeldOctets = 32_768
 
-function refusalOfType({ headers }: FastifyRequest): Refusal | undefined {
-  const { 'content-type': type, 'content-encoding': encoding } = headers
-  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
-    return new Refusal('invalid_content_type', {
-      message: 'the body must not have a Content-Encoding',
-      suggestion: 'Send the body as plain JSON',
-    })
-  }
-  return type !== undefined && !jsonTypes.test(type) ? new Refusal('invalid_content_type') : undefined
+function refusalOfEncoding({ headers }: FastifyRequest): Refusal | undefined {
+  const { 'content-encoding': encoding } = headers
+  if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return undefined
+  return new Refusal('invalid_content_type', {
+    message: 'the body must not have a Content-Encoding',
+    suggestion: 'Send the body as plain JSON',
+  })
+}
+
+function refusalOfType(request: FastifyRequest): Refusal | undefined {
+  const type = request.headers['content-type']
+  return refusalOfEncoding(request) ?? (type !== undefined && !jsonTypes.test(type) ? new Refusal('invalid_content_type') : undefined)
+}
+
+const formOf = ({ headers, routeOptions }: FastifyRequest): FormKind | undefined =>
+  routeOptions.config.takesForms === 'fields' ? formKind(headers['content-type'] ?? '') : undefined
+const limitsOf = ({ routeOptions }: FastifyRequest, bounds: JsonBounds) => {
+  const { json = [], hidden = [] } = routeOptions.config.formFields ?? {}
+  return { json, hidden, bounds }
 }
 
 /** The key by which large bodies take turns: one per tenant, one for the whole organisation, and one per address until a signature is checked. */
@@ -143,7 +169,7 @@ const whoseOf = ({ credential, checkBody, ip }: FastifyRequest) =>
 async function readLarge(
   request: FastifyRequest,
   octets: Buffer,
-  bounds: JsonBounds,
+  { bounds, form }: { bounds: JsonBounds; form: FormKind | undefined },
   thread: Thread<LargeBody, ReadBody>,
 ): Promise<unknown> {
   const { endpoint } = request.routeOptions.config
@@ -154,6 +180,7 @@ async function readLarge(
     octets: octets.buffer as ArrayBuffer,
     size,
     bounds,
+    form: form && { kind: form, limits: limitsOf(request, bounds) },
     fingerprintOf: once ? { method: request.method, path } : null,
   }
   const reading = thread.run(whoseOf(request), task, [task.octets])

@@ -5,9 +5,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import Type from 'typebox'
 import { type BatchResult, checkSubmission, type Submission } from '#accept'
-import { nextTurn, openSemaphore, Refusal } from '#base'
+import { Refusal } from '#base'
 import { personalize, readSendGridMail, SendGridRefusal, sendgridFailure, sendgridScopes } from '#sendgrid'
 import { keyIn } from './authorize.ts'
+import { inTurns, lengthOf, refuseIncomplete, whenRoom } from './many-messages.ts'
 import { sendgridSuppressionEndpoints } from './sendgrid-suppressions.ts'
 import { sendgridWebhookEndpoints } from './sendgrid-webhooks.ts'
 import { callerOf } from './v1/send-emails.ts'
@@ -57,35 +58,6 @@ const Mail = Type.Object({
   tracking_settings: Type.Array(setting, { maxItems: 10 }),
 })
 
-/** A short request can become many large messages, so that only one at a time is in memory. */
-const largeMails = openSemaphore(1)
-const largeCharacters = 4_194_304
-/** The event loop takes other turns after this many characters. */
-const charactersInTurn = 262_144
-
-const lengthOf = ({ html, text, attachments }: Pick<Submission, 'html' | 'text' | 'attachments'>) =>
-  (html?.length ?? 0) + (text?.length ?? 0) + (attachments ?? []).reduce((sum, one) => sum + one.content.length, 0)
-
-async function inTurns(submissions: Iterable<Submission>): Promise<Submission[]> {
-  const made: Submission[] = []
-  let characters = 0
-  for (const one of submissions) {
-    made.push(one)
-    characters += lengthOf(one)
-    if (characters > charactersInTurn) {
-      await nextTurn()
-      characters = 0
-    }
-  }
-  return made
-}
-
-/** Refuses the whole request for its first wrong personalization. */
-function refuseIncomplete(results: readonly BatchResult[]): void {
-  const [first] = results.flatMap((one) => ('refused' in one ? [one.refused] : []))
-  if (first) throw first
-}
-
 const sendEndpoint: VendorEndpoint = {
   methods: ['POST'],
   path: '/v3/mail/send',
@@ -115,8 +87,7 @@ const sendEndpoint: VendorEndpoint = {
       const [first] = result().flatMap((one) => ('accepted' in one ? [one.accepted.id] : []))
       return { status: 202, data: undefined, headers: { 'x-message-id': requestId ?? first ?? '' }, sent }
     }
-    const characters = mail.personalizations.length * lengthOf(mail)
-    return characters > largeCharacters ? largeMails.run(send) : send()
+    return whenRoom(mail.personalizations.length * lengthOf(mail), send)
   },
 }
 

@@ -11,6 +11,7 @@ import { type Clock, type Log, Refusal } from '#base'
 import type { Credential, Permission } from '#credentials'
 import { recordChange } from './audit.ts'
 import { type AuthorizeDeps, authorize } from './authorize.ts'
+import type { FormFields } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
 import { admitSigned, type SignedCall } from './signed-call.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
@@ -33,6 +34,8 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export interface VendorCall {
   requestId: string
   credential: Credential
+  /** The URL of the API as its caller wrote it: that of the installation, with `/compat/<name>` if the caller's path has it. */
+  baseUrl: string
   params: Readonly<Record<string, string>>
   query: Readonly<Record<string, unknown>>
   body: unknown
@@ -63,6 +66,8 @@ export interface VendorEndpoint {
   permission: Permission | 'any key'
   /** Limits the number of keys and values of a body. */
   body?: TSchema
+  /** Of bodies that are forms with a field for each member. */
+  formFields?: FormFields
   /** A POST that changes nothing: it is not in the audit log. */
   reads?: true
   /** Answers may have megabytes: they are encoded in steps. */
@@ -118,8 +123,8 @@ interface VendorDescription {
   failure(refusal: Refusal, facts: FailureFacts): VendorFailure
   /** The header with the request's id in every answer, beside Postrider's own. */
   requestIdHeader?: string
-  /** Bodies may be forms, with the JSON in their field `params`. */
-  takesForms?: boolean
+  /** Bodies may be forms, with the JSON in their field `params`, or with a field for each member. */
+  takesForms?: 'params' | 'fields'
   endpoints: readonly VendorEndpoint[]
 }
 
@@ -227,7 +232,8 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
     bodyLimit: endpoint.sends ? sendBodyLimit : 1_048_576,
     config: {
       endpoint: declared,
-      ...(api.takesForms ? { takesForms: true } : {}),
+      ...(api.takesForms ? { takesForms: api.takesForms } : {}),
+      ...(endpoint.formFields ? { formFields: endpoint.formFields } : {}),
       ...(endpoint.readForm ? { readForm: endpoint.readForm } : {}),
     },
     handler: async (request, reply) => {
@@ -242,6 +248,7 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
       const call: VendorCall = {
         requestId: request.id,
         credential: admission.credential,
+        baseUrl: deps.config.publicUrl + (request.originalUrl.startsWith(prefixOf(api)) ? prefixOf(api) : ''),
         params: request.params as Record<string, string>,
         query: request.query as Record<string, unknown>,
         body: request.body,

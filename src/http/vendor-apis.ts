@@ -1,5 +1,6 @@
 /** The list of the other vendors' APIs, in the order in which they recognise requests at the root. */
 import type { Config } from '#base'
+import { mailgunApi } from './mailgun-endpoints.ts'
 import { postalApi } from './postal-endpoints.ts'
 import { postmarkApi } from './postmark-endpoints.ts'
 import { resendApi } from './resend-endpoints.ts'
@@ -7,13 +8,14 @@ import { sendgridApi } from './sendgrid-endpoints.ts'
 import { sesApi } from './ses-endpoints.ts'
 import type { VendorApi } from './vendor-api.ts'
 
-export type VendorSettings = Pick<Config, 'postalApi' | 'resendApi' | 'sendgridApi' | 'postmarkApi' | 'sesApi'>
+export type VendorSettings = Pick<Config, 'postalApi' | 'resendApi' | 'sendgridApi' | 'postmarkApi' | 'sesApi' | 'mailgunApi'>
 
 /** Those that the settings serve. */
 export const vendorApis = (config: VendorSettings): VendorApi[] => [
   ...(config.postalApi ? [postalApi] : []),
   ...(config.postmarkApi ? [postmarkApi] : []),
   ...(config.sesApi ? [sesApi] : []),
+  ...(config.mailgunApi ? [mailgunApi] : []),
   ...(config.sendgridApi ? [sendgridApi] : []),
   ...(config.resendApi ? [resendApi] : []),
 ]

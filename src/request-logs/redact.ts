@@ -14,11 +14,12 @@ export const blankedNames: ReadonlySet<string> = new Set([
   'content',
   'rawMessage',
   'data',
-  // The same values in the APIs of Postal, Postmark and Resend.
+  // The same values in the APIs of Postal, Postmark, Resend and Mailgun.
   'raw_message',
   'Content',
   'Body',
   'signing_secret',
+  'signing_keys',
 ])
 export const blanked = '[redacted]'
 const blankedJson = Buffer.from(JSON.stringify(blanked))

@@ -105,3 +105,31 @@ export async function removeSuppressionsOfOrigin(
     return removed.length
   })
 }
+
+const byAddress = sql.parameters({ tenantId: 'text', origin: 'text', from: 'text', limit: 'bigint' })
+const ofOrigin = sql.part`tenant_id = ${byAddress.tenantId} and ${originOfRow} = ${byAddress.origin}`
+const following = sql<Suppression>`
+  select ${suppressionColumns}
+  from suppressions
+  where ${ofOrigin} and address > ${byAddress.from}
+  order by address
+  limit ${byAddress.limit}`
+const preceding = sql<Suppression>`
+  select ${suppressionColumns}
+  from suppressions
+  where ${ofOrigin} and (${byAddress.from} = '' or address < ${byAddress.from})
+  order by address desc
+  limit ${byAddress.limit}`
+
+/**
+ * Up to `most` entries of one origin in the order of their addresses: those after the address `from`, or the nearest ones before it. An empty
+ * `from` is the beginning, or the end. The address need not be on the list, so that a caller may remove the entries of each page.
+ */
+export async function listOriginByAddress(
+  on: Queryable,
+  tenantId: string,
+  { origin, from, isBackward, most }: { origin: SuppressionOrigin; from: string; isBackward: boolean; most: number },
+): Promise<Suppression[]> {
+  const values = sql.values(byAddress, { tenantId, origin, from: from.toLowerCase(), limit: most })
+  return isBackward ? (await on.rows(preceding, values)).reverse() : on.rows(following, values)
+}

@@ -1,4 +1,5 @@
 /** The formats of webhooks: bodies and headers as Postrider or another vendor sends them. */
+import { mailgunBody } from './mailgun-format.ts'
 import type { WebhookFormat } from './manage-webhooks.ts'
 import { postalBody, postalHeaders } from './postal-format.ts'
 import { postmarkBody } from './postmark-format.ts'
@@ -17,8 +18,8 @@ interface Signing {
 }
 
 interface Format {
-  /** The body to sign and send. A body that is already in the format stays as it is, because replays repeat it. */
-  body(own: Buffer, messageId: string | undefined): Buffer
+  /** The body to sign and send. The event of a body that is already in the format stays as it is, because replays repeat it. */
+  body(own: Buffer, messageId: string | undefined, by: { secret: Buffer; nowMs: number }): Buffer
   /** Headers in addition to Postrider's own, which are given. */
   headers(signed: Signed, by: Signing): Promise<Record<string, string>>
 }
@@ -32,4 +33,5 @@ export const formats: Readonly<Record<WebhookFormat, Format>> = {
   sendgrid: { body: sendgridBody, headers: async (signed, { secret }) => sendgridHeaders(signed, secret) },
   ses: { body: sesBody, headers: noHeaders },
   postmark: { body: postmarkBody, headers: noHeaders },
+  mailgun: { body: (own, _messageId, by) => mailgunBody(own, by), headers: noHeaders },
 }

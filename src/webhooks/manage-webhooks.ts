@@ -37,7 +37,7 @@ export const disabledReasons = ['endpoint_gone', 'requested'] as const
 export const webhookFormats = ['postrider', 'postal', 'ses'] as const
 
 /** Those of other vendors, for webhooks that were created through the vendor's API. */
-const vendorFormats = ['resend', 'sendgrid', 'postmark'] as const
+const vendorFormats = ['resend', 'sendgrid', 'postmark', 'mailgun'] as const
 export type WebhookFormat = (typeof webhookFormats)[number] | (typeof vendorFormats)[number]
 
 /** The tenant id of webhooks that get every tenant's events. */

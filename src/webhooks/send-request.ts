@@ -59,13 +59,13 @@ export function openSend(deps: RequestDeps): Send {
   return async (webhook, request) => {
     const { uuid, event, tenantId, attempt, withinMs } = request
     const format = formats[webhook.format] ?? formats.postrider
-    const body = format.body(request.body, request.messageId)
     const [key] = await deps.keys()
     if (!key) throw new Error('no signing key')
     const nowMs = clock.nowMs()
     const secretsNow = secretsOf(webhook, nowMs)
     const [secret] = secretsNow
     if (!secret) throw new Error('no webhook secret')
+    const body = format.body(request.body, request.messageId, { secret, nowMs })
     const by = { secrets: secretsNow, key, signatureHeader: config.webhookSignatureHeader, version }
     const signed = { uuid, event, attempt, body, nowMs }
     const own = await signedHeaders(signed, by)

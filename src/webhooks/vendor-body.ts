@@ -30,18 +30,21 @@ export const timeAt = (members: Members, name: string): Date | undefined => {
   return typeof value === 'number' ? new Date(value * 1000) : undefined
 }
 
-/** undefined: the body is not in Postrider's form, because it was already in that of a vendor. */
-export function ownBodyOf(body: Buffer): OwnBody | undefined {
-  const { event, timestamp, uuid, payload: given } = membersOf(JSON.parse(body.toString()))
-  if (typeof event !== 'string' || typeof timestamp !== 'number') return undefined
-  const payload = membersOf(given)
+/** The parts of a body that is not yet text. */
+export function ownBodyFrom({ event, timestamp, payload }: { event: string; timestamp: number; payload: Members }): Omit<OwnBody, 'uuid'> {
   const metadata = Object.entries(membersOf(payload.metadata)).filter((one): one is [string, string] => typeof one[1] === 'string')
   return {
     event,
-    uuid: typeof uuid === 'string' ? uuid : '',
     at: new Date(timestamp * 1000),
     payload,
     message: membersOf(payload.message ?? payload.original_message),
     metadata: Object.fromEntries(metadata),
   }
+}
+
+/** undefined: the body is not in Postrider's form, because it was already in that of a vendor. */
+export function ownBodyOf(body: Buffer): OwnBody | undefined {
+  const { event, timestamp, uuid, payload } = membersOf(JSON.parse(body.toString()))
+  if (typeof event !== 'string' || typeof timestamp !== 'number') return undefined
+  return { ...ownBodyFrom({ event, timestamp, payload: membersOf(payload) }), uuid: typeof uuid === 'string' ? uuid : '' }
 }

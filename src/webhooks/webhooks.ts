@@ -3,7 +3,7 @@
  * organisation's. Sending processes share the webhooks by lease and follow the event log.
  * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, webhook_signing_keys.
  * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool. Used by: housekeeping, installation, doctor, resend,
- * sendgrid, postmark, imports, http, cli, main.
+ * sendgrid, postmark, mailgun, imports, http, cli, main.
  * Promises: every event is sent at least once, under one id for each webhook, and the events of one email in order; no receiver delays
  * another; requests go only to allowed addresses; secrets and keys are sealed in the database; every request but a test is recorded.
  */
@@ -61,6 +61,7 @@ export {
 export { type EventStream, openEventStream, parsePosition, positionText, type StreamEvent, type StreamStep } from './event-stream.ts'
 export { openForward } from './forward-to-listener.ts'
 export { measureFailing } from './log-positions.ts'
+export { isMailgunKey, mailgunEventOf, mailgunEvents, mailgunMessageKey, mailgunTagKey } from './mailgun-format.ts'
 export {
   allEventNames,
   disabledReasons,

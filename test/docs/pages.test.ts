@@ -58,7 +58,7 @@ beforeAll(async () => {
   await mkdir(installed, { recursive: true })
   await cp('packages/client/package.json', join(installed, 'package.json'))
   await run('node_modules/.bin/tsc', ['-p', 'packages/client', '--outDir', join(installed, 'dist')])
-  for (const name of ['standardwebhooks', 'resend', 'postmark', '@sendgrid', '@aws-sdk'])
+  for (const name of ['standardwebhooks', 'resend', 'postmark', '@sendgrid', '@aws-sdk', 'mailgun.js'])
     await symlink(resolve('node_modules', name), join(folder, 'node_modules', name))
   const program = async (name: string, text: string) => {
     await writeFile(join(folder, name), `#!/bin/sh\n${text}\n`)
@@ -120,7 +120,7 @@ test.for(['docs/quick-start.md', 'packages/client/README.md'])('the first progra
   await run(process.execPath, [file], { cwd: folder, env: { ...environment, POSTRIDER_KEY: service.testKey } })
 })
 
-test.for(['resend', 'postmark', 'sendgrid', 'ses'].map((vendor) => `docs/migrating-from-${vendor}.md`))(
+test.for(['resend', 'postmark', 'sendgrid', 'ses', 'mailgun'].map((vendor) => `docs/migrating-from-${vendor}.md`))(
   'the changed program of %s sends',
   { timeout: 60_000 },
   async (page) => {

@@ -10,6 +10,7 @@ import { boundsOf } from '../../../../src/http/body-limits.ts'
 import { readClientHello } from '../../../../src/http/client-hello.ts'
 import { sessionCookie } from '../../../../src/http/dashboard-session.ts'
 import { previewDocument } from '../../../../src/http/email-preview.ts'
+import { readFormFields } from '../../../../src/http/form-fields.ts'
 import { parseJson } from '../../../../src/http/parse-json.ts'
 import { hostNameOf, refuseBadHost, routable } from '../../../../src/http/request-target.ts'
 import { locationOf } from '../../../../src/http/tracking-endpoints.ts'
@@ -170,6 +171,50 @@ export const httpReaders: Reader[] = [
       const value = parseJson(octets, bounds)
       for (const { problemsOf } of bodies) problemsOf(value)
       return fingerprint('POST', '/v1/emails', value)
+    },
+  }),
+  reader({
+    name: 'form',
+    longest: maxBody,
+    encoding: 'latin1',
+    reads: ['src/http/form-fields.ts readFormFields', 'src/http/form-body.ts decoded'],
+    words: ['src/mail/parse-fields.ts'],
+    frames: [
+      ['--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n', '\r\n--b--'],
+      ['--b\r\nContent-Disposition: form-data; name="', '"\r\n\r\na\r\n--b--'],
+      ['--b\r\nContent-Disposition: form-data; name="json"\r\n\r\n', '\r\n--b--'],
+      ['--b\r\n', '\r\n\r\na\r\n--b--'],
+      ['a=', ''],
+      ['', '\r\n--b--'],
+    ],
+    units: [
+      '--b\r\n',
+      '\r\n--b',
+      '\r\n--bb',
+      '\r\n-',
+      '\r\n',
+      'Content-Disposition: form-data; name="a{i}"\r\n\r\n',
+      '; filename="a"',
+      "; filename*=utf-8''%C3",
+      '; name*0="a"',
+      ':',
+      '"',
+      '\\',
+      'a{i}=b&',
+      '&',
+      '=',
+      '%',
+      '%41',
+      '+',
+      ' ',
+      '\xff',
+    ],
+    read: (octets) => {
+      const limits = { json: ['json'], hidden: [], bounds }
+      return [
+        refuses(() => readFormFields(octets, { kind: 'multipart', boundary: 'b' }, limits)),
+        refuses(() => readFormFields(octets, { kind: 'urlencoded' }, limits)),
+      ]
     },
   }),
   reader({

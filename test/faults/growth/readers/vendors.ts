@@ -1,4 +1,10 @@
 /** Input of the APIs of other vendors, except Postal's: bodies and parameters of their endpoints, as JSON. */
+import { readMailgunMessage, readMailgunRaw } from '../../../../src/mailgun/read-message.ts'
+import { parseMailgunTime } from '../../../../src/mailgun/read-options.ts'
+import { readDomainsQuery, readEventsQuery, readSuppressionsQuery } from '../../../../src/mailgun/read-queries.ts'
+import { mailgunSubmissions } from '../../../../src/mailgun/submissions.ts'
+import { readNewEntries } from '../../../../src/mailgun/suppression-objects.ts'
+import { readMailgunWebhook } from '../../../../src/mailgun/webhook-objects.ts'
 import { readPostmarkBatch, readPostmarkEmail } from '../../../../src/postmark/read-message.ts'
 import { readBounceQuery, readMessageQuery, readSuppressionQuery } from '../../../../src/postmark/read-queries.ts'
 import { readSuppressionList } from '../../../../src/postmark/suppressions.ts'
@@ -26,6 +32,7 @@ const json = ['"a{i}":"b",', '"a":', '[', ']', '{', '}', ',', '"', '\\u0000', '\
 const mailStart = '{"from":{"email":"a@b.example"},"subject":"aa",'
 const usualPersonalization = '"personalizations":[{"to":[{"email":"a@b.example"}],"substitutions":{"a":"b","aaaaaaab":"c"}}]'
 const usualContent = '"content":[{"type":"text/html","value":"aab"}]'
+const mailgunStart = '{"from":"a@b.example","subject":"%recipient.a%",'
 const mailFrame = (start: string, end: string): [string, string] => [
   `${mailStart}${usualContent},"personalizations":[{${start}`,
   `${end}}]}`,
@@ -176,6 +183,83 @@ export const vendorReaders: readonly Reader[] = [
         }
       })
       return results
+    },
+  }),
+  reader({
+    name: 'message for Mailgun',
+    longest: maxBody,
+    reads: [
+      'src/mailgun/read-message.ts readMailgunMessage',
+      'src/mailgun/read-message.ts readMailgunRaw',
+      'src/mailgun/read-options.ts readOptions',
+      'src/mailgun/read-options.ts parseMailgunTime',
+      'src/mailgun/suppression-objects.ts readNewEntries',
+      'src/mailgun/webhook-objects.ts readMailgunWebhook',
+    ],
+    words: ['src/vendors/json-fields.ts', 'src/mailgun/recipient-variables.ts', 'src/mailgun/submissions.ts'],
+    frames: [
+      [`${mailgunStart}"html":"%recipient.a%","to":["`, '"],"recipient-variables":{"a@b.example":{"a":"%recipient.a%"}}}'],
+      [`${mailgunStart}"to":["a@b.example","b@b.example"],"recipient-variables":{},"html":"`, '"}'],
+      [`${mailgunStart}"to":"a@b.example","html":"%recipient.a%","recipient-variables":{"a@b.example":{"a":"`, '"}}}'],
+      [`${mailgunStart}"to":"a@b.example","html":"a","h:List-Unsubscribe":"`, '"}'],
+      [`${mailgunStart}"to":"a@b.example","html":"a","o:deliverytime":"`, '"}'],
+      [`${mailgunStart}"to":"a@b.example","html":"a","attachment":[{"filename":"a","content":"`, '"}]}'],
+      [`${mailgunStart}"to":"a@b.example","html":"a",`, '"text":"a"}'],
+      ['{"to":"a@b.example","message":"From: a@b.example\\n', '\\n\\na"}'],
+      ['[{"address":"', '"}]'],
+      ['{"id":"delivered","url":["', '"]}'],
+    ],
+    units: [
+      ...addresses,
+      ...json,
+      '%recipient.a%',
+      '%recipient',
+      '%',
+      '%tag_unsubscribe_email%',
+      'h:a{i}',
+      'v:a{i}',
+      'Fri, 14 Oct 2011 23:10:10 -0000',
+    ],
+    read(octets) {
+      const body: unknown = JSON.parse(octets.toString())
+      if (Array.isArray(body)) return readNewEntries('bounces', body, 0)
+      if (Object.hasOwn(body as object, 'id')) return readMailgunWebhook(body, true)
+      if (Object.hasOwn(body as object, 'message')) return readMailgunRaw(body, 0)
+      return [...mailgunSubmissions(readMailgunMessage(body, 0), 'request')]
+    },
+  }),
+  reader({
+    name: 'parameters for Mailgun',
+    longest: 16_384,
+    reads: [
+      'src/mailgun/read-queries.ts readEventsQuery',
+      'src/mailgun/read-queries.ts readSuppressionsQuery',
+      'src/mailgun/read-queries.ts readDomainsQuery',
+    ],
+    frames: [
+      ['', ''],
+      ['event=delivered', ''],
+      ['tags=a', ''],
+      ['begin=', '&ascending=yes'],
+    ],
+    units: ['limit=1&', 'event=', 'tags=', ' OR ', ' AND ', '"', '(', ')', 'NOT ', 'a', '1', ',', ' ', '=', '&', 'é', '-0000', 'Jan'],
+    read(octets) {
+      const text = octets.toString()
+      const query = Object.fromEntries(new URLSearchParams(text))
+      const page = octets.toString('base64url')
+      return [
+        () => readEventsQuery(query, undefined),
+        () => readEventsQuery({}, page),
+        () => readSuppressionsQuery(query),
+        () => readDomainsQuery(query),
+        () => parseMailgunTime(text),
+      ].map((read) => {
+        try {
+          return read()
+        } catch {
+          return undefined
+        }
+      })
     },
   }),
 ]
