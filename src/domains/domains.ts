@@ -1,6 +1,6 @@
 /**
  * Sending domains, their DKIM keys, and the verification of their DNS records.
- * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, housekeeping,
+ * Owns: domains, platform_keys, dkim_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, housekeeping,
  * installation, doctor, resend, imports, inbound, http, cli, main.
  * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at
  * most ten seconds, and a failing resolver changes no domain.
@@ -17,6 +17,7 @@ import { sealNameOf } from './sealed-keys.ts'
 
 export { addDomain, makeDomain, type OwnKey } from './add-domain.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
+export { dkimParentOf } from './dkim-names.ts'
 export { type DnsRecord, nameInZone, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
 export { ensurePlatformKey } from './platform-key.ts'
 export { type PlatformRecord, platformRecords } from './platform-records.ts'
@@ -29,6 +30,18 @@ export {
   removeDomainsOfTenant,
   trustDomain,
 } from './queries.ts'
+export {
+  cancelRotation,
+  findDomainKeys,
+  isFullRound,
+  listDkimTargets,
+  listDomainKeys,
+  type RotationDeps,
+  requestRotation,
+  rotateDueDomains,
+  type ShownKeys,
+} from './rotate-keys.ts'
+export type { OtherKey } from './rotation-keys.ts'
 export { sealedOfDomains } from './sealed-keys.ts'
 export { type DomainService, type DomainView, openDomainService } from './service.ts'
 export { checkDomain } from './verify-records.ts'
@@ -38,8 +51,17 @@ const domainByName = sql<Domain>`
   from domains
   where tenant_id = $1 and name = $2`
 
-const sealedKeys = sql<{ uuid: string; name: string; selector: string; rsaPrivate: Buffer; ed25519Private: Buffer }>`
-  select uuid, name, selector, rsa_private as "rsaPrivate", ed25519_private as "ed25519Private"
+interface SealedKeys {
+  uuid: string
+  name: string
+  selector: string
+  rsaPrivate: Buffer
+  ed25519Private: Buffer
+  signsEd25519: boolean
+}
+
+const sealedKeys = sql<SealedKeys>`
+  select uuid, name, selector, rsa_private as "rsaPrivate", ed25519_private as "ed25519Private", signs_ed25519 as "signsEd25519"
   from domains
   where tenant_id = $1 and id = $2`
 
@@ -67,6 +89,13 @@ export interface Domains {
   forget(): void
 }
 
+interface ParsedKeys {
+  uuid: string
+  signsEd25519: boolean
+  rsa: SigningKey
+  ed25519: SigningKey
+}
+
 export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secrets: Secrets }): Domains {
   const perf = { now: () => clock.monotonicMs() }
   const platform = cached(clock, async (name) => {
@@ -74,8 +103,8 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
     return key ? [key] : []
   })
   const known = cached(clock, (key) => db.first(domainByName, key.split(' ')))
-  // A domain's keys never change, so they are parsed once; whether the domain still exists is checked again after the cache time.
-  const keys = new LRUCache<string, { uuid: string; rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
+  // A pair of keys is parsed once; whether it still signs for the domain is checked again after the cache time.
+  const keys = new LRUCache<string, ParsedKeys | { gone: true }>({
     max: 10_000,
     ttl: cacheMs,
     // Reads the clock each time, as `cached` does.
@@ -84,7 +113,10 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
     fetchMethod: async (key, known) => {
       const row = await db.first(sealedKeys, key.split(' '))
       if (!row) return { gone: true }
-      if (known && 'uuid' in known && known.uuid === row.uuid) return known
+      const { signsEd25519 } = row
+      // A rotation changes the selector in any case.
+      if (known && 'uuid' in known && known.uuid === row.uuid && known.rsa.selector === row.selector)
+        return known.signsEd25519 === signsEd25519 ? known : { ...known, signsEd25519 }
       const open = (algorithm: 'rsa' | 'ed25519', sealed: Buffer, selector: string): SigningKey => ({
         domain: row.name,
         selector,
@@ -93,6 +125,7 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
       })
       return {
         uuid: row.uuid,
+        signsEd25519,
         rsa: open('rsa', row.rsaPrivate, row.selector),
         ed25519: open('ed25519', row.ed25519Private, ed25519Selector(row.selector)),
       }
@@ -104,7 +137,7 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
     async signingKeys(tenantId, domainId, withEd25519) {
       const found = await keys.fetch(`${tenantId} ${domainId}`)
       if (!found || 'gone' in found) return undefined
-      return withEd25519 ? [found.rsa, found.ed25519] : [found.rsa]
+      return withEd25519 && found.signsEd25519 ? [found.rsa, found.ed25519] : [found.rsa]
     },
     forget: () => known.clear(),
   }
