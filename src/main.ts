@@ -183,6 +183,7 @@ async function startRoles(
         keep: config,
         brake: config,
         limitSettings: openLimitSettings({ db, clock, config }),
+        keyRotation: { ids, secrets, config, resolvers: eachResolver(config) },
       }),
     )
   }
@@ -196,6 +197,10 @@ async function startRoles(
   open.push(startHealthMetrics({ db, clock, log, dataFolder: config.dataDirectory }))
   return { smtpReady: listeners?.allReady ?? Promise.resolve() }
 }
+
+/** One for each resolver of the settings, or one for those of the system. */
+const eachResolver = ({ resolvers }: Config) =>
+  (resolvers.length > 0 ? resolvers.map((one) => [one]) : [[]]).map((servers) => openResolver({ servers, clock, ids }))
 
 /**
  * For glibc's allocator: large blocks are mapped individually and so returned when freed. Without it a freed block of 10 MB makes it keep

@@ -124,6 +124,30 @@ create table delivery_processes (
   constraint delivery_processes_pkey PRIMARY KEY (id)
 );
 
+create table dkim_keys (
+  tenant_id text collate "C" not null,
+  domain_id bigint not null,
+  selector text not null,
+  uuid uuid not null,
+  state text not null,
+  rsa_private bytea,
+  rsa_public text not null,
+  ed25519_private bytea,
+  ed25519_public text not null,
+  reason text not null,
+  created_at timestamptz not null,
+  checked_at timestamptz,
+  seen_since timestamptz,
+  ed25519_seen_since timestamptz,
+  problem text,
+  keep_until timestamptz,
+  constraint dkim_keys_pkey PRIMARY KEY (tenant_id, domain_id, selector),
+  constraint dkim_keys_reason_check CHECK ((reason = ANY (ARRAY['command'::text, 'schedule'::text]))),
+  constraint dkim_keys_state_check CHECK ((state = ANY (ARRAY['next'::text, 'retired'::text]))),
+  constraint dkim_keys_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX dkim_keys_next ON dkim_keys (tenant_id, domain_id) WHERE (state = 'next'::text);
+
 create table domains (
   tenant_id text collate "C" not null,
   id bigint not null,
@@ -148,12 +172,17 @@ create table domains (
   failed_checks integer not null default 0,
   next_check_at timestamptz,
   own_key boolean not null default false,
+  key_since timestamptz,
+  signs_ed25519 boolean not null default true,
+  delegated boolean not null default false,
+  next_rotation_at timestamptz not null default '-infinity'::timestamp with time zone,
   constraint domains_pkey PRIMARY KEY (tenant_id, id)
 );
 CREATE UNIQUE INDEX domains_by_id ON domains (id);
 CREATE UNIQUE INDEX domains_by_name ON domains (tenant_id, name);
 CREATE UNIQUE INDEX domains_by_uuid ON domains (uuid);
 CREATE INDEX domains_to_check ON domains (next_check_at) WHERE (next_check_at IS NOT NULL);
+CREATE INDEX domains_to_rotate ON domains (next_rotation_at);
 
 create table egress_sources (
   address text collate "C" not null,

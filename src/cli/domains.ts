@@ -187,12 +187,27 @@ function recordLine({ type, fullName, value, status, found, problem }: Domain['d
   ].join('\n')
 }
 
+const minKeyBits = 2048
+
+/** The remarks on its DKIM keys: a weak one, the next ones, and the CNAME records that it may have. */
+function keyLines({ name, dkimKeys: { bits, delegated, aliases, next } }: Domain): string[] {
+  const weak = `\nThe DKIM key has ${bits} bits: receivers distrust less than ${minKeyBits}. Replace it: postrider dkim rotate ${name}`
+  const offered = '\nInstead of the TXT records of DKIM, these CNAME records let keys rotate without a change of yours:'
+  return [
+    ...(bits < minKeyBits ? [weak] : []),
+    ...(next && !delegated ? [`\nNew DKIM keys wait for their records: postrider dkim show ${name}`] : []),
+    ...(aliases.length > 0 && !delegated
+      ? [offered, ...aliases.map((one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`)]
+      : []),
+  ]
+}
+
 function shown(given: CommandArguments, deps: CommandDeps, service: OpenedApi, domain: Domain): void {
   const isChecked = domain.dnsCheckedAt !== null
   const verdict = domain.trusted ? `${shade('trusted')}, regardless of DNS` : shade(verdictOf(domain))
   const checked = isChecked ? `DNS checked ${domain.dnsCheckedAt}` : 'DNS not checked yet'
   const title = `domain ${domain.name} (${domain.id}) of tenant ${domain.tenantId} is ${verdict}; ${checked}`
-  const lines = needed(domain).map((one) => recordLine(one, isChecked))
+  const lines = [...needed(domain).map((one) => recordLine(one, isChecked)), ...keyLines(domain)]
   printed(given, deps, { ...domain }, `${title}\n\n${lines.join('\n')}${noteOf(service)}`)
 }
 

@@ -42,6 +42,7 @@ export {
   type ShownKeys,
 } from './rotate-keys.ts'
 export type { OtherKey } from './rotation-keys.ts'
+export { keyRetentionMs } from './rotation-step.ts'
 export { sealedOfDomains } from './sealed-keys.ts'
 export { type DomainService, type DomainView, openDomainService } from './service.ts'
 export { checkDomain } from './verify-records.ts'

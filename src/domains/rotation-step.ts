@@ -14,6 +14,8 @@ const hourMs = 3_600_000
 export const settleMs = 24 * hourMs
 /** The records of the next keys are prepared so long before the date of the rotation. */
 const aheadMs = settleMs + hourMs
+/** Relays and receivers retry for four or five days (RFC 5321 section 4.5.4.1), and this program for the time of its schedule. */
+export const keyRetentionMs = (retriesMs: number) => Math.max(5 * 24 * hourMs, retriesMs + 24 * hourMs)
 /** Between two checks of records that were not seen. */
 const unseenEveryMs = hourMs / 2
 /** Between two checks of records that were seen. */

@@ -10,6 +10,7 @@ import { makeEd25519Key, signatureFields } from '#dkim'
 import {
   addDomain,
   type Domain,
+  keyRetentionMs,
   listDkimTargets,
   listDomainKeys,
   listDomains,
@@ -23,6 +24,8 @@ import { createOrganisation } from '#tenants'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
+/** Of 30 attempts. */
+const longestRetriesMs = 4.66 * dayMs
 const hostname = 'mail.host.example'
 
 const makeVerified = sql`
@@ -191,7 +194,7 @@ export class RotationWorld {
       hostname,
       schedule: { everyMs: 7 * dayMs, alsoTxt: true },
       writesDns: true,
-      keepMs: options.keepMs ?? 5 * dayMs,
+      keepMs: options.keepMs ?? keyRetentionMs(longestRetriesMs),
       makeKeys: keyMaker(),
     }
   }
@@ -292,9 +295,9 @@ export class RotationWorld {
     return { octets: Buffer.concat([Buffer.from(signatures), message]), sentMs: this.#nowMs, domain: name }
   }
 
-  /** At an hour within the retries of a relay or a receiver that delays it: about four and a half days. */
+  /** At an hour within the retries of a relay or a receiver that delays it. */
   #verifyLater(mail: SignedMail): void {
-    const hour = Math.round((mail.sentMs - this.#startMs) / hourMs) + 1 + Math.floor(this.#random() * 108)
+    const hour = Math.round((mail.sentMs - this.#startMs) / hourMs) + 1 + Math.floor((this.#random() * longestRetriesMs) / hourMs)
     this.#later.set(hour, [...(this.#later.get(hour) ?? []), mail])
   }
 

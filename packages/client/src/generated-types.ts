@@ -660,6 +660,60 @@ export interface Domain {
       suggestion: string | null
     }
   }
+  /** DKIM keys and their rotation */
+  dkimKeys: {
+    /** Length of the RSA key that signs; receivers distrust less than 2048 */
+    bits: number
+    /** Since when it signs */
+    since: string
+    /** true: the selectors are CNAMEs, and rotation needs nothing from the owner of the domain */
+    delegated: boolean
+    /** CNAME records to publish once in place of the TXT records; empty unless Postrider writes DNS */
+    aliases: ({
+      type: 'TXT' | 'CNAME' | 'MX'
+      /** Relative to the zone; `@` at the apex */
+      name: string
+      fullName: string
+      /** Value to publish */
+      value: string
+      /** null: not checked yet */
+      status: 'OK' | 'Missing' | 'Invalid' | null
+      /** Values found by the last check; at most 5 */
+      found: string[]
+      problem: string | null
+      suggestion: string | null
+    })[]
+    next: {
+      selector: string
+      createdAt: string
+      checkedAt: string | null
+      /** Since when every resolver returns its record */
+      seenSince: string | null
+      /** When it signs, if the record stays */
+      usedFrom: string | null
+      problem: string | null
+      /** TXT records to publish; with CNAME records they need no action */
+      records: ({
+        type: 'TXT' | 'CNAME' | 'MX'
+        /** Relative to the zone; `@` at the apex */
+        name: string
+        fullName: string
+        /** Value to publish */
+        value: string
+        /** null: not checked yet */
+        status: 'OK' | 'Missing' | 'Invalid' | null
+        /** Values found by the last check; at most 5 */
+        found: string[]
+        problem: string | null
+        suggestion: string | null
+      })[]
+    } | null
+    /** Keys that no longer sign, whose records must stay until then */
+    kept: ({
+      selector: string
+      until: string | null
+    })[]
+  }
 }
 
 export interface DomainsListData {
