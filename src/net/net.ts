@@ -4,6 +4,16 @@
  * housekeeping, doctor, http, cli, main. Promises: every query has a time limit; an address is checked where the connection is opened, for
  * addresses from any source.
  */
+export {
+  maxUpdateOctets,
+  openUpdateServer,
+  type Prerequisite,
+  type RecordChange,
+  type UpdateServer,
+  updateOctets,
+  type ZoneUpdate,
+} from './dns-update.ts'
+export { textOfData, type UpdateType, updateTypes, wireData } from './dns-wire.ts'
 export { type Dnssec, openDnssec, type TlsaRecord } from './dnssec.ts'
 export { type Get, openPost, type Post, type PostOutcome } from './guarded-http.ts'
 export { type AddressesResult, findAddresses, findRoute, mailSiteOf, type Route, type RouteHost, type RouteOptions } from './mail-route.ts'
