@@ -98,6 +98,8 @@ export function openUpdateServer(deps: UpdateServerDeps): UpdateServer {
     },
     async update(update) {
       const answer = await exchange((id) => encodeUpdate(id, zone, update))
+      // Knot DNS answers so if the key is known but may not make this change.
+      if (answer.kind === 'error' && answer.refusal === 'BADKEY') return { kind: 'refused', rcode: answer.refusal }
       if (answer.kind === 'error') return { kind: 'trouble', error: answer.error }
       const { rcode } = answer.message
       return rcode === 0 ? { kind: 'done' } : { kind: 'refused', rcode: rcodeName(rcode) }

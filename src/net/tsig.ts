@@ -39,7 +39,9 @@ export function signMessage(message: Buffer, key: TsigKey, nowMs: number): { oct
 }
 
 /** `error`: why the answer cannot be trusted; a refused key is such a reason. */
-export type SignedAnswer = { kind: 'answer'; message: WireMessage } | { kind: 'error'; error: string }
+export type SignedAnswer =
+  | { kind: 'answer'; message: WireMessage }
+  | { kind: 'error'; error: string /** The server named the reason. */; refusal?: string }
 
 interface Signature {
   algorithm: Buffer
@@ -87,7 +89,7 @@ function verified(octets: Buffer, { id, key, mac, nowMs }: { id: number; key: Ts
   const given = signatureIn(last.data)
   const error = given.error.readUInt16BE(0)
   const isKeyRefused = error === 16 || error === 17
-  if (isKeyRefused) return { kind: 'error', error: `the server refuses the key (${errors[error]})` }
+  if (isKeyRefused) return { kind: 'error', error: `the server refuses the key (${errors[error]})`, refusal: errors[error] as string }
   const isKey = last.name === key.name && last.class === anyClass && last.ttlS === 0 && given.algorithm.equals(wireName(key.algorithm))
   const unsigned = withCount(octets.subarray(0, last.start), message.additionals.length - 1)
   given.originalId.copy(unsigned)
