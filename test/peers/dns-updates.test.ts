@@ -176,7 +176,7 @@ describe.each<UpdateServerKind>(['bind9', 'knot'])('%s', (kind) => {
       await untouched()
     })
 
-    test('a record that the operator replaced is not removed, and one that the operator had before is left', async () => {
+    test('a wanted record that the operator has already is left, and is not removed later', async () => {
       wanted = [platform('A', 'busy', '203.0.113.10')]
       expect(await run()).toEqual({ changed: 0, problems: 0, problem: null })
       expect((await state()).records).toEqual([])
