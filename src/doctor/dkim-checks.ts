@@ -17,7 +17,7 @@ export const checkDkimKeys: Check = async ({ db, clock }) => {
   const waiting = domains.filter(({ others }) =>
     others.some(({ state, seenSince, createdAt }) => state === 'next' && !seenSince && clock.nowMs() - createdAt.getTime() > forgottenMs),
   )
-  const name = 'DKIM keys'
+  const name = 'keys of sending domains'
   return [
     weak.length > 0
       ? checkResult(
@@ -30,7 +30,7 @@ export const checkDkimKeys: Check = async ({ db, clock }) => {
     ...(waiting.length > 0
       ? [
           checkResult(
-            'DKIM rotation',
+            'new keys of sending domains',
             'warning',
             `new keys have waited for their records for two weeks: ${some(waiting.map((one) => one.name))}`,
             'Publish the records that postrider dkim show DOMAIN lists, or give up: postrider dkim rotate DOMAIN --cancel',

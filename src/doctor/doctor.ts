@@ -28,7 +28,7 @@ const checks: Record<string, Check> = {
   'platform records': checkPlatform,
   DMARC: checkDmarc,
   'DNS updates': checkDnsUpdates,
-  'DKIM keys': checkDkimKeys,
+  'keys of sending domains': checkDkimKeys,
   'policies of the return path': checkIncomingPolicies,
   'port 25': checkPort25,
   blocklists: checkBlocklists,

@@ -65,17 +65,24 @@ export function wireData(type: UpdateType, text: string): Buffer {
   }
 }
 
-/** Reads a name at `at`; throws for a name that points forwards, has too many hops, or is too long. */
-function nameAt(message: Buffer, start: number): { octets: Buffer; text: string; end: number } {
-  const parts: Buffer[] = []
+interface ReadName {
+  /** Lower case. */
+  labels: string[]
+  /** Where it ends in its message. */
+  end: number
+}
+
+const textOf = ({ labels }: ReadName) => labels.join('.')
+const unpacked = ({ labels }: ReadName): Buffer =>
+  Buffer.from(`${labels.map((label) => String.fromCharCode(label.length) + label).join('')}\0`, 'latin1')
+
+/** Reads the name at `start`; throws for a name that points forwards, has too many hops, or is too long. */
+function nameAt(message: Buffer, start: number): ReadName {
   const labels: string[] = []
   let [at, end, limit, length] = [start, -1, start, 1]
   for (let hops = 0; ; ) {
     const size = message.readUInt8(at)
-    if (size === 0) {
-      parts.push(Buffer.from([0]))
-      return { octets: Buffer.concat(parts), text: labels.join('.'), end: end < 0 ? at + 1 : end }
-    }
+    if (size === 0) return { labels, end: end < 0 ? at + 1 : end }
     if (size >= 0xc0) {
       const target = message.readUInt16BE(at) & 0x3fff
       if (end < 0) end = at + 2
@@ -86,12 +93,9 @@ function nameAt(message: Buffer, start: number): { octets: Buffer; text: string;
       continue
     }
     if (size > maxLabelOctets) throw new RangeError('an unknown kind of label')
-    const label = message.subarray(at + 1, at + 1 + size)
     length += size + 1
-    if (label.length < size || length > maxNameOctets) throw new RangeError('a name is too long')
-    const lower = label.toString('latin1').toLowerCase()
-    parts.push(Buffer.from([size]), Buffer.from(lower, 'latin1'))
-    labels.push(lower)
+    if (at + 1 + size > message.length || length > maxNameOctets) throw new RangeError('a name is too long')
+    labels.push(message.toString('latin1', at + 1, at + 1 + size).toLowerCase())
     at += size + 1
   }
 }
@@ -150,16 +154,17 @@ export function decodeMessage(octets: Buffer): WireMessage {
 }
 
 function recordAt(octets: Buffer, start: number): { record: WireRecord; end: number } {
-  const { text: name, end: at } = nameAt(octets, start)
+  const owner = nameAt(octets, start)
+  const at = owner.end
   const type = octets.readUInt16BE(at)
   const size = octets.readUInt16BE(at + 8)
   const end = at + 10 + size
   if (end > octets.length) throw new RangeError('a record ends after its message')
   const raw = octets.subarray(at + 10, end)
-  const record = { name, type, class: octets.readUInt16BE(at + 2), ttlS: octets.readUInt32BE(at + 4), data: raw, start }
-  if (type === updateTypes.CNAME) return { record: { ...record, data: nameAt(octets, at + 10).octets }, end }
+  const record = { name: textOf(owner), type, class: octets.readUInt16BE(at + 2), ttlS: octets.readUInt32BE(at + 4), data: raw, start }
+  if (type === updateTypes.CNAME) return { record: { ...record, data: unpacked(nameAt(octets, at + 10)) }, end }
   if (type !== updateTypes.MX) return { record, end }
-  return { record: { ...record, data: Buffer.concat([raw.subarray(0, 2), nameAt(octets, at + 12).octets]) }, end }
+  return { record: { ...record, data: Buffer.concat([raw.subarray(0, 2), unpacked(nameAt(octets, at + 12))]) }, end }
 }
 
 /** The text of a record's data, as `wireData` reads it; undefined for other types and for malformed data. */
@@ -167,8 +172,8 @@ export function textOfData(type: number, data: Buffer): string | undefined {
   const kind = typeNames.get(type)
   try {
     if (kind === 'A' || kind === 'AAAA') return ipaddr.fromByteArray([...data]).toString()
-    if (kind === 'CNAME') return nameAt(data, 0).text
-    if (kind === 'MX') return `${data.readUInt16BE(0)} ${nameAt(data, 2).text}`
+    if (kind === 'CNAME') return textOf(nameAt(data, 0))
+    if (kind === 'MX') return `${data.readUInt16BE(0)} ${textOf(nameAt(data, 2))}`
     return kind === 'TXT' ? textOfStrings(data) : undefined
   } catch {
     return undefined
