@@ -57,12 +57,13 @@ interface SealedKeys {
   name: string
   selector: string
   rsaPrivate: Buffer
+  rsaPublic: string
   ed25519Private: Buffer
   signsEd25519: boolean
 }
 
 const sealedKeys = sql<SealedKeys>`
-  select uuid, name, selector, rsa_private as "rsaPrivate", ed25519_private as "ed25519Private", signs_ed25519 as "signsEd25519"
+  select uuid, name, selector, rsa_private as "rsaPrivate", rsa_public as "rsaPublic", ed25519_private as "ed25519Private", signs_ed25519 as "signsEd25519"
   from domains
   where tenant_id = $1 and id = $2`
 
@@ -93,6 +94,7 @@ export interface Domains {
 interface ParsedKeys {
   uuid: string
   signsEd25519: boolean
+  rsaPublic: string
   rsa: SigningKey
   ed25519: SigningKey
 }
@@ -115,8 +117,8 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
       const row = await db.first(sealedKeys, key.split(' '))
       if (!row) return { gone: true }
       const { signsEd25519 } = row
-      // A rotation changes the selector in any case.
-      if (known && 'uuid' in known && known.uuid === row.uuid && known.rsa.selector === row.selector)
+      // Two rotations return to the selector with another key, so the key itself is compared.
+      if (known && 'uuid' in known && known.uuid === row.uuid && known.rsa.selector === row.selector && known.rsaPublic === row.rsaPublic)
         return known.signsEd25519 === signsEd25519 ? known : { ...known, signsEd25519 }
       const open = (algorithm: 'rsa' | 'ed25519', sealed: Buffer, selector: string): SigningKey => ({
         domain: row.name,
@@ -127,6 +129,7 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
       return {
         uuid: row.uuid,
         signsEd25519,
+        rsaPublic: row.rsaPublic,
         rsa: open('rsa', row.rsaPrivate, row.selector),
         ed25519: open('ed25519', row.ed25519Private, ed25519Selector(row.selector)),
       }

@@ -1,11 +1,11 @@
 /** DKIM rotation by commands, and the keys that the API shows; the rotation itself with a real resolver and a clock moved by hand. */
-import { generateKeyPairSync } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
-import { type RotationDeps, rotateDueDomains } from '#domains'
+import { listDkimTargets, openDomains, type RotationDeps, rotateDueDomains } from '#domains'
 import type { Installation } from '#installation'
 import { openResolver } from '#net'
 import { createOrganisation } from '#tenants'
@@ -32,7 +32,7 @@ let database: TestDatabase
 let [dns, other]: TestDns[] = []
 let folder: string
 let aheadMs = 0
-const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
+const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
 const ids = openIds(systemRandom)
 const secrets = openSecrets('a secret for tests only', systemRandom)
 const zones = () => [dns, other] as TestDns[]
@@ -132,16 +132,18 @@ test('a rotation by TXT records waits until every resolver returns the record fo
 test('a rotation with CNAME records alternates between two selectors by its schedule, and asks nothing of the owner', async () => {
   const added = JSON.parse((await ran('domain', 'add', 'shop.example', '--trust', '--json')).text) as {
     id: number
+    tenantId: string
     dkimKeys: { aliases: (KeyRecord & { type: string })[] }
     dnsRecords: { dkim: KeyRecord }
   }
   const { aliases } = added.dkimKeys
+  const held = openDomains({ db: database.db, clock, secrets })
+  await held.signingKeys(added.tenantId, added.id, false)
   const first = (await show('shop.example')).selector
   expect(aliases.map(({ type, fullName }) => `${type} ${fullName}`)).toEqual(
     [first, `${first}-2`, `${first}-ed`, `${first}-2-ed`].map((selector) => `CNAME ${selector}._domainkey.shop.example`),
   )
   const publish = async () => {
-    const { listDkimTargets } = await import('#domains')
     for (const zone of zones()) {
       for (const { fullName, value } of aliases) zone.set(fullName, 'CNAME', [value])
       for (const { name, value } of await listDkimTargets(database.db, settings.POSTRIDER_HOSTNAME)) zone.set(name, 'TXT', [value])
@@ -168,7 +170,19 @@ test('a rotation with CNAME records alternates between two selectors by its sche
   await turn(5 * dayMs + hourMs, weekly)
   await turn(dayMs, weekly)
   expect(await show('shop.example')).toMatchObject({ selector: `${first}-2`, next: { selector: first } })
-  expect((await ran('dkim', 'rotate', 'shop.example', '--cancel')).text).toContain(`${first}-2 goes on signing`)
+  // Back at the first selector, with another key: a process that sent nothing meanwhile signs with it too.
+  await publish()
+  await turn(hourMs, weekly)
+  await turn(dayMs + hourMs, weekly)
+  const back = await show('shop.example')
+  expect(back).toMatchObject({ selector: first, next: null })
+  const [key] = (await held.signingKeys(added.tenantId, added.id, false)) ?? []
+  const signs = key && createPublicKey(key.privateKey).export({ type: 'spki', format: 'der' }).toString('base64')
+  const targets = await listDkimTargets(database.db, settings.POSTRIDER_HOSTNAME)
+  expect(targets.find(({ name }) => name.startsWith(`${first}.`))?.value).toContain(`p=${signs}`)
+
+  await turn(6 * dayMs, weekly)
+  expect((await ran('dkim', 'rotate', 'shop.example', '--cancel')).text).toContain(`${first} goes on signing`)
   expect((await ran('dkim', 'rotate', 'shop.example', '--cancel')).code).toBe(2)
 })
 
