@@ -148,6 +148,35 @@ create table dkim_keys (
 );
 CREATE UNIQUE INDEX dkim_keys_next ON dkim_keys (tenant_id, domain_id) WHERE (state = 'next'::text);
 
+create table dns_problems (
+  name text collate "C" not null,
+  type text collate "C" not null,
+  problem text not null,
+  since timestamptz not null,
+  constraint dns_problems_pkey PRIMARY KEY (name, type)
+);
+
+create table dns_records (
+  name text collate "C" not null,
+  type text collate "C" not null,
+  data text collate "C" not null,
+  state text not null,
+  written_at timestamptz not null,
+  seen_at timestamptz,
+  constraint dns_records_pkey PRIMARY KEY (name, type, data),
+  constraint dns_records_state_check CHECK ((state = ANY (ARRAY['adding'::text, 'published'::text, 'removing'::text])))
+);
+
+create table dns_update_run (
+  only_one boolean not null default true,
+  ended_at timestamptz not null,
+  problem text,
+  failures integer not null,
+  next_at timestamptz not null,
+  constraint dns_update_run_pkey PRIMARY KEY (only_one),
+  constraint dns_update_run_only_one_check CHECK (only_one)
+);
+
 create table domains (
   tenant_id text collate "C" not null,
   id bigint not null,
@@ -607,6 +636,12 @@ create table test_inbox_clearings (
   tenant_id text collate "C" not null,
   last_attempt bigint not null,
   constraint test_inbox_clearings_pkey PRIMARY KEY (tenant_id)
+);
+
+create table test_inbox_deletions (
+  tenant_id text collate "C" not null,
+  email_id text collate "C" not null,
+  constraint test_inbox_deletions_pkey PRIMARY KEY (tenant_id, email_id)
 );
 
 create table tls_requirements (

@@ -1,5 +1,5 @@
 /** Commands for API keys: create, list, revoke. */
-import { permissions } from '#credentials'
+import { keyFormats, permissions } from '#credentials'
 import { apiHelp, apiUsage, maxListed, perRequest, scopeOf, tenantApiOptions, withApi } from './api.ts'
 import { type Command, needed, printed, text, UsageError } from './command-definition.ts'
 
@@ -11,19 +11,29 @@ export const keyCreate: Command = {
   name: 'key create',
   audited: true,
   summary: 'create an API key or SMTP login and print it once',
-  help: `postrider key create --type live|test|smtp [--tenant ID] [--permissions a,b] [--name N] ${apiUsage}
+  help: `postrider key create --type live|test|smtp [--format ses] [--tenant ID] [--permissions a,b] [--name N] ${apiUsage}
 
 Creates an API key, or with --type smtp the SMTP login of a tenant (--tenant), and prints it once. Without --tenant, the key belongs to the organisation;
 without --permissions, it has full access.
+--format ses  an access key id and a secret, with which the SDKs of Amazon SES sign requests (default: postrider)
 Permissions: ${permissions.join(', ')}
 ${apiHelp}
 
 Example: postrider key create --type live --name shop --permissions emails:send`,
-  options: { type: { type: 'string' }, permissions: { type: 'string' }, name: { type: 'string' }, ...tenantApiOptions },
-  values: { type: types, permissions },
+  options: {
+    type: { type: 'string' },
+    format: { type: 'string' },
+    permissions: { type: 'string' },
+    name: { type: 'string' },
+    ...tenantApiOptions,
+  },
+  values: { type: types, format: keyFormats, permissions },
   run(given, deps) {
     const type = needed(given, 'type')
     if (!types.includes(type)) throw new UsageError(`--type must be one of ${types.join(', ')}`)
+    const format = keyFormats.find((one) => one === (text(given, 'format') ?? 'postrider'))
+    if (!format) throw new UsageError(`--format must be one of ${keyFormats.join(', ')}`)
+    if (format === 'ses' && type === 'smtp') throw new UsageError('--format ses needs --type live or test')
     const words = text(given, 'permissions')
       ?.split(',')
       .map((one) => one.trim())
@@ -33,10 +43,22 @@ Example: postrider key create --type live --name shop --permissions emails:send`
       return known
     })
     return withApi(given, deps, async (service) => {
-      const asked = { ...kindOf(type), name: text(given, 'name') ?? `${type}-key`, permissions: wanted ?? null }
-      const { id, key, smtpUsername, tenantId, permissions: allowed } = await scopeOf(service, given).credentials.create(asked)
-      const record = { id, key, ...(smtpUsername === undefined ? {} : { smtpUsername }), type, tenantId, permissions: allowed }
-      const lines = smtpUsername === undefined ? `${key}` : `user name  ${smtpUsername}\npassword   ${key}`
+      const asked = {
+        ...kindOf(type),
+        ...(format === 'ses' ? { format } : {}),
+        name: text(given, 'name') ?? `${type}-key`,
+        permissions: wanted ?? null,
+      }
+      const created = await scopeOf(service, given).credentials.create(asked)
+      const { id, key, smtpUsername, accessKeyId, tenantId, permissions: allowed } = created
+      const names = { ...(smtpUsername === undefined ? {} : { smtpUsername }), ...(accessKeyId === undefined ? {} : { accessKeyId }) }
+      const record = { id, key, ...names, type, tenantId, permissions: allowed }
+      const lines =
+        smtpUsername !== undefined
+          ? `user name  ${smtpUsername}\npassword   ${key}`
+          : accessKeyId !== undefined
+            ? `access key id      ${accessKeyId}\nsecret access key  ${key}`
+            : `${key}`
       printed(given, deps, record, `${lines}\n\nStore this key now: it is shown only once.`)
     })
   },
@@ -55,9 +77,9 @@ Example: postrider key list --json`,
   run: (given, deps) =>
     withApi(given, deps, async (service) => {
       const keys = await scopeOf(service, given).credentials.list({ perPage: perRequest }).take(maxListed)
-      const lines = keys.map(({ id, name, type, mode, hold, permissions, lastUsedAt }) =>
+      const lines = keys.map(({ id, name, type, mode, hold, permissions, lastUsedAt, accessKeyId }) =>
         [
-          `${String(id).padEnd(12)}${name}  ${type === 'smtp' ? 'SMTP login' : `${mode} key`}`,
+          `${String(id).padEnd(12)}${name}  ${type === 'smtp' ? 'SMTP login' : accessKeyId === undefined ? `${mode} key` : `${mode} key for SES ${accessKeyId}`}`,
           permissions === null ? 'full access' : permissions.join(' '),
           ...(hold ? ['on hold'] : []),
           lastUsedAt === null ? 'never used' : `last used ${lastUsedAt.slice(0, 16)}Z`,

@@ -1,15 +1,24 @@
 /**
- * API keys and SMTP logins: authentication and permissions.
+ * API keys, SMTP logins and signing keys: authentication and permissions.
  * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, installation, sendgrid, imports, inbound, http, cli,
  * main.
- * Promises: a key is shown once and stored as a SHA-256 hash; a revoked or held key stops working in every process within a second.
+ * Promises: a key is shown once and stored as a SHA-256 hash, a signing key sealed; a revoked or held key stops working in every process within a second.
  */
 import { LRUCache } from 'lru-cache'
-import { type Clock, cached, type Ids, Refusal } from '#base'
+import { atMost, type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { addCredential, importedKeyForm, keyHashOf, type Permission } from './manage-credentials.ts'
+import {
+  accessKeyHashOf,
+  accessKeyIdOf,
+  addCredential,
+  importedKeyForm,
+  keyHashOf,
+  type Permission,
+  signingSecretOf,
+} from './manage-credentials.ts'
 
 export {
+  accessKeyIdOf,
   addCredential,
   type CredentialRecord,
   changeCredential,
@@ -19,6 +28,7 @@ export {
   type ImportedKey,
   importCredential,
   importedKeyForm,
+  keyFormats,
   listCredentials,
   type Permission,
   permissions,
@@ -51,6 +61,12 @@ const credentialByKey = sql<Credential>`
   from credentials
   where key_hash = $1 and type = $2`
 
+const signingCredential = sql<Credential & { sealed: Buffer | null }>`
+  select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked,
+         false as imported, sealed_key as sealed
+  from credentials
+  where key_hash = $1 and type = 'api'`
+
 const markUsed = sql`
   update credentials
   set last_used_at = used.at
@@ -69,6 +85,11 @@ export async function createKey(
 
 const lastUsedEveryMs = 60_000
 
+interface SigningKey {
+  credential: Credential
+  secret: string
+}
+
 export interface Credentials {
   /**
    * The credential of a key; refuses `invalid_api_key` for a malformed or unknown key and `expired_api_key` for a revoked one. A held one
@@ -81,6 +102,13 @@ export interface Credentials {
    * `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that may not send.
    */
   authenticateLogin(userName: string, key: string): Promise<Credential & { tenantId: string }>
+  /**
+   * The key that an access key id names, with the secret that signs its requests; undefined if it is unknown or revoked. A held one is
+   * returned.
+   */
+  findSigningKey(accessKeyId: string, secrets: Secrets): Promise<SigningKey | undefined>
+  /** Called once a signature was found to be right. */
+  recordUse(credential: Credential): void
   /** Saves the last uses since the previous call, at most one per minute for each credential. */
   saveUses(): Promise<void>
   /** Clears the cache after this process changed a credential. */
@@ -90,7 +118,8 @@ export interface Credentials {
 export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Credentials {
   const known = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'api']))
   const knownLogins = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'smtp']))
-  const savedAt = new LRUCache<number, number>({ max: 10_000 })
+  const knownSigning = cached(clock, (id) => db.first(signingCredential, [accessKeyHashOf(id)]))
+  const savedAt = new LRUCache<number, number>(atMost(10_000))
   const toSave = new Map<number, Date>()
   const recordUse = ({ id }: Credential) => {
     const nowMs = clock.nowMs()
@@ -121,6 +150,13 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       recordUse(credential)
       return credential
     },
+    recordUse,
+    async findSigningKey(accessKeyId, secrets) {
+      const found = accessKeyIdOf({ keyPrefix: accessKeyId }) ? await knownSigning.get(accessKeyId) : undefined
+      if (!found?.sealed || found.revoked) return undefined
+      const { sealed, ...credential } = found
+      return { credential, secret: signingSecretOf(accessKeyId, sealed, secrets) }
+    },
     async saveUses() {
       if (toSave.size === 0) return
       const uses = [...toSave]
@@ -130,6 +166,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
     forget() {
       known.clear()
       knownLogins.clear()
+      knownSigning.clear()
     },
   }
 }

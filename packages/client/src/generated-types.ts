@@ -490,6 +490,8 @@ export interface CredentialsCreateBody {
   mode?: 'live' | 'test' | null | undefined
   /** null: full access */
   permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
+  /** ses: an access key id and a secret that sign requests, as the SDKs of Amazon SES do */
+  format?: 'postrider' | 'ses' | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -504,6 +506,8 @@ export interface Credential {
   hold: boolean
   /** The secret; returned on creation */
   key?: string
+  /** Only for a key of format `ses`: names the key in the requests that it signs */
+  accessKeyId?: string
   /** Only for an SMTP login, together with the key */
   smtpUsername?: string
   lastUsedAt: string | null
@@ -933,8 +937,8 @@ export interface WebhooksCreateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -957,8 +961,8 @@ export interface Webhook {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal'
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses'
   createdAt: string
   updatedAt: string
   /** null: receives the events of all tenants */
@@ -991,8 +995,8 @@ export interface WebhooksListData {
     timeoutSeconds: number
     /** null: not failing, or disabled */
     failingSince: string | null
-    /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-    format?: 'postrider' | 'postal'
+    /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+    format?: 'postrider' | 'postal' | 'ses'
     createdAt: string
     updatedAt: string
     /** null: receives the events of all tenants */
@@ -1019,8 +1023,8 @@ export interface WebhooksUpdateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
@@ -1152,8 +1156,8 @@ export interface PlatformWebhooksCreateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
 }
 
 export interface PlatformWebhooksCreateData {
@@ -1172,8 +1176,8 @@ export interface PlatformWebhooksCreateData {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal'
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses'
   createdAt: string
   updatedAt: string
   /** `whsec_` and base64: the key for webhook-signature */
@@ -1194,8 +1198,8 @@ export interface PlatformWebhooksUpdateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
 }

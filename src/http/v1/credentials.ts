@@ -3,11 +3,13 @@
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
 import {
+  accessKeyIdOf,
   addCredential,
   type CredentialRecord,
   changeCredential,
   credentialTypes,
   getCredential,
+  keyFormats,
   listCredentials,
   type Permission,
   permissions,
@@ -36,6 +38,7 @@ const CredentialObject = Type.Object({
   type: CredentialType,
   hold: Type.Boolean({ description: 'true: every request with the key is refused' }),
   key: Type.Optional(Type.String({ description: 'The secret; returned on creation' })),
+  accessKeyId: Type.Optional(Type.String({ description: 'Only for a key of format `ses`: names the key in the requests that it signs' })),
   smtpUsername: Type.Optional(Type.String({ description: 'Only for an SMTP login, together with the key' })),
   lastUsedAt: nullable(Type.String({ format: 'date-time' })),
   createdAt: Type.String({ format: 'date-time' }),
@@ -52,17 +55,30 @@ export const createCredential = route({
   method: 'POST',
   path: '/credentials',
   name: 'credentials.create',
-  summary: 'Create an API key or an SMTP login',
+  summary: 'Create an API key, an SMTP login or a key that signs requests',
   ...manages,
-  body: Type.Object({ name: Name, type: CredentialType, mode: optional(Mode), permissions: Type.Optional(Permissions), ...tenantFields }),
+  body: Type.Object({
+    name: Name,
+    type: CredentialType,
+    mode: optional(Mode),
+    permissions: Type.Optional(Permissions),
+    format: optional(
+      Type.Unsafe<(typeof keyFormats)[number]>({
+        type: 'string',
+        enum: keyFormats,
+        description: 'ses: an access key id and a secret that sign requests, as the SDKs of Amazon SES do',
+      }),
+    ),
+    ...tenantFields,
+  }),
   status: 201,
   data: CredentialObject,
   refuses: ['tenant_archived', 'tenant_mismatch', 'not_found'],
   handle: async (call, { db, clock, ids, tenants, secrets, config }) => {
     const tenantId = await tenantNamedIn(call, tenants)
-    const { name, type, mode, permissions: allowed } = call.body
-    const wanted = { name, type, mode: mode ?? 'live', permissions: allowed ?? null, tenantId }
-    const facts = { nowMs: clock.nowMs(), ids, keepIn: config.revealKeys ? secrets : undefined }
+    const { name, type, mode, permissions: allowed, format } = call.body
+    const wanted = { name, type, mode: mode ?? 'live', permissions: allowed ?? null, tenantId, format: format ?? undefined }
+    const facts = { nowMs: clock.nowMs(), ids, keepIn: config.revealKeys ? secrets : undefined, sealIn: secrets }
     const { credential, key } = await db.transaction((tx) => addCredential(tx, wanted, facts))
     return credentialToWire(credential, key)
   },
@@ -151,12 +167,14 @@ async function shown(id: string, tenantId: string | null, withKey: boolean | und
 }
 
 function credentialToWire(one: CredentialRecord, key?: string): Static<typeof CredentialObject> {
+  const accessKeyId = accessKeyIdOf(one)
   return {
     id: one.id,
     name: one.name,
     type: one.type,
     hold: one.hold,
     ...(key === undefined ? {} : { key }),
+    ...(accessKeyId === undefined ? {} : { accessKeyId }),
     ...(key === undefined || one.type !== 'smtp' ? {} : { smtpUsername: `${one.tenantId}/${key}` }),
     lastUsedAt: one.lastUsedAt?.toISOString() ?? null,
     createdAt: one.createdAt.toISOString(),

@@ -27,7 +27,7 @@ import {
   retrieveSuppression,
 } from './suppressions.ts'
 import { createTenant, deleteTenantEndpoint, listTenantsRoute, retrieveTenant, updateTenantEndpoint } from './tenants.ts'
-import { advanceTest, clearTestInbox, listTestInbox } from './test-endpoints.ts'
+import { advanceTest, clearTestInbox, deleteFromTestInbox, listTestInbox } from './test-endpoints.ts'
 import {
   createTrackDomain,
   deleteTrackDomain,
@@ -118,6 +118,7 @@ export const routes: readonly Endpoint[] = [
   advanceTest,
   listTestInbox,
   clearTestInbox,
+  deleteFromTestInbox,
   listLogsRoute,
   retrieveLog,
 ]
