@@ -16,7 +16,7 @@ const says: Record<string, string> = {
   unknown: 'lookup failed: try again, or check POSTRIDER_DNS',
 }
 
-/** With what DNS updates did about it. */
+/** With the result of DNS updates. */
 interface ShownRecord extends PlatformRecord {
   /** The registrable domain of the name, and the name relative to it. */
   zone: string

@@ -15,14 +15,14 @@ import {
   findRun,
   listProblems,
   listWritten,
-  type RecordProblem,
   saveUpdateRun,
+  type UnwrittenRecord,
   type UpdateRun,
   type WrittenRecord,
 } from './written-records.ts'
 import { openZoneWriter, type RecordWriter } from './zone-writer.ts'
 
-export type { RecordProblem, UpdateRun, WrittenRecord } from './written-records.ts'
+export type { UnwrittenRecord, UpdateRun, WrittenRecord } from './written-records.ts'
 export { zoneFile } from './zone-file.ts'
 
 const everyMs = 10_000
@@ -47,7 +47,7 @@ export interface DnsUpdateDeps {
   readPlatform: () => Promise<PlatformRecord[]>
 }
 
-export const openRecordWriter = ({
+const openRecordWriter = ({
   target,
   clock,
   random,
@@ -56,7 +56,7 @@ export const openRecordWriter = ({
 }: Omit<DnsUpdateDeps, 'db' | 'log' | 'readPlatform'>): RecordWriter =>
   target.kind === 'rfc2136' ? openZoneWriter(target, { clock, random }) : openHookWriter(target, { clock, resolver, hostname })
 
-/** Makes one run now, whatever its time; undefined if another process is at it. */
+/** Makes one run now; undefined if another process is at it. */
 export async function runDnsUpdate(deps: DnsUpdateDeps, how = { whole: true }): Promise<RunResult | undefined> {
   const session = await deps.db.session()
   try {
@@ -111,10 +111,10 @@ export interface DnsUpdateState {
   /** Undefined before the first. */
   run: UpdateRun | undefined
   records: WrittenRecord[]
-  problems: RecordProblem[]
+  problems: UnwrittenRecord[]
 }
 
-/** What was written, when it was last seen, and the problems, for display. */
+/** The written records, the times of their last sight, and the problems, for display. */
 export async function readDnsUpdates(on: Queryable): Promise<DnsUpdateState> {
   const [run, records, problems] = await Promise.all([findRun(on), listWritten(on), listProblems(on)])
   return { run, records, problems }

@@ -57,7 +57,7 @@ export function planSet({ name, type, wanted }: RecordSet, written: readonly str
   return { kind: 'change', add, remove, prerequisites: prerequisitesOf(name, type, found) }
 }
 
-/** DNS is as it was read: nobody changed the set in between. */
+/** DNS is as it was read: the set did not change in between. */
 function prerequisitesOf(name: string, type: UpdateType, found: readonly FoundRecord[]): Prerequisite[] {
   if (found.length > 0) return [{ kind: 'exactly', name, type, data: found.map((one) => one.data ?? wireData(type, one.text)) }]
   if (type === 'CNAME') return [{ kind: 'absent', name, type: 'any' }]

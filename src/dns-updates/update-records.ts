@@ -86,7 +86,7 @@ export async function updateRecords(deps: RunDeps, wanted: WantedRecords, { whol
   return { changed: results.length - failed.length, problems: problems.length, problem: lost?.problem ?? problem }
 }
 
-/** Those that differ from what was written, or whose last change had no answer; with `whole` all. */
+/** Those that differ from the written ones, or whose last change had no answer; with `whole` all. */
 function setsToLookAt(wanted: WantedRecords, written: ReadonlyMap<string, WrittenRecord[]>, whole: boolean): RecordSet[] {
   const known = new Set([...wanted.sets, ...wanted.unknown].map(keyOf))
   const unwanted = [...written.values()].flatMap(([one]) =>

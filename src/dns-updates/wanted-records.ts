@@ -10,7 +10,7 @@ export interface WantedRecords {
 }
 
 /**
- * `own`: whether Postrider wrote the set. A record of somebody else that serves as well stays, and so do the addresses of the host, which the
+ * `own`: whether Postrider wrote the set. A record of the operator that serves as well stays, and so do the addresses of the host, which the
  * operator gives to the machine, and PTR records, which are in other zones.
  */
 export function wantedRecords(

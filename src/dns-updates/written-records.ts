@@ -11,7 +11,7 @@ export interface WrittenRecord {
   seenAt: Date | null
 }
 
-export interface RecordProblem {
+export interface UnwrittenRecord {
   name: string
   type: UpdateType
   problem: string
@@ -61,7 +61,7 @@ const forget = sql`
   using unnest($1::text[], $2::text[], $3::text[]) as one (name, type, data)
   where dns_records.name = one.name and dns_records.type = one.type and dns_records.data = one.data`
 
-const allProblems = sql<RecordProblem>`
+const allProblems = sql<UnwrittenRecord>`
   select name, type, problem, since
   from dns_problems
   order by name, type`
@@ -101,7 +101,7 @@ export const saveRemoving = (on: Queryable, keys: readonly RecordKey[]) => on.ru
 export const savePublished = (on: Queryable, keys: readonly RecordKey[], seenMs: number | null) =>
   on.run(setPublished, [...columns(keys), seenMs === null ? null : new Date(seenMs)])
 export const forgetRecords = (on: Queryable, keys: readonly RecordKey[]) => on.run(forget, columns(keys))
-export const listProblems = (on: Queryable): Promise<RecordProblem[]> => on.rows(allProblems)
+export const listProblems = (on: Queryable): Promise<UnwrittenRecord[]> => on.rows(allProblems)
 export const findRun = (on: Queryable): Promise<UpdateRun | undefined> => on.first(lastRun)
 export const saveUpdateRun = (on: Queryable, run: UpdateRun) => on.run(saveRun, [run.endedAt, run.problem, run.failures, run.nextAt])
 

@@ -1,4 +1,4 @@
-/** Checks of what DNS updates wrote, and of the DKIM keys of sending domains. */
+/** Checks of the last DNS updates, and of the DKIM keys of sending domains. */
 import { readDnsUpdates } from '#dns-updates'
 import { listDomainKeys } from '#domains'
 import { type Check, checkResult, ok } from './check-result.ts'

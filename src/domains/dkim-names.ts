@@ -4,7 +4,7 @@ import { type DnsRecord, ed25519Selector, nameInZone, zoneOf } from './dns-recor
 import { selectorPair } from './rotation-step.ts'
 
 /** The parent of the TXT records that CNAME records of sending domains point to. */
-export const dkimParentOf = (hostname: string) => `dkim.${hostname}`
+const dkimParentOf = (hostname: string) => `dkim.${hostname}`
 
 /** The name of a selector's TXT record below the platform's name. The id keeps two tenants' domains apart. */
 const targetOf = (selector: string, domainId: number, hostname: string) => `${selector}.${domainId}.${dkimParentOf(hostname)}`
@@ -28,7 +28,7 @@ export const keyRecordsOf = (domain: string, key: KeyPairFacts): { rsa: DnsRecor
   ed25519: recordAt(domain, ed25519Selector(key.selector), 'TXT', dnsText('ed25519', key.ed25519Public)),
 })
 
-/** The CNAME records that replace the TXT records for good: those of the RSA keys, then those of the Ed25519 keys. */
+/** The CNAME records that replace the TXT records permanently: those of the RSA keys, then those of the Ed25519 keys. */
 export function aliasRecordsOf(domain: { id: number; name: string; selector: string; ownKey: boolean }, hostname: string): DnsRecord[] {
   if (domain.ownKey) return []
   const pair = selectorPair(domain.selector)

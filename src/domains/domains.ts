@@ -17,7 +17,6 @@ import { sealNameOf } from './sealed-keys.ts'
 
 export { addDomain, makeDomain, type OwnKey } from './add-domain.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
-export { dkimParentOf } from './dkim-names.ts'
 export { type DnsRecord, nameInZone, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
 export { ensurePlatformKey } from './platform-key.ts'
 export { type PlatformRecord, platformRecords } from './platform-records.ts'
@@ -32,7 +31,6 @@ export {
 } from './queries.ts'
 export {
   cancelRotation,
-  findDomainKeys,
   isFullRound,
   listDkimTargets,
   listDomainKeys,

@@ -26,7 +26,7 @@ export const u32 = (value: number): Buffer => {
   return octets
 }
 
-/** Lower case, unpacked; throws for what is not a name. */
+/** Lower case, unpacked; throws for text that is not a name. */
 export function wireName(name: string): Buffer {
   const plain = name.toLowerCase().replace(/\.$/, '')
   if (plain === '') return Buffer.from([0])

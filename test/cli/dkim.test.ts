@@ -111,7 +111,7 @@ test('a rotation by TXT records waits until every resolver returns the record fo
   other?.set(rsa.fullName, 'TXT', [rsa.value])
   await turn(hourMs)
   expect((await show('news.example')).next?.usedFrom).not.toBeNull()
-  // A record that vanishes begins its day anew, and a failed lookup puts no key to use.
+  // A record that vanishes begins its day again, and a failed lookup puts no key to use.
   other?.set(rsa.fullName, 'TXT', ['v=DKIM1; p='])
   await turn(6 * hourMs)
   other?.set(rsa.fullName, 'TXT', [rsa.value])

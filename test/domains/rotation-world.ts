@@ -43,7 +43,7 @@ interface Version {
   value: string | null
 }
 
-/** What the primary name servers of all zones have, and had: one of two name servers shows the past. */
+/** The present and past records of the primary name servers of all zones: one of two name servers shows the past. */
 class Names {
   readonly #versions = new Map<string, Version[]>()
   readonly #lagMs: number

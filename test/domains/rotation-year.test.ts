@@ -9,12 +9,8 @@ const isWhole = process.env.POSTRIDER_DKIM_YEAR === 'whole'
 const size = isWhole ? { domains: 200, weeks: 52, everyHours: 1, mail: 8 } : { domains: 6, weeks: 4, everyHours: 4, mail: 2 }
 
 async function yearOf(options: Omit<WorldOptions, 'db'>) {
-  const { db, close } = await testDatabase()
-  try {
-    return await new RotationWorld({ db, ...options }).run()
-  } finally {
-    await close()
-  }
+  await using database = await testDatabase()
+  return await new RotationWorld({ db: database.db, ...options }).run()
 }
 
 test('weekly rotation leaves no signature that a verifier fails at delivery or within the retries after it', {

@@ -30,7 +30,7 @@ const missing = [...(existsSync(opendkim) ? [] : ['opendkim']), ...(hasDkimpy() 
 const hostname = 'mail.host.example'
 const name = 'shop.example'
 const dayMs = 86_400_000
-/** Its verdict is read, and not what it would do with the message. */
+/** Only its verdict is read: each message is accepted. */
 const lenient = ['KeyNotFound', 'BadSignature', 'DNSError', 'InternalError', 'Security']
 
 /** Reads a message, and the records as JSON in its first argument; prints whether dkimpy accepts every signature. */

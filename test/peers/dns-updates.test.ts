@@ -92,7 +92,7 @@ describe.each<UpdateServerKind>(['bind9', 'knot'])('%s', (kind) => {
     const run = (given = deps()) => runDnsUpdate(given)
     const state = () => readDnsUpdates(database.db)
 
-    /** What the server has at the names of the tests. */
+    /** The records of the server at the names of the tests. */
     async function served() {
       const ask = resolver()
       const values = <T>(answer: { kind: string; value?: T }) => answer.value ?? answer.kind
