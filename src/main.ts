@@ -10,6 +10,7 @@ import { openAccept, openCommit } from '#accept'
 import {
   type Children,
   type Config,
+  type DnsUpdateTarget,
   type HostedRole,
   hostedRoleNames,
   type Ids,
@@ -183,8 +184,10 @@ async function startRoles(
         keep: config,
         brake: config,
         limitSettings: openLimitSettings({ db, clock, config }),
+        keyRotation: { ids, secrets, config, resolvers: eachResolver(config) },
       }),
     )
+    if (config.dnsUpdate) open.push(await openDnsUpdates(ground, config.dnsUpdate))
   }
   const https = config.https && (wants.has('api') || wants.has('inbound')) ? await openHttps(ground) : undefined
   if (https) open.push(https)
@@ -196,6 +199,26 @@ async function startRoles(
   open.push(startHealthMetrics({ db, clock, log, dataFolder: config.dataDirectory }))
   return { smtpReady: listeners?.allReady ?? Promise.resolve() }
 }
+
+/** Writes the platform's own DNS records. */
+async function openDnsUpdates({ config, log, secrets, db }: Ground, target: DnsUpdateTarget): Promise<Role> {
+  const [{ startDnsUpdates }, { readPlatform }] = await Promise.all([import('#dns-updates'), import('#doctor')])
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
+  return startDnsUpdates({
+    db,
+    clock,
+    log,
+    random: () => ids.random(),
+    target,
+    hostname: config.hostname,
+    resolver,
+    readPlatform: () => readPlatform({ config, db, clock, ids, secrets }, resolver),
+  })
+}
+
+/** One for each resolver of the settings, or one for those of the system. */
+const eachResolver = ({ resolvers }: Config) =>
+  (resolvers.length > 0 ? resolvers.map((one) => [one]) : [[]]).map((servers) => openResolver({ servers, clock, ids }))
 
 /**
  * For glibc's allocator: large blocks are mapped individually and so returned when freed. Without it a freed block of 10 MB makes it keep

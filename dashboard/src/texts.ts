@@ -590,6 +590,8 @@ export const texts = {
     copyFullName: 'Copy full name',
     copyAll: 'Copy all records',
     zoneFile: 'Download zone file',
+    weakKey: (bits: number) => `The DKIM key has only ${bits} bits. Ask the operator to rotate it (postrider dkim rotate).`,
+    nextKeys: (selector: string) => `New DKIM keys wait for their records at the selector ${selector} (postrider dkim show).`,
     records: {
       spf: 'SPF',
       dkim: 'DKIM (RSA)',

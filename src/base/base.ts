@@ -25,6 +25,7 @@ export {
   takeEnvironment,
 } from './config.ts'
 export { makeDataDirectory } from './data-directory.ts'
+export { type DnsUpdateTarget, parseDnsUpdate, type TsigAlgorithm } from './dns-update-target.ts'
 export { type Failpoint, openFailpoints } from './failpoints.ts'
 export { openCollector, startMemoryTrim } from './garbage-collection.ts'
 export { derivedEmailId, emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'

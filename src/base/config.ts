@@ -8,6 +8,7 @@ import { isIP } from 'node:net'
 import { availableParallelism, hostname, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
+import { parseDnsUpdate } from './dns-update-target.ts'
 import type { Network } from './ip-networks.ts'
 
 const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
@@ -200,6 +201,24 @@ export const settings = {
     'none',
     'comma-separated resolvers (`ip`) whose DNSSEC result is trusted for DANE, in addition to resolvers on this machine',
     resolvers,
+  ),
+  dnsUpdate: setting(
+    'POSTRIDER_DNS_UPDATE',
+    'none',
+    'where Postrider writes the DNS records of its own names: `rfc2136://KEYNAME:SECRET@HOST[:PORT]/ZONE` or `exec:/path/to/program` (docs/dns-updates.md)',
+    (v) => (v === undefined ? undefined : parseDnsUpdate(v)),
+  ),
+  dkimRotateDays: setting(
+    'POSTRIDER_DKIM_ROTATE_DAYS',
+    '180',
+    'days after which new DKIM keys replace those of domains with CNAME selectors, at least 7, or `off` (docs/dkim-rotation.md)',
+    (v) => (v?.toLowerCase() === 'off' ? undefined : count(v, 180, 7)),
+  ),
+  dkimRotateTxt: setting(
+    'POSTRIDER_DKIM_ROTATE_TXT',
+    'off',
+    '`on` also prepares new keys for domains with TXT records, and uses them when their owner has published them',
+    (v) => oneOf(v, ['on', 'off'], 'off') === 'on',
   ),
   mxPort: setting('POSTRIDER_MX_PORT', '25', 'port for connections to MX hosts (for tests and labs)', (v) => port(v, 25)),
   mtaStsPort: setting('POSTRIDER_MTA_STS_PORT', '443', 'port for fetching MTA-STS policies (for tests and labs)', (v) => port(v, 443)),
@@ -481,6 +500,7 @@ export interface ShownSetting {
 const secretSettings = new Set([
   'DATABASE_URL',
   'POSTRIDER_RELAY',
+  'POSTRIDER_DNS_UPDATE',
   'POSTRIDER_SECRET',
   'POSTRIDER_SECRET_NEW',
   'POSTRIDER_METRICS_TOKEN',

@@ -20,6 +20,7 @@ import { classifyCommand } from './classify.ts'
 import { type Command, type CommandArguments, type CommandDeps, jsonOption, parseCall, printed, UsageError } from './command-definition.ts'
 import { completionOf } from './completion.ts'
 import { crashTest } from './crash-test.ts'
+import { dkimList, dkimRotate, dkimShow } from './dkim.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
 import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
@@ -126,6 +127,9 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     domainVerify,
     domainTrust,
     domainRemove,
+    dkimList,
+    dkimShow,
+    dkimRotate,
     certificateList,
     certificateRenew,
     webhookList,

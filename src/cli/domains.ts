@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Refusal } from '#base'
 import { ApiError, type Domain, type DomainsListData } from '#client'
+import { zoneFile } from '#dns-updates'
 import { addDomain, makeDomain, type OwnKey, trustDomain } from '#domains'
 import type { Installation } from '#installation'
 import { parseDomain } from '#mail'
@@ -187,31 +188,57 @@ function recordLine({ type, fullName, value, status, found, problem }: Domain['d
   ].join('\n')
 }
 
+const minKeyBits = 2048
+
+/** The remarks on its DKIM keys: a weak one, the next ones, and the CNAME records that it may have. */
+function keyLines({ name, dkimKeys: { bits, delegated, aliases, next } }: Domain): string[] {
+  const weak = `\nThe DKIM key has ${bits} bits: receivers distrust less than ${minKeyBits}. Replace it: postrider dkim rotate ${name}`
+  const offered = '\nInstead of the TXT records of DKIM, these CNAME records let keys rotate without a change of yours:'
+  return [
+    ...(bits < minKeyBits ? [weak] : []),
+    ...(next && !delegated ? [`\nNew DKIM keys wait for their records: postrider dkim show ${name}`] : []),
+    ...(aliases.length > 0 && !delegated
+      ? [offered, ...aliases.map((one) => `  ${one.type.padEnd(6)}${one.fullName}\n        ${one.value}`)]
+      : []),
+  ]
+}
+
 function shown(given: CommandArguments, deps: CommandDeps, service: OpenedApi, domain: Domain): void {
   const isChecked = domain.dnsCheckedAt !== null
   const verdict = domain.trusted ? `${shade('trusted')}, regardless of DNS` : shade(verdictOf(domain))
   const checked = isChecked ? `DNS checked ${domain.dnsCheckedAt}` : 'DNS not checked yet'
   const title = `domain ${domain.name} (${domain.id}) of tenant ${domain.tenantId} is ${verdict}; ${checked}`
-  const lines = needed(domain).map((one) => recordLine(one, isChecked))
+  const lines = [...needed(domain).map((one) => recordLine(one, isChecked)), ...keyLines(domain)]
   printed(given, deps, { ...domain }, `${title}\n\n${lines.join('\n')}${noteOf(service)}`)
+}
+
+/** With CNAME records where they are offered, which stand in place of the TXT records of DKIM. MX is left out: its value is an example. */
+function zoneOf({ dnsRecords, dkimKeys }: Domain): string {
+  const { zone, spf, dkim, returnPath, dkimEd25519, dmarc } = dnsRecords
+  const keys = dkimKeys.aliases.length > 0 ? dkimKeys.aliases : [dkim, dkimEd25519, ...(dkimKeys.next?.records ?? [])]
+  const records = [spf, ...keys, returnPath, dmarc].map(({ type, fullName, value }) => ({ type, name: fullName, value }))
+  return zoneFile(zone, records).trimEnd()
 }
 
 export const domainShow: Command = {
   name: 'domain show',
   summary: 'show a sending domain and its DNS records',
-  help: `postrider domain show NAME [--tenant ID] ${apiUsage}
+  help: `postrider domain show NAME [--tenant ID] [--zone-file] ${apiUsage}
 
 Prints a domain with the DNS records to publish and the result of the last check. To check now: postrider domain verify NAME.
 ${ofTenant}
+--zone-file   prints the records as a zone file, with names relative to the zone, for import at a DNS provider
 ${apiHelp}
 
 Example: postrider domain show news.example.com`,
-  options: tenantApiOptions,
+  options: { ...tenantApiOptions, 'zone-file': { type: 'boolean' } },
   positionals: ['NAME'],
   run: (given, deps) =>
     withApi(given, deps, async (service) => {
       const { id, tenantId } = await domainOf(service, given)
-      shown(given, deps, service, await service.api.domains.retrieve(id, { tenantId }))
+      const domain = await service.api.domains.retrieve(id, { tenantId })
+      if (given.options['zone-file'] === true) deps.print(zoneOf(domain))
+      else shown(given, deps, service, domain)
     }),
 }
 

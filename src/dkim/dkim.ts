@@ -3,6 +3,6 @@
  * Owns: nothing. Uses: nothing. Used by: domains, delivery, returns, domain-reports, webhooks, imports.
  * Promises: the same message, keys and time give the same signatures; important header fields cannot be added afterwards.
  */
-export { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, readRsaKey, type SigningKey } from './keys.ts'
+export { dnsText, type KeyPair, makeEd25519Key, makeRsaKey, readPrivateKey, readRsaKey, rsaBitsOf, type SigningKey } from './keys.ts'
 export { signatureFields } from './sign.ts'
 export { type DkimVerdict, type Unjudged, unjudged, verifySignatures } from './verify.ts'

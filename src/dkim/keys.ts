@@ -50,6 +50,16 @@ export function readRsaKey(text: string): (KeyPair & { bits: number }) | undefin
   }
 }
 
+/** The length of the modulus in bits of an RSA `p=` value; 0 for another text. */
+export function rsaBitsOf(publicKey: string): number {
+  try {
+    const key = createPublicKey({ key: Buffer.from(publicKey, 'base64'), format: 'der', type: 'spki' })
+    return key.asymmetricKeyType === 'rsa' ? (key.asymmetricKeyDetails?.modulusLength ?? 0) : 0
+  } catch {
+    return 0
+  }
+}
+
 const pem = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }).toString()
 
 /** The TXT record at `<selector>._domainkey.<domain>`. */

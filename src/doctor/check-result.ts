@@ -20,6 +20,7 @@ export interface DoctorDeps {
   config: Pick<
     Config,
     | 'hostname'
+    | 'dnsUpdate'
     | 'dataDirectory'
     | 'databaseUrl'
     | 'tlsCert'

@@ -1,6 +1,6 @@
 /**
  * Doctor: read-only checks of whether this installation is fit to send, with recommended repairs, and health metrics.
- * Owns: nothing. Uses: base, net, smtp, db, domains, spool, tracking, certificates, delivery, webhooks. Used by: http, cli, main.
+ * Owns: nothing. Uses: base, net, smtp, db, domains, spool, tracking, certificates, delivery, webhooks, dns-updates. Used by: http, cli, main.
  * Promises: all checks run concurrently and end in bounded time; a result that cannot be determined is reported as unknown, not as ok.
  */
 import { pause } from '#base'
@@ -8,6 +8,7 @@ import { checkBlocklists } from './blocklists.ts'
 import { checkObtainedCertificates } from './certificates.ts'
 import { type Check, type CheckResult, checkResult, type DoctorDeps } from './check-result.ts'
 import { checkPort25, checkSmtpCertificate, checkTrackCertificates } from './connectivity.ts'
+import { checkDkimKeys, checkDnsUpdates } from './dkim-checks.ts'
 import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver, checkWhereNameLeads } from './dns-checks.ts'
 import { checkClock, checkDataDirectory, checkDisk, checkPostgres, checkRestore } from './host-checks.ts'
 import { checkListeners } from './listeners.ts'
@@ -26,6 +27,8 @@ const checks: Record<string, Check> = {
   'machine of the name': checkWhereNameLeads,
   'platform records': checkPlatform,
   DMARC: checkDmarc,
+  'DNS updates': checkDnsUpdates,
+  'keys of sending domains': checkDkimKeys,
   'policies of the return path': checkIncomingPolicies,
   'port 25': checkPort25,
   blocklists: checkBlocklists,

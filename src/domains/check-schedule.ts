@@ -37,7 +37,7 @@ const lockDomain = sql<CheckedDomain>`
 const saveDomain = sql<CheckedDomain>`
   update domains
   set spf_status = $3, dkim_status = $4, return_path_status = $5, dkim_ed25519_status = $6, findings = $7, checked_at = $8, verified = $9,
-      verified_at = $10, failed_checks = $11, next_check_at = $12
+      verified_at = $10, failed_checks = $11, next_check_at = $12, signs_ed25519 = signs_ed25519 or $6 is not distinct from 'OK'
   where tenant_id = $1 and id = $2
   returning ${checkedColumns}`
 
@@ -75,17 +75,18 @@ function nextCheckMs({ verified, createdAt, testOnly }: Pick<Domain, 'verified' 
 
 /**
  * Saves a check's results; undefined if the domain was deleted. A background check that began before the last saved one is outdated and
- * only changes the time of the next.
+ * only changes the time of the next, and so is a check of keys that no longer sign.
  */
 export async function saveCheck(
   tx: Tx,
-  checked: Pick<Domain, 'tenantId' | 'id'>,
+  checked: Pick<Domain, 'tenantId' | 'id' | 'selector'>,
   result: DomainCheck,
   { by, begunMs, nowMs }: { by: 'request' | 'background'; begunMs: number; nowMs: number },
 ): Promise<{ domain: CheckedDomain; broke: boolean } | undefined> {
   const before = await tx.first(lockDomain, [checked.tenantId, checked.id])
   if (!before) return undefined
-  const isLate = by === 'background' && before.checkedAt !== null && before.checkedAt.getTime() > begunMs
+  const isOutdated = by === 'background' && before.checkedAt !== null && before.checkedAt.getTime() > begunMs
+  const isLate = isOutdated || before.selector !== checked.selector
   const after = isLate
     ? { ...before, broke: false }
     : { ...before, ...standingAfter(before, result, by, nowMs), ...statusesAfter(before, result) }

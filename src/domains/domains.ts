@@ -1,6 +1,6 @@
 /**
  * Sending domains, their DKIM keys, and the verification of their DNS records.
- * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, domain-reports,
+ * Owns: domains, platform_keys, dkim_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, domain-reports,
  * housekeeping, installation, doctor, resend, ses, imports, inbound, http, cli, main.
  * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at
  * most ten seconds, and a failing resolver changes no domain.
@@ -30,6 +30,18 @@ export {
   removeDomainsOfTenant,
   trustDomain,
 } from './queries.ts'
+export {
+  cancelRotation,
+  isFullRound,
+  listDkimTargets,
+  listDomainKeys,
+  type RotationDeps,
+  requestRotation,
+  rotateDueDomains,
+  type ShownKeys,
+} from './rotate-keys.ts'
+export type { OtherKey } from './rotation-keys.ts'
+export { keyRetentionMs } from './rotation-step.ts'
 export { sealedOfDomains } from './sealed-keys.ts'
 export { type DomainService, type DomainView, openDomainService } from './service.ts'
 export { checkDomain } from './verify-records.ts'
@@ -39,8 +51,18 @@ const domainByName = sql<Domain>`
   from domains
   where tenant_id = $1 and name = $2`
 
-const sealedKeys = sql<{ uuid: string; name: string; selector: string; rsaPrivate: Buffer; ed25519Private: Buffer }>`
-  select uuid, name, selector, rsa_private as "rsaPrivate", ed25519_private as "ed25519Private"
+interface SealedKeys {
+  uuid: string
+  name: string
+  selector: string
+  rsaPrivate: Buffer
+  rsaPublic: string
+  ed25519Private: Buffer
+  signsEd25519: boolean
+}
+
+const sealedKeys = sql<SealedKeys>`
+  select uuid, name, selector, rsa_private as "rsaPrivate", rsa_public as "rsaPublic", ed25519_private as "ed25519Private", signs_ed25519 as "signsEd25519"
   from domains
   where tenant_id = $1 and id = $2`
 
@@ -68,6 +90,14 @@ export interface Domains {
   forget(): void
 }
 
+interface ParsedKeys {
+  uuid: string
+  signsEd25519: boolean
+  rsaPublic: string
+  rsa: SigningKey
+  ed25519: SigningKey
+}
+
 export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secrets: Secrets }): Domains {
   const perf = { now: () => clock.monotonicMs() }
   const platform = cached(clock, async (name) => {
@@ -75,8 +105,8 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
     return key ? [key] : []
   })
   const known = cached(clock, (key) => db.first(domainByName, key.split(' ')))
-  // A domain's keys never change, so they are parsed once; whether the domain still exists is checked again after the cache time.
-  const keys = new LRUCache<string, { uuid: string; rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
+  // A pair of keys is parsed once; whether it still signs for the domain is checked again after the cache time.
+  const keys = new LRUCache<string, ParsedKeys | { gone: true }>({
     ...atMost(10_000),
     ttl: cacheMs,
     // Reads the clock each time, as `cached` does.
@@ -85,7 +115,10 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
     fetchMethod: async (key, known) => {
       const row = await db.first(sealedKeys, key.split(' '))
       if (!row) return { gone: true }
-      if (known && 'uuid' in known && known.uuid === row.uuid) return known
+      const { signsEd25519 } = row
+      // Two rotations return to the selector with another key, so the key itself is compared.
+      if (known && 'uuid' in known && known.uuid === row.uuid && known.rsa.selector === row.selector && known.rsaPublic === row.rsaPublic)
+        return known.signsEd25519 === signsEd25519 ? known : { ...known, signsEd25519 }
       const open = (algorithm: 'rsa' | 'ed25519', sealed: Buffer, selector: string): SigningKey => ({
         domain: row.name,
         selector,
@@ -94,6 +127,8 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
       })
       return {
         uuid: row.uuid,
+        signsEd25519,
+        rsaPublic: row.rsaPublic,
         rsa: open('rsa', row.rsaPrivate, row.selector),
         ed25519: open('ed25519', row.ed25519Private, ed25519Selector(row.selector)),
       }
@@ -105,7 +140,7 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
     async signingKeys(tenantId, domainId, withEd25519) {
       const found = await keys.fetch(`${tenantId} ${domainId}`)
       if (!found || 'gone' in found) return undefined
-      return withEd25519 ? [found.rsa, found.ed25519] : [found.rsa]
+      return withEd25519 && found.signsEd25519 ? [found.rsa, found.ed25519] : [found.rsa]
     },
     forget: () => known.clear(),
   }

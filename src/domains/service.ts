@@ -5,8 +5,11 @@ import type { Resolver } from '#net'
 import { type Tenants, tenantNames } from '#tenants'
 import { addDomain, makeDomain } from './add-domain.ts'
 import { saveCheck } from './check-schedule.ts'
-import { type DnsRecords, recordsOf } from './dns-records.ts'
+import { aliasRecordsOf, rsaAliases } from './dkim-names.ts'
+import { type DnsRecord, type DnsRecords, recordsOf } from './dns-records.ts'
 import { type CheckedDomain, type Domain, getDomain, listDomains } from './queries.ts'
+import { findDomainKeys, type ShownKeys } from './rotate-keys.ts'
+import { saveNextLook } from './rotation-keys.ts'
 import { checkDomain } from './verify-records.ts'
 
 /** `D` with its tenant's name, or the tenant's id if the tenant was deleted just before the domain. */
@@ -14,6 +17,13 @@ type Named<D> = D & { tenantName: string }
 
 export interface DomainView extends Named<CheckedDomain> {
   dnsRecords: DnsRecords
+  keys: DomainKeysView
+}
+
+/** The keys of a domain with their records. */
+export interface DomainKeysView extends Pick<ShownKeys, 'bits' | 'delegated' | 'keySince' | 'others' | 'usedFrom' | 'nextRecords'> {
+  /** The CNAME records with which rotation needs nothing from the domain's owner; empty unless Postrider writes the records they point to. */
+  aliases: DnsRecord[]
 }
 
 /** A scope of null is the whole organisation. A missing domain is refused with `not_found`. */
@@ -34,10 +44,12 @@ export interface DomainServiceDeps {
   tenants: Tenants
   resolver: Resolver
   hostname: string
+  /** Postrider writes its own DNS records. */
+  writesDns: boolean
 }
 
 export function openDomainService(deps: DomainServiceDeps): DomainService {
-  const { db, clock, ids, secrets, tenants, hostname } = deps
+  const { db, clock, ids, secrets, tenants, hostname, writesDns } = deps
 
   const named = async <D extends Domain>(domains: readonly D[]): Promise<Named<D>[]> => {
     if (domains.length === 0) return []
@@ -49,7 +61,15 @@ export function openDomainService(deps: DomainServiceDeps): DomainService {
   }
   const shown = async (domain: CheckedDomain): Promise<DomainView> => {
     const [one] = await named([domain])
-    return { ...(one as Named<CheckedDomain>), dnsRecords: recordsOf(domain, hostname, domain.findings) }
+    return { ...(one as Named<CheckedDomain>), dnsRecords: recordsOf(domain, hostname, domain.findings), keys: await keysOf(domain) }
+  }
+  const keysOf = async (domain: Domain): Promise<DomainKeysView> => {
+    const found = await findDomainKeys(db, domain)
+    if (!found) throw new Refusal('not_found', { message: 'no such domain' })
+    const { bits, delegated, keySince, others, usedFrom, nextRecords } = found
+    const aliases = writesDns && !domain.testOnly ? aliasRecordsOf(domain, hostname) : []
+    const seen = aliases.map((record, nth) => (delegated && nth < rsaAliases ? { ...record, status: 'OK' as const } : record))
+    return { bits, delegated, keySince, others, usedFrom, nextRecords, aliases: seen }
   }
 
   return {
@@ -67,6 +87,8 @@ export function openDomainService(deps: DomainServiceDeps): DomainService {
       const result = await checkDomain(domain, deps)
       const saved = await db.transaction((tx) => saveCheck(tx, domain, result, { by: 'request', begunMs, nowMs: clock.nowMs() }))
       if (!saved) throw new Refusal('not_found', { message: 'no such domain' })
+      // Its CNAME records may be published now.
+      if (writesDns) await saveNextLook(db, domain, clock.nowMs())
       return shown(saved.domain)
     },
   }

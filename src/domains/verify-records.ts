@@ -33,9 +33,10 @@ export interface DomainVerificationDeps {
   hostname: string
 }
 
-export async function checkDomain(domain: PublishedFacts, { resolver, clock, hostname }: DomainVerificationDeps): Promise<DomainCheck> {
+/** The questions of one check, which end together. */
+function openAsk({ resolver, clock }: Pick<DomainVerificationDeps, 'resolver' | 'clock'>): Ask {
   const untilMs = clock.monotonicMs() + maxCheckMs
-  const ask: Ask = {
+  return {
     txt: (name) => answerBy(clock, untilMs, resolver.txt(name, 'fresh')),
     cname: (name) => answerBy(clock, untilMs, resolver.cname(name, 'fresh')),
     mx: async (name) => {
@@ -43,17 +44,33 @@ export async function checkDomain(domain: PublishedFacts, { resolver, clock, hos
       return answer.kind === 'found' ? found(answer.value.map(({ priority, exchange }) => `${priority} ${exchange || '.'}`)) : answer
     },
   }
+}
+
+export async function checkDomain(domain: PublishedFacts, deps: DomainVerificationDeps): Promise<DomainCheck> {
+  const { hostname } = deps
+  const ask = openAsk(deps)
   const records = recordsOf(domain, hostname)
   const [spf, dkim, returnPath, dkimEd25519, dmarc, mx] = await Promise.all([
     checkSpf(records.spf, `spf.${hostname}`, ask),
     checkKey(records.dkim, 'rsa', domain.rsaPublic, ask),
-    checkReturnPath(records.returnPath, ask),
+    checkCname(records.returnPath, ask),
     checkKey(records.dkimEd25519, 'ed25519', domain.ed25519Public, ask),
     checkDmarc(records.dmarc, domain.name, ask),
     checkMx(records.mx, ask),
   ])
   return { spf, dkim, returnPath, dkimEd25519, dmarc, mx }
 }
+
+/** Checks one key record alone. */
+export const checkKeyRecord = (
+  record: DnsRecord,
+  key: { algorithm: 'rsa' | 'ed25519'; publicKey: string },
+  deps: Pick<DomainVerificationDeps, 'resolver' | 'clock'>,
+): Promise<RecordProblem> => checkKey(record, key.algorithm, key.publicKey, openAsk(deps))
+
+/** Checks one CNAME record alone. */
+export const checkAlias = (record: DnsRecord, deps: Pick<DomainVerificationDeps, 'resolver' | 'clock'>): Promise<RecordProblem> =>
+  checkCname(record, openAsk(deps))
 
 type Ask = Record<'txt' | 'cname' | 'mx', (name: string) => Promise<DnsAnswer<string[]>>>
 
@@ -151,7 +168,7 @@ async function checkKey(record: DnsRecord, algorithm: 'rsa' | 'ed25519', publicK
 
 const plainHost = (name: string) => name.toLowerCase().replace(/\.$/, '')
 
-async function checkReturnPath(record: DnsRecord, ask: Pick<Ask, 'cname'>): Promise<RecordProblem> {
+async function checkCname(record: DnsRecord, ask: Pick<Ask, 'cname'>): Promise<RecordProblem> {
   const answer = await ask.cname(record.fullName)
   if (answer.kind !== 'found') return withoutValues(answer, record)
   if (answer.value.some((target) => plainHost(target) === record.value.toLowerCase())) return judged('OK', answer.value)

@@ -26,6 +26,7 @@ import { checkDueTrackDomains, trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
 import { deliveryTables } from '#webhooks'
 import { startDomainChecks } from './domain-checks.ts'
+import { type KeyRotationDeps, startKeyRotation } from './key-rotation.ts'
 
 import { applyRetention, type Keep } from './retention.ts'
 
@@ -62,6 +63,8 @@ export interface HousekeepingDeps {
   limitSettings: LimitSettings
   keep: Keep & Pick<Config, 'keepReportDays'>
   brake: AutoPauseLimits
+  /** Undefined: DKIM keys do not rotate. */
+  keyRotation?: Pick<KeyRotationDeps, 'ids' | 'secrets' | 'resolvers' | 'config'>
 }
 
 /** Creates the partitions of the coming days; required before emails can be accepted. */
@@ -151,7 +154,8 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
 
   const tidying = startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn)
   wakefulness.wakes(tidying)
-  const loops = [tidying, startDomainChecks(deps)]
+  const rotating = deps.keyRotation ? [startKeyRotation({ db, clock, log, ...deps.keyRotation })] : []
+  const loops = [tidying, startDomainChecks(deps), ...rotating]
   // On separate schedules: they wait for readers of a table, such as a dump that takes hours, and must not delay other tasks.
   const patient = [
     startLoop({ clock, log, name: 'indexing completed days', everyMs: indexEveryMs }, async () => {

@@ -30,7 +30,7 @@ export interface ServicesDeps {
   isAlone: () => boolean
   config: Pick<
     Config,
-    'hostname' | 'publicUrl' | 'allowedNetworks' | 'keepEmailDays' | 'relay' | 'providerRules' | 'webhookSignatureHeader'
+    'hostname' | 'dnsUpdate' | 'publicUrl' | 'allowedNetworks' | 'keepEmailDays' | 'relay' | 'providerRules' | 'webhookSignatureHeader'
   >
 }
 
@@ -58,7 +58,7 @@ export function openEndpointServices(deps: Omit<ServicesDeps, 'isAlone' | 'log'>
   const { version } = installation
   const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
   return {
-    shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname }),
+    shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname, writesDns: config.dnsUpdate !== undefined }),
     delayReasons: openDelayReasons({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),
     live: openEventStream({ db, clock }),

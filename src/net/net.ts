@@ -1,9 +1,19 @@
 /**
  * Outbound queries: DNS with its DNSSEC verdict, the route of a domain's mail and its TLS policies, HTTP requests to URLs from untrusted
- * parties, and the addresses that may be connected to. Owns: nothing. Uses: base. Used by: domains, tracking, delivery, returns,
+ * parties, updates of DNS zones, and the addresses that may be connected to. Owns: nothing. Uses: base. Used by: domains, tracking, delivery, returns,
  * domain-reports, webhooks, housekeeping, doctor, imports, http, cli, main. Promises: every query has a time limit; an address is checked where the connection is opened, for
  * addresses from any source.
  */
+export {
+  maxUpdateOctets,
+  openUpdateServer,
+  type Prerequisite,
+  type RecordChange,
+  type UpdateServer,
+  updateOctets,
+  type ZoneUpdate,
+} from './dns-update.ts'
+export { textOfData, type UpdateType, updateTypes, wireData } from './dns-wire.ts'
 export { type Dnssec, openDnssec, type TlsaRecord } from './dnssec.ts'
 export { type Get, openPost, type Post, type PostOutcome } from './guarded-http.ts'
 export { type AddressesResult, findAddresses, findRoute, mailSiteOf, type Route, type RouteHost, type RouteOptions } from './mail-route.ts'

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, openIds, openSecrets, type Secrets, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
 import { saveTransport } from '#delivery'
-import { ensurePlatformKey } from '#domains'
+import { ensurePlatformKey, listDomains, requestRotation } from '#domains'
 import { openReturnPaths } from '#emails'
 import { openRing, rotateInstallationSecret, sealedEverywhere } from '#installation'
 import { beginSecondFactor } from '#members'
@@ -62,6 +62,8 @@ async function sealOne(): Promise<void> {
   const facts = { nowMs: Date.now(), ids: openIds(systemRandom), secrets: service.secrets }
   await service.addDomain(service.tenantId, 'sealed.test')
   await ensurePlatformKey(service.db, 'platform.test', facts)
+  const [domain] = (await listDomains(service.db, service.tenantId)).filter(({ name }) => name === 'sealed.test')
+  if (domain) await requestRotation(domain, { ...facts, db: service.db, clock: systemClock })
   const hook = await service.call('POST', '/webhooks', {
     key: service.testKey,
     body: { name: 'sealed', url: 'https://example.com/hook', allEvents: true },
@@ -150,6 +152,7 @@ describe('a rotation of the secret', () => {
       'acme_accounts',
       'certificates',
       'credentials',
+      'dkim_keys',
       'domains',
       'members',
       'platform_keys',

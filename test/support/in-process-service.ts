@@ -225,7 +225,19 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     running.push(inbound, { stop: () => rm(folder, { recursive: true }) })
   }
   if (wish.roles?.includes('housekeeping'))
-    running.push(await startHousekeeping({ db, clock, log, resolver, hostname, keep: config, brake: config, limitSettings }))
+    running.push(
+      await startHousekeeping({
+        db,
+        clock,
+        log,
+        resolver,
+        hostname,
+        keep: config,
+        brake: config,
+        limitSettings,
+        keyRotation: { ids, secrets, config, resolvers: [resolver] },
+      }),
+    )
   if (wish.roles?.includes('delivery'))
     running.push(
       await startDelivery({

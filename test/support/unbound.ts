@@ -100,7 +100,7 @@ function ended(child: ChildProcess): Promise<void> {
 }
 
 /** Free for UDP and TCP: unbound binds both, and ends at once if one is taken. */
-async function freeDnsPort(): Promise<number> {
+export async function freeDnsPort(): Promise<number> {
   for (;;) {
     const port = await freePort()
     const socket = createSocket('udp4')

@@ -118,6 +118,7 @@ export function DomainPage() {
       </Heading>
       <Problem error={check.error ?? error} />
       <DnsState domain={domain} />
+      <Keys domain={domain} />
       <ZoneFile domain={domain} />
       <Records of={domain} />
       {removing && (
@@ -133,6 +134,14 @@ export function DomainPage() {
     </>
   )
 }
+
+/** A weak DKIM key, and new keys whose records the owner publishes. */
+const Keys = ({ domain: { dkimKeys } }: { domain: Domain }) => (
+  <>
+    {dkimKeys.bits < minKeyBits && <Warning>{words.weakKey(dkimKeys.bits)}</Warning>}
+    {dkimKeys.next && !dkimKeys.delegated && <Warning>{words.nextKeys(dkimKeys.next.selector)}</Warning>}
+  </>
+)
 
 /** The time of the last check, and a warning if the records cannot work. */
 const DnsState = ({ domain }: { domain: Domain }) => (
@@ -160,6 +169,8 @@ function hostOf({ dnsRecords }: Domain): string | undefined {
 }
 
 const ttlSeconds = 3600
+/** Receivers distrust shorter RSA keys. */
+const minKeyBits = 2048
 /** The longest string of a TXT record (RFC 1035, 3.3.14). */
 const maxTextOctets = 255
 

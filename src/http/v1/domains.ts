@@ -38,6 +38,32 @@ const summaryFields = {
   createdAt: Instant,
 }
 
+const DkimKeys = Type.Object(
+  {
+    bits: Type.Integer({ description: 'Length of the RSA key that signs; receivers distrust less than 2048' }),
+    since: Type.String({ format: 'date-time', description: 'Since when it signs' }),
+    delegated: Type.Boolean({ description: 'true: the selectors are CNAMEs, and rotation needs nothing from the owner of the domain' }),
+    aliases: Type.Array(Record, {
+      description: 'CNAME records to publish once in place of the TXT records; empty unless Postrider writes DNS',
+    }),
+    next: nullable(
+      Type.Object({
+        selector: Type.String(),
+        createdAt: Instant,
+        checkedAt: nullable(Instant),
+        seenSince: nullable(Type.String({ format: 'date-time', description: 'Since when every resolver returns its record' })),
+        usedFrom: nullable(Type.String({ format: 'date-time', description: 'When it signs, if the record stays' })),
+        problem: nullable(Type.String()),
+        records: Type.Array(Record, { description: 'TXT records to publish; with CNAME records they need no action' }),
+      }),
+    ),
+    kept: Type.Array(Type.Object({ selector: Type.String(), until: nullable(Instant) }), {
+      description: 'Keys that no longer sign, whose records must stay until then',
+    }),
+  },
+  { description: 'DKIM keys and their rotation' },
+)
+
 const DomainObject = Type.Object({
   ...summaryFields,
   uuid: Type.String({ format: 'uuid' }),
@@ -53,6 +79,7 @@ const DomainObject = Type.Object({
     dmarc: Type.Object(Record.properties, { description: 'Recommendation only' }),
     mx: Type.Object(Record.properties, { description: 'Recommendation only; the value is an example' }),
   }),
+  dkimKeys: DkimKeys,
 })
 
 const byId = {
@@ -148,4 +175,29 @@ const domainToWire = (domain: DomainView): Static<typeof DomainObject> => ({
   verifiedAt: domain.verifiedAt?.toISOString() ?? null,
   dnsCheckedAt: domain.checkedAt?.toISOString() ?? null,
   dnsRecords: domain.dnsRecords,
+  dkimKeys: keysToWire(domain.keys),
 })
+
+function keysToWire({ bits, keySince, delegated, aliases, others, usedFrom, nextRecords }: DomainView['keys']): Static<typeof DkimKeys> {
+  const next = others.find(({ state }) => state === 'next')
+  return {
+    bits,
+    since: keySince.toISOString(),
+    delegated,
+    aliases,
+    next: next
+      ? {
+          selector: next.selector,
+          createdAt: next.createdAt.toISOString(),
+          checkedAt: next.checkedAt?.toISOString() ?? null,
+          seenSince: next.seenSince?.toISOString() ?? null,
+          usedFrom: usedFrom?.toISOString() ?? null,
+          problem: next.problem,
+          records: nextRecords,
+        }
+      : null,
+    kept: others.flatMap((one) =>
+      one.state === 'retired' ? [{ selector: one.selector, until: one.keepUntil?.toISOString() ?? null }] : [],
+    ),
+  }
+}

@@ -48,6 +48,8 @@ export const noReaders: Readonly<Record<string, string>> = {
   'src/emails/content.ts decodeContent': 'reads what encodeContent has written into our own table',
   'src/base/config.ts readConfig': operators,
   'src/base/config.ts parseRelay': operators,
+  'src/base/dns-update-target.ts parseDnsUpdate': operators,
+  'src/dns-updates/dns-updates.ts readDnsUpdates': operators,
   'src/dkim/keys.ts readRsaKey': operators,
   'src/cli/input-lines.ts readLines': operators,
   'src/base/child-processes.ts readFromParent': operators,

@@ -5,6 +5,8 @@ import { type DnsAnswer, daneComplaint, fetchStsPolicy, findRoute, findStsId, is
 import { looksLikeKey, parseKeyRecord } from '../../../../src/domains/dkim-record.ts'
 import { countLookups, isSpf, parseSpf } from '../../../../src/domains/spf.ts'
 import { answersIn, decodeAnswer, isName } from '../../../../src/net/dns-query.ts'
+import { decodeMessage, textOfData } from '../../../../src/net/dns-wire.ts'
+import { readSignedAnswer } from '../../../../src/net/tsig.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxAnswer = 65_535
@@ -70,6 +72,41 @@ export const dnsReaders: Reader[] = [
       const name = packet.questions?.[0]?.name ?? 'b.example'
       isName(name)
       return (['MX', 'TXT', 'A', 'AAAA', 'TLSA'] as const).map((type) => answersIn(packet, name, type))
+    },
+  }),
+  reader({
+    name: 'signed DNS answer',
+    longest: maxAnswer,
+    encoding: 'latin1',
+    reads: ['src/net/dns-wire.ts decodeMessage', 'src/net/tsig.ts readSignedAnswer'],
+    frames: [
+      [head + question, ''],
+      [head + question, record('\xfa', `\x0bhmac-sha256\0${'\0'.repeat(16)}`)],
+      [head, ''],
+    ],
+    units: [
+      record('\x0f', '\0\x0a\xc0\x0c'),
+      record('\x05', '\x01c\xc0\x0c'),
+      record('\x05', '\x01b\xc0\x0e', '\x01c\xc0\x0c'),
+      record('\x10', '\x03abc'),
+      record('\x10', '\0\0\0\0\0\0\0\0'),
+      record('\x01', '\x7f\0\0\x01'),
+      record('\xfa', `\x0bhmac-sha256\0${'\0'.repeat(16)}`),
+      label,
+      `${label}${label}${label}`,
+      '\x01a',
+      '\0',
+      '\xc0\x0c',
+      '\xc0\x1d',
+      '\xc0',
+      '\xff',
+    ],
+    nests: [['\x01a', '\0']],
+    read(given) {
+      const octets = isCounted(given) ? given : counted(given)
+      const key = { name: 'b.example', algorithm: 'hmac-sha256' as const, secret: Buffer.alloc(32) }
+      readSignedAnswer(octets, { id: 0, key, mac: Buffer.alloc(32), nowMs: 0 })
+      return decodeMessage(octets).answers.map(({ type, data }) => textOfData(type, data))
     },
   }),
   reader({
