@@ -26,6 +26,7 @@ import type {
   AcceptedSubmission,
   BatchResult,
   Caller,
+  MailScope,
   RawSubmission,
   ResponseRenderer,
   Submission,
@@ -45,6 +46,7 @@ export type {
   AcceptedSubmission,
   BatchResult,
   Caller,
+  MailScope,
   RawSubmission,
   ResponseRenderer,
   Submission,
@@ -94,15 +96,15 @@ export interface Accept {
    * tenant.
    */
   forward(octets: Buffer, address: string): Promise<void>
-  /** Sets an email of `tenantId` (null: any) back to pending, ready now. */
-  retry(emailId: string, tenantId: string | null): Promise<RetriedEmail>
+  /** Sets an email within `scope` back to pending, ready now. */
+  retry(emailId: string, scope: MailScope): Promise<RetriedEmail>
   /**
-   * Cancels the scheduled message of an email of `tenantId` (null: any), for all its recipients. A repetition has the same result. Refuses
+   * Cancels the scheduled message of an email within `scope`, for all its recipients. A repetition has the same result. Refuses
    * `email_not_scheduled` once an email of the message has left.
    */
-  cancel(emailId: string, tenantId: string | null): Promise<ScheduledMessage>
+  cancel(emailId: string, scope: MailScope): Promise<ScheduledMessage>
   /** Gives the scheduled message of an email another time, for all its recipients. Refuses as `cancel`, and a wrong time. */
-  reschedule(emailId: string, tenantId: string | null, at: ScheduledTime): Promise<ScheduledMessage>
+  reschedule(emailId: string, scope: MailScope, at: ScheduledTime): Promise<ScheduledMessage>
   /** The send-limit figures, for responses to refused requests. */
   sendLimitUsage(test: boolean): Promise<SendLimitUsage>
 }
@@ -150,9 +152,9 @@ export function openAccept(deps: AcceptDeps): Accept {
 
   return {
     sendLimitUsage: (test) => responder.sendLimitUsage(test),
-    cancel: (emailId, tenantId) => cancelScheduled(emailId, tenantId, { db, nowMs: clock.nowMs() }),
-    reschedule: (emailId, tenantId, at) => reschedule(emailId, tenantId, at, { db, encoder, nowMs: clock.nowMs() }),
-    retry: (emailId, tenantId) => retry(emailId, tenantId, { db, tenants, nowMs: clock.nowMs() }),
+    cancel: (emailId, scope) => cancelScheduled(emailId, scope, { db, nowMs: clock.nowMs() }),
+    reschedule: (emailId, scope, at) => reschedule(emailId, scope, at, { db, encoder, nowMs: clock.nowMs() }),
+    retry: (emailId, scope) => retry(emailId, scope, { db, tenants, nowMs: clock.nowMs() }),
 
     async send(tenantId, submission, caller, renderer) {
       const checked = checkSubmission(submission)

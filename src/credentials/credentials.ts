@@ -1,14 +1,17 @@
 /**
  * API keys and SMTP logins: authentication and permissions.
- * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, installation, sendgrid, imports, inbound, http, cli,
+ * Owns: credentials. Uses: base, mail, db, tenants. Used by: housekeeping, installation, sendgrid, imports, inbound, http, cli,
  * main.
- * Promises: a key is shown once and stored as a SHA-256 hash; a revoked or held key stops working in every process within a second.
+ * Promises: a key is shown once and stored as a SHA-256 hash; a revoked or held key stops working in every process within a second. A
+ * key past its expiry, or from outside its networks, is refused at each use.
  */
 import { LRUCache } from 'lru-cache'
 import { type Clock, cached, type Ids, Refusal } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { addCredential, importedKeyForm, keyHashOf, type Permission } from './manage-credentials.ts'
+import { boundsOf, type KeyBounds, refuseOutOfBounds, type StoredBounds } from './key-bounds.ts'
+import { addCredential, type CredentialType, importedKeyForm, keyHashOf, type Permission } from './manage-credentials.ts'
 
+export { type KeyBounds, maySendFrom } from './key-bounds.ts'
 export {
   addCredential,
   type CredentialRecord,
@@ -40,14 +43,19 @@ export interface Credential {
   revoked: boolean
   /** The key was made by another program: as an SMTP login it counts alone, with any user name. */
   imported: boolean
+  /** Absent: an ordinary key. */
+  bounds?: KeyBounds | undefined
 }
+
+interface StoredCredential extends Omit<Credential, 'bounds'>, StoredBounds {}
 
 const keyForm = /^svc_(live|test)_[0-9A-Za-z]{32}$/
 const loginForm = /^[0-9A-Za-z]{16,64}$/
 
-const credentialByKey = sql<Credential>`
+const credentialByKey = sql<StoredCredential>`
   select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked,
-         imported_from is not null as imported
+         imported_from is not null as imported, allowed_from as "allowedFrom", allowed_networks as "allowedNetworks",
+         expires_at as "expiresAt"
   from credentials
   where key_hash = $1 and type = $2`
 
@@ -71,16 +79,17 @@ const lastUsedEveryMs = 60_000
 
 export interface Credentials {
   /**
-   * The credential of a key; refuses `invalid_api_key` for a malformed or unknown key and `expired_api_key` for a revoked one. A held one
-   * is returned; its restrictions are checked later, in the contract's order.
+   * The credential of a key; refuses `invalid_api_key` for a malformed or unknown key, `expired_api_key` for a revoked or expired one, and
+   * `permission_denied` to a client outside its networks. A held one is returned; its restrictions are checked later, in the contract's
+   * order. `addressOf`: the client's address.
    */
-  authenticate(key: string): Promise<Credential>
+  authenticate(key: string, addressOf: () => string): Promise<Credential>
   /**
-   * The SMTP login of a user name (`{tenantId}/{key}`, `{tenantId}/{name of the credential}` or `{tenantId}`) and its key; refuses
-   * of an imported key, any user name. Refuses
-   * `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that may not send.
+   * The SMTP login of a user name (`{tenantId}/{key}`, `{tenantId}/{name of the credential}` or `{tenantId}`; of an imported key, any user
+   * name) and its key. Refuses `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that may not send
+   * or to a client outside its networks.
    */
-  authenticateLogin(userName: string, key: string): Promise<Credential & { tenantId: string }>
+  authenticateLogin(userName: string, key: string, address: string): Promise<Credential & { tenantId: string }>
   /** Saves the last uses since the previous call, at most one per minute for each credential. */
   saveUses(): Promise<void>
   /** Clears the cache after this process changed a credential. */
@@ -88,8 +97,12 @@ export interface Credentials {
 }
 
 export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Credentials {
-  const known = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'api']))
-  const knownLogins = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'smtp']))
+  const find = async (key: string, type: CredentialType): Promise<Credential | undefined> => {
+    const stored = await db.first(credentialByKey, [keyHashOf(key), type])
+    return stored && { ...stored, bounds: boundsOf(stored) }
+  }
+  const known = cached(clock, (key) => find(key, 'api'))
+  const knownLogins = cached(clock, (key) => find(key, 'smtp'))
   const savedAt = new LRUCache<number, number>({ max: 10_000 })
   const toSave = new Map<number, Date>()
   const recordUse = ({ id }: Credential) => {
@@ -99,7 +112,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
     toSave.set(id, new Date(nowMs))
   }
   return {
-    async authenticate(key) {
+    async authenticate(key, addressOf) {
       if (!keyForm.test(key) && !importedKeyForm.test(key))
         throw new Refusal('invalid_api_key', {
           message: 'invalid API key: it must be svc_live_ or svc_test_ followed by 32 letters and digits',
@@ -107,14 +120,16 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       const credential = await known.get(key)
       if (!credential) throw new Refusal('invalid_api_key', { message: 'unknown API key' })
       if (credential.revoked) throw new Refusal('expired_api_key', { message: 'the API key has been revoked' })
+      if (credential.bounds) refuseOutOfBounds(credential.bounds, clock.nowMs(), addressOf)
       recordUse(credential)
       return credential
     },
-    async authenticateLogin(userName, key) {
+    async authenticateLogin(userName, key, address) {
       const credential = loginForm.test(key) ? await knownLogins.get(key) : undefined
       if (!credential || !isNamed(userName, credential, key))
         throw new Refusal('invalid_api_key', { message: 'wrong SMTP username or password' })
       if (credential.revoked) throw new Refusal('expired_api_key', { message: 'the SMTP login has been revoked' })
+      if (credential.bounds) refuseOutOfBounds(credential.bounds, clock.nowMs(), () => address)
       if (credential.hold) throw new Refusal('credential_on_hold', { message: 'the SMTP login is on hold' })
       if (credential.permissions && !credential.permissions.includes('emails:send'))
         throw new Refusal('permission_denied', { message: 'the SMTP login lacks the permission emails:send' })

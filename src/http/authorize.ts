@@ -101,10 +101,11 @@ export async function reauthorize(request: FastifyRequest, endpoint: Endpoint, d
 
 /** The key, or without one the person of a session. */
 function whoAsks(request: FastifyRequest, deps: AuthorizeDeps, key?: string): Promise<Credential | SignedInMember> {
-  if (key !== undefined) return deps.credentials.authenticate(key)
+  const addressOf = () => request.ip
+  if (key !== undefined) return deps.credentials.authenticate(key, addressOf)
   const { authorization } = request.headers
   if (!authorization?.trim() && sessionCookie(request, deps.config.publicUrl) !== undefined) return memberOf(request, deps)
-  return deps.credentials.authenticate(keyIn(authorization))
+  return deps.credentials.authenticate(keyIn(authorization), addressOf)
 }
 
 const maxShownPathLength = 200

@@ -188,7 +188,12 @@ const rawOf = ({ from, to, rawMessage, bounce, scheduledAt }: Static<typeof Send
   scheduledAt,
 })
 
-export const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
+export const callerOf = ({ id, tenantId, mode, bounds }: Credential): Caller => ({
+  credentialId: id,
+  tenantId,
+  mode,
+  allowedFrom: bounds?.from,
+})
 
 /** The body's tenant takes precedence over the query's. */
 const tenantOf = ({ body, credential, tenantId }: ScopedCall) => tenantInBody(body, credential) ?? tenantId
