@@ -111,6 +111,10 @@ create table credentials (
   revoked_at timestamptz,
   sealed_key bytea,
   imported_from text,
+  allowed_from text[],
+  allowed_networks text[],
+  expires_at timestamptz,
+  key_end text,
   constraint credentials_pkey PRIMARY KEY (id),
   constraint credentials_key_hash_key UNIQUE (key_hash),
   constraint credentials_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'test'::text]))),
@@ -505,6 +509,7 @@ create table spool (
   hold_reason text,
   delay_reason text,
   scheduled_at timestamptz,
+  limited_key bigint,
   constraint spool_pkey PRIMARY KEY (tenant_id, email_id)
 ) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=20000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX spool_due ON spool (shard, due_at) WHERE (state = ANY (ARRAY['deferred'::text, 'held'::text]));

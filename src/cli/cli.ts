@@ -27,7 +27,7 @@ import { emailCancel, emailList, emailReschedule, emailShow, explainCommand } fr
 import { erase } from './erase.ts'
 import { importPostalCommand } from './import-postal.ts'
 import { importSuppressionsCommand } from './import-suppressions.ts'
-import { keyCreate, keyList, keyRevoke } from './keys.ts'
+import { keyCreate, keyList, keyRevoke, keyUpdate } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
 import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
@@ -143,6 +143,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     tenantResume,
     keyCreate,
     keyList,
+    keyUpdate,
     keyRevoke,
     memberAdd,
     memberList,

@@ -490,6 +490,14 @@ export interface CredentialsCreateBody {
   mode?: 'live' | 'test' | null | undefined
   /** null: full access */
   permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
+  /** Sending domains and addresses that the key may send from */
+  allowedFrom?: string[] | null | undefined
+  /** Networks in CIDR form that the key may be used from */
+  allowedNetworks?: string[] | null | undefined
+  /** ISO 8601; the key is refused from then on */
+  expiresAt?: string | null | undefined
+  /** Emails per clock hour with the key; further ones wait, as with the send limit */
+  sendLimit?: number | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -515,6 +523,15 @@ export interface Credential {
   /** null: full access */
   permissions: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null
   keyPrefix: string
+  /** The last four characters of the key, with `keyEnd=true` */
+  keyEnd?: string
+  /** Sending domains and addresses that the key may send from */
+  allowedFrom?: string[]
+  /** Networks in CIDR form that the key may be used from */
+  allowedNetworks?: string[]
+  expiresAt?: string
+  /** Emails per clock hour with the key; further ones wait, as with the send limit */
+  sendLimit?: number
 }
 
 export interface CredentialsListQuery {
@@ -523,6 +540,8 @@ export interface CredentialsListQuery {
   type?: 'api' | 'smtp' | undefined
   /** true, without tenantId: includes those of all tenants */
   all?: boolean | undefined
+  /** true: includes the last four characters of the key, if they are known */
+  keyEnd?: boolean | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -530,6 +549,8 @@ export interface CredentialsListQuery {
 export interface Reveal {
   /** true: includes the key, if the operator stores keys (POSTRIDER_REVEAL_KEYS) */
   reveal?: boolean | undefined
+  /** true: includes the last four characters of the key, if they are known */
+  keyEnd?: boolean | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -539,10 +560,25 @@ export interface CredentialsUpdateBody {
   hold?: boolean | undefined
   /** null: full access */
   permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
+  /** Sending domains and addresses that the key may send from */
+  allowedFrom?: string[] | null | undefined
+  /** Networks in CIDR form that the key may be used from */
+  allowedNetworks?: string[] | null | undefined
+  /** ISO 8601; the key is refused from then on */
+  expiresAt?: string | null | undefined
+  /** Emails per clock hour with the key; further ones wait, as with the send limit */
+  sendLimit?: number | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
+}
+
+export interface CredentialsUpdateQuery {
+  /** true: includes the key, if the operator stores keys (POSTRIDER_REVEAL_KEYS) */
+  reveal?: boolean | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
 }
 
 export interface DomainsCreateBody {

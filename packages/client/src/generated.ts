@@ -6,6 +6,7 @@ import type {
   CredentialsCreateBody,
   CredentialsListQuery,
   CredentialsUpdateBody,
+  CredentialsUpdateQuery,
   Deleted,
   Domain,
   DomainsCreateBody,
@@ -288,8 +289,8 @@ export const sharedApi = (api: Api, under: string) => ({
     retrieve(credentialId: string | number, query: Reveal = {}, options: Options = {}): Promise<Credential> {
       return api.ask('GET', `${under}/credentials/${at(credentialId)}`, { query, options })
     },
-    /** Rename a credential, hold it, or change its permissions. A key with full access, at organisation level unless the path names its tenant. */
-    update(credentialId: string | number, body: CredentialsUpdateBody, query: Reveal = {}, options: Options = {}): Promise<Credential> {
+    /** Rename a credential, hold it, or change its permissions and bounds. A key with full access, at organisation level unless the path names its tenant. */
+    update(credentialId: string | number, body: CredentialsUpdateBody, query: CredentialsUpdateQuery = {}, options: Options = {}): Promise<Credential> {
       return api.ask('PATCH', `${under}/credentials/${at(credentialId)}`, { body, query, options })
     },
     /** Revoke a credential. A key with full access, at organisation level unless the path names its tenant. */
