@@ -116,7 +116,7 @@ export interface CommitDeps {
   db: Db
   clock: Clock
   ids: Pick<Ids, 'label'>
-  limitSettings: LimitSettings
+  limitSettings: Pick<LimitSettings, 'send'>
   /** Called after each commit, without waiting: wakes the processes that deliver. */
   wake: () => void
   /** Called where a crash test may inject a failure. */

@@ -120,6 +120,8 @@ export interface LimitSettings {
    * unavailable.
    */
   usualRate(): number | null
+  /** Clears the cache after this process changed a limit. */
+  forget(): void
 }
 
 export function openLimitSettings({
@@ -132,28 +134,30 @@ export function openLimitSettings({
   config: Pick<Config, 'rateLimit' | 'sendLimit'>
 }): LimitSettings {
   let usual = config.rateLimit
-  const cache = new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
-    max: 1,
-    ttl: cacheMs,
-    // Reads the clock on each call, like `remembered`.
-    ttlResolution: 0,
-    perf: { now: () => clock.monotonicMs() },
-    fetchMethod: async () => {
-      const rows = await db.rows(allSettings)
-      const organisation = rows.find((row) => row.scope === organisationLimitScope)
-      const rates = new Map<string, number>()
-      const ceilings = new Map<string, number>()
-      const keys = new Map<number, number>()
-      for (const row of rows) {
-        if (row.rate !== null) rates.set(row.scope, row.rate)
-        if (row.scope.startsWith('tenant:') && row.send !== null) ceilings.set(row.scope.slice('tenant:'.length), row.send)
-        if (row.scope.startsWith('key:') && row.send !== null) keys.set(keyIdOf(row.scope), row.send)
-      }
-      usual = rates.get(organisationLimitScope) ?? config.rateLimit
-      const limit = organisation?.unlimited ? null : (organisation?.send ?? config.sendLimit)
-      return { rates, send: { organisation: limit, ceilings, keys } }
-    },
-  })
+  const open = () =>
+    new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
+      max: 1,
+      ttl: cacheMs,
+      // Reads the clock on each call, like `remembered`.
+      ttlResolution: 0,
+      perf: { now: () => clock.monotonicMs() },
+      fetchMethod: async () => {
+        const rows = await db.rows(allSettings)
+        const organisation = rows.find((row) => row.scope === organisationLimitScope)
+        const rates = new Map<string, number>()
+        const ceilings = new Map<string, number>()
+        const keys = new Map<number, number>()
+        for (const row of rows) {
+          if (row.rate !== null) rates.set(row.scope, row.rate)
+          if (row.scope.startsWith('tenant:') && row.send !== null) ceilings.set(row.scope.slice('tenant:'.length), row.send)
+          if (row.scope.startsWith('key:') && row.send !== null) keys.set(keyIdOf(row.scope), row.send)
+        }
+        usual = rates.get(organisationLimitScope) ?? config.rateLimit
+        const limit = organisation?.unlimited ? null : (organisation?.send ?? config.sendLimit)
+        return { rates, send: { organisation: limit, ceilings, keys } }
+      },
+    })
+  let cache = open()
   const current = async () => {
     const settings = await cache.fetch('all')
     if (!settings) throw new Error('failed to read the limits')
@@ -164,6 +168,10 @@ export function openLimitSettings({
     usualRate() {
       void current().catch(() => undefined)
       return usual
+    },
+    // Not clear(), which would fail a lookup in progress.
+    forget() {
+      cache = open()
     },
     async rateOf(credentialId) {
       const { rates } = await current()

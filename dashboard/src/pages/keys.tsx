@@ -23,7 +23,7 @@ export function KeysPage() {
   const [binding, setBinding] = useState<Credential>()
   const client = useQueryClient()
   const [filters] = useFilters()
-  const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, keyEnd: true, ...ofAll }))
+  const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, keyEnd: 'true', ...ofAll }))
   const refresh = () => client.invalidateQueries({ queryKey: ['keys'] })
   const hold = useMutation({
     mutationFn: (one: Credential) => patch(scoped(`/v1/credentials/${one.id}`), { hold: !one.hold }),

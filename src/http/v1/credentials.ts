@@ -113,7 +113,7 @@ export const createCredential = route({
   status: 201,
   data: CredentialObject,
   refuses: ['tenant_archived', 'tenant_mismatch', 'not_found'],
-  handle: async (call, { db, clock, ids, tenants, secrets, config }) => {
+  handle: async (call, { db, clock, ids, tenants, secrets, config, limitSettings }) => {
     await refuseNarrow(call.credential, 'create keys', { db })
     const tenantId = await tenantNamedIn(call, tenants)
     const { name, type, mode, permissions: allowed, sendLimit } = call.body
@@ -124,6 +124,7 @@ export const createCredential = route({
       if (sendLimit != null) await setLimits(tx, keyLimitScope(added.credential.id), { sendPerHour: sendLimit })
       return added
     })
+    if (sendLimit != null) limitSettings.forget()
     return credentialToWire(credential, { key, sendLimit })
   },
 })
@@ -199,6 +200,7 @@ export const updateCredential = route({
       if (sendLimit !== undefined) await setLimits(tx, keyLimitScope(Number(credentialId)), { sendPerHour: sendLimit ?? 'unlimited' })
     })
     deps.credentials.forget()
+    if (sendLimit !== undefined) deps.limitSettings.forget()
     return shown(credentialId, tenantId, call.query, deps)
   },
 })
