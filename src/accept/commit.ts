@@ -116,7 +116,7 @@ export interface CommitDeps {
   db: Db
   clock: Clock
   ids: Pick<Ids, 'label'>
-  limitSettings: Pick<LimitSettings, 'send'>
+  limitSettings: Pick<LimitSettings, 'send' | 'usualRate' | 'rateOf'>
   /** Called after each commit, without waiting: wakes the processes that deliver. */
   wake: () => void
   /** Called where a crash test may inject a failure. */

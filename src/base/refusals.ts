@@ -21,7 +21,8 @@ export const refusals = {
   },
   permission_denied: {
     status: 403,
-    means: 'the key lacks the permission, may not send from this address or be used from this network, or the endpoint requires another key',
+    means:
+      'the key lacks the permission, may not send from this address or be used from this network, or the endpoint requires another key',
     suggestion: 'Use a key with the permission named in the message',
   },
   tenant_mismatch: {

@@ -83,7 +83,7 @@ function senderIn(field: string, text: string): string {
 function networkIn(field: string, text: string): string {
   const network = networkFrom(text.trim())
   if (!network) throw wrongField(field, 'is not a network such as 203.0.113.0/24 or an address such as 203.0.113.9')
-  return `${network[0]}/${network[1]}`
+  return `${network[0].toString()}/${network[1]}`
 }
 
 function checkExpiry(at: Date | null | undefined, nowMs: number): Date | null | undefined {
