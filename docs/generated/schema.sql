@@ -546,6 +546,35 @@ CREATE INDEX suppressions_by_id ON suppressions (tenant_id, id);
 CREATE INDEX suppressions_ending ON suppressions (keep_until) WHERE (keep_until IS NOT NULL);
 CREATE INDEX suppressions_in_order ON suppressions (id);
 
+create table template_versions (
+  tenant_id text collate "C" not null,
+  template_id text collate "C" not null,
+  version integer not null,
+  subject text not null,
+  html text,
+  text text,
+  variables jsonb not null,
+  published_at timestamptz not null,
+  constraint template_versions_pkey PRIMARY KEY (tenant_id, template_id, version),
+  constraint template_versions_tenant_id_template_id_fkey FOREIGN KEY (tenant_id, template_id) REFERENCES templates(tenant_id, id) ON DELETE CASCADE
+);
+
+create table templates (
+  tenant_id text collate "C" not null,
+  id text collate "C" not null,
+  name text collate "C" not null,
+  subject text not null,
+  html text,
+  text text,
+  variables jsonb not null,
+  last_version integer not null default 0,
+  published_version integer,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  constraint templates_pkey PRIMARY KEY (tenant_id, id),
+  constraint templates_tenant_id_name_key UNIQUE (tenant_id, name)
+);
+
 create table tenant_hourly_stats (
   tenant_id text collate "C" not null,
   hour timestamptz not null,

@@ -14,7 +14,7 @@ import { getTestClockOffsetMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
 import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, tenantFor } from './authorize-sender.ts'
-import { type BatchElement, prepareBatch, refuseOverfullBatch } from './batch.ts'
+import { type BatchElement, makeElements, prepareBatch, refuseOverfullBatch, type UnmadeElement } from './batch.ts'
 import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
 import { type RetriedEmail, retry } from './manual-retry.ts'
@@ -35,7 +35,7 @@ import type {
 import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
 import { checkRecipients, checkSender, checkSubmission } from './validate-submission.ts'
 
-export type { BatchElement } from './batch.ts'
+export type { BatchElement, UnmadeElement } from './batch.ts'
 export { type Commit, openCommit } from './commit.ts'
 export { markEveryMs, openMarking } from './elapsed-time.ts'
 export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
@@ -60,16 +60,17 @@ export { checkSubmission } from './validate-submission.ts'
 const maxBatchElements = 100
 
 export interface Accept {
+  /** `given`: the submission, or how to make it for the tenant. */
   send(
     tenantId: string | null | undefined,
-    submission: Submission,
+    given: Submission | ((tenant: Tenant) => Promise<Submission>),
     caller: Caller,
     renderer: ResponseRenderer<AcceptedSubmission>,
   ): Promise<SubmissionResponse>
   sendBatch(
     tenantId: string | null | undefined,
     from: string,
-    elements: readonly BatchElement[],
+    elements: readonly UnmadeElement[],
     caller: Caller,
     renderer: ResponseRenderer<AcceptedBatch>,
   ): Promise<SubmissionResponse>
@@ -156,10 +157,11 @@ export function openAccept(deps: AcceptDeps): Accept {
     reschedule: (emailId, scope, at) => reschedule(emailId, scope, at, { db, encoder, nowMs: clock.nowMs() }),
     retry: (emailId, scope) => retry(emailId, scope, { db, tenants, nowMs: clock.nowMs() }),
 
-    async send(tenantId, submission, caller, renderer) {
-      const checked = checkSubmission(submission)
+    async send(tenantId, given, caller, renderer) {
+      const known = typeof given === 'function' ? undefined : { submission: given, checked: checkSubmission(given) }
       return responder.answer(caller, renderer, async () => {
         const tenant = await activeTenant(tenantId, caller)
+        const { submission, checked } = known ?? (await makeSubmission(given, tenant))
         const sender = await senderFor(checked.from.address, tenant, caller, deps)
         if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
         const prepared = await prepareSubmission(checked, submission, await factsFor(tenant, sender, caller))
@@ -193,7 +195,8 @@ export function openAccept(deps: AcceptDeps): Accept {
         const tenant = await activeTenant(tenantId, caller)
         const sender = await senderFor(mailbox.address, tenant, caller, deps)
         const facts = await factsFor(tenant, sender, caller)
-        const whole = elements.map((one) => ('refused' in one ? one : { submission: { ...one.submission, from } }))
+        const made = await makeElements(elements, tenant)
+        const whole = made.map((one) => ('refused' in one ? one : { submission: { ...one.submission, from } }))
         const { submissions, results } = await prepareBatch(whole, async () => facts, deps)
         return { submissions, result: { tenantId: tenant.id, sandbox: sender.sandbox, results } }
       })
@@ -209,6 +212,11 @@ export function openAccept(deps: AcceptDeps): Accept {
       })
     },
   }
+}
+
+async function makeSubmission(given: Submission | ((tenant: Tenant) => Promise<Submission>), tenant: Tenant) {
+  const submission = typeof given === 'function' ? await given(tenant) : given
+  return { submission, checked: checkSubmission(submission) }
 }
 
 /** Commits prepared submissions and makes the response, once for each idempotency key. */

@@ -10,6 +10,7 @@ import { removeLimitsOfKeys, removeLimitsOfTenant } from '#limits'
 import { removeMembersOfTenant } from '#members'
 import { recordTenantChange, removeQueuePausesOfTenant, removeTestClockOfTenant } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
+import { removeTemplatesOfTenant } from '#templates'
 import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
 import { removeWebhooksOfTenant } from '#webhooks'
 
@@ -44,4 +45,5 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeLimitsOfTenant,
   removeAssignmentsOfTenant,
   removeRulesOfTenant,
+  removeTemplatesOfTenant,
 ]

@@ -38,7 +38,8 @@ export interface EmailToSend {
   /** `addr`, `Name <addr>` or `"Name" <addr>` */
   from: string
   to: string[]
-  subject: string
+  /** Required without templateId */
+  subject?: string | undefined
   cc?: string[] | null | undefined
   bcc?: string[] | null | undefined
   /** Address without display name */
@@ -62,6 +63,12 @@ export interface EmailToSend {
   unsubscribe?: boolean | null | undefined
   /** When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now */
   scheduledAt?: string | number | null | undefined
+  /** Id or name of a template, instead of subject, html and text */
+  templateId?: string | null | undefined
+  /** Absent: the published version */
+  templateVersion?: number | null | undefined
+  /** Values of the variables of the template; at most 256 KiB */
+  variables?: Record<string, Record<string, unknown>> | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -138,7 +145,8 @@ export interface BatchToSend {
   from: string
   emails: ({
     to: string[]
-    subject: string
+    /** Required without templateId */
+    subject?: string | undefined
     cc?: string[] | null | undefined
     bcc?: string[] | null | undefined
     /** Address without display name */
@@ -162,6 +170,12 @@ export interface BatchToSend {
     unsubscribe?: boolean | null | undefined
     /** When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now */
     scheduledAt?: string | number | null | undefined
+    /** Id or name of a template, instead of subject, html and text */
+    templateId?: string | null | undefined
+    /** Absent: the published version */
+    templateVersion?: number | null | undefined
+    /** Values of the variables of the template; at most 256 KiB */
+    variables?: Record<string, Record<string, unknown>> | null | undefined
   })[]
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
@@ -1413,6 +1427,132 @@ export interface EventsStreamQuery {
   events?: string | undefined
   /** Id of the event to resume after; the header Last-Event-ID has precedence. Default: only new events */
   after?: string | undefined
+}
+
+export interface TemplatesCreateBody {
+  /** Unique within the tenant */
+  name: string
+  /** Liquid, without HTML escaping */
+  subject: string
+  /** Liquid; values are escaped unless the template says raw */
+  html?: string | null | undefined
+  /** Liquid; null: generated from html */
+  text?: string | null | undefined
+  /** Type and default of each variable; a send must give those without a default */
+  variables?: Record<string, {
+    type: 'string' | 'number' | 'boolean' | 'array' | 'object'
+    default?: Record<string, unknown> | undefined
+  }> | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TemplatesCreateData {
+  id: string
+  tenantId: string
+  name: string
+  /** Of the draft */
+  subject: string
+  /** null: only a draft */
+  publishedVersion: number | null
+  createdAt: string
+  updatedAt: string
+  /** Liquid; values are escaped unless the template says raw */
+  html: string | null
+  /** Liquid; null: generated from html */
+  text: string | null
+  /** Type and default of each variable; a send must give those without a default */
+  variables: Record<string, {
+    type: 'string' | 'number' | 'boolean' | 'array' | 'object'
+    default?: Record<string, unknown>
+  }>
+}
+
+export interface TemplatesListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface TemplatesListItem {
+  id: string
+  tenantId: string
+  name: string
+  /** Of the draft */
+  subject: string
+  /** null: only a draft */
+  publishedVersion: number | null
+  createdAt: string
+  updatedAt: string
+}
+
+export interface TemplatesUpdateBody {
+  /** Unique within the tenant */
+  name?: string | undefined
+  /** Liquid, without HTML escaping */
+  subject?: string | undefined
+  /** Liquid; values are escaped unless the template says raw */
+  html?: string | null | undefined
+  /** Liquid; null: generated from html */
+  text?: string | null | undefined
+  /** Type and default of each variable; a send must give those without a default */
+  variables?: Record<string, {
+    type: 'string' | 'number' | 'boolean' | 'array' | 'object'
+    default?: Record<string, unknown> | undefined
+  }> | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TemplatesListVersionsItem {
+  version: number
+  publishedAt: string
+  subject: string
+  /** Liquid; values are escaped unless the template says raw */
+  html: string | null
+  /** Liquid; null: generated from html */
+  text: string | null
+  /** Type and default of each variable; a send must give those without a default */
+  variables: Record<string, {
+    type: 'string' | 'number' | 'boolean' | 'array' | 'object'
+    default?: Record<string, unknown>
+  }>
+}
+
+export interface TemplatesPreviewBody {
+  /** Absent: the published version */
+  templateVersion?: number | null | undefined
+  /** Values of the variables of the template; at most 256 KiB */
+  variables?: Record<string, Record<string, unknown>> | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TemplatesPreviewData {
+  subject: string
+  html: string | null
+  text: string | null
+}
+
+export interface TemplatesTestBody {
+  /** `addr`, `Name <addr>` or `"Name" <addr>` */
+  from: string
+  to: string[]
+  /** Absent: the published version */
+  templateVersion?: number | null | undefined
+  /** Values of the variables of the template; at most 256 KiB */
+  variables?: Record<string, Record<string, unknown>> | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
 }
 
 export interface TestAdvanceBody {
