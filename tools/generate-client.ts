@@ -86,6 +86,8 @@ class Types {
       const orNull = schema.type?.includes('null') && !words.includes('null') ? ['null'] : []
       return [...words, ...orNull].join(' | ')
     }
+    // `{}` allows any value.
+    if (Object.keys(schema).length === 0) return 'unknown'
     const types = [schema.type ?? 'object'].flat()
     return [...new Set(types.map((type) => this.#one(type, schema, goesIn, depth)))].join(' | ')
   }

@@ -68,7 +68,7 @@ export interface EmailToSend {
   /** Absent: the published version */
   templateVersion?: number | null | undefined
   /** Values of the variables of the template; at most 256 KiB */
-  variables?: Record<string, Record<string, unknown>> | null | undefined
+  variables?: Record<string, unknown> | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -175,7 +175,7 @@ export interface BatchToSend {
     /** Absent: the published version */
     templateVersion?: number | null | undefined
     /** Values of the variables of the template; at most 256 KiB */
-    variables?: Record<string, Record<string, unknown>> | null | undefined
+    variables?: Record<string, unknown> | null | undefined
   })[]
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
@@ -1441,7 +1441,7 @@ export interface TemplatesCreateBody {
   /** Type and default of each variable; a send must give those without a default */
   variables?: Record<string, {
     type: 'string' | 'number' | 'boolean' | 'array' | 'object'
-    default?: Record<string, unknown> | undefined
+    default?: unknown | undefined
   }> | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
@@ -1466,7 +1466,7 @@ export interface TemplatesCreateData {
   /** Type and default of each variable; a send must give those without a default */
   variables: Record<string, {
     type: 'string' | 'number' | 'boolean' | 'array' | 'object'
-    default?: Record<string, unknown>
+    default?: unknown
   }>
 }
 
@@ -1501,7 +1501,7 @@ export interface TemplatesUpdateBody {
   /** Type and default of each variable; a send must give those without a default */
   variables?: Record<string, {
     type: 'string' | 'number' | 'boolean' | 'array' | 'object'
-    default?: Record<string, unknown> | undefined
+    default?: unknown | undefined
   }> | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
@@ -1520,7 +1520,7 @@ export interface TemplatesListVersionsItem {
   /** Type and default of each variable; a send must give those without a default */
   variables: Record<string, {
     type: 'string' | 'number' | 'boolean' | 'array' | 'object'
-    default?: Record<string, unknown>
+    default?: unknown
   }>
 }
 
@@ -1528,7 +1528,7 @@ export interface TemplatesPreviewBody {
   /** Absent: the published version */
   templateVersion?: number | null | undefined
   /** Values of the variables of the template; at most 256 KiB */
-  variables?: Record<string, Record<string, unknown>> | null | undefined
+  variables?: Record<string, unknown> | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -1548,7 +1548,7 @@ export interface TemplatesTestBody {
   /** Absent: the published version */
   templateVersion?: number | null | undefined
   /** Values of the variables of the template; at most 256 KiB */
-  variables?: Record<string, Record<string, unknown>> | null | undefined
+  variables?: Record<string, unknown> | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
