@@ -37,6 +37,7 @@ import { sendCommand } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 import { alarming, strong } from './styles.ts'
 import { suppressionAdd, suppressionList, suppressionRemove } from './suppressions.ts'
+import { templateDelete, templateList, templatePreview, templatePublish, templatePush } from './templates.ts'
 import { tenantCreate, tenantDelete, tenantList, tenantShow } from './tenants.ts'
 import { tlsList, tlsRemove, tlsRequire } from './tls.ts'
 import { transportAdd, transportList, transportRemove, transportSet, transportShare, transportTest } from './transports.ts'
@@ -141,6 +142,11 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     tenantDelete,
     tenantPause,
     tenantResume,
+    templateList,
+    templatePush,
+    templatePublish,
+    templatePreview,
+    templateDelete,
     keyCreate,
     keyList,
     keyUpdate,
