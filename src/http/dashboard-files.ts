@@ -27,7 +27,8 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** First path segments that the dashboard's router handles, at any depth. */
-const places = 'sign-in queue emails inbox domains tracking suppressions webhooks keys usage logs tenants members audit settings'.split(' ')
+const places =
+  'sign-in queue emails inbox domains tracking suppressions webhooks templates keys usage logs tenants members audit settings'.split(' ')
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

@@ -20,6 +20,7 @@ export {
   Hourglass as QueueIcon,
   Inbox as InboxIcon,
   KeyRound as KeysIcon,
+  LayoutTemplate as TemplatesIcon,
   LogOut as SignOutIcon,
   Mail as EmailsIcon,
   Menu as MenuIcon,
