@@ -457,8 +457,8 @@ export const sharedApi = (api: Api, under: string) => ({
       return api.ask('POST', `${under}/templates/${at(templateId)}/preview`, { body, query, options })
     },
     /** Send one email with the draft of a template, or a version. Permission `emails:send`. */
-    test(templateId: string, body: TemplatesTestBody, query: OfTenant = {}, options: SendOptions = {}): Promise<SentEmail> {
-      return api.send(`${under}/templates/${at(templateId)}/test`, { body, query, options })
+    test(templateId: string, body: TemplatesTestBody, options: SendOptions = {}): Promise<SentEmail> {
+      return api.send(`${under}/templates/${at(templateId)}/test`, { body, options })
     },
   },
 })

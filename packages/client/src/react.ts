@@ -2,8 +2,8 @@
 import type { RenderReact, SendOptions } from './api.ts'
 import type { BatchToSend, EmailToSend, SentBatch, SentEmail } from './generated-types.ts'
 
-/** Instead of `html`. */
-type WithReact<Message> = Message & { react?: unknown }
+/** `react` instead of `html`. A message without a template needs a subject. */
+type WithReact<Message> = Message & { react?: unknown } & ({ subject: string } | { templateId: string })
 
 interface Sending {
   send(body: EmailToSend, options?: SendOptions): Promise<SentEmail>
@@ -11,7 +11,7 @@ interface Sending {
 }
 
 async function rendered<Message extends { html?: string | null | undefined }>(
-  { react, ...message }: WithReact<Message>,
+  { react, ...message }: Message & { react?: unknown },
   render: RenderReact | undefined,
 ): Promise<Message> {
   if (react === undefined || react === null) return message as unknown as Message

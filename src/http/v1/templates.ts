@@ -182,7 +182,6 @@ export const testTemplate = sendRoute({
   name: 'templates.test',
   summary: 'Send one email with the draft of a template, or a version',
   ...reads,
-  query: query({ tenantId: tenantParameter }),
   body: Type.Object({ from: From, to: messageFields.to, ...rendering }),
   data: SentEmail,
   refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
