@@ -111,7 +111,8 @@ class Types {
     const lines = Object.entries(properties).map(([name, schema]) => {
       const isOptional = !required.includes(name)
       const notes = [...(schema.description ? [schema.description] : []), ...(schema.deprecated ? ['@deprecated'] : [])].join(' ')
-      const type = `${this.write(schema, goesIn, depth)}${isOptional && goesIn ? ' | undefined' : ''}`
+      const written = this.write(schema, goesIn, depth)
+      const type = isOptional && goesIn && written !== 'unknown' ? `${written} | undefined` : written
       return `${notes ? `${indent}/** ${notes.replaceAll('*/', '* /')} */\n` : ''}${indent}${name}${isOptional ? '?' : ''}: ${type}\n`
     })
     return lines.join('')

@@ -191,7 +191,7 @@ export async function takeSlots(
   }
   const organisation: Ceiling = { scope: organisationLimitScope, limit: limits.organisation, tenantId: null }
   const chains = demands.map((demand) => [...ceilingsOf(demand, limits), organisation])
-  const scopes = [...new Set(chains.flat().map((one) => one.scope))]
+  const scopes = [...new Set([organisation, ...chains.flat()].map((one) => one.scope))]
   return db.transaction(async (tx) => {
     taker.tried.length = 0
     const counter = await lock(tx, scopes, nowMs)

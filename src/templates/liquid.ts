@@ -66,6 +66,13 @@ function bounded(name: string, filter: Filter): Filter {
   }
 }
 
+/** Values as Liquid prints them; an object as JSON. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (Array.isArray(value)) return value.map(textOf).join('')
+  return value == null ? '' : typeof value === 'number' || typeof value === 'boolean' ? String(value) : JSON.stringify(value)
+}
+
 /** Collects output. It refuses before the text grows beyond the bound, because even text that is only linked together takes time. */
 class BoundedEmitter implements Emitter {
   buffer = ''
@@ -75,7 +82,7 @@ class BoundedEmitter implements Emitter {
     this.#maxLength = maxLength
   }
   write(value: unknown): void {
-    const text = typeof value === 'string' ? value : value == null ? '' : Array.isArray(value) ? value.join('') : String(value)
+    const text = textOf(value)
     if (this.buffer.length + text.length > this.#maxLength) refuse(`the output has more than ${this.#maxLength} characters`)
     this.buffer += text
   }

@@ -1441,7 +1441,7 @@ export interface TemplatesCreateBody {
   /** Type and default of each variable; a send must give those without a default */
   variables?: Record<string, {
     type: 'string' | 'number' | 'boolean' | 'array' | 'object'
-    default?: unknown | undefined
+    default?: unknown
   }> | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
@@ -1501,7 +1501,7 @@ export interface TemplatesUpdateBody {
   /** Type and default of each variable; a send must give those without a default */
   variables?: Record<string, {
     type: 'string' | 'number' | 'boolean' | 'array' | 'object'
-    default?: unknown | undefined
+    default?: unknown
   }> | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined

@@ -28,8 +28,15 @@ export function withReact<Emails extends Sending>(emails: Emails, render: Render
     send: async (body: WithReact<EmailToSend>, options: SendOptions = {}) => emails.send(await rendered(body, render), options),
     /** As in the API reference; each email may have `react` instead of `html`. */
     sendBatch: async (
-      { emails: given, ...body }: Omit<BatchToSend, 'emails'> & { emails: readonly WithReact<BatchToSend['emails'][number]>[] },
+      body: Omit<BatchToSend, 'emails'> & { emails: WithReact<BatchToSend['emails'][number]>[] },
       options: SendOptions = {},
-    ) => emails.sendBatch({ ...body, emails: await Promise.all(given.map((one) => rendered(one, render))) }, options),
+    ) => {
+      // Callers without types may send another body; the service names what is wrong.
+      const isList = Array.isArray(body.emails)
+      return emails.sendBatch(
+        isList ? { ...body, emails: await Promise.all(body.emails.map((one) => rendered(one, render))) } : body,
+        options,
+      )
+    },
   }
 }
