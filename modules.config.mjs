@@ -4,7 +4,7 @@
  */
 export const modules = `base mail dkim net smtp bounces simulator db tenants members credentials limits
   domains events suppressions emails spool request-logs tracking templates certificates accept delivery returns webhooks
-  usage housekeeping installation crash-test doctor vendors postal resend sendgrid postmark imports inbound http cli`.split(/\s+/)
+  usage housekeeping installation crash-test doctor vendors postal resend sendgrid postmark ses imports inbound http cli`.split(/\s+/)
 
 /** RFCs as code: no tables, no tenants, no environment. */
 export const libraries = ['mail', 'dkim', 'net', 'smtp', 'bounces', 'simulator']

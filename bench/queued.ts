@@ -70,6 +70,13 @@ const addQueued = sql`
 const queuedEmails = sql<{ count: number }>`
   select count(*)::integer as count
   from spool`
+/** Of the spool and its indexes, found in memory or read. */
+const pagesTouched = sql<{ pages: number }>`
+  select heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit as pages
+  from pg_statio_user_tables
+  where relname = 'spool'`
+const countPagesNow = sql`
+  select pg_stat_force_next_flush()`
 const statusOf = sql<{ status: string }>`
   select status
   from emails
@@ -79,6 +86,8 @@ interface Queued {
   count: number
   /** Milliseconds: median and 99th percentile. */
   claimMs: [number, number]
+  /** Pages of the spool and its indexes that a claim and its return touch: a measure without the machine's caches and other load. */
+  pages: number
   readyMs: number
   /** Mebibytes by kind of process. */
   memory: Record<string, number>
@@ -91,6 +100,8 @@ export interface QueuedFigures {
   found: Queued[]
   /** Of the claim's time over the number of queued emails. */
   claimExponent: number | undefined
+  /** Of its pages. */
+  pagesExponent: number | undefined
   /** Memory in all with the most queued emails, against the fewest. */
   memoryRatio: number
   slowestFirstEmailMs: number
@@ -130,6 +141,7 @@ export async function measureQueued(environment: Record<string, string>, counts:
   return {
     found,
     claimExponent: found.length > 1 ? exponentOf(found.map(({ count, claimMs }) => ({ x: count, y: claimMs[0] }))) : undefined,
+    pagesExponent: found.length > 1 ? exponentOf(found.map(({ count, pages }) => ({ x: count, y: pages }))) : undefined,
     memoryRatio: (most?.memoryInAll ?? 0) / (fewest?.memoryInAll ?? 1),
     slowestFirstEmailMs: Math.max(...found.flatMap(({ firstEmailMs }) => firstEmailMs)),
   }
@@ -144,7 +156,7 @@ async function measureWith(
   { count, sink, note }: { count: number; sink: Sink; note: Note },
 ): Promise<Queued> {
   note(`${count.toLocaleString('en')} emails: filling the queue`)
-  const claimMs = await withDb(service, async (db) => {
+  const { claimMs, pages } = await withDb(service, async (db) => {
     await fill(db, original, count, note)
     return measureClaims(db)
   })
@@ -153,14 +165,16 @@ async function measureWith(
   await service.stop()
   service.environment['POSTRIDER_ROLES'] = undefined
   const readyMs = await timeToReady(service)
-  note(`  claim ${claimMs[0].toFixed(1)} ms, ready after ${Math.round(readyMs)} ms; settling for ${settleMs / 1000} s`)
+  note(
+    `  claim ${claimMs[0].toFixed(1)} ms, ${Math.round(pages)} pages, ready after ${Math.round(readyMs)} ms; settling for ${settleMs / 1000} s`,
+  )
   const { memory, firstEmailMs } = await measureRunning(service, { original, sink, others })
   const memoryInAll = Object.values(memory).reduce((sum, one) => sum + one, 0)
   note(`  ${Math.round(memoryInAll)} MiB; first emails ${firstEmailMs.map(Math.round).join(', ')} ms`)
   await service.stop()
   service.environment['POSTRIDER_ROLES'] = 'api,housekeeping'
   await service.start()
-  return { count, claimMs, readyMs, memory, memoryInAll, firstEmailMs }
+  return { count, claimMs, pages, readyMs, memory, memoryInAll, firstEmailMs }
 }
 
 /** Memory, and the other tenants' first emails, while the large queue is delivered and refilled. */
@@ -225,7 +239,7 @@ async function insertQueued(db: Db, original: string, count: number, note?: Note
 }
 
 /** Each claim is given back before the next. */
-async function measureClaims(db: Db): Promise<[number, number]> {
+async function measureClaims(db: Db): Promise<Pick<Queued, 'claimMs' | 'pages'>> {
   const wish = {
     shards: Array.from({ length: shardCount }, (_, shard) => ({ shard, epoch: 0 })),
     most: claimed,
@@ -236,15 +250,24 @@ async function measureClaims(db: Db): Promise<[number, number]> {
     paused: [],
   }
   const took: number[] = []
+  let pagesBefore = 0
   for (let nth = 0; nth < warmUpClaims + claims; nth++) {
+    if (nth === warmUpClaims) pagesBefore = await pagesSoFar(db)
     const beganMs = performance.now()
     const rows = await claim(db, wish)
     if (nth >= warmUpClaims) took.push(performance.now() - beganMs)
     if (rows.length < claimed / 2) throw new Error(`a claim returned ${rows.length} of ${claimed} recipients`)
     await requeueUnsent(db, rows)
   }
+  const pages = ((await pagesSoFar(db)) - pagesBefore) / claims
   took.sort((one, other) => one - other)
-  return [median(took), took[Math.floor(took.length * 0.99)] as number]
+  return { claimMs: [median(took), took[Math.floor(took.length * 0.99)] as number], pages }
+}
+
+/** On the only connection of `db`, whose own counts would otherwise be up to a second old. */
+async function pagesSoFar(db: Db): Promise<number> {
+  await db.run(countPagesNow)
+  return (await db.first(pagesTouched))?.pages ?? 0
 }
 
 interface OtherTenant {
@@ -284,16 +307,17 @@ async function measureMemory(service: ServiceProcess): Promise<Record<string, nu
   return memory
 }
 
-export function queuedLines({ found, claimExponent, memoryRatio, slowestFirstEmailMs }: QueuedFigures): string[] {
+export function queuedLines({ found, claimExponent, pagesExponent, memoryRatio, slowestFirstEmailMs }: QueuedFigures): string[] {
   const kinds = [...new Set(found.flatMap(({ memory }) => Object.keys(memory)))]
   const verdict = (isMet: boolean, target: string) => `target ${target}: ${isMet ? 'met' : 'MISSED'}`
   return [
-    `| queued | claim of ${claimed}, ms | p99 | start to ready, ms | ${kinds.map((kind) => `${kind}, MiB`).join(' | ')} | all, MiB | first email of another tenant, ms | slowest |`,
-    `|---|---|---|---|${kinds.map(() => '---|').join('')}---|---|---|`,
-    ...found.map(({ count, claimMs, readyMs, memory, memoryInAll, firstEmailMs }) => {
+    `| queued | claim of ${claimed}, ms | p99 | pages | start to ready, ms | ${kinds.map((kind) => `${kind}, MiB`).join(' | ')} | all, MiB | first email of another tenant, ms | slowest |`,
+    `|---|---|---|---|---|${kinds.map(() => '---|').join('')}---|---|---|`,
+    ...found.map(({ count, claimMs, pages, readyMs, memory, memoryInAll, firstEmailMs }) => {
       const figures = [
         claimMs[0].toFixed(1),
         claimMs[1].toFixed(1),
+        Math.round(pages),
         Math.round(readyMs),
         ...kinds.map((kind) => Math.round(memory[kind] ?? 0)),
       ]
@@ -304,6 +328,7 @@ export function queuedLines({ found, claimExponent, memoryRatio, slowestFirstEma
     ...(claimExponent === undefined
       ? []
       : [`a claim's time grows with the count to the power of ${claimExponent.toFixed(3)} (${verdict(claimExponent <= 0.05, '0.05')})`]),
+    ...(pagesExponent === undefined ? [] : [`the pages of a claim and its return: to the power of ${pagesExponent.toFixed(3)}`]),
     `memory with the most, against the fewest: ${memoryRatio.toFixed(2)} (${verdict(memoryRatio <= 1.1, '1.1')})`,
     `slowest first email of another tenant: ${Math.round(slowestFirstEmailMs)} ms (${verdict(slowestFirstEmailMs <= 1000, '1000 ms')})`,
   ]

@@ -614,6 +614,12 @@ create table test_inbox_clearings (
   constraint test_inbox_clearings_pkey PRIMARY KEY (tenant_id)
 );
 
+create table test_inbox_deletions (
+  tenant_id text collate "C" not null,
+  email_id text collate "C" not null,
+  constraint test_inbox_deletions_pkey PRIMARY KEY (tenant_id, email_id)
+);
+
 create table tls_requirements (
   domain text collate "C" not null,
   certificate text not null,

@@ -6,6 +6,7 @@
  */
 
 export { metricsPage, reportToParent } from './aggregate-metrics.ts'
+export { atMost } from './at-most.ts'
 export { type Loop, startLoop } from './background-loop.ts'
 export { type Cached, cached } from './cached.ts'
 export { type Children, readFromParent, signalReady, startChildren } from './child-processes.ts'

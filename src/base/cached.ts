@@ -3,6 +3,7 @@
  * process.
  */
 import { LRUCache } from 'lru-cache'
+import { atMost } from './at-most.ts'
 import type { Clock } from './clock.ts'
 
 const keptMs = 900
@@ -17,7 +18,7 @@ export interface Cached<Value> {
 export function cached<Value>(clock: Clock, load: (key: string) => Promise<Value>): Cached<Value> {
   const empty = () =>
     new LRUCache<string, { value: Value }>({
-      max: maxEntries,
+      ...atMost(maxEntries),
       ttl: keptMs,
       // Reads the clock each time: a clock moved by hand may pass a second within a millisecond.
       ttlResolution: 0,

@@ -301,6 +301,7 @@ export const settings = {
   ),
   postalApi: apiOf('POSTRIDER_POSTAL_API', 'Postal'),
   resendApi: apiOf('POSTRIDER_RESEND_API', 'Resend'),
+  sesApi: apiOf('POSTRIDER_SES_API', 'Amazon SES'),
   sendgridApi: apiOf('POSTRIDER_SENDGRID_API', 'SendGrid'),
   postmarkApi: apiOf('POSTRIDER_POSTMARK_API', 'Postmark'),
   rateLimit: setting('POSTRIDER_RATE_LIMIT', '10', 'requests per second per key, or `unlimited`', (v) => limit(v, 10)),

@@ -1,5 +1,5 @@
 /** Commands for API keys: create, update, list, revoke. */
-import { permissions } from '#credentials'
+import { keyFormats, permissions } from '#credentials'
 import { apiHelp, apiUsage, maxListed, perRequest, scopeOf, tenantApiOptions, withApi } from './api.ts'
 import { type Command, needed, printed, text, UsageError } from './command-definition.ts'
 import { boundsHelp, boundsIn, boundsOf, boundsOptions, boundsUsage, shownBounds } from './key-bounds.ts'
@@ -12,21 +12,33 @@ export const keyCreate: Command = {
   name: 'key create',
   audited: true,
   summary: 'create an API key or SMTP login and print it once',
-  help: `postrider key create --type live|test|smtp [--tenant ID] [--permissions a,b] [--name N] ${boundsUsage}
+  help: `postrider key create --type live|test|smtp [--format ses] [--tenant ID] [--permissions a,b] [--name N]
+                     ${boundsUsage}
                      ${apiUsage}
 
 Creates an API key, or with --type smtp the SMTP login of a tenant (--tenant), and prints it once. Without --tenant, the key belongs to the organisation;
 without --permissions, it has full access.
+--format ses  an access key id and a secret, with which the SDKs of Amazon SES sign requests (default: postrider)
 Permissions: ${permissions.join(', ')}
 ${boundsHelp}
 ${apiHelp}
 
 Example: postrider key create --type live --name shop --permissions emails:send --domain example.com --expires 90d`,
-  options: { type: { type: 'string' }, permissions: { type: 'string' }, name: { type: 'string' }, ...boundsOptions, ...tenantApiOptions },
-  values: { type: types, permissions },
+  options: {
+    type: { type: 'string' },
+    format: { type: 'string' },
+    permissions: { type: 'string' },
+    name: { type: 'string' },
+    ...boundsOptions,
+    ...tenantApiOptions,
+  },
+  values: { type: types, format: keyFormats, permissions },
   run(given, deps) {
     const type = needed(given, 'type')
     if (!types.includes(type)) throw new UsageError(`--type must be one of ${types.join(', ')}`)
+    const format = keyFormats.find((one) => one === (text(given, 'format') ?? 'postrider'))
+    if (!format) throw new UsageError(`--format must be one of ${keyFormats.join(', ')}`)
+    if (format === 'ses' && type === 'smtp') throw new UsageError('--format ses needs --type live or test')
     const words = text(given, 'permissions')
       ?.split(',')
       .map((one) => one.trim())
@@ -37,23 +49,30 @@ Example: postrider key create --type live --name shop --permissions emails:send 
     })
     const bounds = boundsIn(given, deps)
     return withApi(given, deps, async (service) => {
-      const asked = { ...kindOf(type), name: text(given, 'name') ?? `${type}-key`, permissions: wanted ?? null, ...bounds }
-      const made = await scopeOf(service, given).credentials.create(asked)
-      const { id, key, smtpUsername, tenantId, permissions: allowed } = made
-      const record = {
-        id,
-        key,
-        ...(smtpUsername === undefined ? {} : { smtpUsername }),
-        type,
-        tenantId,
-        permissions: allowed,
-        ...boundsOf(made),
+      const asked = {
+        ...kindOf(type),
+        ...(format === 'ses' ? { format } : {}),
+        name: text(given, 'name') ?? `${type}-key`,
+        permissions: wanted ?? null,
+        ...bounds,
       }
-      const lines = smtpUsername === undefined ? `${key}` : `user name  ${smtpUsername}\npassword   ${key}`
+      const created = await scopeOf(service, given).credentials.create(asked)
+      const { id, key, smtpUsername, accessKeyId, tenantId, permissions: allowed } = created
+      const names = { ...(smtpUsername === undefined ? {} : { smtpUsername }), ...(accessKeyId === undefined ? {} : { accessKeyId }) }
+      const record = { id, key, ...names, type, tenantId, permissions: allowed, ...boundsOf(created) }
+      const lines =
+        smtpUsername !== undefined
+          ? `user name  ${smtpUsername}\npassword   ${key}`
+          : accessKeyId !== undefined
+            ? `access key id      ${accessKeyId}\nsecret access key  ${key}`
+            : `${key}`
       printed(given, deps, record, `${lines}\n\nStore this key now: it is shown only once.`)
     })
   },
 }
+
+const kindShown = ({ type, mode, accessKeyId }: { type: string; mode: string; accessKeyId?: string | undefined }) =>
+  type === 'smtp' ? 'SMTP login' : accessKeyId === undefined ? `${mode} key` : `${mode} key for SES ${accessKeyId}`
 
 export const keyList: Command = {
   name: 'key list',
@@ -68,9 +87,9 @@ Example: postrider key list --json`,
   run: (given, deps) =>
     withApi(given, deps, async (service) => {
       const keys = await scopeOf(service, given).credentials.list({ perPage: perRequest, keyEnd: true }).take(maxListed)
-      const lines = keys.map(({ id, name, type, mode, hold, permissions, keyEnd, lastUsedAt, ...key }) =>
+      const lines = keys.map(({ id, name, type, mode, hold, permissions, keyEnd, lastUsedAt, accessKeyId, ...key }) =>
         [
-          `${String(id).padEnd(12)}${name}  ${type === 'smtp' ? 'SMTP login' : `${mode} key`}${keyEnd === undefined ? '' : ` …${keyEnd}`}`,
+          `${String(id).padEnd(12)}${name}  ${kindShown({ type, mode, accessKeyId })}${keyEnd === undefined ? '' : ` …${keyEnd}`}`,
           permissions === null ? 'full access' : permissions.join(' '),
           ...shownBounds(key),
           ...(hold ? ['on hold'] : []),

@@ -52,14 +52,14 @@ export const webhookAdd: Command = {
   name: 'webhook add',
   audited: 'unnamed',
   summary: 'add a webhook and print its secret once',
-  help: `postrider webhook add URL [--name N] [--events A,B] [--format postal] [--tenant ID] ${apiUsage}
+  help: `postrider webhook add URL [--name N] [--events A,B] [--format postal|ses] [--tenant ID] ${apiUsage}
 
 Adds a webhook, which receives a signed POST for each event, and prints the secret of its signatures once.
 --name        name in lists (default: the host of the URL)
 --events      only these events: ${webhookEvents.slice(0, 4).join(', ')},
               ${webhookEvents.slice(4, 8).join(', ')} (default: all of these),
               ${webhookEvents.slice(8).join(', ')}
---format      postal: bodies and signatures as Postal sends them (default: postrider)
+--format      postal: bodies and signatures as Postal sends them; ses: bodies as Amazon SES publishes them (default: postrider)
 ${ofScope}
 ${apiHelp}
 

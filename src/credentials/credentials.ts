@@ -1,18 +1,28 @@
 /**
- * API keys and SMTP logins: authentication and permissions.
- * Owns: credentials. Uses: base, mail, db, tenants. Used by: housekeeping, installation, sendgrid, imports, inbound, http, cli,
+ * API keys, SMTP logins and signing keys: authentication and permissions.
+ * Owns: credentials. Uses: base, mail, db, tenants. Used by: housekeeping, installation, sendgrid, imports, accept, inbound, http, cli,
  * main.
- * Promises: a key is shown once and stored as a SHA-256 hash; a revoked or held key stops working in every process within a second. A
- * key past its expiry, or from outside its networks, is refused at each use.
+ * Promises: a key is shown once and stored as a SHA-256 hash, a signing key sealed; a revoked or held key stops working in every process within
+ * a second. A key past its expiry, or from outside its networks, is refused at each use.
  */
 import { LRUCache } from 'lru-cache'
-import { type Clock, cached, type Ids, Refusal } from '#base'
+import { atMost, type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
 import { boundsOf, type KeyBounds, refuseOutOfBounds, type StoredBounds } from './key-bounds.ts'
-import { addCredential, type CredentialType, importedKeyForm, keyHashOf, type Permission } from './manage-credentials.ts'
+import {
+  accessKeyHashOf,
+  accessKeyIdOf,
+  addCredential,
+  type CredentialType,
+  importedKeyForm,
+  keyHashOf,
+  type Permission,
+  signingSecretOf,
+} from './manage-credentials.ts'
 
 export { type KeyBounds, maySendFrom } from './key-bounds.ts'
 export {
+  accessKeyIdOf,
   addCredential,
   type CredentialRecord,
   changeCredential,
@@ -22,6 +32,7 @@ export {
   type ImportedKey,
   importCredential,
   importedKeyForm,
+  keyFormats,
   listCredentials,
   type Permission,
   permissions,
@@ -59,6 +70,13 @@ const credentialByKey = sql<StoredCredential>`
   from credentials
   where key_hash = $1 and type = $2`
 
+const signingCredential = sql<StoredCredential & { sealed: Buffer | null }>`
+  select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked,
+         false as imported, sealed_key as sealed, allowed_from as "allowedFrom", allowed_networks as "allowedNetworks",
+         expires_at as "expiresAt"
+  from credentials
+  where key_hash = $1 and type = 'api'`
+
 const markUsed = sql`
   update credentials
   set last_used_at = used.at
@@ -77,6 +95,11 @@ export async function createKey(
 
 const lastUsedEveryMs = 60_000
 
+interface SigningKey {
+  credential: Credential
+  secret: string
+}
+
 export interface Credentials {
   /**
    * The credential of a key; refuses `invalid_api_key` for a malformed or unknown key, `expired_api_key` for a revoked or expired one, and
@@ -90,6 +113,15 @@ export interface Credentials {
    * or to a client outside its networks.
    */
   authenticateLogin(userName: string, key: string, address: string): Promise<Credential & { tenantId: string }>
+  /**
+   * The key that an access key id names, with the secret that signs its requests; undefined if it is unknown or revoked. A held one is
+   * returned, and one out of its bounds: `refuseOutOfBounds` checks them once the signature was found to be right.
+   */
+  findSigningKey(accessKeyId: string, secrets: Secrets): Promise<SigningKey | undefined>
+  /** Refuses an expired key and a client outside the key's networks, as `authenticate`. */
+  refuseOutOfBounds(credential: Credential, addressOf: () => string): void
+  /** Called once a signature was found to be right. */
+  recordUse(credential: Credential): void
   /** Saves the last uses since the previous call, at most one per minute for each credential. */
   saveUses(): Promise<void>
   /** Clears the cache after this process changed a credential. */
@@ -103,7 +135,8 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
   }
   const known = cached(clock, (key) => find(key, 'api'))
   const knownLogins = cached(clock, (key) => find(key, 'smtp'))
-  const savedAt = new LRUCache<number, number>({ max: 10_000 })
+  const knownSigning = cached(clock, (id) => db.first(signingCredential, [accessKeyHashOf(id)]))
+  const savedAt = new LRUCache<number, number>(atMost(10_000))
   const toSave = new Map<number, Date>()
   const recordUse = ({ id }: Credential) => {
     const nowMs = clock.nowMs()
@@ -136,6 +169,16 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       recordUse(credential)
       return credential
     },
+    recordUse,
+    refuseOutOfBounds({ bounds }, addressOf) {
+      if (bounds) refuseOutOfBounds(bounds, clock.nowMs(), addressOf)
+    },
+    async findSigningKey(accessKeyId, secrets) {
+      const found = accessKeyIdOf({ keyPrefix: accessKeyId }) ? await knownSigning.get(accessKeyId) : undefined
+      if (!found?.sealed || found.revoked) return undefined
+      const { sealed, ...stored } = found
+      return { credential: { ...stored, bounds: boundsOf(stored) }, secret: signingSecretOf(accessKeyId, sealed, secrets) }
+    },
     async saveUses() {
       if (toSave.size === 0) return
       const uses = [...toSave]
@@ -145,6 +188,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
     forget() {
       known.clear()
       knownLogins.clear()
+      knownSigning.clear()
     },
   }
 }

@@ -11,6 +11,10 @@ export type Permission = (typeof permissions)[number]
 export const credentialTypes = ['api', 'smtp'] as const
 export type CredentialType = (typeof credentialTypes)[number]
 
+/** An API key is sent with each request, or (ses) signs it, as the SDKs of Amazon SES do. */
+export const keyFormats = ['postrider', 'ses'] as const
+export type KeyFormat = (typeof keyFormats)[number]
+
 export interface CredentialRecord extends StoredBounds {
   id: number
   /** null: organisation-level. */
@@ -21,6 +25,7 @@ export interface CredentialRecord extends StoredBounds {
   hold: boolean
   /** null: full access. */
   permissions: Permission[] | null
+  /** The beginning of the key; of a key of format `ses` its access key id, which is not secret. */
   keyPrefix: string
   /** Its last four characters; null: a version before made or took over the key. */
   keyEnd: string | null
@@ -36,9 +41,13 @@ export interface NewCredential extends WantedBounds {
   /** null: organisation-level, which is not possible for an SMTP login. */
   tenantId: string | null
   permissions: readonly Permission[] | null
+  /** Of an API key; absent: `postrider`. */
+  format?: KeyFormat | undefined
 }
 
 const keyLength = 32
+const accessKeyIdLength = 13
+const signingSecretLength = 40
 const prefixLength = 8
 const endLength = 4
 
@@ -124,33 +133,75 @@ const saveSealed = sql`
   set sealed_key = $2
   where id = $1::bigint and sealed_key = $3`
 
+/** The secret of a key of format `ses`. */
+export const signingSecretOf = (accessKeyId: string, sealed: Buffer, secrets: Secrets): string =>
+  secrets.open(sealName(accessKeyHashOf(accessKeyId)), sealed).toString()
+
 export const sealedOfCredentials = [sealedColumn('credentials.sealed_key', nameOfHash, { find: findSealed, save: saveSealed })]
 
+interface MadeKey {
+  key: string
+  prefix: string
+  hash: Buffer
+  sealed: Buffer | null
+}
+
+const accessKeyForm = /^SVC(?:LIVE|TEST)[0-9A-Za-z]{13}$/
+
+/** The id that names a key of format `ses`; undefined: a key of another format. */
+export const accessKeyIdOf = ({ keyPrefix }: Pick<CredentialRecord, 'keyPrefix'>): string | undefined =>
+  accessKeyForm.test(keyPrefix) ? keyPrefix : undefined
+
+/** The text that is hashed has a space, so that the id alone is not a key. */
+export const accessKeyHashOf = (accessKeyId: string): Buffer => keyHashOf(`access key ${accessKeyId}`)
+
 /**
- * Creates a credential; `key` is shown once. With `keepIn` a sealed copy of it is stored, so that it can be revealed again. An SMTP login's
- * key has no svc_ prefix, so that the two kinds cannot be confused. Refuses `validation_error`, `not_found`, `tenant_archived`.
+ * With a key of format `ses` callers sign, so a sealed copy of it is always stored, and its hash is that of its access key id, by which a
+ * request names it. An SMTP login's key has no svc_ prefix, so that the kinds cannot be confused.
  */
+function madeKey({ type, mode, format }: NewCredential, { ids, keepIn, sealIn }: KeyFacts): MadeKey {
+  if (format === 'ses') {
+    if (!sealIn) throw new Error('a key of format ses needs the secret that seals it')
+    const accessKeyId = `SVC${mode.toUpperCase()}${ids.token(accessKeyIdLength)}`
+    const key = ids.token(signingSecretLength)
+    const hash = accessKeyHashOf(accessKeyId)
+    return { key, prefix: accessKeyId, hash, sealed: sealIn.seal(sealName(hash), Buffer.from(key)) }
+  }
+  const random = ids.token(keyLength)
+  const key = type === 'smtp' ? random : `svc_${mode}_${random}`
+  const hash = keyHashOf(key)
+  return { key, prefix: key.slice(0, prefixLength), hash, sealed: keepIn?.seal(sealName(hash), Buffer.from(key)) ?? null }
+}
+
+interface KeyFacts {
+  ids: Ids
+  /** Stores a sealed copy of every key, so that it can be revealed again. */
+  keepIn?: Secrets | undefined
+  /** For keys of format `ses`. */
+  sealIn?: Secrets | undefined
+}
+
+/** Creates a credential; `key` is shown once. Refuses `validation_error`, `not_found`, `tenant_archived`. */
 export async function addCredential(
   tx: Tx,
   wanted: NewCredential,
-  facts: { nowMs: number; ids: Ids; keepIn?: Secrets | undefined },
+  facts: KeyFacts & { nowMs: number },
 ): Promise<{ credential: CredentialRecord; key: string }> {
   checkName(wanted.name)
   const allowed = distinct(wanted.permissions)
   const bounds = checkBounds(wanted, facts.nowMs)
   if (wanted.type === 'smtp' && wanted.tenantId === null) throw wrongField('tenantId', 'is required: an SMTP login belongs to a tenant')
   if (wanted.tenantId !== null) await tenantForNew(tx, wanted.tenantId)
-  const random = facts.ids.token(keyLength)
-  const key = wanted.type === 'smtp' ? random : `svc_${wanted.mode}_${random}`
-  const hash = keyHashOf(key)
+  if (wanted.type === 'smtp' && wanted.format === 'ses') throw wrongField('format', 'is only for API keys')
+  const { key, prefix, hash, sealed } = madeKey(wanted, facts)
   const credential = await tx.first(insertCredential, [
     wanted.tenantId,
     wanted.name,
     wanted.type,
     wanted.type === 'smtp' ? 'live' : wanted.mode,
     hash,
-    key.slice(0, prefixLength),
-    facts.keepIn?.seal(sealName(hash), Buffer.from(key)) ?? null,
+    prefix,
+    sealed,
     allowed,
     new Date(facts.nowMs),
     facts.ids.numbers(),

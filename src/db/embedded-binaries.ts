@@ -94,9 +94,8 @@ async function repair(folder: string): Promise<void> {
 
 /** Runs the program, because that checks the parent folders, the binary and its libraries together. */
 async function runs(folder: string, account: Account): Promise<true> {
-  for (const name of programs) {
-    await run(join(folder, 'native', 'bin', name), ['--version'], { ...runAs(account), timeout: runWithinMs })
-  }
+  const options = { ...runAs(account), timeout: runWithinMs }
+  await Promise.all(programs.map((name) => run(join(folder, 'native', 'bin', name), ['--version'], options)))
   return true
 }
 

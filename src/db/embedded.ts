@@ -30,7 +30,9 @@ const answerWithinMs = 60_000
 /** A server that answers "starting up" is replaying its log; stopping it would only restart the recovery. */
 const recoverWithinMs = 600_000
 const askEveryMs = 10
-const lookEveryMs = 1000
+/** The end of a server that this process started is an event; that of an adopted one is not. */
+const lookEveryMs = 10_000
+const lookAtAdoptedEveryMs = 1000
 const startAttempts = 5
 const firstPauseMs = 250
 const maxPauseMs = 30_000
@@ -81,8 +83,7 @@ export async function startEmbedded({ folder: given, clock, log, started, settin
       log.info(`creating a database in ${server.dataFolder}`)
       await makeCluster(server.dataFolder, server.password, server.binaries, server.account, server.socketFolder)
     }
-    const pid = (await adopt(server)) ?? (await startAnew(server, started))
-    return supervise(server, pid, unlock)
+    return supervise(server, (await adopt(server)) ?? (await startAnew(server, started)), unlock)
   } catch (error) {
     if (server && !(await findPostmaster(server.dataFolder))) await removeTemporary(server.socketFolder)
     await unlock()
@@ -131,15 +132,21 @@ async function prepare(folder: string, clock: Clock, log: Log, settings: readonl
   }
 }
 
+interface Running {
+  pid: number
+  /** Aborts when the server exits; undefined if another process started it. */
+  ended: AbortSignal | undefined
+}
+
 /** Takes over a server that outlived its supervisor, or stops it if it does not answer. */
-async function adopt(server: Server): Promise<number | undefined> {
+async function adopt(server: Server): Promise<Running | undefined> {
   const running = await findPostmaster(server.dataFolder)
   if (!running) return undefined
   const { pid } = running
   try {
     await untilReady(server, () => worksIn(pid, server.dataFolder))
     server.log.info({ pid }, 'using the embedded PostgreSQL that is already running')
-    return pid
+    return { pid, ended: undefined }
   } catch (error) {
     if (error instanceof WrongPassword) throw error
     server.log.warn({ pid, err: error }, 'the running embedded PostgreSQL is unhealthy; stopping it')
@@ -149,7 +156,7 @@ async function adopt(server: Server): Promise<number | undefined> {
 }
 
 /** Makes several attempts, because remains of a killed server (shared memory of its last processes) take a moment to disappear. */
-async function startAnew(server: Server, started?: () => void): Promise<number> {
+async function startAnew(server: Server, started?: () => void): Promise<Running> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await startOnce(server, { started })
@@ -165,14 +172,14 @@ interface StartHooks {
   started?: (() => void) | undefined
 }
 
-async function startOnce(server: Server, { stopping, started }: StartHooks): Promise<number> {
+async function startOnce(server: Server, { stopping, started }: StartHooks): Promise<Running> {
   await clearAfterDeath(server.dataFolder, server.socketFolder)
   await makeSocketFolder(server.socketFolder, server.account)
   const { pid, ended } = await startPostmaster({ ...server, postgres: server.binaries.postgres })
   started?.()
   try {
     await untilReady(server, async () => !ended.aborted && !stopping?.aborted)
-    return pid
+    return { pid, ended }
   } catch (error) {
     if (!ended.aborted) await stopPostmaster(pid, server.dataFolder, server.clock)
     throw error
@@ -226,26 +233,33 @@ async function makeDatabase(db: Db, password: string): Promise<void> {
 }
 
 /** Restarts the server when it dies, with growing pauses, and truncates its log, until `stop`. */
-function supervise(server: Server, firstPid: number, unlock: () => Promise<void>): Embedded {
+function supervise(server: Server, first: Running, unlock: () => Promise<void>): Embedded {
   const { clock, log } = server
   const stopping = new AbortController()
-  let pid = firstPid
+  let running = first
   const watch = async () => {
     let pauseMs = firstPauseMs
-    let look = lookEveryMs
+    let retryMs: number | undefined
     while (true) {
-      await pause(clock, look, stopping.signal)
+      const { pid, ended } = running
+      if (retryMs !== undefined) await pause(clock, retryMs, stopping.signal)
+      else if (ended) await pause(clock, lookEveryMs, AbortSignal.any([stopping.signal, ended]))
+      else await pause(clock, lookAtAdoptedEveryMs, stopping.signal)
       if (stopping.signal.aborted) return
       try {
         await shortenLog(server.logFile)
-        look = lookEveryMs
-        if (await worksIn(pid, server.dataFolder)) continue
+        retryMs = undefined
+        if (await worksIn(pid, server.dataFolder)) {
+          // Another process's, by its number: without this the loop would spin.
+          if (ended?.aborted) running = { pid, ended: undefined }
+          continue
+        }
         log.error({ pid }, 'the embedded PostgreSQL exited; restarting')
-        pid = await startOnce(server, { stopping: stopping.signal })
+        running = await startOnce(server, { stopping: stopping.signal })
         pauseMs = firstPauseMs
       } catch (error) {
         log.error({ err: error }, 'failed to restart the embedded PostgreSQL; retrying')
-        look = pauseMs
+        retryMs = pauseMs
         pauseMs = Math.min(pauseMs * 2, maxPauseMs)
       }
     }
@@ -254,13 +268,13 @@ function supervise(server: Server, firstPid: number, unlock: () => Promise<void>
   return {
     url: urlOf(databaseName, server.password, databaseName, server.socketFolder),
     get pid() {
-      return pid
+      return running.pid
     },
     async stop() {
       stopping.abort()
       await watching
       try {
-        await stopPostmaster(pid, server.dataFolder, clock)
+        await stopPostmaster(running.pid, server.dataFolder, clock)
         await removeTemporary(server.socketFolder)
       } finally {
         await unlock()

@@ -1,13 +1,13 @@
 /**
  * Sending domains, their DKIM keys, and the verification of their DNS records.
  * Owns: domains, platform_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery, housekeeping,
- * installation, doctor, resend, imports, inbound, http, cli, main.
+ * installation, doctor, resend, ses, imports, inbound, http, cli, main.
  * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at
  * most ten seconds, and a failing resolver changes no domain.
  */
 
 import { LRUCache } from 'lru-cache'
-import { type Clock, cached, type Secrets } from '#base'
+import { atMost, type Clock, cached, type Secrets } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import { readPrivateKey, type SigningKey } from '#dkim'
 import { ed25519Selector } from './dns-records.ts'
@@ -76,7 +76,7 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
   const known = cached(clock, (key) => db.first(domainByName, key.split(' ')))
   // A domain's keys never change, so they are parsed once; whether the domain still exists is checked again after the cache time.
   const keys = new LRUCache<string, { uuid: string; rsa: SigningKey; ed25519: SigningKey } | { gone: true }>({
-    max: 10_000,
+    ...atMost(10_000),
     ttl: cacheMs,
     // Reads the clock each time, as `cached` does.
     ttlResolution: 0,

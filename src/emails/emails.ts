@@ -1,7 +1,7 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
- * Owns: emails, contents, attempts, email_counts, email_counts_position, test_inbox_clearings. Uses: base, db, events. Used by:
- * tracking, accept, delivery, returns, webhooks, usage, housekeeping, postal, resend, sendgrid, postmark, http, cli.
+ * Owns: emails, contents, attempts, email_counts, email_counts_position, test_inbox_clearings, test_inbox_deletions. Uses: base, db,
+ * events. Used by: tracking, accept, delivery, returns, webhooks, usage, housekeeping, postal, resend, sendgrid, postmark, http, cli.
  * Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads one time partition.
  */
 import { emailIdPrefix } from '#base'
@@ -30,7 +30,15 @@ export { findNumberedEmail, findNumbers } from './numbers.ts'
 export { openReturnPaths, type ReturnPaths } from './return-path.ts'
 export { findScheduled, forgetCancellation, markCancelled, setSchedule } from './scheduled-emails.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'
-export { clearInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail, removeInboxOfTenant } from './test-inbox.ts'
+export {
+  clearInbox,
+  deleteFromInbox,
+  type InboxFilter,
+  listInbox,
+  newestInInbox,
+  type ReceivedEmail,
+  removeInboxOfTenant,
+} from './test-inbox.ts'
 export { onlyOf, testCountsByTenant, testCountsInBuckets } from './test-mail-counts.ts'
 export { findWebhookFields, type WebhookFields } from './webhook-fields.ts'
 

@@ -38,6 +38,10 @@ const received = sql.part`
   ) as delivery
   where test and ($1::text is null or emails.tenant_id = $1) and emails.id >= $2 and ($3::text is null or lower(recipient) = lower($3))
     and recipient <> $4
+    and not exists (
+      select from test_inbox_deletions
+      where test_inbox_deletions.tenant_id = emails.tenant_id and test_inbox_deletions.email_id = emails.id
+    )
     and ($5::text is null or strpos(lower(concat_ws(E'\\n', recipient, from_header, subject)), lower($5)) > 0)`
 
 const inboxPage = sql<ReceivedEmail>`
@@ -66,7 +70,23 @@ const clear = sql<{ tenantId: string; cleared: number }>`
   select tenant_id as "tenantId", cleared
   from cleared`
 
-const dropClearing = sql`
+/** Rows of emails that the inbox no longer keeps leave with the next deletion. */
+const deleteOne = sql<{ emailId: string }>`
+  with expired as (
+    delete from test_inbox_deletions
+    where ($1::text is null or tenant_id = $1) and email_id < $2
+  )
+  insert into test_inbox_deletions (tenant_id, email_id)
+  select emails.tenant_id, emails.id
+  from ${received} and emails.id = $6
+  on conflict do nothing
+  returning email_id as "emailId"`
+
+const dropMarks = sql`
+  with deletions as (
+    delete from test_inbox_deletions
+    where tenant_id = $1
+  )
   delete from test_inbox_clearings
   where tenant_id = $1`
 
@@ -117,4 +137,8 @@ export async function clearInbox(db: Db, tenantId: string | null, nowMs: number)
   return rows.reduce((sum, row) => sum + row.cleared, 0)
 }
 
-export const removeInboxOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropClearing, [tenantId])
+/** Hides one received email from the inbox; false if the inbox does not have it. The email itself stays. */
+export const deleteFromInbox = async (db: Db, tenantId: string | null, emailId: string, nowMs: number): Promise<boolean> =>
+  (await db.first(deleteOne, [...filterValues({ tenantId }, nowMs), emailId])) !== undefined
+
+export const removeInboxOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropMarks, [tenantId])

@@ -39,17 +39,17 @@ export function rateHeaders({ limit, remaining, resetSeconds }: RateVerdict): Re
 }
 
 /**
- * Runs before the body is read. `endpoint` is undefined for an unknown route; only an authenticated caller gets that answer. `key`: from
- * the header of another vendor's API; without it the Authorization header and the session count.
+ * Runs before the body is read. `endpoint` is undefined for an unknown route; only an authenticated caller gets that answer. `by`: the key
+ * of another vendor's header, or the credential that signed the request; without it the Authorization header and the session count.
  */
 export async function authorize(
   request: FastifyRequest,
   reply: FastifyReply,
   endpoint: Endpoint | undefined,
   deps: AuthorizeDeps,
-  key?: string,
+  by?: string | Credential,
 ): Promise<void> {
-  const credential = await whoAsks(request, deps, key)
+  const credential = await whoAsks(request, deps, by)
   request.credential = credential
   const person = 'role' in credential ? credential : undefined
   // Browsers cache responses unless a header forbids it.
@@ -99,10 +99,14 @@ export async function reauthorize(request: FastifyRequest, endpoint: Endpoint, d
   tenantScope(await whoAsks(request, deps), endpoint, request)
 }
 
-/** The key, or without one the person of a session. */
-function whoAsks(request: FastifyRequest, deps: AuthorizeDeps, key?: string): Promise<Credential | SignedInMember> {
+/** The caller that is known already, the key, or without one the person of a session. */
+async function whoAsks(request: FastifyRequest, deps: AuthorizeDeps, by?: string | Credential): Promise<Credential | SignedInMember> {
   const addressOf = () => request.ip
-  if (key !== undefined) return deps.credentials.authenticate(key, addressOf)
+  if (typeof by === 'object') {
+    deps.credentials.refuseOutOfBounds(by, addressOf)
+    return by
+  }
+  if (by !== undefined) return deps.credentials.authenticate(by, addressOf)
   const { authorization } = request.headers
   if (!authorization?.trim() && sessionCookie(request, deps.config.publicUrl) !== undefined) return memberOf(request, deps)
   return deps.credentials.authenticate(keyIn(authorization), addressOf)

@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import type { FastifyInstance } from 'fastify'
-import { Marked, type Token, type Tokens } from 'marked'
+import type { Token, Tokens } from 'marked'
 import { type StaticFile, sendStaticFile, staticFileOf } from './dashboard-files.ts'
 
 const home = '/docs/guide'
@@ -29,7 +29,7 @@ export function serveGuide(app: FastifyInstance, folder: string): void {
   for (const file of guide.files.keys()) {
     let page: StaticFile | undefined
     app.get(addressOf(file), async (request, reply) => {
-      page ??= staticFileOf(Buffer.from(documentOf(file, guide)), 'text/html; charset=utf-8')
+      page ??= staticFileOf(Buffer.from(await documentOf(file, guide)), 'text/html; charset=utf-8')
       return sendStaticFile(page, request, reply, 'no-cache', policy)
     })
   }
@@ -71,7 +71,8 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}_ -]/gu, '')
     .replaceAll(' ', '-')
 
-function render(file: string, files: ReadonlyMap<string, string>): string {
+async function render(file: string, files: ReadonlyMap<string, string>): Promise<string> {
+  const { Marked } = await import('marked')
   const marked = new Marked({
     renderer: {
       html: ({ text }: Tokens.HTML | Tokens.Tag) => escaped(text),
@@ -121,7 +122,7 @@ function navigationOf(files: ReadonlyMap<string, string>): string {
   return `<ul>${parts.join('')}</ul>`
 }
 
-function documentOf(file: string, { files, navigation }: Guide): string {
+async function documentOf(file: string, { files, navigation }: Guide): Promise<string> {
   const title = titleOf(files.get(file) ?? '')
   const here = `<a href="${escaped(addressOf(file))}"`
   return `<!doctype html>
@@ -137,7 +138,7 @@ function documentOf(file: string, { files, navigation }: Guide): string {
 <header><a href="${home}">Postrider</a><a href="/docs">API reference</a><a class="pages" href="#pages">All pages</a></header>
 <div class="columns">
 <main>
-${render(file, files)}</main>
+${await render(file, files)}</main>
 <nav id="pages" aria-label="Pages">${navigation.replace(here, `${here} aria-current="page"`)}</nav>
 </div>
 </body>

@@ -29,6 +29,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The body may be a form, with the JSON in its field `params`. */
     takesForms?: boolean
+    /** Reads the parameters of a form of another vendor's protocol. */
+    readForm?: (form: Buffer) => Promise<object>
   }
   interface FastifyRequest {
     /** Closes when the request is answered or its connection ends. */
@@ -76,12 +78,15 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
         limit: request.routeOptions.bodyLimit,
         reserve: (size) => reserveUntilAnswered(size, request, memory),
       })
+      await request.checkBody?.(octets)
       if (announced === undefined && octets.length > smallOctets) await weigh(request, octets.length)
       if (octets.length === 0) {
         request.octets = holdBody(octets)
         return {}
       }
       const isLarge = octets.length > smallOctets
+      const { readForm } = request.routeOptions.config
+      if (readForm && formType.test(request.headers['content-type'] ?? '')) return readParameters(request, octets, readForm)
       if (request.routeOptions.config.takesForms && formType.test(request.headers['content-type'] ?? '')) {
         const json = jsonInForm(octets)
         // The log holds the JSON: encoded, secrets and addresses would not be found in it.
@@ -104,6 +109,18 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
   }
 }
 
+/** The log holds the parameters as JSON, in which secrets and addresses are found. Raw messages are left out, as in JSON bodies. */
+async function readParameters(request: FastifyRequest, octets: Buffer, readForm: (form: Buffer) => Promise<object>): Promise<object> {
+  const size = octets.length
+  // A form that cannot be read is not logged: encoded, its secrets would not be found.
+  request.octets = { ...holdBody(Buffer.alloc(0)), size }
+  const parameters = await readForm(octets)
+  const shown = JSON.stringify(parameters, (name, value: unknown) => (name === 'RawMessage' ? blanked : value))
+  request.octets = { ...holdBody(shown), size }
+  return parameters
+}
+
+const blanked = '[redacted]'
 const formType = /^application\/x-www-form-urlencoded\s*(;|$)/i
 /** Most bytes kept of a body that is not parsed. */
 const maxHeldOctets = 32_768
@@ -119,8 +136,9 @@ function refusalOfType({ headers }: FastifyRequest): Refusal | undefined {
   return type !== undefined && !jsonTypes.test(type) ? new Refusal('invalid_content_type') : undefined
 }
 
-/** The key by which large bodies take turns: one per tenant, and one for the whole organisation. */
-const whoseOf = ({ credential }: FastifyRequest) => credential?.tenantId ?? ''
+/** The key by which large bodies take turns: one per tenant, one for the whole organisation, and one per address until a signature is checked. */
+const whoseOf = ({ credential, checkBody, ip }: FastifyRequest) =>
+  credential === null && checkBody !== null ? `address ${ip}` : (credential?.tenantId ?? '')
 
 async function readLarge(
   request: FastifyRequest,

@@ -29,6 +29,7 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** One admitted request. */
 export interface VendorCall {
+  requestId: string
   credential: Credential
   params: Readonly<Record<string, string>>
   query: Readonly<Record<string, unknown>>
@@ -44,6 +45,8 @@ export interface VendorAnswer {
   /** An object, or JSON as stored with an idempotency key; undefined: an empty body. */
   data: unknown
   headers?: Readonly<Record<string, string>>
+  /** The media type of `data`, which is then a text as it is sent; absent: JSON. */
+  type?: string
   /** The submission that the request made. */
   sent?: SubmissionResponse
 }
@@ -58,35 +61,69 @@ export interface VendorEndpoint {
   permission: Permission | 'any key'
   /** Limits the number of keys and values of a body. */
   body?: TSchema
+  /** A POST that changes nothing: it is not in the audit log. */
+  reads?: true
   /** Answers may have megabytes: they are encoded in steps. */
   large?: true
   /** Sends emails: bodies may be large. */
   sends?: boolean
   answer(call: VendorCall, deps: VendorDeps): Promise<VendorAnswer>
+  /** The body is a form: returns its parameters. Takes turns, because a form may have megabytes. */
+  readForm?: (form: Buffer) => Promise<object>
   /** Returns the answer to a request with the vendor's public test token; it has no effect. Absent: the token is refused. */
   rehearse?(body: unknown, clock: Clock): unknown
 }
 
 export interface VendorFailure {
   status: number
-  /** JSON. */
   body: string
+  /** The media type; absent: JSON. */
+  type?: string
+  headers?: Readonly<Record<string, string>>
 }
 
-export interface VendorApi {
+/** The facts of a refused request. */
+export interface FailureFacts {
+  headers: IncomingHttpHeaders
+  /** Below the vendor's base URL, without the query. */
+  path: string
+  requestId: string
+  seconds: number
+  isUnknownPath: boolean
+}
+
+/** A request whose signature is being checked. */
+export interface SignedCall {
+  /** Undefined: the signature covers the body, which is not known yet. */
+  credential: Credential | undefined
+  /** Refuses a body that differs from the signed one; returns the credential. */
+  check(octets: Buffer): Promise<Credential>
+}
+
+/** A request names its caller with a key, or with a signature by one. */
+type Identification =
+  | {
+      /** The key; throws the refusal of a missing one. */
+      keyOf(headers: IncomingHttpHeaders): string
+    }
+  | { authenticate(request: FastifyRequest, deps: VendorDeps): Promise<SignedCall> }
+
+export type VendorApi = Identification & VendorDescription
+
+interface VendorDescription {
   /** As in `/compat/<name>`, in lower case. */
   name: string
   /** The page with the table of endpoints. */
   page: string
-  /** Whether a request at the root belongs to this vendor. `path`: without the query. */
-  isAddressed(headers: IncomingHttpHeaders, path: string): boolean
-  /** The key; throws the refusal of a missing one. */
-  keyOf(headers: IncomingHttpHeaders): string
+  /** Whether a request at the root belongs to this vendor. `path`: without the query, which `url` has. */
+  isAddressed(headers: IncomingHttpHeaders, path: string, url: string): boolean
   /** Whether a request has the vendor's test token, which every caller may use. */
   isRehearsal?(headers: IncomingHttpHeaders): boolean
   /** Encloses the data of a success; absent: the data is the answer. `seconds`: the time since the request began. */
   success?(data: unknown, seconds: number): object
-  failure(refusal: Refusal, facts: { headers: IncomingHttpHeaders; seconds: number; isUnknownPath: boolean }): VendorFailure
+  failure(refusal: Refusal, facts: FailureFacts): VendorFailure
+  /** The header with the request's id in every answer, beside Postrider's own. */
+  requestIdHeader?: string
   /** Bodies may be forms, with the JSON in their field `params`. */
   takesForms?: boolean
   endpoints: readonly VendorEndpoint[]
@@ -103,7 +140,7 @@ const prefixOf = ({ name }: VendorApi) => `/compat/${name}`
 export function vendorUrl(apis: readonly VendorApi[], url: string, headers: IncomingHttpHeaders): string {
   const path = url.split('?', 1)[0] ?? ''
   if (path.startsWith('/v1/') || path.startsWith('/compat/')) return url
-  const api = apis.find((one) => one.isAddressed(headers, path))
+  const api = apis.find((one) => one.isAddressed(headers, path, url))
   return api ? prefixOf(api) + url : url
 }
 
@@ -116,10 +153,16 @@ export async function serveVendor(root: FastifyInstance, api: VendorApi, deps: V
       const unserved = asEndpoint(api, { methods: ['GET'], path: '/', name: `${api.name}.unknown`, summary: '', permission: 'emails:read' })
       app.addHook('onRequest', async (request, reply) => {
         const known = request.is404 ? undefined : request.routeOptions.config.endpoint
+        if (api.requestIdHeader !== undefined) reply.header(api.requestIdHeader, request.id)
         if (api.isRehearsal?.(request.headers)) return admitRehearsal(request, api, deps)
         const endpoint = known ?? { ...unserved, permission: 'any key' as const }
-        await within(authorize(request, reply, endpoint, deps, api.keyOf(request.headers)), admitWithinMs, deps.clock)
+        const admit = (by: string | Credential) => within(authorize(request, reply, endpoint, deps, by), admitWithinMs, deps.clock)
+        await ('authenticate' in api
+          ? admitSigned(request, await api.authenticate(request, deps), admit)
+          : admit(api.keyOf(request.headers)))
       })
+      // Requests without a body, which no reader of bodies checks.
+      app.addHook('preValidation', async (request) => request.checkBody?.(Buffer.alloc(0)))
       app.addHook('onSend', (request, reply, payload, done) => {
         deps.recordRequest(request, reply, payload)
         done()
@@ -133,6 +176,23 @@ export async function serveVendor(root: FastifyInstance, api: VendorApi, deps: V
     },
     { prefix: prefixOf(api) },
   )
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Pending until the body was checked against the request's signature. */
+    checkBody: ((octets: Buffer) => Promise<void>) | null
+  }
+}
+
+/** Admits a signed request before its body is read, or after it if the signature needs the body. */
+async function admitSigned(request: FastifyRequest, signed: SignedCall, admit: (by: Credential) => Promise<void>): Promise<void> {
+  if (signed.credential) await admit(signed.credential)
+  request.checkBody = async (octets) => {
+    request.checkBody = null
+    const credential = await signed.check(octets)
+    if (!signed.credential) await admit(credential)
+  }
 }
 
 /** Bodies without a key are small, and each address may send as many as a key. */
@@ -168,9 +228,18 @@ async function answerFailure(error: unknown, { request, reply, api, deps }: Fail
   else if (refusal.status === 500) deps.log.error({ requestId: request.id, err: error }, 'request failed')
   const { 'www-authenticate': _, ...headers } = refusalHeaders(refusal)
   if (request.server.server.listening) reply.removeHeader('connection')
-  const facts = { headers: request.headers, seconds: secondsSince(request, deps.clock), isUnknownPath: request.is404 }
-  const { status, body } = api.failure(refusal, facts)
-  return reply.code(status).headers(headers).type(jsonType).send(body)
+  const { status, body, ...own } = api.failure(refusal, {
+    headers: request.headers,
+    path: shownPath(api, request) ?? '',
+    requestId: request.id,
+    seconds: secondsSince(request, deps.clock),
+    isUnknownPath: request.is404,
+  })
+  return reply
+    .code(status)
+    .headers({ ...headers, ...own.headers })
+    .type(own.type ?? jsonType)
+    .send(body)
 }
 
 function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint, deps: VendorDeps): void {
@@ -179,7 +248,11 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
     method: [...endpoint.methods],
     url: endpoint.path,
     bodyLimit: endpoint.sends ? sendBodyLimit : 1_048_576,
-    config: { endpoint: declared, ...(api.takesForms ? { takesForms: true } : {}) },
+    config: {
+      endpoint: declared,
+      ...(api.takesForms ? { takesForms: true } : {}),
+      ...(endpoint.readForm ? { readForm: endpoint.readForm } : {}),
+    },
     handler: async (request, reply) => {
       const { admission } = request
       const enclosed = (data: unknown) => (api.success ? api.success(data, secondsSince(request, deps.clock)) : data)
@@ -190,6 +263,7 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
       if (!admission) throw new Error('a request bypassed authorisation')
       const path = `/v1${declared.path}`
       const call: VendorCall = {
+        requestId: request.id,
         credential: admission.credential,
         params: request.params as Record<string, string>,
         query: request.query as Record<string, unknown>,
@@ -201,15 +275,16 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
       const respond = async () => {
         const answered = await endpoint.answer(call, deps)
         // Mail is in the request log and the list of emails.
-        if (endpoint.permission.endsWith(':manage') && request.method !== 'GET')
+        if (endpoint.permission.endsWith(':manage') && request.method !== 'GET' && !endpoint.reads)
           await recordChange(request, declared, JSON.stringify({ data: answered.data }), deps)
         return answered
       }
-      const { status = 200, data, headers = {}, sent } = await within(respond(), answerWithinMs, deps.clock)
+      const { status = 200, data, type, headers = {}, sent } = await within(respond(), answerWithinMs, deps.clock)
       request.acceptedEmailIds = sent?.emailIds ?? null
       if (sent?.replayed) reply.header('idempotent-replayed', 'true')
       reply.code(status).headers(headers)
       if (data === undefined) return reply.send()
+      if (type !== undefined) return reply.type(type).send(data)
       return reply
         .type(jsonType)
         .send(Buffer.isBuffer(data) ? data : endpoint.large ? await jsonInSteps(enclosed(data)) : JSON.stringify(enclosed(data)))

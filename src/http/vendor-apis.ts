@@ -4,14 +4,16 @@ import { postalApi } from './postal-endpoints.ts'
 import { postmarkApi } from './postmark-endpoints.ts'
 import { resendApi } from './resend-endpoints.ts'
 import { sendgridApi } from './sendgrid-endpoints.ts'
+import { sesApi } from './ses-endpoints.ts'
 import type { VendorApi } from './vendor-api.ts'
 
-export type VendorSettings = Pick<Config, 'postalApi' | 'resendApi' | 'sendgridApi' | 'postmarkApi'>
+export type VendorSettings = Pick<Config, 'postalApi' | 'resendApi' | 'sendgridApi' | 'postmarkApi' | 'sesApi'>
 
 /** Those that the settings serve. */
 export const vendorApis = (config: VendorSettings): VendorApi[] => [
   ...(config.postalApi ? [postalApi] : []),
   ...(config.postmarkApi ? [postmarkApi] : []),
+  ...(config.sesApi ? [sesApi] : []),
   ...(config.sendgridApi ? [sendgridApi] : []),
   ...(config.resendApi ? [resendApi] : []),
 ]

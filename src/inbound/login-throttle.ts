@@ -3,7 +3,7 @@
  * share one, for example behind a TCP proxy, and a key of 190 random bits cannot be guessed.
  */
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '#base'
+import { atMost, type Clock } from '#base'
 
 const maxFailures = 20
 const windowMs = 60_000
@@ -16,7 +16,7 @@ export interface LoginGuard {
 }
 
 export function openLoginGuard(clock: Clock): LoginGuard {
-  const failures = new LRUCache<string, { count: number; sinceMs: number }>({ max: maxNetworks })
+  const failures = new LRUCache<string, { count: number; sinceMs: number }>(atMost(maxNetworks))
   return {
     recordFailure(network) {
       const found = failures.get(network)

@@ -3,7 +3,7 @@
  * one query for all requests of a key that arrived during the previous query.
  */
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '#base'
+import { atMost, type Clock } from '#base'
 import { type Db, sql } from '#db'
 import { keyLimitScope } from './limit-overrides.ts'
 import { type RateLimiter, type RateVerdict, type Taking, verdictOf, windowMs } from './request-rate.ts'
@@ -81,7 +81,7 @@ export interface KeyRatesDeps {
 }
 
 export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps): KeyRates {
-  const keys = new LRUCache<number, Key>({ max: 50_000 })
+  const keys = new LRUCache<number, Key>(atMost(50_000))
 
   const together = (credentialId: number, limit: number, units: number, afterwards: boolean): Promise<RateVerdict> => {
     const key = keys.get(credentialId) ?? { asking: [], isAsked: false, full: undefined }

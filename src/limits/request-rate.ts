@@ -3,7 +3,7 @@
  * counts one unit; one with a large body counts more.
  */
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '#base'
+import { atMost, type Clock } from '#base'
 
 export const windowMs = 1000
 /** The headers need a number for a key without a limit. */
@@ -71,7 +71,7 @@ export type RateLimiter = (subject: string, limit: number | null, taking?: 'only
 
 /** A limiter in memory: at most 50,000 subjects; the one unused longest is dropped first. */
 export function openRateLimiter(clock: Clock): RateLimiter {
-  const windows = new LRUCache<string, Window>({ max: 50_000 })
+  const windows = new LRUCache<string, Window>(atMost(50_000))
   return (subject, limit, taking = {}) => {
     if (limit === null) return verdictOf({ limit: shownWhenUnlimited, used: 0, allowed: true, freeInMs: 0 }, clock)
     const nowMs = clock.monotonicMs()

@@ -7,7 +7,7 @@ import { getServers } from 'node:dns'
 import { isIP } from 'node:net'
 import type { Answer, TlsaData } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
-import { type Clock, openSemaphore } from '#base'
+import { atMost, type Clock, openSemaphore } from '#base'
 import { answersIn, ask as askServers, type DnsPacket, isName, lacksEdns, nameOf, type Question, serverOf } from './dns-query.ts'
 
 export interface TlsaRecord {
@@ -63,7 +63,7 @@ export function openDnssec({ servers, trusted, clock, random }: DnssecDeps): Dns
   })
   if (believed.length === 0) return undefined
 
-  const cache = new LRUCache<string, { answer: ValidatedAnswer<Answer>; untilMs: number }>({ max: maxCached })
+  const cache = new LRUCache<string, { answer: ValidatedAnswer<Answer>; untilMs: number }>(atMost(maxCached))
   const asked = new Map<string, Promise<ValidatedAnswer<Answer>>>()
   const semaphore = openSemaphore(maxAtOnce)
 

@@ -152,9 +152,9 @@ function openSystemQueries(servers: readonly string[], queryMs: number, inPlace:
 /** Caches the answers of `ask`; concurrent callers for one name share a query. */
 function cached<T>(clock: Clock, ask: (name: string) => Promise<CachedAnswer<T>>) {
   const cache = new LRUCache<string, { answer: DnsAnswer<T>; untilMs: number }>({
-    max: maxCached,
     maxSize: maxCachedCharacters,
-    sizeCalculation: ({ answer }, name) => name.length + JSON.stringify(answer).length,
+    // A least size bounds the number of answers too; lru-cache's `max` would allocate all places at once, in each of a process's 20 caches.
+    sizeCalculation: ({ answer }, name) => Math.max(maxCachedCharacters / maxCached, name.length + JSON.stringify(answer).length),
   })
   const asked = new Map<string, Promise<DnsAnswer<T>>>()
   return (given: string, fresh?: 'fresh'): Promise<DnsAnswer<T>> => {

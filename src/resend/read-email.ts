@@ -1,9 +1,8 @@
 /** Translates the body of `POST /emails` and the elements of `POST /emails/batch` to submissions. */
-import mime from 'mime'
 import { type BatchElement, parseScheduledTime, type ScheduledTime, type Submission } from '#accept'
 import { Refusal } from '#base'
 import { parseMailbox } from '#mail'
-import { JsonFields } from '#vendors'
+import { contentTypeOf, JsonFields } from '#vendors'
 import { ResendRefusal, refuseResendField } from './errors.ts'
 
 export const maxResendBatch = 100
@@ -145,7 +144,7 @@ function attachmentOf(fields: JsonFields) {
   const attachment = {
     filename,
     content: contentOf(fields),
-    contentType: fields.text('content_type', maxTypeLength) ?? mime.getType(filename) ?? 'application/octet-stream',
+    contentType: fields.text('content_type', maxTypeLength) ?? contentTypeOf(filename),
     contentId: fields.text('content_id', maxTypeLength) || null,
   }
   fields.refuseOthers()

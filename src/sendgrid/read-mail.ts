@@ -1,8 +1,7 @@
 /** Reads the body of `POST /v3/mail/send`, in time in proportion to its length: the personalizations are not yet applied. */
-import mime from 'mime'
 import type { SubmittedAttachment, TrackingWish } from '#accept'
 import { parseAddress } from '#mail'
-import { JsonFields } from '#vendors'
+import { contentTypeOf, JsonFields } from '#vendors'
 import { isSendGridKey } from '#webhooks'
 import { refuseSendGridField } from './errors.ts'
 import { readMailSettings, readTrackingSettings } from './read-settings.ts'
@@ -186,7 +185,7 @@ function attachmentOf(fields: JsonFields): SubmittedAttachment {
   const attachment = {
     filename,
     content: fields.needed('content', maxContentLength * 2),
-    contentType: fields.text('type', maxFilenameLength) || (mime.getType(filename) ?? 'application/octet-stream'),
+    contentType: fields.text('type', maxFilenameLength) || contentTypeOf(filename),
     contentId: disposition === 'inline' ? contentId : null,
   }
   fields.refuseOthers()

@@ -1,7 +1,7 @@
 /**
  * Suppressed recipients and reasons: a list for each tenant, and the organisation's own, which applies to every tenant.
  * Owns: suppressions. Uses: base, mail, db, tenants, events. Used by: tracking, delivery, returns, housekeeping, resend, sendgrid, postmark,
- * imports, http.
+ * ses, imports, http.
  * Promises: addresses are compared in lower case; adding one twice keeps one entry; a deleted tenant has no list; every entry added or
  * removed has an event in the same transaction, except imported ones and those whose time ended.
  */
@@ -10,6 +10,7 @@ import { appendEvents } from '#events'
 import { keepTenants } from '#tenants'
 import { listChange } from './list-changes.ts'
 
+export { listSuppressionsByAddress } from './list-by-address.ts'
 export {
   listSuppressionsBeside,
   listSuppressionsOfOrigin,

@@ -119,7 +119,7 @@ function openEngine(escapes: boolean): Liquid {
 }
 
 const engines = { subject: openEngine(false), html: openEngine(true), text: openEngine(false) }
-const parsed = new LRUCache<string, Template[]>({ max: 1000, maxSize: cachedLength, sizeCalculation: (_, key) => key.length })
+const parsed = new LRUCache<string, Template[]>({ maxSize: cachedLength, sizeCalculation: (_, key) => key.length })
 
 function parse(part: Part, text: string): Template[] {
   const key = `${part} ${text}`

@@ -3,7 +3,7 @@
  * second. While the database is unavailable, the cached result stays.
  */
 import { LRUCache } from 'lru-cache'
-import { type Clock, pause } from '#base'
+import { atMost, type Clock, pause } from '#base'
 import { type Db, sql } from '#db'
 
 export interface TrackHosts {
@@ -22,7 +22,7 @@ const ownerOf = sql<{ tenantId: string }>`
   where full_name = $1`
 
 export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHosts {
-  const known = new LRUCache<string, { tenantId: string | undefined; sinceMs: number }>({ max: maxKept })
+  const known = new LRUCache<string, { tenantId: string | undefined; sinceMs: number }>(atMost(maxKept))
   const asking = new Map<string, Promise<string | undefined>>()
 
   const load = async (host: string): Promise<string | undefined> => {

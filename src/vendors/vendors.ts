@@ -1,8 +1,9 @@
 /**
- * Parts that the APIs of all other vendors share: a reader of JSON objects that refuses every field that it was not asked for, and lists
- * of addresses in one text.
- * Owns: nothing. Uses: nothing. Used by: postal, resend, sendgrid, postmark.
+ * Parts that the APIs of all other vendors share: a reader of JSON objects that refuses every field that it was not asked for, lists of
+ * addresses in one text, and content types by file name.
+ * Owns: nothing. Uses: nothing. Used by: postal, resend, sendgrid, postmark, ses.
  * Promises: a member of an object is either read or refused; reading takes time in proportion to the text.
  */
+export { contentTypeOf } from './content-type.ts'
 export { JsonFields } from './json-fields.ts'
 export { splitAddresses } from './split-addresses.ts'

@@ -5,6 +5,7 @@ import { postmarkBody } from './postmark-format.ts'
 import { resendBody, resendHeaders } from './resend-format.ts'
 import { sendgridBody } from './sendgrid-format.ts'
 import { sendgridHeaders } from './sendgrid-signature.ts'
+import { sesBody } from './ses-format.ts'
 import type { Signed } from './sign-request.ts'
 import type { InstallationKey } from './signing-keys.ts'
 
@@ -29,5 +30,6 @@ export const formats: Readonly<Record<WebhookFormat, Format>> = {
   postal: { body: postalBody, headers: (signed, { key }) => postalHeaders(signed, key) },
   resend: { body: resendBody, headers: async (_signed, { own }) => resendHeaders(own) },
   sendgrid: { body: sendgridBody, headers: async (signed, { secret }) => sendgridHeaders(signed, secret) },
+  ses: { body: sesBody, headers: noHeaders },
   postmark: { body: postmarkBody, headers: noHeaders },
 }

@@ -33,8 +33,8 @@ export type WebhookEvent = (typeof webhookEvents)[number]
 /** The reason of a disabled webhook: its receiver answered 410, or a request disabled it. */
 export const disabledReasons = ['endpoint_gone', 'requested'] as const
 
-/** The form of bodies and signatures that requests of /v1 may choose: Postrider's, or the one that Postal's receivers expect. */
-export const webhookFormats = ['postrider', 'postal'] as const
+/** The form of bodies and signatures that requests of /v1 may choose: Postrider's, or that of Postal or of SES, whose APIs make no webhooks. */
+export const webhookFormats = ['postrider', 'postal', 'ses'] as const
 
 /** Those of other vendors, for webhooks that were created through the vendor's API. */
 const vendorFormats = ['resend', 'sendgrid', 'postmark'] as const

@@ -2,6 +2,7 @@
  * Two-factor authentication, test inbox, tracking, audit log and settings in a real browser, on a phone and on a wide screen, light and
  * dark.
  */
+import { readFile } from 'node:fs/promises'
 import { type TOTP, URI } from 'otpauth'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -193,6 +194,12 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('dialog').getByText('delivered@simulator.test').waitFor()
     await expectFine(watched, 'inbox-promote', look)
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByText('Deleted from the inbox.').waitFor()
+    await page.getByLabel('Recipient, sender or subject contains').fill('')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await list.getByRole('link', { name: 'Another one' }).waitFor()
+    await list.getByRole('link', { name: subject }).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Clear inbox' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Clear inbox' }).click()
     await page.getByText('No test mail.').waitFor()
@@ -235,6 +242,12 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     for (const act of ['tracking.create', 'tracking.update', 'tracking.delete'])
       await page.getByRole('cell', { name: act }).first().waitFor()
     await expectFine(watched, 'audit', look)
+    const saved = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download CSV' }).click()
+    const [head, ...lines] = (await readFile(await (await saved).path(), 'utf8')).trim().split('\r\n')
+    expect(head).toContain('time,action,actor_kind,actor')
+    expect(lines.filter((line) => line.includes(',tracking.delete,member,')).length).toBeGreaterThan(0)
+    expect(lines.filter((line) => !line.includes(',tracking.'))).toEqual([])
   })
 
   test('the doctor says what it finds and what to do, and the settings are shown without secrets', async () => {

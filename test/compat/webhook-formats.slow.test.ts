@@ -1,4 +1,5 @@
-/** Webhooks in the formats of Resend and Postmark: created by the vendor's SDK, sent by the whole program, verified by the vendor's verifier. */
+/** Webhooks in the formats of Resend, Postmark and SES: created by the vendor's SDK or /v1, sent by the whole program, verified by the vendor's verifier. */
+import { SESv2Client, SendEmailCommand } from '@aws-sdk/client-sesv2'
 import { ServerClient } from 'postmark'
 import { Resend } from 'resend'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -148,6 +149,38 @@ test("events in Postmark's format have its record types and name the message", a
   }
   const bounce = events().find((one) => one.RecordType === 'Bounce')
   expect(await postmark.getBounce(Number(bounce?.ID))).toMatchObject({ MessageID: sent.MessageID })
+})
+
+test('events in the form of SES name the message, its configuration set and its tags', async () => {
+  const events = ['MessageSent', 'MessageDeliveryFailed', 'MessageHeld', 'ComplaintReceived']
+  const made = await service.call('POST', '/webhooks', { name: 'ses', url: `${receiver.url}/ses`, events, format: 'ses' })
+  expect(made.body.data).toMatchObject({ format: 'ses' })
+  const signing = (await service.call('POST', '/credentials', { name: 'ses', type: 'api', mode: 'test', format: 'ses' })).body.data
+  const { accessKeyId, key } = signing as { accessKeyId: string; key: string }
+  const ses = new SESv2Client({ endpoint: service.url, region: 'us-east-1', credentials: { accessKeyId, secretAccessKey: key } })
+  const sent = await ses.send(
+    new SendEmailCommand({
+      FromEmailAddress: from,
+      Destination: {
+        ToAddresses: ['success+s@simulator.amazonses.com', 'bounce+s@simulator.amazonses.com'],
+        CcAddresses: ['complaint+s@simulator.amazonses.com', 'suppressionlist+s@simulator.amazonses.com'],
+      },
+      Content: { Simple: { Subject: { Data: 'Your order' }, Body: { Text: { Data: 'Hi' } } } },
+      ConfigurationSetName: 'orders',
+      EmailTags: [{ Name: 'kind', Value: 'x' }],
+    }),
+  )
+  const received = () => at('/ses').map(({ body }) => JSON.parse(body.toString()) as { eventType: string; mail: { destination: string[] } })
+  for (const [eventType, to, details] of [
+    ['Delivery', 'delivered+s@simulator.test', { delivery: { smtpResponse: expect.stringContaining('250') } }],
+    ['Bounce', 'hardfail+s@simulator.test', { bounce: { bounceType: 'Permanent', bouncedRecipients: [{ status: '5.1.1' }] } }],
+    ['Bounce', 'suppressed+s@simulator.test', { bounce: { bounceSubType: 'OnAccountSuppressionList' } }],
+    ['Complaint', 'complaint+s@simulator.test', { complaint: { complainedRecipients: [{ emailAddress: 'complaint+s@simulator.test' }] } }],
+  ] as const) {
+    const event = await until(() => received().find((one) => one.eventType === eventType && one.mail.destination[0] === to))
+    const tags = { kind: ['x'], 'ses:configuration-set': ['orders'] }
+    expect(event).toMatchObject({ ...details, mail: { messageId: sent.MessageId, tags, commonHeaders: { subject: 'Your order' } } })
+  }
 })
 
 test('/v1 shows these webhooks without their format, and its samples have it', async () => {

@@ -58,7 +58,7 @@ beforeAll(async () => {
   await mkdir(installed, { recursive: true })
   await cp('packages/client/package.json', join(installed, 'package.json'))
   await run('node_modules/.bin/tsc', ['-p', 'packages/client', '--outDir', join(installed, 'dist')])
-  for (const name of ['standardwebhooks', 'resend', 'postmark', '@sendgrid'])
+  for (const name of ['standardwebhooks', 'resend', 'postmark', '@sendgrid', '@aws-sdk'])
     await symlink(resolve('node_modules', name), join(folder, 'node_modules', name))
   const program = async (name: string, text: string) => {
     await writeFile(join(folder, name), `#!/bin/sh\n${text}\n`)
@@ -120,14 +120,17 @@ test.for(['docs/quick-start.md', 'packages/client/README.md'])('the first progra
   await run(process.execPath, [file], { cwd: folder, env: { ...environment, POSTRIDER_KEY: service.testKey } })
 })
 
-test.for(['docs/migrating-from-resend.md', 'docs/migrating-from-postmark.md', 'docs/migrating-from-sendgrid.md'])(
+test.for(['resend', 'postmark', 'sendgrid', 'ses'].map((vendor) => `docs/migrating-from-${vendor}.md`))(
   'the changed program of %s sends',
   { timeout: 60_000 },
   async (page) => {
     const programs = blocksIn(page, 'js')
     expect(programs).toHaveLength(1)
     await writeFile(join(folder, 'moved.mjs'), filled(programs[0]?.text ?? ''))
-    const { stdout } = await run(process.execPath, ['moved.mjs'], { cwd: folder, env: { ...environment, POSTRIDER_KEY: service.testKey } })
+    const signing = { name: 'signing', type: 'api', mode: 'test', format: 'ses' }
+    const made = (await service.call('POST', '/credentials', signing)).body.data as { accessKeyId: string; key: string }
+    const keys = { POSTRIDER_KEY: service.testKey, AWS_ACCESS_KEY_ID: made.accessKeyId, AWS_SECRET_ACCESS_KEY: made.key }
+    const { stdout } = await run(process.execPath, ['moved.mjs'], { cwd: folder, env: { ...environment, ...keys } })
     expect(stdout).toMatch(/^sent \w{22}\n$/)
   },
 )

@@ -316,6 +316,20 @@ describe('the inbox', () => {
     expect((await own.inbox('?wait=10')).map((one) => one.id)).toEqual([second])
   })
 
+  test('loses one email that was deleted, and keeps the others', async () => {
+    const [own, other] = [await tenant(), await tenant()]
+    const [first, second] = [await own.send('one@customer.example'), await own.send('two@customer.example')]
+    await own.advance(1)
+    const absent = { status: 404, body: { error: { code: 'not_found' } } }
+    expect(await service.call('DELETE', `/test/inbox/${first}`, { key: other.key })).toMatchObject(absent)
+    expect((await own.inbox()).map((one) => one.id).sort()).toEqual([first, second].sort())
+    expect((await own.call('DELETE', `/test/inbox/${first}`)).data).toEqual({ deleted: 1 })
+    expect(await service.call('DELETE', `/test/inbox/${first}`, { key: own.key })).toMatchObject(absent)
+    expect((await own.inbox()).map((one) => one.id)).toEqual([second])
+    expect((await own.read(first)).status).toBe('sent')
+    expect((await own.call('DELETE', '/test/inbox')).data).toEqual({ deleted: 1 })
+  })
+
   test("is the tenant's own: another's is neither shown nor cleared", async () => {
     const [own, other] = [await tenant(), await tenant()]
     const id = await own.send('mine@customer.example')

@@ -3,6 +3,7 @@ import { type FormEvent, useState } from 'react'
 import type { ShownAuditEntry } from '../api-types.ts'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
 import type { Column } from '../parts/data-table.tsx'
+import { SaveList } from '../parts/file-transfer.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { Listing, RowLink, useList } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
@@ -49,7 +50,24 @@ export function AuditPage() {
   ]
   return (
     <>
-      <Heading title={texts.pages.audit} about={words.about} />
+      <Heading title={texts.pages.audit} about={words.about}>
+        <SaveList<ShownAuditEntry>
+          name="audit-log.csv"
+          columns={['time', 'action', 'actor_kind', 'actor', 'target', 'tenant_id', 'ip_address', 'request_id']}
+          pathOf={(page) => scoped('/dashboard/api/audit', { actor: filters.actor, action: filters.action, ...page })}
+          idOf={(one) => String(one.id)}
+          row={(one) => [
+            one.at,
+            one.action,
+            one.actor.kind,
+            one.actor.name,
+            about(one.data),
+            one.tenantId ?? '',
+            one.ipAddress ?? '',
+            one.requestId ?? '',
+          ]}
+        />
+      </Heading>
       <search className="mb-4 block">
         <form onSubmit={submit} className="grid items-end gap-2 md:grid-cols-[1fr_1fr_auto]">
           <Field label={words.who} value={actor} onChange={(event) => setActor(event.target.value)} />

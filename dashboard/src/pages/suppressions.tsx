@@ -10,7 +10,7 @@ import { readCsv } from '../parts/csv.ts'
 import { BulkBar, type Column, type Selection } from '../parts/data-table.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Progress, SaveList } from '../parts/file-transfer.tsx'
-import { Field } from '../parts/form-controls.tsx'
+import { Field, Select } from '../parts/form-controls.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
@@ -26,7 +26,7 @@ export function SuppressionsPage() {
   const [importing, setImporting] = useState(false)
   const [removing, setRemoving] = useState<Suppression>()
   const client = useQueryClient()
-  const path = scoped('/v1/suppressions', { address: filters.address, page: filters.page, ...ofAll })
+  const path = scoped('/v1/suppressions', { address: filters.address, reason: filters.reason, page: filters.page, ...ofAll })
   const list = useList<Suppression>('suppressions', path)
   const refresh = () => client.invalidateQueries({ queryKey: ['suppressions'] })
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
@@ -37,7 +37,7 @@ export function SuppressionsPage() {
         <SaveList<Suppression>
           name="suppressions.csv"
           columns={['address', 'reason', 'source', 'since', 'tenant_id']}
-          pathOf={(page) => scoped('/v1/suppressions', { address: filters.address, ...page, ...ofAll })}
+          pathOf={(page) => scoped('/v1/suppressions', { address: filters.address, reason: filters.reason, ...page, ...ofAll })}
           row={(one) => [one.address, one.reason ?? '', one.source, one.createdAt, one.tenantId ?? '']}
         />
         {mayChange && <Button onClick={() => setImporting(true)}>{words.import}</Button>}
@@ -47,7 +47,7 @@ export function SuppressionsPage() {
           </Button>
         )}
       </Heading>
-      <SearchForm address={filters.address ?? ''} onSearch={(address) => change({ address })} />
+      <SearchForm address={filters.address ?? ''} reason={filters.reason ?? ''} onSearch={change} />
       <Listing
         label={texts.pages.suppressions}
         list={list}
@@ -76,18 +76,34 @@ export function SuppressionsPage() {
   )
 }
 
-function SearchForm({ address: begun, onSearch }: { address: string; onSearch: (address: string) => void }) {
+interface SearchFormProps {
+  address: string
+  /** Empty: any. */
+  reason: string
+  onSearch: (by: { address?: string; reason?: string }) => void
+}
+
+/** The reasons that Postrider gives; callers of the API may give others. */
+const reasons = ['hard fail', 'too many soft fails', 'bounce', 'complaint', 'unsubscribe'] as const
+
+function SearchForm({ address: begun, reason, onSearch }: SearchFormProps) {
   const [address, setAddress] = useState(begun)
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    onSearch(address.trim())
+    onSearch({ address: address.trim() })
   }
+  const choices = [
+    { value: '', label: words.anyReason },
+    ...reasons.map((name) => ({ value: name, label: words.reasons[name] })),
+    ...(reason !== '' && !reasons.some((name) => name === reason) ? [{ value: reason, label: reason }] : []),
+  ]
   return (
     <search className="mb-4 block">
       <form onSubmit={submit} className="flex items-end gap-2">
         <div className="grow md:max-w-sm">
           <Field label={words.contains} value={address} onChange={(event) => setAddress(event.target.value)} />
         </div>
+        <Select label={words.reason} value={reason} choices={choices} onChange={(chosen) => onSearch({ reason: chosen })} />
         <Button type="submit">{texts.actions.search}</Button>
       </form>
     </search>

@@ -1,5 +1,5 @@
 /** The test inbox: mail of test keys received by the simulator, which can be searched, read, cleared and sent for real. */
-import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { getPage, post, remove } from '../api-client.ts'
@@ -11,6 +11,7 @@ import { EmailContent } from '../parts/email-content.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
 import { Copy, Time } from '../parts/time-and-copy.tsx'
+import { toast, toastProblem } from '../parts/toast.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -137,6 +138,16 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
   const { mayChange } = useHere()
   const [promoting, setPromoting] = useState(false)
   const [promoted, setPromoted] = useState<string>()
+  const client = useQueryClient()
+  const deletion = useMutation({
+    mutationFn: () => remove(`/v1/test/inbox/${mail.emailId}`),
+    onSuccess: async () => {
+      toast(words.deleted)
+      onBack()
+      await client.invalidateQueries({ queryKey: ['inbox'] })
+    },
+    onError: toastProblem,
+  })
   return (
     <article aria-labelledby="subject" className="min-w-0">
       <Button className="mb-3 xl:hidden" onClick={onBack}>
@@ -146,7 +157,14 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
         <h2 id="subject" className="min-w-0 text-lg font-semibold [overflow-wrap:anywhere]">
           {mail.subject || texts.emails.noSubject}
         </h2>
-        {mayChange && <Button onClick={() => setPromoting(true)}>{words.promote}</Button>}
+        {mayChange && (
+          <div className="flex gap-2">
+            <Button disabled={deletion.isPending} onClick={() => deletion.mutate()}>
+              {words.delete}
+            </Button>
+            <Button onClick={() => setPromoting(true)}>{words.promote}</Button>
+          </div>
+        )}
       </div>
       <Facts mail={mail} />
       {promoted && (

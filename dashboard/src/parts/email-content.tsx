@@ -38,15 +38,27 @@ export function EmailContent({ id, from }: { id: string; from: string }) {
   )
 }
 
+const widths = { full: 'w-full', tablet: 'w-[768px] max-w-full', phone: 'w-[375px] max-w-full' } as const
+
 function Preview({ id }: { id: string }) {
-  const [isPhone, setIsPhone] = useState(false)
+  const [width, setWidth] = useState<keyof typeof widths>('full')
   const [isDark, setIsDark] = useState(false)
   return (
     <>
       <p className="mb-2 flex flex-wrap items-center gap-2 text-sm text-soft">
-        <Button small aria-pressed={isPhone} onClick={() => setIsPhone(!isPhone)}>
-          {isPhone ? words.fullWidth : words.phoneWidth}
-        </Button>
+        <span role="group" aria-label={words.width} className="flex gap-1">
+          {(Object.keys(widths) as (keyof typeof widths)[]).map((name) => (
+            <Button
+              key={name}
+              small
+              aria-pressed={name === width}
+              className="aria-pressed:border-ink aria-pressed:text-ink"
+              onClick={() => setWidth(name)}
+            >
+              {words.widths[name]}
+            </Button>
+          ))}
+        </span>
         <Button small aria-pressed={isDark} onClick={() => setIsDark(!isDark)}>
           {isDark ? words.onLight : words.onDark}
         </Button>
@@ -58,7 +70,7 @@ function Preview({ id }: { id: string }) {
         referrerPolicy="no-referrer"
         src={`/dashboard/api/emails/${encodeURIComponent(id)}/preview`}
         style={{ colorScheme: isDark ? 'dark' : 'light', background: isDark ? '#111' : '#fff' }}
-        className={`h-[32rem] rounded-md border border-line ${isPhone ? 'w-[375px] max-w-full' : 'w-full'}`}
+        className={`h-[32rem] rounded-md border border-line ${widths[width]}`}
       />
     </>
   )

@@ -28,6 +28,8 @@ export function SaveList<Item extends object>(props: {
   row: (item: Item) => readonly (string | number)[]
   /** For a list, newest first, that grows while it is read: reading continues from the time of the last row, and no row is taken twice. */
   moves?: (item: Item) => { id: string; timestampIso: string }
+  /** For a list that grows at its beginning: rows that moved to the next page are not taken twice. `moves` has its own. */
+  idOf?: (item: Item) => string
 }) {
   const [progress, setProgress] = useState<{ done: number; total: number }>()
   const saving = useMutation({
@@ -35,7 +37,7 @@ export function SaveList<Item extends object>(props: {
       const rows: (readonly (string | number)[])[] = []
       const seen = new Set<string>()
       const isNew = (item: Item) => {
-        const id = props.moves?.(item).id
+        const id = props.moves?.(item).id ?? props.idOf?.(item)
         const known = id !== undefined && seen.has(id)
         if (id !== undefined) seen.add(id)
         return !known

@@ -504,6 +504,8 @@ export interface CredentialsCreateBody {
   mode?: 'live' | 'test' | null | undefined
   /** null: full access */
   permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
+  /** ses: an access key id and a secret that sign requests, as the SDKs of Amazon SES do */
+  format?: 'postrider' | 'ses' | null | undefined
   /** Sending domains and addresses that the key may send from */
   allowedFrom?: string[] | null | undefined
   /** Networks in CIDR form that the key may be used from */
@@ -526,6 +528,8 @@ export interface Credential {
   hold: boolean
   /** The secret; returned on creation */
   key?: string
+  /** Only for a key of format `ses`: names the key in the requests that it signs */
+  accessKeyId?: string
   /** Only for an SMTP login, together with the key */
   smtpUsername?: string
   lastUsedAt: string | null
@@ -929,8 +933,8 @@ export interface WebhooksCreateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -953,8 +957,8 @@ export interface Webhook {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal'
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses'
   createdAt: string
   updatedAt: string
   /** null: receives the events of all tenants */
@@ -987,8 +991,8 @@ export interface WebhooksListData {
     timeoutSeconds: number
     /** null: not failing, or disabled */
     failingSince: string | null
-    /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-    format?: 'postrider' | 'postal'
+    /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+    format?: 'postrider' | 'postal' | 'ses'
     createdAt: string
     updatedAt: string
     /** null: receives the events of all tenants */
@@ -1015,8 +1019,8 @@ export interface WebhooksUpdateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
@@ -1148,8 +1152,8 @@ export interface PlatformWebhooksCreateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
 }
 
 export interface PlatformWebhooksCreateData {
@@ -1168,8 +1172,8 @@ export interface PlatformWebhooksCreateData {
   timeoutSeconds: number
   /** null: not failing, or disabled */
   failingSince: string | null
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal'
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses'
   createdAt: string
   updatedAt: string
   /** `whsec_` and base64: the key for webhook-signature */
@@ -1190,8 +1194,8 @@ export interface PlatformWebhooksUpdateBody {
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
-  /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-  format?: 'postrider' | 'postal' | null | undefined
+  /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+  format?: 'postrider' | 'postal' | 'ses' | null | undefined
   /** true: creates a new secret; the old one also signs for 24 hours */
   rotateSecret?: boolean | null | undefined
 }

@@ -183,8 +183,8 @@ export const organisationApi = (api: Api) => ({
       timeoutSeconds: number
       /** null: not failing, or disabled */
       failingSince: string | null
-      /** `postal`: bodies and signatures as Postal sends them; otherwise absent */
-      format?: 'postrider' | 'postal'
+      /** `postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent */
+      format?: 'postrider' | 'postal' | 'ses'
       createdAt: string
       updatedAt: string
       /** `whsec_` and base64: the key for webhook-signature */
@@ -269,6 +269,10 @@ export const organisationApi = (api: Api) => ({
       clear(query: OfTenant = {}, options: Options = {}): Promise<TestInboxClearData> {
         return api.ask('DELETE', `/test/inbox`, { query, options })
       },
+      /** Delete one email from the inbox; it stays in the list of emails. Permission `emails:read`. */
+      delete(emailId: string, query: OfTenant = {}, options: Options = {}): Promise<TestInboxClearData> {
+        return api.ask('DELETE', `/test/inbox/${at(emailId)}`, { query, options })
+      },
     },
   },
   logs: {
@@ -286,7 +290,7 @@ export const organisationApi = (api: Api) => ({
 /** What exists for the organisation and, below `/tenants/…`, for each tenant. */
 export const sharedApi = (api: Api, under: string) => ({
   credentials: {
-    /** Create an API key or an SMTP login. A key with full access, at organisation level unless the path names its tenant. */
+    /** Create an API key, an SMTP login or a key that signs requests. A key with full access, at organisation level unless the path names its tenant. */
     create(body: CredentialsCreateBody, options: Options = {}): Promise<Credential> {
       return api.ask('POST', `${under}/credentials`, { body, options })
     },

@@ -4,7 +4,7 @@
  * known policy stays in force.
  */
 import { LRUCache } from 'lru-cache'
-import type { Clock, Config, Log } from '#base'
+import { atMost, type Clock, type Config, type Log } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import { fetchStsPolicy, findStsId, type Get, type Resolver, type StsPolicy } from '#net'
 
@@ -57,7 +57,7 @@ const deletePolicies = sql`
 export const deleteExpiredPolicies = (on: Queryable, nowMs: number): Promise<number> => on.run(deletePolicies, [new Date(nowMs)])
 
 export function openSts({ db, clock, log, config, resolver, get }: StsDeps): Sts {
-  const known = new LRUCache<string, { kept: CachedPolicy | undefined; untilMs: number }>({ max: maxCachedPolicies })
+  const known = new LRUCache<string, { kept: CachedPolicy | undefined; untilMs: number }>(atMost(maxCachedPolicies))
 
   const look = async (domain: string): Promise<CachedPolicy | undefined> => {
     const nowMs = clock.nowMs()

@@ -6,12 +6,14 @@
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
 import {
+  accessKeyIdOf,
   addCredential,
   type Credential,
   type CredentialRecord,
   changeCredential,
   credentialTypes,
   getCredential,
+  keyFormats,
   listCredentials,
   type Permission,
   permissions,
@@ -78,6 +80,7 @@ const CredentialObject = Type.Object({
   type: CredentialType,
   hold: Type.Boolean({ description: 'true: every request with the key is refused' }),
   key: Type.Optional(Type.String({ description: 'The secret; returned on creation' })),
+  accessKeyId: Type.Optional(Type.String({ description: 'Only for a key of format `ses`: names the key in the requests that it signs' })),
   smtpUsername: Type.Optional(Type.String({ description: 'Only for an SMTP login, together with the key' })),
   lastUsedAt: nullable(Type.String({ format: 'date-time' })),
   createdAt: Type.String({ format: 'date-time' }),
@@ -100,13 +103,20 @@ export const createCredential = route({
   method: 'POST',
   path: '/credentials',
   name: 'credentials.create',
-  summary: 'Create an API key or an SMTP login',
+  summary: 'Create an API key, an SMTP login or a key that signs requests',
   ...manages,
   body: Type.Object({
     name: Name,
     type: CredentialType,
     mode: optional(Mode),
     permissions: Type.Optional(Permissions),
+    format: optional(
+      Type.Unsafe<(typeof keyFormats)[number]>({
+        type: 'string',
+        enum: keyFormats,
+        description: 'ses: an access key id and a secret that sign requests, as the SDKs of Amazon SES do',
+      }),
+    ),
     ...boundsFields,
     ...tenantFields,
   }),
@@ -116,9 +126,9 @@ export const createCredential = route({
   handle: async (call, { db, clock, ids, tenants, secrets, config, limitSettings }) => {
     await refuseNarrow(call.credential, 'create keys', { db })
     const tenantId = await tenantNamedIn(call, tenants)
-    const { name, type, mode, permissions: allowed, sendLimit } = call.body
-    const wanted = { name, type, mode: mode ?? 'live', permissions: allowed ?? null, tenantId, ...boundsIn(call.body) }
-    const facts = { nowMs: clock.nowMs(), ids, keepIn: config.revealKeys ? secrets : undefined }
+    const { name, type, mode, permissions: allowed, format, sendLimit } = call.body
+    const wanted = { name, type, mode: mode ?? 'live', permissions: allowed ?? null, tenantId, format: format ?? undefined, ...boundsIn(call.body) }
+    const facts = { nowMs: clock.nowMs(), ids, keepIn: config.revealKeys ? secrets : undefined, sealIn: secrets }
     const { credential, key } = await db.transaction(async (tx) => {
       const added = await addCredential(tx, wanted, facts)
       if (sendLimit != null) await setLimits(tx, keyLimitScope(added.credential.id), { sendPerHour: sendLimit })
@@ -261,12 +271,14 @@ interface Shown {
 }
 
 function credentialToWire(one: CredentialRecord, { key, sendLimit, withEnd }: Shown): Static<typeof CredentialObject> {
+  const accessKeyId = accessKeyIdOf(one)
   return {
     id: one.id,
     name: one.name,
     type: one.type,
     hold: one.hold,
     ...(key === undefined ? {} : { key }),
+    ...(accessKeyId === undefined ? {} : { accessKeyId }),
     ...(key === undefined || one.type !== 'smtp' ? {} : { smtpUsername: `${one.tenantId}/${key}` }),
     lastUsedAt: one.lastUsedAt?.toISOString() ?? null,
     createdAt: one.createdAt.toISOString(),

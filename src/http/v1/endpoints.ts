@@ -38,7 +38,7 @@ import {
   updateTemplate,
 } from './templates.ts'
 import { createTenant, deleteTenantEndpoint, listTenantsRoute, retrieveTenant, updateTenantEndpoint } from './tenants.ts'
-import { advanceTest, clearTestInbox, listTestInbox } from './test-endpoints.ts'
+import { advanceTest, clearTestInbox, deleteFromTestInbox, listTestInbox } from './test-endpoints.ts'
 import {
   createTrackDomain,
   deleteTrackDomain,
@@ -138,6 +138,7 @@ export const routes: readonly Endpoint[] = [
   advanceTest,
   listTestInbox,
   clearTestInbox,
+  deleteFromTestInbox,
   listLogsRoute,
   retrieveLog,
 ]

@@ -6,10 +6,19 @@ import Type, { type Static } from 'typebox'
 import { emailIdTimeMs, pause, Refusal, wrongField } from '#base'
 import type { Credential } from '#credentials'
 import { advanceTestClock, rebuildMessage } from '#delivery'
-import { clearInbox, decodeContent, findContentBody, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail } from '#emails'
+import {
+  clearInbox,
+  decodeContent,
+  deleteFromInbox,
+  findContentBody,
+  type InboxFilter,
+  listInbox,
+  newestInInbox,
+  type ReceivedEmail,
+} from '#emails'
 import { linksOf, parseAddress, readMessage } from '#mail'
 import { openTokens } from '#tracking'
-import { nullable, pageFields, readInstant, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { knownEmailId, nullable, pageFields, readInstant, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -108,6 +117,25 @@ export const clearTestInbox = route({
   handle: async ({ tenantId, credential }, { db, clock }) => {
     refuseLive(credential)
     return { deleted: await clearInbox(db, tenantId, clock.nowMs()) }
+  },
+})
+
+export const deleteFromTestInbox = route({
+  method: 'DELETE',
+  path: '/test/inbox/{emailId}',
+  name: 'test.inbox.delete',
+  summary: 'Delete one email from the inbox; it stays in the list of emails',
+  permission: 'emails:read',
+  scope: 'organisation or tenant',
+  families: 'organisation',
+  query: query({ tenantId: tenantParameter }),
+  data: Type.Object({ deleted: Type.Integer() }),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async ({ params, tenantId, credential }, { db, clock }) => {
+    refuseLive(credential)
+    if (!(await deleteFromInbox(db, tenantId, knownEmailId(params.emailId), clock.nowMs())))
+      throw new Refusal('not_found', { message: 'the test inbox does not have this email' })
+    return { deleted: 1 }
   },
 })
 

@@ -15,7 +15,7 @@ export const Url = Type.String({ minLength: 1, maxLength: 2048, description: 'ht
 const Format = Type.Unsafe<(typeof webhookFormats)[number]>({
   type: 'string',
   enum: webhookFormats,
-  description: '`postal`: bodies and signatures as Postal sends them; otherwise absent',
+  description: '`postal`: bodies and signatures as Postal sends them; `ses`: bodies as Amazon SES publishes them; otherwise absent',
 })
 
 /** Fields shown in both views. */
@@ -179,7 +179,7 @@ export const fieldsToWire = ({ webhook, secret }: Shown) => ({
   disabledAt: webhook.disabledAt?.toISOString() ?? null,
   disabledReason: webhook.disabledReason,
   timeoutSeconds: webhook.timeoutSeconds,
-  ...(webhook.format === 'postal' ? { format: webhook.format } : {}),
+  ...(webhook.format === 'postal' || webhook.format === 'ses' ? { format: webhook.format } : {}),
   failingSince: webhook.failingSince?.toISOString() ?? null,
   createdAt: webhook.createdAt.toISOString(),
   updatedAt: webhook.updatedAt.toISOString(),

@@ -4,10 +4,20 @@ import { httpReaders } from './readers/http.ts'
 import { mailReaders } from './readers/mail.ts'
 import { postalReaders } from './readers/postal.ts'
 import { reportReaders } from './readers/reports.ts'
+import { sesReaders } from './readers/ses.ts'
 import { smtpReaders } from './readers/smtp.ts'
 import { vendorReaders } from './readers/vendors.ts'
 
-export const readers = [...reportReaders, ...mailReaders, ...dnsReaders, ...httpReaders, ...postalReaders, ...smtpReaders, ...vendorReaders]
+export const readers = [
+  ...reportReaders,
+  ...mailReaders,
+  ...dnsReaders,
+  ...httpReaders,
+  ...postalReaders,
+  ...smtpReaders,
+  ...vendorReaders,
+  ...sesReaders,
+]
 
 const partOfReport = 'reached by readReport, with all that it is given there'
 const operators = 'reads what the operator has written or kept, who can do worse to the machine than to slow it'
