@@ -37,7 +37,9 @@ export type CommitResult = { committed: true; sendLimitUsage: SendLimitUsage } |
 
 const given = sql.parameters({ submissions: 'json', keys: 'json', keyLifetime: 'interval' })
 
-/** One bytea parameter for each body: an array of bytea would be sent as text, at half the speed. */
+/**
+ * One bytea parameter for each body: an array of bytea would be sent as text, at half the speed. Long because it is one statement.
+ */
 const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> => {
   const values = sql.repeated(bodies, ', ', (nth) => `(${nth}, $${nth + 4}::bytea)`)
   return sql<{ credentialId: number; key: string }>`

@@ -42,7 +42,7 @@ export function boundsIn(given: CommandArguments, { clock }: Pick<CommandDeps, '
 }
 
 /** Those of a key. */
-export const boundsOf = ({ allowedFrom, allowedNetworks, expiresAt, sendLimit }: Bounds): Bounds => ({
+export const boundsShownOf = ({ allowedFrom, allowedNetworks, expiresAt, sendLimit }: Bounds): Bounds => ({
   ...(allowedFrom ? { allowedFrom } : {}),
   ...(allowedNetworks ? { allowedNetworks } : {}),
   ...(expiresAt ? { expiresAt } : {}),

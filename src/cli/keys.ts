@@ -2,7 +2,7 @@
 import { keyFormats, permissions } from '#credentials'
 import { apiHelp, apiUsage, maxListed, perRequest, scopeOf, tenantApiOptions, withApi } from './api.ts'
 import { type Command, needed, printed, text, UsageError } from './command-definition.ts'
-import { boundsHelp, boundsIn, boundsOf, boundsOptions, boundsUsage, shownBounds } from './key-bounds.ts'
+import { boundsHelp, boundsIn, boundsOptions, boundsShownOf, boundsUsage, shownBounds } from './key-bounds.ts'
 
 const types: readonly string[] = ['live', 'test', 'smtp']
 const kindOf = (type: string) =>
@@ -59,7 +59,7 @@ Example: postrider key create --type live --name shop --permissions emails:send 
       const created = await scopeOf(service, given).credentials.create(asked)
       const { id, key, smtpUsername, accessKeyId, tenantId, permissions: allowed } = created
       const names = { ...(smtpUsername === undefined ? {} : { smtpUsername }), ...(accessKeyId === undefined ? {} : { accessKeyId }) }
-      const record = { id, key, ...names, type, tenantId, permissions: allowed, ...boundsOf(created) }
+      const record = { id, key, ...names, type, tenantId, permissions: allowed, ...boundsShownOf(created) }
       const lines =
         smtpUsername !== undefined
           ? `user name  ${smtpUsername}\npassword   ${key}`
@@ -122,7 +122,7 @@ Example: postrider key update 17 --expires none --send-limit 200`,
       throw new UsageError('give at least one of --domain, --from, --network, --expires and --send-limit')
     return withApi(given, deps, async (service) => {
       const [id = ''] = given.positionals
-      const changed = boundsOf(await scopeOf(service, given).credentials.update(id, bounds))
+      const changed = boundsShownOf(await scopeOf(service, given).credentials.update(id, bounds))
       printed(given, deps, { id: Number(id), ...changed }, `key ${id}: ${shownBounds(changed).join(', ') || 'no bounds'}`)
     })
   },

@@ -8,7 +8,7 @@
 import { LRUCache } from 'lru-cache'
 import { atMost, type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { boundsOf, type KeyBounds, refuseOutOfBounds, type StoredBounds } from './key-bounds.ts'
+import { type KeyBounds, keyBoundsOf, refuseOutOfBounds, type StoredBounds } from './key-bounds.ts'
 import {
   accessKeyHashOf,
   accessKeyIdOf,
@@ -128,10 +128,11 @@ export interface Credentials {
   forget(): void
 }
 
+/** Long because each way to use a key is one method. */
 export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Credentials {
   const find = async (key: string, type: CredentialType): Promise<Credential | undefined> => {
     const stored = await db.first(credentialByKey, [keyHashOf(key), type])
-    return stored && { ...stored, bounds: boundsOf(stored) }
+    return stored && { ...stored, bounds: keyBoundsOf(stored) }
   }
   const known = cached(clock, (key) => find(key, 'api'))
   const knownLogins = cached(clock, (key) => find(key, 'smtp'))
@@ -177,7 +178,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       const found = accessKeyIdOf({ keyPrefix: accessKeyId }) ? await knownSigning.get(accessKeyId) : undefined
       if (!found?.sealed || found.revoked) return undefined
       const { sealed, ...stored } = found
-      return { credential: { ...stored, bounds: boundsOf(stored) }, secret: signingSecretOf(accessKeyId, sealed, secrets) }
+      return { credential: { ...stored, bounds: keyBoundsOf(stored) }, secret: signingSecretOf(accessKeyId, sealed, secrets) }
     },
     async saveUses() {
       if (toSave.size === 0) return

@@ -34,7 +34,7 @@ const maxYears = 10
 const yearMs = 366 * 86_400_000
 
 /** Undefined for an ordinary key. A network that this version cannot parse matches no client. */
-export function boundsOf({ allowedFrom, allowedNetworks, expiresAt }: StoredBounds): KeyBounds | undefined {
+export function keyBoundsOf({ allowedFrom, allowedNetworks, expiresAt }: StoredBounds): KeyBounds | undefined {
   if (allowedFrom === null && allowedNetworks === null && expiresAt === null) return undefined
   const networks = allowedNetworks && allowedNetworks.map(networkFrom).filter((one) => one !== undefined)
   return { from: allowedFrom, networks, expiresAtMs: expiresAt?.getTime() ?? null }

@@ -20,7 +20,7 @@ const maxTags = 3000
 const cachedLength = 4_000_000
 
 export const parts = ['subject', 'html', 'text'] as const
-export type Part = (typeof parts)[number]
+export type TemplatePart = (typeof parts)[number]
 /** Absent or null: the message has no such part. */
 export type Source = { subject: string } & { [Name in 'html' | 'text']?: string | null | undefined }
 
@@ -34,8 +34,8 @@ type Filter = (this: unknown, value: unknown, ...given: unknown[]) => unknown
 
 /** An error in a template that its author can correct. */
 export class TemplateProblem extends Error {
-  readonly part: Part
-  constructor(part: Part, message: string) {
+  readonly part: TemplatePart
+  constructor(part: TemplatePart, message: string) {
     super(message)
     this.part = part
   }
@@ -121,7 +121,7 @@ function openEngine(escapes: boolean): Liquid {
 const engines = { subject: openEngine(false), html: openEngine(true), text: openEngine(false) }
 const parsed = new LRUCache<string, Template[]>({ maxSize: cachedLength, sizeCalculation: (_, key) => key.length })
 
-function parse(part: Part, text: string): Template[] {
+function parse(part: TemplatePart, text: string): Template[] {
   const key = `${part} ${text}`
   const known = parsed.get(key)
   if (known) return known
@@ -170,7 +170,7 @@ export function renderSource(source: Source, variables: object): { rendered: Ren
   return { rendered: { subject: subject.replace(/\s+/g, ' ').trim(), html, text }, spentUs: budget.spentUs() }
 }
 
-function renderPart(part: Part, templates: Template[], variables: object, budget: Budget): string {
+function renderPart(part: TemplatePart, templates: Template[], variables: object, budget: Budget): string {
   const engine = engines[part]
   const limits = { memoryLimit: budget, renderLimit: budget, liquid: engine } as unknown as { liquid: Liquid }
   const context = new Context(variables, engine.options, { sync: true }, limits)
@@ -190,7 +190,7 @@ export function parseSource(source: Source): void {
 
 const maxMessageLength = 200
 
-function inPart<Made>(part: Part, make: () => Made): Made {
+function inPart<Made>(part: TemplatePart, make: () => Made): Made {
   try {
     return make()
   } catch (error) {

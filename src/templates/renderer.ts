@@ -3,7 +3,7 @@
  * not return is ended with the thread.
  */
 import { type Clock, openThread, TookTooLong, wrongField } from '#base'
-import type { Part, Rendered } from './liquid.ts'
+import type { Rendered, TemplatePart } from './liquid.ts'
 import type { RenderResult, RenderTask } from './render-thread.ts'
 import type { TemplateSource } from './template-records.ts'
 
@@ -47,7 +47,7 @@ const isOutOfMemory = (error: unknown) => (error as { code?: unknown } | null)?.
 const undefinedVariable = /^undefined variable: ([\w.[\]"']{1,100})/
 
 /** The values are at fault, or the template. */
-function problem(part: Part, message: string, isDraft: boolean) {
+function problem(part: TemplatePart, message: string, isDraft: boolean) {
   const missing = undefinedVariable.exec(message)?.[1]
   if (missing !== undefined)
     return wrongField(

@@ -27,7 +27,7 @@ export interface TemplateVersion extends TemplateSource {
   publishedAt: Date
 }
 
-export interface Page {
+export interface TemplatePage {
   number: number
   size: number
 }
@@ -181,7 +181,11 @@ export async function getTemplate(on: Queryable, tenantId: string, key: string):
 }
 
 /** Sorted by name. */
-export async function listTemplates(on: Queryable, tenantId: string, page: Page): Promise<{ templates: Template[]; total: number }> {
+export async function listTemplates(
+  on: Queryable,
+  tenantId: string,
+  page: TemplatePage,
+): Promise<{ templates: Template[]; total: number }> {
   const counted = await on.first(countTemplates, [tenantId])
   const templates = await on.rows(pageOfTemplates, [tenantId, page.size, (page.number - 1) * page.size])
   return { templates, total: counted?.total ?? 0 }
@@ -210,11 +214,11 @@ export async function publish(tx: Tx, tenantId: string, key: string, at: Date): 
 }
 
 /** Newest first. */
-export async function listVersions(
+export async function listTemplateVersionsOf(
   on: Queryable,
   tenantId: string,
   templateId: string,
-  page: Page,
+  page: TemplatePage,
 ): Promise<{ versions: TemplateVersion[]; total: number }> {
   const counted = await on.first(countVersions, [tenantId, templateId])
   const versions = await on.rows(pageOfVersions, [tenantId, templateId, page.size, (page.number - 1) * page.size])

@@ -1,6 +1,6 @@
 /**
  * Templates: stored messages with variables, rendered before acceptance. Each has a draft and published versions.
- * Owns: templates, template_versions. Uses: base, db, tenants. Used by: housekeeping, http, main.
+ * Owns: templates, template_versions. Uses: base, db, tenants. Used by: housekeeping, http.
  * Promises: a published version never changes; a template runs no code, reads no file and escapes values in HTML; rendering takes at most
  * 50 ms of processor time and makes at most 5 MB, on a thread of its own, in turns between tenants.
  */
@@ -17,10 +17,10 @@ import {
   getVersion,
   insertDraft,
   listTemplates,
-  listVersions,
-  type Page,
+  listTemplateVersionsOf,
   publish,
   type Template,
+  type TemplatePage,
   type TemplateSource,
   type TemplateVersion,
   updateDraft,
@@ -34,12 +34,12 @@ export { type Values, type Variable, variableTypes } from './variables.ts'
 /** `key`: the id or the name of a template. All refuse `not_found` and `validation_error`. */
 export interface Templates {
   create(tenantId: string, name: string, source: TemplateSource): Promise<Template>
-  list(tenantId: string, page: Page): Promise<{ templates: Template[]; total: number }>
+  list(tenantId: string, page: TemplatePage): Promise<{ templates: Template[]; total: number }>
   get(tenantId: string, key: string): Promise<Template>
   /** Changes the draft. */
   update(tenantId: string, key: string, changes: DraftChanges): Promise<Template>
   publish(tenantId: string, key: string): Promise<Template>
-  listVersions(tenantId: string, key: string, page: Page): Promise<{ versions: TemplateVersion[]; total: number }>
+  listVersions(tenantId: string, key: string, page: TemplatePage): Promise<{ versions: TemplateVersion[]; total: number }>
   remove(tenantId: string, key: string): Promise<void>
   /** Renders the draft, or a version. */
   preview(tenantId: string, key: string, given: { version?: number | undefined; values: Values }): Promise<Rendered>
@@ -85,7 +85,7 @@ export function openTemplates({ db, clock, ids }: { db: Db; clock: Clock; ids: I
     publish: (tenantId, key) => changing(db.transaction((tx) => publish(tx, tenantId, key, now()))),
     async listVersions(tenantId, key, page) {
       const { id } = await getTemplate(db, tenantId, key)
-      return listVersions(db, tenantId, id, page)
+      return listTemplateVersionsOf(db, tenantId, id, page)
     },
     remove: (tenantId, key) => changing(deleteTemplate(db, tenantId, key)),
     async preview(tenantId, key, { version, values }) {

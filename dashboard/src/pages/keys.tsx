@@ -77,6 +77,7 @@ export function KeysPage() {
 
 type OfKey = (one: Credential) => void
 
+/** Long because each column is an element of one list. */
 function useKeyColumns(onHold: OfKey, onBind: OfKey, onRevoke: OfKey): readonly Column<Credential>[] {
   const { mayChange, tenantId, nameOf } = useHere()
   const names = words.columnNames

@@ -61,6 +61,7 @@ const bodyOf = ({ subject, html, text, variables }: Draft) => ({
 
 type Asked = 'test' | 'remove'
 
+/** Long because the actions of the page share the draft. */
 function Template({ template }: { template: TemplatesCreateData }) {
   const { scoped, mayChange } = useHere()
   const client = useQueryClient()

@@ -31,7 +31,7 @@ export function withReact<Emails extends Sending>(emails: Emails, render: Render
       body: Omit<BatchToSend, 'emails'> & { emails: WithReact<BatchToSend['emails'][number]>[] },
       options: SendOptions = {},
     ) => {
-      // Callers without types may send another body; the service names what is wrong.
+      // Callers without types may send another body, which the service refuses with a reason.
       const isList = Array.isArray(body.emails)
       return emails.sendBatch(
         isList ? { ...body, emails: await Promise.all(body.emails.map((one) => rendered(one, render))) } : body,

@@ -127,7 +127,15 @@ export const createCredential = route({
     await refuseNarrow(call.credential, 'create keys', { db })
     const tenantId = await tenantNamedIn(call, tenants)
     const { name, type, mode, permissions: allowed, format, sendLimit } = call.body
-    const wanted = { name, type, mode: mode ?? 'live', permissions: allowed ?? null, tenantId, format: format ?? undefined, ...boundsIn(call.body) }
+    const wanted = {
+      name,
+      type,
+      mode: mode ?? 'live',
+      permissions: allowed ?? null,
+      tenantId,
+      format: format ?? undefined,
+      ...boundsIn(call.body),
+    }
     const facts = { nowMs: clock.nowMs(), ids, keepIn: config.revealKeys ? secrets : undefined, sealIn: secrets }
     const { credential, key } = await db.transaction(async (tx) => {
       const added = await addCredential(tx, wanted, facts)

@@ -14,7 +14,7 @@ import { compileSchema, refusalOf } from './validate.ts'
 
 const largestText = 5_242_880
 const AddressText = Type.String({ maxLength: 254, description: 'Address without display name' })
-export const From = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
+export const SenderText = Type.String({ minLength: 1, maxLength: 1000, description: '`addr`, `Name <addr>` or `"Name" <addr>`' })
 
 const Attachment = Type.Object({
   content: Type.String({ contentEncoding: 'base64', description: 'Standard base64, padding optional; at most 10 MB decoded' }),
@@ -61,12 +61,12 @@ export const messageFields = {
   scheduledAt,
 }
 
-const SendEmail = Type.Object({ from: From, ...messageFields, ...tenantFields })
+const SendEmail = Type.Object({ from: SenderText, ...messageFields, ...tenantFields })
 
 /** A message whose subject and texts a template makes. */
 const { subject, html, text, ...otherFields } = messageFields
 const templateMessageFields = { ...otherFields, ...templateFields }
-const SendTemplate = Type.Object({ from: From, ...templateMessageFields, ...tenantFields })
+const SendTemplate = Type.Object({ from: SenderText, ...templateMessageFields, ...tenantFields })
 
 /** In the document, the fields of both kinds. */
 const documentedFields = {
@@ -118,7 +118,7 @@ export const sendEmail = sendRoute({
   ...sends,
   body: SendEmail,
   bodyWith: { field: 'templateId', schema: SendTemplate },
-  documentedBody: Type.Object({ from: From, ...documentedFields, ...tenantFields }),
+  documentedBody: Type.Object({ from: SenderText, ...documentedFields, ...tenantFields }),
   data: SentEmail,
   refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
   handle: (call, { accept, templates }) => {
@@ -133,7 +133,7 @@ const BatchTemplate = Type.Object(templateMessageFields)
 
 /** Elements are validated one by one, because an invalid one fails only itself. */
 const SendBatch = Type.Object({
-  from: From,
+  from: SenderText,
   emails: Type.Unsafe<Record<string, unknown>[]>({ type: 'array', minItems: 1, maxItems: 100, items: { type: 'object' } }),
   ...tenantFields,
 })
@@ -185,7 +185,7 @@ export const sendBatch = sendRoute({
 })
 
 const SendRaw = Type.Object({
-  from: From,
+  from: SenderText,
   to: messageFields.to,
   rawMessage: Type.String({ contentEncoding: 'base64', description: 'An RFC 5322 message, at most 14 MB decoded' }),
   bounce: optional(Type.Boolean({ description: 'true: sent with an empty return path' })),

@@ -5,7 +5,7 @@ import { type Template, type TemplateSource, type TemplateVersion, type Variable
 import { nullable, pageFields, type ScopedCall, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { type ApiDeps, listRoute, route, sendRoute } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
-import { callerOf, From, messageFields, responseFor, SentEmail, sendRefusals, sentToWire } from './send-emails.ts'
+import { callerOf, messageFields, responseFor, SenderText, SentEmail, sendRefusals, sentToWire } from './send-emails.ts'
 import { templateFields, valuesOf } from './template-sends.ts'
 
 const reads = { permission: 'emails:send', scope: 'organisation or tenant', families: 'both' } as const
@@ -182,7 +182,7 @@ export const testTemplate = sendRoute({
   name: 'templates.test',
   summary: 'Send one email with the draft of a template, or a version',
   ...reads,
-  body: Type.Object({ from: From, to: messageFields.to, ...rendering }),
+  body: Type.Object({ from: SenderText, to: messageFields.to, ...rendering }),
   data: SentEmail,
   refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
   handle: async (call, deps) => {
