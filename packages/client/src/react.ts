@@ -23,7 +23,7 @@ async function rendered<Message extends { html?: string | null | undefined }>(
 /** The methods that send, which also take `react`. */
 export function withReact<Emails extends Sending>(emails: Emails, render: RenderReact | undefined) {
   return {
-    ...emails,
+    ...(emails as Omit<Emails, 'send' | 'sendBatch'>),
     /** As in the API reference; `react` instead of `html` is an element that the setting `render` renders. */
     send: async (body: WithReact<EmailToSend>, options: SendOptions = {}) => emails.send(await rendered(body, render), options),
     /** As in the API reference; each email may have `react` instead of `html`. */
