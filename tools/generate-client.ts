@@ -88,6 +88,8 @@ class Types {
       const orNull = schema.type?.includes('null') && !words.includes('null') ? ['null'] : []
       return [...words, ...orNull].join(' | ')
     }
+    // `{}` allows any value.
+    if (Object.keys(schema).length === 0) return 'unknown'
     const types = [schema.type ?? 'object'].flat()
     return [...new Set(types.map((type) => this.#one(type, schema, goesIn, depth)))].join(' | ')
   }
@@ -111,7 +113,8 @@ class Types {
     const lines = Object.entries(properties).map(([name, schema]) => {
       const isOptional = !required.includes(name)
       const notes = [...(schema.description ? [schema.description] : []), ...(schema.deprecated ? ['@deprecated'] : [])].join(' ')
-      const type = `${this.write(schema, goesIn, depth)}${isOptional && goesIn ? ' | undefined' : ''}`
+      const written = this.write(schema, goesIn, depth)
+      const type = isOptional && goesIn && written !== 'unknown' ? `${written} | undefined` : written
       return `${notes ? `${indent}/** ${notes.replaceAll('*/', '* /')} */\n` : ''}${indent}${name}${isOptional ? '?' : ''}: ${type}\n`
     })
     return lines.join('')

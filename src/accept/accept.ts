@@ -14,7 +14,7 @@ import { getTestClockOffsetMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
 import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, senderOf, tenantFor } from './authorize-sender.ts'
-import { type BatchElement, prepareBatch, refuseOverfullBatch } from './batch.ts'
+import { type BatchElement, makeElements, prepareBatch, refuseOverfullBatch, type UnmadeElement } from './batch.ts'
 import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
 import { type RetriedEmail, retry } from './manual-retry.ts'
@@ -26,6 +26,7 @@ import type {
   AcceptedSubmission,
   BatchResult,
   Caller,
+  MailScope,
   RawSubmission,
   ResponseRenderer,
   Submission,
@@ -34,7 +35,7 @@ import type {
 import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
 import { checkRecipients, checkSender, checkSubmission } from './validate-submission.ts'
 
-export type { BatchElement } from './batch.ts'
+export type { BatchElement, UnmadeElement } from './batch.ts'
 export { type Commit, openCommit } from './commit.ts'
 export { markEveryMs, openMarking } from './elapsed-time.ts'
 export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
@@ -46,6 +47,7 @@ export type {
   AcceptedSubmission,
   BatchResult,
   Caller,
+  MailScope,
   RawSubmission,
   ResponseRenderer,
   Submission,
@@ -59,16 +61,17 @@ export { checkSubmission } from './validate-submission.ts'
 const maxBatchElements = 100
 
 export interface Accept {
+  /** `given`: the submission, or how to make it for the tenant. */
   send(
     tenantId: string | null | undefined,
-    submission: Submission,
+    given: Submission | ((tenant: Tenant) => Promise<Submission>),
     caller: Caller,
     renderer: ResponseRenderer<AcceptedSubmission>,
   ): Promise<SubmissionResponse>
   sendBatch(
     tenantId: string | null | undefined,
     from: string,
-    elements: readonly BatchElement[],
+    elements: readonly UnmadeElement[],
     caller: Caller,
     renderer: ResponseRenderer<AcceptedBatch>,
   ): Promise<SubmissionResponse>
@@ -95,15 +98,15 @@ export interface Accept {
    * tenant.
    */
   forward(octets: Buffer, address: string): Promise<void>
-  /** Sets an email of `tenantId` (null: any) back to pending, ready now. */
-  retry(emailId: string, tenantId: string | null): Promise<RetriedEmail>
+  /** Sets an email within `scope` back to pending, ready now. */
+  retry(emailId: string, scope: MailScope): Promise<RetriedEmail>
   /**
-   * Cancels the scheduled message of an email of `tenantId` (null: any), for all its recipients. A repetition has the same result. Refuses
+   * Cancels the scheduled message of an email within `scope`, for all its recipients. A repetition has the same result. Refuses
    * `email_not_scheduled` once an email of the message has left.
    */
-  cancel(emailId: string, tenantId: string | null): Promise<ScheduledMessage>
+  cancel(emailId: string, scope: MailScope): Promise<ScheduledMessage>
   /** Gives the scheduled message of an email another time, for all its recipients. Refuses as `cancel`, and a wrong time. */
-  reschedule(emailId: string, tenantId: string | null, at: ScheduledTime): Promise<ScheduledMessage>
+  reschedule(emailId: string, scope: MailScope, at: ScheduledTime): Promise<ScheduledMessage>
   /** The send-limit figures, for responses to refused requests. */
   sendLimitUsage(test: boolean): Promise<SendLimitUsage>
 }
@@ -154,14 +157,15 @@ export function openAccept(deps: AcceptDeps): Accept {
 
   return {
     sendLimitUsage: (test) => responder.sendLimitUsage(test),
-    cancel: (emailId, tenantId) => cancelScheduled(emailId, tenantId, { db, nowMs: clock.nowMs() }),
-    reschedule: (emailId, tenantId, at) => reschedule(emailId, tenantId, at, { db, encoder, nowMs: clock.nowMs() }),
-    retry: (emailId, tenantId) => retry(emailId, tenantId, { db, tenants, nowMs: clock.nowMs() }),
+    cancel: (emailId, scope) => cancelScheduled(emailId, scope, { db, nowMs: clock.nowMs() }),
+    reschedule: (emailId, scope, at) => reschedule(emailId, scope, at, { db, encoder, nowMs: clock.nowMs() }),
+    retry: (emailId, scope) => retry(emailId, scope, { db, tenants, nowMs: clock.nowMs() }),
 
-    async send(tenantId, submission, caller, renderer) {
-      const checked = checkSubmission(submission)
+    async send(tenantId, given, caller, renderer) {
+      const known = typeof given === 'function' ? undefined : { submission: given, checked: checkSubmission(given) }
       return responder.answer(caller, renderer, async () => {
         const tenant = await activeTenant(tenantId, caller)
+        const { submission, checked } = known ?? (await makeSubmission(given, tenant))
         const sender = await senderFor(checked.from.address, tenant, caller, deps)
         if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
         const prepared = await prepareSubmission(checked, submission, await factsFor(tenant, sender, caller))
@@ -195,7 +199,8 @@ export function openAccept(deps: AcceptDeps): Accept {
         const tenant = await activeTenant(tenantId, caller)
         const sender = await senderFor(mailbox.address, tenant, caller, deps)
         const facts = await factsFor(tenant, sender, caller)
-        const whole = elements.map((one) => ('refused' in one ? one : { submission: { ...one.submission, from } }))
+        const made = await makeElements(elements, tenant)
+        const whole = made.map((one) => ('refused' in one ? one : { submission: { ...one.submission, from } }))
         const { submissions, results } = await prepareBatch(whole, async () => facts, deps)
         return { submissions, result: { tenantId: tenant.id, sandbox: sender.sandbox, results } }
       })
@@ -211,6 +216,11 @@ export function openAccept(deps: AcceptDeps): Accept {
       })
     },
   }
+}
+
+async function makeSubmission(given: Submission | ((tenant: Tenant) => Promise<Submission>), tenant: Tenant) {
+  const submission = typeof given === 'function' ? await given(tenant) : given
+  return { submission, checked: checkSubmission(submission) }
 }
 
 /** Commits prepared submissions and makes the response, once for each idempotency key. */

@@ -2,6 +2,7 @@
  * Sender authorisation: the tenant of a submission, and the sending domain or sandbox sender of its From address.
  */
 import { Refusal, type RefusalCode } from '#base'
+import { maySendFrom } from '#credentials'
 import type { Db } from '#db'
 import { type Domains, returnPathDomainOf } from '#domains'
 import type { DkimSigning, Tracking } from '#emails'
@@ -28,6 +29,26 @@ export function refuseUnlessActive(tenant: Tenant): void {
   if (tenant.status === 'suspended') throw new Refusal('tenant_suspended', { message: `tenant ${tenant.id} is suspended` })
   if (tenant.status === 'archived') throw new Refusal('tenant_archived', { message: `tenant ${tenant.id} is archived` })
 }
+
+/** Refuses a sender that the key is not bound to; `place`: the field of the request that names it. */
+export function refuseOtherSenders(
+  address: Pick<Address, 'text' | 'domain'>,
+  { allowedFrom }: Pick<Caller, 'allowedFrom'>,
+  place: string,
+): void {
+  if (maySendFrom(allowedFrom, address)) return
+  throw new Refusal('permission_denied', {
+    field: place,
+    message: `${place}: the key may not send from ${address.text}`,
+    suggestion: 'Send from a domain or address of the key, or use another key',
+  })
+}
+
+/** The sender of a stored email. */
+export const senderOf = ({ sender }: { sender: string }): Pick<Address, 'text' | 'domain'> => ({
+  text: sender,
+  domain: sender.slice(sender.lastIndexOf('@') + 1).toLowerCase(),
+})
 
 export interface Sender {
   sandbox: boolean
@@ -59,6 +80,7 @@ export async function senderFor(
   place: Place = { field: 'from' },
 ): Promise<Sender> {
   const { field } = place
+  refuseOtherSenders(address, caller, field)
   const platform = { messageIdDomain: deps.hostname, returnPathDomain: returnPathDomainOf(deps.hostname) }
   if (address.text.toLowerCase() === deps.sandboxSender && field === 'from')
     return { sandbox: true, signing: { platform: address.domain }, tracking: undefined, ...platform }

@@ -2,6 +2,7 @@
 import { type Clock, nextTurn, Refusal, wrongField } from '#base'
 import type { Db } from '#db'
 import type { Mailbox } from '#mail'
+import type { Tenant } from '#tenants'
 import { obeySandboxRules } from './authorize-sender.ts'
 import type { BatchResult, Submission } from './submission.ts'
 import { type Prepared, type PrepareFacts, prepareSubmission } from './submission-rows.ts'
@@ -14,6 +15,36 @@ const maxOctetsPerTick = 262_144
 
 /** An element of a batch, or the refusal of its shape by the entry point; then its recipients are only counted. */
 export type BatchElement<Sent = Omit<Submission, 'from'>> = { submission: Sent } | { refused: Refusal; recipients: number }
+
+/** Also an element that is made for the tenant; `make` may refuse. */
+export type UnmadeElement = BatchElement | { make: (tenant: Tenant) => Promise<Omit<Submission, 'from'>>; recipients: number }
+
+/** As the largest body: several elements can have much larger content than the body that they came in. */
+const maxMadeLength = 64 * 1_048_576
+
+/** Makes the elements for the tenant, one after the other. One that cannot be made fails alone. */
+export async function makeElements(elements: readonly UnmadeElement[], tenant: Tenant): Promise<BatchElement[]> {
+  const made: BatchElement[] = []
+  let length = 0
+  for (const [index, element] of elements.entries()) {
+    if (!('make' in element)) {
+      made.push(element)
+      continue
+    }
+    const { make, recipients } = element
+    try {
+      if (length > maxMadeLength)
+        throw wrongField('templateId', 'would make the batch larger than 64 MiB', 'payload_too_large', 'Send fewer emails in a batch')
+      const submission = await make(tenant)
+      length += (submission.html?.length ?? 0) + (submission.text?.length ?? 0)
+      made.push({ submission })
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      made.push({ refused: within(error, `emails[${index}]`), recipients })
+    }
+  }
+  return made
+}
 
 /** Prepares the elements one after the other: a refused one does not refuse the others. Large batches let the event loop take other turns. */
 export async function prepareBatch(
@@ -51,9 +82,9 @@ export async function prepareBatch(
   return { submissions, results }
 }
 
-export function refuseOverfullBatch(elements: readonly BatchElement[], maxElements: number): void {
+export function refuseOverfullBatch(elements: readonly (UnmadeElement | BatchElement<Submission>)[], maxElements: number): void {
   if (elements.length < 1 || elements.length > maxElements) throw wrongField('emails', `must have 1 to ${maxElements} elements`)
-  const recipients = elements.reduce((sum, one) => sum + ('refused' in one ? one.recipients : recipientsOf(one.submission)), 0)
+  const recipients = elements.reduce((sum, one) => sum + ('submission' in one ? recipientsOf(one.submission) : one.recipients), 0)
   if (recipients > maxBatchRecipients)
     throw wrongField('emails', `have ${recipients} recipients in total: the maximum is ${maxBatchRecipients}`)
 }

@@ -11,8 +11,17 @@ export interface KeyedResponse {
   body: Buffer
 }
 
-/** `n`: its place in the flush. The emails after the first `slots` are over the send limit; scheduled ones take slots when they are due. */
-export const submissionRow = (one: Prepared, n: number, onceKey: string | null, slots: number) => ({
+interface Place {
+  /** Its place in the flush. */
+  n: number
+  onceKey: string | null
+  /** The emails after the first ones of this number are over the send limit; scheduled ones take slots when they are due. */
+  slots: number
+  /** The key, if it has a send limit of its own. */
+  limitedKey: number | null
+}
+
+export const submissionRow = (one: Prepared, { n, onceKey, slots, limitedKey }: Place) => ({
   n,
   tenant_id: one.tenantId,
   content_id: one.contentId,
@@ -30,6 +39,7 @@ export const submissionRow = (one: Prepared, n: number, onceKey: string | null, 
   scheduled_at: one.scheduledAtMs === null ? null : new Date(one.scheduledAtMs - one.clockOffsetMs),
   simulated_schedule: one.scheduledAtMs === null ? null : new Date(one.scheduledAtMs),
   size_octets: one.sizeOctets,
+  limited_key: limitedKey,
   once_key: onceKey,
   emails: one.emails.map((email, index) => ({
     id: email.id,
@@ -57,6 +67,7 @@ export const submissionColumns: ColumnTypes<ReturnType<typeof submissionRow>> = 
   scheduled_at: 'timestamptz',
   simulated_schedule: 'timestamptz',
   size_octets: 'integer',
+  limited_key: 'bigint',
   once_key: 'text',
   emails: 'json',
 }

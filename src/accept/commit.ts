@@ -7,7 +7,7 @@ import { type Clock, type Failpoint, type Ids, metrics, Refusal } from '#base'
 import { DatabaseUnreachable, type Db, NotDurable, resolveUnknown, type Sql, StillUnknown, sql, sqlState, withPartitions } from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, eventTables } from '#events'
-import { type GrantedSlots, type LimitSettings, openSlots, type SendLimitUsage, type Slots } from '#limits'
+import { type GrantedSlots, type LimitSettings, openSlots, type SendLimits, type SendLimitUsage, type Slots } from '#limits'
 import { type KeyedResponse, keyColumns, keyRow, submissionColumns, submissionRow } from './commit-rows.ts'
 import { beforeMarks, idempotencyTtlMs } from './elapsed-time.ts'
 import type { Prepared } from './submission-rows.ts'
@@ -37,7 +37,9 @@ export type CommitResult = { committed: true; sendLimitUsage: SendLimitUsage } |
 
 const given = sql.parameters({ submissions: 'json', keys: 'json', keyLifetime: 'interval' })
 
-/** One bytea parameter for each body: an array of bytea would be sent as text, at half the speed. */
+/**
+ * One bytea parameter for each body: an array of bytea would be sent as text, at half the speed. Long because it is one statement.
+ */
 const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> => {
   const values = sql.repeated(bodies, ', ', (nth) => `(${nth}, $${nth + 4}::bytea)`)
   return sql<{ credentialId: number; key: string }>`
@@ -78,8 +80,10 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
     from winner, json_to_recordset(winner.emails) as email (id text, recipient text)
   ),
   queued as (
-    insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets, scheduled_at)
-    select tenant_id, email.id, content_id, shard, email.recipient, email.recipient_domain, email.state, test, size_octets, scheduled_at
+    insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets, scheduled_at,
+                       limited_key)
+    select tenant_id, email.id, content_id, shard, email.recipient, email.recipient_domain, email.state, test, size_octets, scheduled_at,
+           limited_key
     from winner, json_to_recordset(winner.emails) as email (id text, recipient text, recipient_domain text, state text)
   ),
   logged_event as (
@@ -114,7 +118,7 @@ export interface CommitDeps {
   db: Db
   clock: Clock
   ids: Pick<Ids, 'label'>
-  limitSettings: LimitSettings
+  limitSettings: Pick<LimitSettings, 'send' | 'usualRate' | 'rateOf'>
   /** Called after each commit, without waiting: wakes the processes that deliver. */
   wake: () => void
   /** Called where a crash test may inject a failure. */
@@ -226,10 +230,11 @@ const onceName = (idempotency: { credentialId: number; key: string }) => `${idem
 async function writeFlush(entries: readonly CommitEntry[], lane: Lane) {
   const keyed = entries.flatMap(({ submissions, idempotency }) => submissions.map((submission) => ({ submission, idempotency })))
   const submissions = keyed.map(({ submission }) => submission)
-  const taken = await takeSlots(submissions, lane)
+  const limits = await lane.limitSettings.send()
+  const taken = await takeSlots(submissions, limits, lane)
   let inserted: Inserted
   try {
-    inserted = await insertRows(entries, keyed, taken.granted, lane)
+    inserted = await insertRows(entries, keyed, { granted: taken.granted, limits }, lane)
   } catch (error) {
     // The rows of a commit without its standby's confirmation remain, unless a failover follows.
     if (error instanceof StillUnknown || error instanceof NotDurable) {
@@ -250,11 +255,10 @@ async function writeFlush(entries: readonly CommitEntry[], lane: Lane) {
 }
 
 /** Send-limit slots for each submission, in order. */
-async function takeSlots(submissions: readonly Prepared[], { db, clock, limitSettings, slots }: Lane): Promise<GrantedSlots> {
-  const demands = submissions.map(({ tenantId, test, emails, scheduledAtMs }) => {
-    return { tenantId, test, count: scheduledAtMs === null ? emails.length : 0 }
+async function takeSlots(submissions: readonly Prepared[], limits: SendLimits, { db, clock, slots }: Lane): Promise<GrantedSlots> {
+  const demands = submissions.map(({ tenantId, credentialId, test, emails, scheduledAtMs }) => {
+    return { tenantId, credentialId, test, count: scheduledAtMs === null ? emails.length : 0 }
   })
-  const limits = await limitSettings.send()
   const take = () => slots.take(demands, limits, clock.nowMs(), appendEvents)
   return withPartitions(db, take, [{ tables: eventTables, timesMs: [clock.nowMs()] }])
 }
@@ -272,13 +276,16 @@ const uniqueViolation = '23505'
 function insertRows(
   entries: readonly CommitEntry[],
   keyed: readonly { submission: Prepared; idempotency: KeyedResponse | undefined }[],
-  granted: readonly number[],
+  { granted, limits }: { granted: readonly number[]; limits: SendLimits },
   { db, clock, failpoint }: Lane,
 ): Promise<Inserted> {
   const size = commitSizes.find(({ bodies }) => keyed.length <= bodies)
   if (!size) throw new Error(`one flush cannot hold ${keyed.length} submissions`)
   const acceptedAtMs = ({ submissions }: CommitEntry) => submissions[0]?.acceptedAtMs ?? clock.nowMs()
-  const rows = keyed.map(({ submission, idempotency }, n) => submissionRow(submission, n, idempotency?.key ?? null, granted[n] as number))
+  const limitedKey = ({ credentialId }: Prepared) => (credentialId !== null && limits.keys?.has(credentialId) ? credentialId : null)
+  const rows = keyed.map(({ submission, idempotency }, n) =>
+    submissionRow(submission, { n, onceKey: idempotency?.key ?? null, slots: granted[n] as number, limitedKey: limitedKey(submission) }),
+  )
   const keys = entries.flatMap((entry) => (entry.idempotency ? [keyRow(entry.idempotency, acceptedAtMs(entry))] : []))
   const parameters = [
     ...sql.values(given, {

@@ -5,7 +5,8 @@ import { changeStatus, findEmail, forgetCancellation, hasContent, retryableStatu
 import { appendEvents } from '#events'
 import { queueRetry, shardOf } from '#spool'
 import type { Tenants } from '#tenants'
-import { refuseUnlessActive } from './authorize-sender.ts'
+import { refuseOtherSenders, refuseUnlessActive, senderOf } from './authorize-sender.ts'
+import type { MailScope } from './submission.ts'
 
 export interface RetriedEmail {
   id: string
@@ -14,11 +15,12 @@ export interface RetriedEmail {
 
 export async function retry(
   emailId: string,
-  tenantId: string | null,
+  { tenantId, allowedFrom }: MailScope,
   { db, tenants, nowMs }: { db: Db; tenants: Tenants; nowMs: number },
 ): Promise<RetriedEmail> {
   const email = await findEmail(db, emailId, tenantId)
   if (!email) throw new Refusal('not_found', { message: `no such email: ${emailId.slice(0, 40)}` })
+  refuseOtherSenders(senderOf(email), { allowedFrom }, 'from')
   const tenant = await tenants.find(email.tenantId)
   if (tenant) refuseUnlessActive(tenant)
   const refuse = (status: string) =>

@@ -16,7 +16,9 @@ import {
 } from '#emails'
 import { appendEvents, simulatedAt } from '#events'
 import { getTestClockOffsetMs, lockUnsent, removeLocked, scheduleLocked } from '#spool'
+import { refuseOtherSenders, senderOf } from './authorize-sender.ts'
 import { checkScheduledTime, resolveScheduledTime, type ScheduledTime, type ScheduledWish } from './scheduled-time.ts'
+import type { MailScope } from './submission.ts'
 
 /** A scheduled message after the change. */
 export interface ScheduledMessage {
@@ -36,9 +38,10 @@ type ScheduledEmail = Email & { scheduledAt: Date }
 const notScheduled = (message: string) => new Refusal('email_not_scheduled', { message: `the email ${message}` })
 
 /** All emails of the scheduled message that an email belongs to. Refuses `not_found` and `email_not_scheduled`. */
-async function messageOf(db: Db | Tx, emailId: string, tenantId: string | null): Promise<MessageEmails> {
+async function messageOf(db: Db | Tx, emailId: string, { tenantId, allowedFrom }: MailScope): Promise<MessageEmails> {
   const [first, ...others] = await listEmailsOfMessage(db, emailId, tenantId)
   if (!first) throw new Refusal('not_found', { message: `no such email: ${emailId.slice(0, 40)}` })
+  refuseOtherSenders(senderOf(first), { allowedFrom }, 'from')
   if (!first.scheduledAt) throw notScheduled('was not scheduled')
   return [first, ...others] as unknown as MessageEmails
 }
@@ -62,16 +65,16 @@ function refusalOf(emails: MessageEmails): Refusal {
 
 export async function cancelScheduled(
   emailId: string,
-  tenantId: string | null,
+  scope: MailScope,
   { db, nowMs }: { db: Db; nowMs: number },
 ): Promise<ScheduledMessage> {
-  const found = await messageOf(db, emailId, tenantId)
+  const found = await messageOf(db, emailId, scope)
   if (isCancelled(found)) return shown(found)
   return db.transaction(async (tx) => {
     const locked = await lockUnsent(tx, found[0].tenantId, idsOf(found))
     if (locked.length < found.length) {
       // Another request may have cancelled it meanwhile.
-      const now = await messageOf(tx, emailId, tenantId)
+      const now = await messageOf(tx, emailId, scope)
       if (isCancelled(now)) return shown(now)
       throw refusalOf(now)
     }
@@ -110,12 +113,12 @@ const sizeOf = (message: Content['message']): number =>
 
 export async function reschedule(
   emailId: string,
-  tenantId: string | null,
+  scope: MailScope,
   given: ScheduledTime,
   { db, encoder, nowMs }: { db: Db; encoder: ContentEncoder; nowMs: number },
 ): Promise<ScheduledMessage> {
   const wish = checkScheduledTime(given) as ScheduledWish
-  const found = await messageOf(db, emailId, tenantId)
+  const found = await messageOf(db, emailId, scope)
   const [first] = found
   const clockOffsetMs = first.test ? await getTestClockOffsetMs(db, first.tenantId) : 0
   const atMs = resolveScheduledTime(wish, nowMs + clockOffsetMs, { acceptedAtMs: first.acceptedAt.getTime() })
@@ -127,7 +130,7 @@ export async function reschedule(
   const scheduledAt = new Date(atMs)
   return db.transaction(async (tx) => {
     const locked = await lockUnsent(tx, first.tenantId, idsOf(found))
-    if (locked.length < found.length) throw refusalOf(await messageOf(tx, emailId, tenantId))
+    if (locked.length < found.length) throw refusalOf(await messageOf(tx, emailId, scope))
     if (locked.some((one) => one.isHeld)) throw notScheduled('is held')
     await scheduleLocked(tx, first.tenantId, idsOf(found), new Date(atMs - clockOffsetMs))
     await setSchedule(tx, found, scheduledAt, rewritten)

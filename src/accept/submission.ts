@@ -75,6 +75,14 @@ export interface Caller {
   /** The tenant that the key is scoped to; null for an organisation-level key. */
   tenantId: string | null
   mode: 'live' | 'test'
+  /** The sending domains and addresses that the key is bound to; absent or null: all of the tenant. */
+  allowedFrom?: readonly string[] | null | undefined
+}
+
+/** The emails that a request may change. */
+export interface MailScope extends Pick<Caller, 'allowedFrom'> {
+  /** null: those of any tenant. */
+  tenantId: string | null
 }
 
 export interface AcceptedSubmission {

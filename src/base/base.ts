@@ -29,7 +29,7 @@ export { type DnsUpdateTarget, parseDnsUpdate, type TsigAlgorithm } from './dns-
 export { type Failpoint, openFailpoints } from './failpoints.ts'
 export { openCollector, startMemoryTrim } from './garbage-collection.ts'
 export { derivedEmailId, emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
-export { isInNetwork, type Network, networkOf, siteOf } from './ip-networks.ts'
+export { isInNetwork, type Network, networkFrom, networkOf, siteOf } from './ip-networks.ts'
 export { endOfJsonString } from './json-scanner.ts'
 export { portTaken } from './listen-errors.ts'
 export { type Log, openLog, silentLog } from './log.ts'

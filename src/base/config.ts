@@ -7,9 +7,8 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { availableParallelism, hostname, totalmem } from 'node:os'
 import { resolve } from 'node:path'
-import ipaddr from 'ipaddr.js'
 import { parseDnsUpdate } from './dns-update-target.ts'
-import type { Network } from './ip-networks.ts'
+import { type Network, networkFrom } from './ip-networks.ts'
 
 const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
 
@@ -106,11 +105,9 @@ const list = (value: string | undefined) =>
 
 function networks(value: string | undefined): Network[] {
   return list(value).map((item) => {
-    try {
-      return ipaddr.parseCIDR(item.includes('/') ? item : `${item}/${isIP(item) === 6 ? 128 : 32}`)
-    } catch {
-      throw new Error(`"${item}" is not a network in CIDR form such as 10.0.0.0/8`)
-    }
+    const network = networkFrom(item)
+    if (!network) throw new Error(`"${item}" is not a network in CIDR form such as 10.0.0.0/8`)
+    return network
   })
 }
 

@@ -5,6 +5,12 @@ import ipaddr from 'ipaddr.js'
 /** In CIDR form. */
 export type Network = readonly [ipaddr.IPv4 | ipaddr.IPv6, number]
 
+/** A network in CIDR form, or one address; undefined if the text is neither. */
+export function networkFrom(text: string): Network | undefined {
+  const whole = text.includes('/') ? text : `${text}/${isIP(text) === 6 ? 128 : 32}`
+  return ipaddr.isValidCIDR(whole) ? ipaddr.parseCIDR(whole) : undefined
+}
+
 /** False for anything but an address in its usual text form. An IPv4-mapped address counts as its IPv4 address. */
 export function isInNetwork(networks: readonly Network[], address: string): boolean {
   if (networks.length === 0 || isIP(address) === 0 || !ipaddr.isValid(address)) return false

@@ -16,12 +16,13 @@ export const refusals = {
   },
   expired_api_key: {
     status: 401,
-    means: 'the key has been revoked',
+    means: 'the key has been revoked or has expired',
     suggestion: 'Use another key, or create a new one with postrider key create',
   },
   permission_denied: {
     status: 403,
-    means: 'the key lacks the permission, or the endpoint requires an organisation-level or full-access key',
+    means:
+      'the key lacks the permission, may not send from this address or be used from this network, or the endpoint requires another key',
     suggestion: 'Use a key with the permission named in the message',
   },
   tenant_mismatch: {

@@ -80,13 +80,22 @@ export const scopeOf = ({ api }: OpenedApi, given: CommandArguments) => {
 }
 
 /** First words of commands with a list, which shows the ids that a caller may have meant. */
-const listed = ['domain', 'email', 'key', 'suppression', 'tenant', 'webhook']
+const listed = ['domain', 'email', 'key', 'suppression', 'template', 'tenant', 'webhook']
+
+const renamedOptions: Readonly<Record<string, string>> = {
+  scheduledAt: '--at',
+  allowedFrom: '--domain, --from',
+  allowedNetworks: '--network',
+  expiresAt: '--expires',
+  sendLimit: '--send-limit',
+}
 
 /** The option or argument that gives a field of the API. */
 function optionOf(field: string, { name, options }: Pick<Command, 'name' | 'options'>): string {
   const [root = field] = field.split(/[.[]/)
   if (root === 'tenantId') return '--tenant'
-  if (root === 'scheduledAt') return '--at'
+  const renamed = renamedOptions[root]
+  if (renamed !== undefined) return renamed
   return root in options && !(root === 'name' && name === 'domain add') ? `--${root}` : field
 }
 

@@ -29,7 +29,7 @@ import { erase } from './erase.ts'
 import { importDomainsCommand } from './import-domains.ts'
 import { importPostalCommand } from './import-postal.ts'
 import { importSuppressionsCommand } from './import-suppressions.ts'
-import { keyCreate, keyList, keyRevoke } from './keys.ts'
+import { keyCreate, keyList, keyRevoke, keyUpdate } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
 import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
@@ -39,6 +39,7 @@ import { sendCommand } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
 import { alarming, strong } from './styles.ts'
 import { suppressionAdd, suppressionList, suppressionRemove } from './suppressions.ts'
+import { templateDelete, templateList, templatePreview, templatePublish, templatePush } from './templates.ts'
 import { tenantCreate, tenantDelete, tenantList, tenantShow } from './tenants.ts'
 import { tlsList, tlsRemove, tlsRequire } from './tls.ts'
 import { transportAdd, transportList, transportRemove, transportSet, transportShare, transportTest } from './transports.ts'
@@ -146,8 +147,14 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     tenantDelete,
     tenantPause,
     tenantResume,
+    templateList,
+    templatePush,
+    templatePublish,
+    templatePreview,
+    templateDelete,
     keyCreate,
     keyList,
+    keyUpdate,
     keyRevoke,
     memberAdd,
     memberList,

@@ -16,7 +16,7 @@ export const limitsSet: Command = {
 
 Changes how many requests a key may make in a second, and how many emails may be sent in an hour.
 --rate N            requests per second of every key, or of one key with --key
---send N|unlimited  emails per clock hour of the organisation, or a lower limit for one tenant with --tenant
+--send N|unlimited  emails per clock hour of the organisation, or a lower limit for one tenant with --tenant or one key with --key
 Takes effect within about two seconds. postrider tenant list and postrider key list print the ids.
 
 Example: postrider limits set --send 5000 --tenant tq3v6k2m`,
@@ -24,7 +24,7 @@ Example: postrider limits set --send 5000 --tenant tq3v6k2m`,
   async run(given, deps) {
     const [rate, send, tenant, key] = ['rate', 'send', 'tenant', 'key'].map((name) => text(given, name))
     if (rate === undefined && send === undefined) throw new UsageError('give --rate, --send or both')
-    if (key !== undefined && send !== undefined) throw new UsageError('--send applies to the organisation or a tenant, not to a key')
+    if (key !== undefined && tenant !== undefined) throw new UsageError('give --tenant or --key, not both')
     if (tenant !== undefined && (rate !== undefined || send === 'unlimited'))
       throw new UsageError('--send: the limit of a tenant must be a number')
     const ratePerSecond = rate === undefined ? {} : { ratePerSecond: count('rate', rate) }

@@ -1,7 +1,8 @@
 /** `postrider send`: sends one email through the running service's API and follows it until it is final. */
 import { pause } from '#base'
 import { plain, withRemote } from './api.ts'
-import { type Command, jsonOption, needed, text, UsageError } from './command-definition.ts'
+import { type Command, type CommandArguments, jsonOption, needed, text, UsageError } from './command-definition.ts'
+import { objectOf } from './json-option.ts'
 import { shade } from './styles.ts'
 
 const finalStates = ['sent', 'hardfail', 'bounced', 'held']
@@ -15,6 +16,7 @@ export const sendCommand: Command = {
   name: 'send',
   summary: 'send one email and print its attempts',
   help: `postrider send --from A --to B [--subject S] [--text T] [--html H] [--at TIME]
+               [--template NAME [--variables JSON]]
                [--key K] [--url URL] [--json]
 
 Sends one email through the running service and prints each attempt until the final status, for up to one minute. The exit code is 1
@@ -23,6 +25,7 @@ if the email is not sent: hardfail, bounced or held.
 --to       recipient
 --subject  subject (default: Hello from Postrider)
 --text     plain text body; --html: HTML body
+--template  name or id of a template, instead of subject and texts; --variables: its values, a JSON object
 --at       when to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. The command then does not wait
 --key      API key (default: the environment variable POSTRIDER_KEY)
 --url      URL of the service (default: the environment variable POSTRIDER_URL, or http://127.0.0.1:$PORT)
@@ -35,6 +38,8 @@ Example: postrider send --from hello@simulator.test --to delivered@simulator.tes
     text: { type: 'string' },
     html: { type: 'string' },
     at: { type: 'string' },
+    template: { type: 'string' },
+    variables: { type: 'string' },
     key: { type: 'string' },
     url: { type: 'string' },
     ...jsonOption,
@@ -47,9 +52,7 @@ Example: postrider send --from hello@simulator.test --to delivered@simulator.tes
     const message = {
       from: needed(given, 'from'),
       to: [needed(given, 'to')],
-      subject: text(given, 'subject') ?? 'Hello from Postrider',
-      text: text(given, 'text') ?? 'It works.',
-      html: text(given, 'html') ?? null,
+      ...contentIn(given),
       scheduledAt: text(given, 'at') ?? null,
     }
     return withRemote(url, key, async (api) => {
@@ -77,4 +80,15 @@ Example: postrider send --from hello@simulator.test --to delivered@simulator.tes
       }
     })
   },
+}
+
+function contentIn(given: CommandArguments) {
+  const templateId = text(given, 'template')
+  const parts = { subject: text(given, 'subject'), text: text(given, 'text'), html: text(given, 'html') }
+  if (templateId === undefined) {
+    if (text(given, 'variables') !== undefined) throw new UsageError('--variables needs --template')
+    return { subject: parts.subject ?? 'Hello from Postrider', text: parts.text ?? 'It works.', html: parts.html ?? null }
+  }
+  if (Object.values(parts).some((part) => part !== undefined)) throw new UsageError('--template replaces --subject, --text and --html')
+  return { templateId, variables: objectOf(given, 'variables') ?? {} }
 }

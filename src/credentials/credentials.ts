@@ -1,22 +1,26 @@
 /**
  * API keys, SMTP logins and signing keys: authentication and permissions.
- * Owns: credentials. Uses: base, db, tenants. Used by: housekeeping, installation, sendgrid, imports, inbound, http, cli,
+ * Owns: credentials. Uses: base, mail, db, tenants. Used by: housekeeping, installation, sendgrid, imports, accept, inbound, http, cli,
  * main.
- * Promises: a key is shown once and stored as a SHA-256 hash, a signing key sealed; a revoked or held key stops working in every process within a second.
+ * Promises: a key is shown once and stored as a SHA-256 hash, a signing key sealed; a revoked or held key stops working in every process within
+ * a second. A key past its expiry, or from outside its networks, is refused at each use.
  */
 import { LRUCache } from 'lru-cache'
 import { atMost, type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
+import { type KeyBounds, keyBoundsOf, refuseOutOfBounds, type StoredBounds } from './key-bounds.ts'
 import {
   accessKeyHashOf,
   accessKeyIdOf,
   addCredential,
+  type CredentialType,
   importedKeyForm,
   keyHashOf,
   type Permission,
   signingSecretOf,
 } from './manage-credentials.ts'
 
+export { type KeyBounds, maySendFrom } from './key-bounds.ts'
 export {
   accessKeyIdOf,
   addCredential,
@@ -50,20 +54,26 @@ export interface Credential {
   revoked: boolean
   /** The key was made by another program: as an SMTP login it counts alone, with any user name. */
   imported: boolean
+  /** Absent: an ordinary key. */
+  bounds?: KeyBounds | undefined
 }
+
+interface StoredCredential extends Omit<Credential, 'bounds'>, StoredBounds {}
 
 const keyForm = /^svc_(live|test)_[0-9A-Za-z]{32}$/
 const loginForm = /^[0-9A-Za-z]{16,64}$/
 
-const credentialByKey = sql<Credential>`
+const credentialByKey = sql<StoredCredential>`
   select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked,
-         imported_from is not null as imported
+         imported_from is not null as imported, allowed_from as "allowedFrom", allowed_networks as "allowedNetworks",
+         expires_at as "expiresAt"
   from credentials
   where key_hash = $1 and type = $2`
 
-const signingCredential = sql<Credential & { sealed: Buffer | null }>`
+const signingCredential = sql<StoredCredential & { sealed: Buffer | null }>`
   select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked,
-         false as imported, sealed_key as sealed
+         false as imported, sealed_key as sealed, allowed_from as "allowedFrom", allowed_networks as "allowedNetworks",
+         expires_at as "expiresAt"
   from credentials
   where key_hash = $1 and type = 'api'`
 
@@ -92,21 +102,24 @@ interface SigningKey {
 
 export interface Credentials {
   /**
-   * The credential of a key; refuses `invalid_api_key` for a malformed or unknown key and `expired_api_key` for a revoked one. A held one
-   * is returned; its restrictions are checked later, in the contract's order.
+   * The credential of a key; refuses `invalid_api_key` for a malformed or unknown key, `expired_api_key` for a revoked or expired one, and
+   * `permission_denied` to a client outside its networks. A held one is returned; its restrictions are checked later, in the contract's
+   * order. `addressOf`: the client's address.
    */
-  authenticate(key: string): Promise<Credential>
+  authenticate(key: string, addressOf: () => string): Promise<Credential>
   /**
-   * The SMTP login of a user name (`{tenantId}/{key}`, `{tenantId}/{name of the credential}` or `{tenantId}`) and its key; refuses
-   * of an imported key, any user name. Refuses
-   * `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that may not send.
+   * The SMTP login of a user name (`{tenantId}/{key}`, `{tenantId}/{name of the credential}` or `{tenantId}`; of an imported key, any user
+   * name) and its key. Refuses `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that may not send
+   * or to a client outside its networks.
    */
-  authenticateLogin(userName: string, key: string): Promise<Credential & { tenantId: string }>
+  authenticateLogin(userName: string, key: string, address: string): Promise<Credential & { tenantId: string }>
   /**
    * The key that an access key id names, with the secret that signs its requests; undefined if it is unknown or revoked. A held one is
-   * returned.
+   * returned, and one out of its bounds: `refuseOutOfBounds` checks them once the signature was found to be right.
    */
   findSigningKey(accessKeyId: string, secrets: Secrets): Promise<SigningKey | undefined>
+  /** Refuses an expired key and a client outside the key's networks, as `authenticate`. */
+  refuseOutOfBounds(credential: Credential, addressOf: () => string): void
   /** Called once a signature was found to be right. */
   recordUse(credential: Credential): void
   /** Saves the last uses since the previous call, at most one per minute for each credential. */
@@ -115,9 +128,14 @@ export interface Credentials {
   forget(): void
 }
 
+/** Long because each way to use a key is one method. */
 export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Credentials {
-  const known = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'api']))
-  const knownLogins = cached(clock, (key) => db.first(credentialByKey, [keyHashOf(key), 'smtp']))
+  const find = async (key: string, type: CredentialType): Promise<Credential | undefined> => {
+    const stored = await db.first(credentialByKey, [keyHashOf(key), type])
+    return stored && { ...stored, bounds: keyBoundsOf(stored) }
+  }
+  const known = cached(clock, (key) => find(key, 'api'))
+  const knownLogins = cached(clock, (key) => find(key, 'smtp'))
   const knownSigning = cached(clock, (id) => db.first(signingCredential, [accessKeyHashOf(id)]))
   const savedAt = new LRUCache<number, number>(atMost(10_000))
   const toSave = new Map<number, Date>()
@@ -128,7 +146,7 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
     toSave.set(id, new Date(nowMs))
   }
   return {
-    async authenticate(key) {
+    async authenticate(key, addressOf) {
       if (!keyForm.test(key) && !importedKeyForm.test(key))
         throw new Refusal('invalid_api_key', {
           message: 'invalid API key: it must be svc_live_ or svc_test_ followed by 32 letters and digits',
@@ -136,14 +154,16 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       const credential = await known.get(key)
       if (!credential) throw new Refusal('invalid_api_key', { message: 'unknown API key' })
       if (credential.revoked) throw new Refusal('expired_api_key', { message: 'the API key has been revoked' })
+      if (credential.bounds) refuseOutOfBounds(credential.bounds, clock.nowMs(), addressOf)
       recordUse(credential)
       return credential
     },
-    async authenticateLogin(userName, key) {
+    async authenticateLogin(userName, key, address) {
       const credential = loginForm.test(key) ? await knownLogins.get(key) : undefined
       if (!credential || !isNamed(userName, credential, key))
         throw new Refusal('invalid_api_key', { message: 'wrong SMTP username or password' })
       if (credential.revoked) throw new Refusal('expired_api_key', { message: 'the SMTP login has been revoked' })
+      if (credential.bounds) refuseOutOfBounds(credential.bounds, clock.nowMs(), () => address)
       if (credential.hold) throw new Refusal('credential_on_hold', { message: 'the SMTP login is on hold' })
       if (credential.permissions && !credential.permissions.includes('emails:send'))
         throw new Refusal('permission_denied', { message: 'the SMTP login lacks the permission emails:send' })
@@ -151,11 +171,14 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       return credential
     },
     recordUse,
+    refuseOutOfBounds({ bounds }, addressOf) {
+      if (bounds) refuseOutOfBounds(bounds, clock.nowMs(), addressOf)
+    },
     async findSigningKey(accessKeyId, secrets) {
       const found = accessKeyIdOf({ keyPrefix: accessKeyId }) ? await knownSigning.get(accessKeyId) : undefined
       if (!found?.sealed || found.revoked) return undefined
-      const { sealed, ...credential } = found
-      return { credential, secret: signingSecretOf(accessKeyId, sealed, secrets) }
+      const { sealed, ...stored } = found
+      return { credential: { ...stored, bounds: keyBoundsOf(stored) }, secret: signingSecretOf(accessKeyId, sealed, secrets) }
     },
     async saveUses() {
       if (toSave.size === 0) return

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { type Ids, Refusal, rejectUnstorableText, type Secrets, wrongField } from '#base'
 import { type Queryable, sealedColumn, sql, type Tx } from '#db'
 import { tenantForNew } from '#tenants'
+import { checkBounds, type StoredBounds, type WantedBounds } from './key-bounds.ts'
 
 export const permissions = ['emails:send', 'emails:read', 'domains:manage', 'webhooks:manage', 'suppressions:manage'] as const
 export type Permission = (typeof permissions)[number]
@@ -14,7 +15,7 @@ export type CredentialType = (typeof credentialTypes)[number]
 export const keyFormats = ['postrider', 'ses'] as const
 export type KeyFormat = (typeof keyFormats)[number]
 
-export interface CredentialRecord {
+export interface CredentialRecord extends StoredBounds {
   id: number
   /** null: organisation-level. */
   tenantId: string | null
@@ -26,12 +27,14 @@ export interface CredentialRecord {
   permissions: Permission[] | null
   /** The beginning of the key; of a key of format `ses` its access key id, which is not secret. */
   keyPrefix: string
+  /** Its last four characters; null: a version before made or took over the key. */
+  keyEnd: string | null
   lastUsedAt: Date | null
   createdAt: Date
   updatedAt: Date
 }
 
-export interface NewCredential {
+export interface NewCredential extends WantedBounds {
   type: CredentialType
   mode: 'live' | 'test'
   name: string
@@ -46,14 +49,17 @@ const keyLength = 32
 const accessKeyIdLength = 13
 const signingSecretLength = 40
 const prefixLength = 8
+const endLength = 4
 
 const columns = sql.part`
-  id, tenant_id as "tenantId", name, type, mode, hold, permissions, key_prefix as "keyPrefix", last_used_at as "lastUsedAt",
+  id, tenant_id as "tenantId", name, type, mode, hold, permissions, key_prefix as "keyPrefix", key_end as "keyEnd",
+  allowed_from as "allowedFrom", allowed_networks as "allowedNetworks", expires_at as "expiresAt", last_used_at as "lastUsedAt",
   created_at as "createdAt", updated_at as "updatedAt"`
 
 const insertCredential = sql<CredentialRecord>`
-  insert into credentials (id, tenant_id, name, type, mode, hold, key_hash, key_prefix, sealed_key, permissions, created_at, updated_at)
-  select number, $1, $2, $3, $4, false, $5, $6, $7, $8::text[], $9::timestamptz, $9
+  insert into credentials (id, tenant_id, name, type, mode, hold, key_hash, key_prefix, sealed_key, permissions, created_at, updated_at,
+                           key_end, allowed_from, allowed_networks, expires_at)
+  select number, $1, $2, $3, $4, false, $5, $6, $7, $8::text[], $9::timestamptz, $9, $11, $12::text[], $13::text[], $14::timestamptz
   from unnest($10::integer[]) with ordinality as drawn (number, nth)
   where not exists (select from credentials where id = number)
   order by nth
@@ -83,7 +89,10 @@ const countCredentials = sql<{ total: number }>`
 
 const saveCredential = sql`
   update credentials
-  set name = coalesce($3, name), hold = coalesce($4, hold), permissions = case when $5 then $6 else permissions end, updated_at = $7
+  set name = coalesce($3, name), hold = coalesce($4, hold), permissions = case when $5 then $6 else permissions end, updated_at = $7,
+      allowed_from = case when $8 then $9::text[] else allowed_from end,
+      allowed_networks = case when $10 then $11::text[] else allowed_networks end,
+      expires_at = case when $12 then $13::timestamptz else expires_at end
   where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
 
 const revokeById = sql`
@@ -91,10 +100,11 @@ const revokeById = sql`
   set revoked_at = $3, sealed_key = null
   where id = $1 and ($2::text is null or tenant_id = $2) and revoked_at is null`
 
-const revokeAll = sql`
+const revokeAll = sql<{ id: number }>`
   update credentials
   set revoked_at = $2, sealed_key = null
-  where tenant_id = $1 and revoked_at is null`
+  where tenant_id = $1 and revoked_at is null
+  returning id`
 
 export const keyHashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
@@ -179,6 +189,7 @@ export async function addCredential(
 ): Promise<{ credential: CredentialRecord; key: string }> {
   checkName(wanted.name)
   const allowed = distinct(wanted.permissions)
+  const bounds = checkBounds(wanted, facts.nowMs)
   if (wanted.type === 'smtp' && wanted.tenantId === null) throw wrongField('tenantId', 'is required: an SMTP login belongs to a tenant')
   if (wanted.tenantId !== null) await tenantForNew(tx, wanted.tenantId)
   if (wanted.type === 'smtp' && wanted.format === 'ses') throw wrongField('format', 'is only for API keys')
@@ -194,6 +205,10 @@ export async function addCredential(
     allowed,
     new Date(facts.nowMs),
     facts.ids.numbers(),
+    key.slice(-endLength),
+    bounds.allowedFrom ?? null,
+    bounds.allowedNetworks ?? null,
+    bounds.expiresAt ?? null,
   ])
   if (!credential) throw new Error('failed to save a credential')
   return { credential, key }
@@ -218,8 +233,8 @@ export interface ImportedKey {
 
 const insertImported = sql<{ id: number }>`
   insert into credentials (id, tenant_id, name, type, mode, hold, key_hash, key_prefix, permissions, last_used_at, created_at, updated_at,
-                           imported_from)
-  select number, $1, $2, $3, 'live', $4::boolean, $5::bytea, $6, null, $7::timestamptz, $8::timestamptz, $8, $9
+                           imported_from, key_end)
+  select number, $1, $2, $3, 'live', $4::boolean, $5::bytea, $6, null, $7::timestamptz, $8::timestamptz, $8, $9, $11
   from unnest($10::integer[]) with ordinality as drawn (number, nth)
   where not exists (select from credentials where id = number)
   order by nth
@@ -248,7 +263,19 @@ export async function importCredential(tx: Tx, imported: ImportedKey, { ids }: {
   await tenantForNew(tx, imported.tenantId)
   const name = imported.name.replace(/[^a-zA-Z0-9_-]+/g, '-').slice(0, 50) || 'imported'
   const { tenantId, type, hold, key, lastUsedAt, createdAt, from } = imported
-  const row = [tenantId, name, type, hold, keyHashOf(key), key.slice(0, 4), lastUsedAt, createdAt, from, ids.numbers()]
+  const row = [
+    tenantId,
+    name,
+    type,
+    hold,
+    keyHashOf(key),
+    key.slice(0, 4),
+    lastUsedAt,
+    createdAt,
+    from,
+    ids.numbers(),
+    key.slice(-endLength),
+  ]
   return (await tx.first(insertImported, row)) !== undefined
 }
 
@@ -290,7 +317,7 @@ export async function listCredentials(
   return { credentials, total: counted?.total ?? 0 }
 }
 
-export interface CredentialChanges {
+export interface CredentialChanges extends WantedBounds {
   name?: string | undefined
   hold?: boolean | undefined
   /** null: full access; undefined: unchanged. */
@@ -306,6 +333,7 @@ export async function changeCredential(
 ): Promise<void> {
   if (changes.name !== undefined) checkName(changes.name)
   const allowed = distinct(changes.permissions ?? null)
+  const bounds = checkBounds(changes, nowMs)
   const parameters = [
     numberIn(id),
     tenantId,
@@ -314,6 +342,7 @@ export async function changeCredential(
     changes.permissions !== undefined,
     allowed,
     new Date(nowMs),
+    ...[bounds.allowedFrom, bounds.allowedNetworks, bounds.expiresAt].flatMap((bound) => [bound !== undefined, bound ?? null]),
   ]
   if ((await on.run(saveCredential, parameters)) === 0) throw noSuchCredential()
 }
@@ -322,6 +351,6 @@ export async function revokeCredential(on: Queryable, id: string, tenantId: stri
   if ((await on.run(revokeById, [numberIn(id), tenantId, new Date(nowMs)])) === 0) throw noSuchCredential()
 }
 
-/** Revokes every credential of a tenant being deleted. */
-export const revokeCredentialsOfTenant = (tx: Tx, tenantId: string, nowMs: number): Promise<number> =>
-  tx.run(revokeAll, [tenantId, new Date(nowMs)])
+/** Revokes every credential of a tenant being deleted, and returns their ids. */
+export const revokeCredentialsOfTenant = async (tx: Tx, tenantId: string, nowMs: number): Promise<number[]> =>
+  (await tx.rows(revokeAll, [tenantId, new Date(nowMs)])).map((one) => one.id)

@@ -6,10 +6,11 @@ import type { Db, Tx } from '#db'
 import { removeAssignmentsOfTenant, removeRulesOfTenant } from '#delivery'
 import { removeDomainsOfTenant } from '#domains'
 import { removeInboxOfTenant } from '#emails'
-import { removeLimitsOfTenant } from '#limits'
+import { removeLimitsOfKeys, removeLimitsOfTenant } from '#limits'
 import { removeMembersOfTenant } from '#members'
 import { recordTenantChange, removeQueuePausesOfTenant, removeTestClockOfTenant } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
+import { removeTemplatesOfTenant } from '#templates'
 import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
 import { removeWebhooksOfTenant } from '#webhooks'
 
@@ -27,7 +28,7 @@ export function updateTenant(db: Db, id: string, changes: TenantChanges, nowMs: 
 export function deleteTenant(db: Db, id: string, nowMs: number): Promise<void> {
   return db.transaction(async (tx) => {
     await removeTenant(tx, id)
-    await revokeCredentialsOfTenant(tx, id, nowMs)
+    await removeLimitsOfKeys(tx, await revokeCredentialsOfTenant(tx, id, nowMs))
     for (const remove of removals) await remove(tx, id)
     await recordTenantChange(tx, id, 'deleted', nowMs)
   })
@@ -44,4 +45,5 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeLimitsOfTenant,
   removeAssignmentsOfTenant,
   removeRulesOfTenant,
+  removeTemplatesOfTenant,
 ]

@@ -101,11 +101,15 @@ export async function reauthorize(request: FastifyRequest, endpoint: Endpoint, d
 
 /** The caller that is known already, the key, or without one the person of a session. */
 async function whoAsks(request: FastifyRequest, deps: AuthorizeDeps, by?: string | Credential): Promise<Credential | SignedInMember> {
-  if (typeof by === 'object') return by
-  if (by !== undefined) return deps.credentials.authenticate(by)
+  const addressOf = () => request.ip
+  if (typeof by === 'object') {
+    deps.credentials.refuseOutOfBounds(by, addressOf)
+    return by
+  }
+  if (by !== undefined) return deps.credentials.authenticate(by, addressOf)
   const { authorization } = request.headers
   if (!authorization?.trim() && sessionCookie(request, deps.config.publicUrl) !== undefined) return memberOf(request, deps)
-  return deps.credentials.authenticate(keyIn(authorization))
+  return deps.credentials.authenticate(keyIn(authorization), addressOf)
 }
 
 const maxShownPathLength = 200

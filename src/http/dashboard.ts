@@ -26,6 +26,7 @@ import { serveInstallation } from './dashboard-installation.ts'
 import { serveWaiting } from './dashboard-queue.ts'
 import type { InvitationResponse, MembersResponse, SessionResponse, SignInLinkResponse } from './dashboard-responses.ts'
 import { isFromOurPages, type SignedInMember, sessionCookie, setDeviceCookie, setSessionCookie } from './dashboard-session.ts'
+import { serveTemplatePreview } from './dashboard-templates.ts'
 import { serveSecondFactor } from './dashboard-two-factor.ts'
 import { previewDocument, previewHeaders } from './email-preview.ts'
 import { type OperationDeps, serveOperation } from './queue-admin.ts'
@@ -73,6 +74,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
       serveSecondFactor(api, context, deps)
       serveInstallation(api, context, deps)
       serveOperation(api, context, deps)
+      serveTemplatePreview(api, context, deps)
       serveWaiting(api, context, deps)
       serveEmailPage(api, context, deps)
       servePreview(api, context, deps)

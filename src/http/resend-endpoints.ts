@@ -165,7 +165,7 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     summary: 'Reschedule a scheduled email',
     permission: 'emails:send',
     async answer({ credential, params, body }, { accept }) {
-      const { id } = await accept.reschedule(params.id ?? '', credential.tenantId, readResendSchedule(body))
+      const { id } = await accept.reschedule(params.id ?? '', callerOf(credential), readResendSchedule(body))
       return { data: { object: 'email', id } }
     },
   },
@@ -176,7 +176,7 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     summary: 'Cancel a scheduled email',
     permission: 'emails:send',
     async answer({ credential, params }, { accept }) {
-      const { id } = await accept.cancel(params.id ?? '', credential.tenantId)
+      const { id } = await accept.cancel(params.id ?? '', callerOf(credential))
       return { data: { object: 'email', id } }
     },
   },

@@ -10,6 +10,7 @@ import { openKeyRates, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
 import { openGuard, openPost, type Resolver } from '#net'
 import { openRequestLogs } from '#request-logs'
+import { openTemplates } from '#templates'
 import type { Tenants } from '#tenants'
 import { openTokens, openTrackHosts, openTrackingEvents } from '#tracking'
 import { openUsage } from '#usage'
@@ -59,6 +60,7 @@ export function openEndpointServices(deps: Omit<ServicesDeps, 'isAlone' | 'log'>
   const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
   return {
     shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname, writesDns: config.dnsUpdate !== undefined }),
+    templates: openTemplates({ db, clock, ids }),
     delayReasons: openDelayReasons({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),
     live: openEventStream({ db, clock }),

@@ -46,7 +46,7 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
 
     async authenticate(userName, key, address) {
       try {
-        await callerOf(credentials, { userName, key })
+        await callerOf(credentials, { userName, key }, address)
         return { userName, key }
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
@@ -95,16 +95,16 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
 }
 
 /** Before the password is verified, all refusals look the same. */
-async function callerOf(credentials: Credentials, { userName, key }: Login): Promise<SmtpCaller> {
-  const { id, tenantId, mode, imported } = await credentials.authenticateLogin(userName, key)
-  return { credentialId: id, tenantId, mode, imported }
+async function callerOf(credentials: Credentials, { userName, key }: Login, address: string): Promise<SmtpCaller> {
+  const { id, tenantId, mode, imported, bounds } = await credentials.authenticateLogin(userName, key, address)
+  return { credentialId: id, tenantId, mode, imported, allowedFrom: bounds?.from }
 }
 
 /** Verifies the visit's login again. */
-async function callerNow(credentials: Credentials, { login }: Visit<Login | undefined>): Promise<SmtpCaller> {
+async function callerNow(credentials: Credentials, { login, address }: Visit<Login | undefined>): Promise<SmtpCaller> {
   if (!login) throw new ReplyError(530, '5.7.0', 'Authentication required')
   try {
-    return await callerOf(credentials, login)
+    return await callerOf(credentials, login, address)
   } catch (error) {
     if (error instanceof Refusal) throw new ReplyError(530, '5.7.0', 'Login no longer valid', 'and close')
     throw error

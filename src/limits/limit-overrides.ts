@@ -8,12 +8,15 @@ import { type Db, type Queryable, sql, type Tx } from '#db'
 export const organisationLimitScope = 'organisation'
 export const tenantLimitScope = (tenantId: string) => `tenant:${tenantId}`
 export const keyLimitScope = (credentialId: number) => `key:${credentialId}`
+export const keyIdOf = (scope: string) => Number(scope.slice('key:'.length))
 
 /** Emails per clock hour; null is unlimited. */
 export interface SendLimits {
   organisation: number | null
   /** Tenants with a lower ceiling of their own. */
   ceilings: ReadonlyMap<string, number>
+  /** Keys with a limit of their own, by id. */
+  keys?: ReadonlyMap<number, number>
 }
 
 interface Row {
@@ -40,12 +43,39 @@ const dropSettings = sql`
   delete from limit_overrides
   where scope = $1`
 
+const dropSettingsOfKeys = sql`
+  delete from limit_overrides
+  where scope = any($1)
+    and not exists (select from send_limit_usage where send_limit_usage.scope = limit_overrides.scope and waiting > 0)`
+
+const dropCountersOfKeys = sql`
+  delete from send_limit_usage
+  where scope = any($1) and waiting = 0`
+
+const sendLimitsOfKeys = sql<{ scope: string; send: number | null }>`
+  select scope, send_per_hour as send
+  from limit_overrides
+  where scope = any($1)`
+
+/** Removes the limits of revoked keys. Their emails that wait for slots keep the send limit. */
+export async function removeLimitsOfKeys(tx: Tx, credentialIds: readonly number[]): Promise<void> {
+  const scopes = credentialIds.map(keyLimitScope)
+  await tx.run(dropSettingsOfKeys, [scopes])
+  await tx.run(dropCountersOfKeys, [scopes])
+}
+
+/** The send limits of those keys that have one. */
+export async function listSendLimitsOfKeys(on: Queryable, credentialIds: readonly number[]): Promise<Map<number, number>> {
+  const rows = await on.rows(sendLimitsOfKeys, [credentialIds.map(keyLimitScope)])
+  return new Map(rows.flatMap(({ scope, send }) => (send === null ? [] : [[keyIdOf(scope), send] as const])))
+}
+
 /** Removes the ceiling of a deleted tenant. */
 export const removeLimitsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropSettings, [tenantLimitScope(tenantId)])
 
 /**
- * Changes the given limits and keeps the rest: `ratePerSecond` of all keys or one, `sendPerHour` ('unlimited' allowed) of the organisation
- * or a tenant.
+ * Changes the given limits and keeps the rest: `ratePerSecond` of all keys or one, `sendPerHour` of the organisation, a tenant or a key;
+ * 'unlimited' removes that of a key.
  */
 export async function setLimits(
   on: Queryable,
@@ -90,6 +120,8 @@ export interface LimitSettings {
    * unavailable.
    */
   usualRate(): number | null
+  /** Clears the cache after this process changed a limit. */
+  forget(): void
 }
 
 export function openLimitSettings({
@@ -102,26 +134,30 @@ export function openLimitSettings({
   config: Pick<Config, 'rateLimit' | 'sendLimit'>
 }): LimitSettings {
   let usual = config.rateLimit
-  const cache = new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
-    max: 1,
-    ttl: cacheMs,
-    // Reads the clock on each call, like `remembered`.
-    ttlResolution: 0,
-    perf: { now: () => clock.monotonicMs() },
-    fetchMethod: async () => {
-      const rows = await db.rows(allSettings)
-      const organisation = rows.find((row) => row.scope === organisationLimitScope)
-      const rates = new Map<string, number>()
-      const ceilings = new Map<string, number>()
-      for (const row of rows) {
-        if (row.rate !== null) rates.set(row.scope, row.rate)
-        if (row.scope.startsWith('tenant:') && row.send !== null) ceilings.set(row.scope.slice('tenant:'.length), row.send)
-      }
-      usual = rates.get(organisationLimitScope) ?? config.rateLimit
-      const limit = organisation?.unlimited ? null : (organisation?.send ?? config.sendLimit)
-      return { rates, send: { organisation: limit, ceilings } }
-    },
-  })
+  const open = () =>
+    new LRUCache<'all', { rates: Map<string, number>; send: SendLimits }>({
+      max: 1,
+      ttl: cacheMs,
+      // Reads the clock on each call, like `remembered`.
+      ttlResolution: 0,
+      perf: { now: () => clock.monotonicMs() },
+      fetchMethod: async () => {
+        const rows = await db.rows(allSettings)
+        const organisation = rows.find((row) => row.scope === organisationLimitScope)
+        const rates = new Map<string, number>()
+        const ceilings = new Map<string, number>()
+        const keys = new Map<number, number>()
+        for (const row of rows) {
+          if (row.rate !== null) rates.set(row.scope, row.rate)
+          if (row.scope.startsWith('tenant:') && row.send !== null) ceilings.set(row.scope.slice('tenant:'.length), row.send)
+          if (row.scope.startsWith('key:') && row.send !== null) keys.set(keyIdOf(row.scope), row.send)
+        }
+        usual = rates.get(organisationLimitScope) ?? config.rateLimit
+        const limit = organisation?.unlimited ? null : (organisation?.send ?? config.sendLimit)
+        return { rates, send: { organisation: limit, ceilings, keys } }
+      },
+    })
+  let cache = open()
   const current = async () => {
     const settings = await cache.fetch('all')
     if (!settings) throw new Error('failed to read the limits')
@@ -132,6 +168,10 @@ export function openLimitSettings({
     usualRate() {
       void current().catch(() => undefined)
       return usual
+    },
+    // Not clear(), which would fail a lookup in progress.
+    forget() {
+      cache = open()
     },
     async rateOf(credentialId) {
       const { rates } = await current()

@@ -1,5 +1,5 @@
 /**
- * Limits: requests per second of a key, emails per hour of the organisation and of a tenant within it, sandbox emails per day.
+ * Limits: requests per second of a key, emails per hour of the organisation and of a tenant or a key within it, sandbox emails per day.
  * Owns: limit_overrides, request_rates, send_limit_usage, sandbox_days. Uses: base, db, tenants. Used by: spool, accept, delivery,
  * housekeeping, imports, inbound, http, cli, main.
  * Promises: all processes together exceed neither the send limit nor the rate of a key; an email over the send limit waits and is never
@@ -11,8 +11,10 @@ export {
   keyLimitScope,
   type LimitSettings,
   listLimits,
+  listSendLimitsOfKeys,
   openLimitSettings,
   organisationLimitScope,
+  removeLimitsOfKeys,
   removeLimitsOfTenant,
   type SendLimits,
   setLimits,

@@ -6,7 +6,7 @@
  */
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { approachingFrom, notifyLimitReached, type Tell, type Watched } from './limit-notifications.ts'
-import { organisationLimitScope, type SendLimits, tenantLimitScope } from './limit-overrides.ts'
+import { keyIdOf, keyLimitScope, organisationLimitScope, type SendLimits, tenantLimitScope } from './limit-overrides.ts'
 
 const hourMs = 3_600_000
 
@@ -20,8 +20,18 @@ export interface SendLimitUsage {
 
 export interface Demand {
   tenantId: string
+  /** The key; absent or null: mail of Postrider itself. */
+  credentialId?: number | null
   test: boolean
   count: number
+}
+
+/** A limit that a demand is within. */
+interface Ceiling {
+  scope: string
+  limit: number | null
+  /** Of the events about it, null for the organisation's; undefined: it has none. */
+  tenantId: string | null | undefined
 }
 
 interface Counter extends Watched {
@@ -109,8 +119,8 @@ const readCounter = sql<{ used: number }>`
   from send_limit_usage
   where scope = $2 and test = $3`
 
-const countersWithWaiting = sql<{ test: boolean }>`
-  select test
+const countersWithWaiting = sql<{ scope: string; test: boolean }>`
+  select scope, test
   from send_limit_usage
   where waiting > 0`
 
@@ -141,8 +151,21 @@ async function save(tx: Tx, counters: readonly Counter[], nowMs: number, taker?:
 }
 
 /** Free slots; zero while other emails wait, so that no email overtakes them. */
-const roomFor = (counter: Counter | undefined, limit: number | null) =>
-  counter === undefined || limit === null ? Number.MAX_SAFE_INTEGER : counter.waiting > 0 ? 0 : Math.max(0, limit - counter.used)
+const roomFor = (counter: Counter, limit: number | null) =>
+  limit === null ? Number.MAX_SAFE_INTEGER : counter.waiting > 0 ? 0 : Math.max(0, limit - counter.used)
+
+/** The limits of a demand within the organisation's, the narrowest first. */
+function ceilingsOf({ tenantId, credentialId }: Demand, { ceilings, keys }: SendLimits): Ceiling[] {
+  const ofKey = credentialId == null ? undefined : keys?.get(credentialId)
+  const ofTenant = ceilings.get(tenantId)
+  return [
+    ...(ofKey === undefined ? [] : [{ scope: keyLimitScope(credentialId as number), limit: ofKey, tenantId: undefined }]),
+    ...(ofTenant === undefined ? [] : [{ scope: tenantLimitScope(tenantId), limit: ofTenant, tenantId }]),
+  ]
+}
+
+const isWithinOrganisationOnly = ({ tenantId, credentialId }: Demand, { ceilings, keys }: SendLimits) =>
+  !ceilings.has(tenantId) && (credentialId == null || !keys?.has(credentialId))
 
 /** Takes as many slots as are free for each demand, in order; the rest of a demand waits. `tell` receives the limits that were reached. */
 export async function takeSlots(
@@ -154,7 +177,7 @@ export async function takeSlots(
   taker: Taker,
 ): Promise<{ granted: number[]; sendLimitUsage: (test: boolean) => SendLimitUsage }> {
   const [first] = demands
-  if (first && demands.every(({ tenantId, test }) => test === first.test && !limits.ceilings.has(tenantId))) {
+  if (first && demands.every((one) => one.test === first.test && isWithinOrganisationOnly(one, limits))) {
     const wanted = demands.reduce((sum, one) => sum + one.count, 0)
     const limit = limits.organisation
     const quietBelow = limit === null ? null : approachingFrom(limit)
@@ -166,32 +189,33 @@ export async function takeSlots(
       return { granted: demands.map((one) => one.count), sendLimitUsage: () => sendLimitUsage }
     }
   }
-  const withCeiling = [...new Set(demands.map((one) => one.tenantId).filter((id) => limits.ceilings.has(id)))]
-  const scopes = [organisationLimitScope, ...withCeiling.map(tenantLimitScope)]
+  const organisation: Ceiling = { scope: organisationLimitScope, limit: limits.organisation, tenantId: null }
+  const chains = demands.map((demand) => [...ceilingsOf(demand, limits), organisation])
+  const scopes = [...new Set([organisation, ...chains.flat()].map((one) => one.scope))]
   return db.transaction(async (tx) => {
     taker.tried.length = 0
     const counter = await lock(tx, scopes, nowMs)
-    const touched = new Map<Counter, { tenantId: string | null; limit: number | null }>()
-    const granted = demands.map(({ tenantId, test, count }) => {
-      const organisation = counter(organisationLimitScope, test)
-      touched.set(organisation, { tenantId: null, limit: limits.organisation })
-      const ceiling = limits.ceilings.get(tenantId)
-      const tenant = ceiling === undefined ? undefined : counter(tenantLimitScope(tenantId), test)
-      const withinTenant = Math.min(count, roomFor(tenant, ceiling ?? null))
-      const slots = Math.min(withinTenant, roomFor(organisation, limits.organisation))
-      organisation.used += slots
-      organisation.waiting += withinTenant - slots
-      const spent = [{ scope: organisationLimitScope, test, count: slots, waiting: withinTenant - slots }]
-      taker.tried.push(spent)
-      if (tenant && ceiling !== undefined) {
-        spent.push({ scope: tenant.scope, test, count: slots, waiting: count - withinTenant })
-        tenant.used += slots
-        tenant.waiting += count - withinTenant
-        touched.set(tenant, { tenantId, limit: ceiling })
+    const touched = new Map<Counter, Ceiling>()
+    const granted = demands.map(({ test, count }, index) => {
+      // Emails beyond a ceiling wait for it only; those within it go on to the wider one.
+      let slots = count
+      const passed = (chains[index] as Ceiling[]).map((ceiling) => {
+        const one = counter(ceiling.scope, test)
+        touched.set(one, ceiling)
+        const waiting = slots - Math.min(slots, roomFor(one, ceiling.limit))
+        slots -= waiting
+        return { one, waiting }
+      })
+      for (const { one, waiting } of passed) {
+        one.used += slots
+        one.waiting += waiting
       }
+      taker.tried.push(passed.map(({ one, waiting }) => ({ scope: one.scope, test, count: slots, waiting })))
       return slots
     })
-    const watched = [...touched].map(([one, of]) => ({ counter: one, ...of }))
+    const watched = [...touched].flatMap(([one, { limit, tenantId }]) =>
+      tenantId === undefined ? [] : [{ counter: one, limit, tenantId }],
+    )
     await notifyLimitReached(tx, watched, nowMs, tell)
     await save(tx, [...touched.keys()], nowMs, taker)
     const standings = [false, true].map((test) => ({
@@ -230,13 +254,25 @@ export interface FreeSlots {
   organisation: number
   /** Free slots of tenants with a ceiling. */
   tenants: Map<string, number>
+  /** Free slots of the keys whose emails wait, or have waited. */
+  keys: Map<number, number>
 }
 
-/** The capacity for waiting emails, separately for live and test mail; undefined if no email can be released now. */
-export async function roomForWaiting(tx: Tx, limits: SendLimits, nowMs: number): Promise<FreeSlots[]> {
+/**
+ * The capacity for waiting emails, separately for live and test mail; empty if no email can be released now. `listWaitingKeys`: the keys with
+ * a limit of their own whose emails wait.
+ */
+export async function roomForWaiting(
+  tx: Tx,
+  limits: SendLimits,
+  nowMs: number,
+  listWaitingKeys: (tx: Tx) => Promise<readonly number[]>,
+): Promise<FreeSlots[]> {
   const waiting = await tx.rows(countersWithWaiting)
   if (waiting.length === 0) return []
-  const scopes = [organisationLimitScope, ...[...limits.ceilings.keys()].map(tenantLimitScope)]
+  const settled = waiting.filter((one) => one.scope.startsWith('key:')).map((one) => keyIdOf(one.scope))
+  const keys = [...new Set([...settled, ...(limits.keys?.size ? await listWaitingKeys(tx) : [])])]
+  const scopes = [organisationLimitScope, ...[...limits.ceilings.keys()].map(tenantLimitScope), ...keys.map(keyLimitScope)]
   const counter = await lock(tx, scopes, nowMs)
   return [false, true]
     .filter((test) => waiting.some((one) => one.test === test))
@@ -244,23 +280,32 @@ export async function roomForWaiting(tx: Tx, limits: SendLimits, nowMs: number):
       test,
       organisation: left(counter(organisationLimitScope, test), limits.organisation),
       tenants: new Map([...limits.ceilings].map(([id, ceiling]) => [id, left(counter(tenantLimitScope(id), test), ceiling)])),
+      keys: new Map(keys.map((id) => [id, left(counter(keyLimitScope(id), test), limits.keys?.get(id) ?? null)])),
     }))
     .filter((room) => room.organisation > 0)
 }
 
 const left = (counter: Counter, limit: number | null) => (limit === null ? Number.MAX_SAFE_INTEGER : Math.max(0, limit - counter.used))
 
+interface Released {
+  taken: Map<string, number>
+  stillWaiting: { organisation: number; tenants: Map<string, number> }
+  /** Of each key in `FreeSlots.keys`. */
+  keys: Map<number, { taken: number; stillWaiting: number }>
+}
+
 /** Stores the effect of `roomForWaiting`: slots taken now, and emails still waiting, for each subject. */
 export async function settleWaiting(
   tx: Tx,
   test: boolean,
-  outcome: { taken: Map<string, number>; stillWaiting: { organisation: number; tenants: Map<string, number> } },
+  outcome: Released,
   limits: SendLimits,
   nowMs: number,
   tell: Tell,
 ): Promise<void> {
   const tenantIds = [...limits.ceilings.keys()]
-  const counter = await lock(tx, [organisationLimitScope, ...tenantIds.map(tenantLimitScope)], nowMs)
+  const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...[...outcome.keys.keys()].map(keyLimitScope)]
+  const counter = await lock(tx, scopes, nowMs)
   const organisation = counter(organisationLimitScope, test)
   for (const taken of outcome.taken.values()) organisation.used += taken
   organisation.waiting = outcome.stillWaiting.organisation
@@ -272,9 +317,11 @@ export async function settleWaiting(
   })
   const counters = [{ counter: organisation, tenantId: null, limit: limits.organisation }, ...tenants]
   await notifyLimitReached(tx, counters, nowMs, tell)
-  await save(
-    tx,
-    counters.map((one) => one.counter),
-    nowMs,
-  )
+  const ofKeys = [...outcome.keys].map(([id, { taken, stillWaiting }]) => {
+    const key = counter(keyLimitScope(id), test)
+    key.used += taken
+    key.waiting = stillWaiting
+    return key
+  })
+  await save(tx, [...counters.map((one) => one.counter), ...ofKeys], nowMs)
 }

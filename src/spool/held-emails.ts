@@ -2,20 +2,27 @@
  * Emails kept out of delivery: those over the send limit, released in order of acceptance, and held ones that have expired.
  */
 import { emailIdTimeMs } from '#base'
-import { type Db, type Queryable, sql, type Tx } from '#db'
+import { type Db, type Queryable, type Sql, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { type FreeSlots, roomForWaiting, type SendLimits, settleWaiting } from '#limits'
 import { rowClockOffset } from './test-clocks.ts'
 
-const releaseSome = sql<{ tenantId: string; taken: number }>`
+interface OfTenantAndKey {
+  tenantId: string
+  /** null: the key has no limit of its own. */
+  keyId: number | null
+}
+
+/** Releases the emails of `candidate`, which are those over the limit that no key's limit keeps back. */
+const releaseOf = (candidate: Sql<unknown>) => sql<OfTenantAndKey & { taken: number }>`
   with room (tenant_id, slots) as (
     select tenant_id, slots
     from unnest($2::text[], $3::bigint[]) as room (tenant_id, slots)
   ),
+  ${candidate},
   ranked as (
-    select spool.tenant_id, spool.email_id, row_number() over (partition by spool.tenant_id order by spool.email_id) as nth
-    from spool
-    where state = 'over_limit' and test = $1
+    select tenant_id, email_id, row_number() over (partition by tenant_id order by email_id) as nth
+    from candidate
   ),
   next as (
     select ranked.tenant_id, ranked.email_id
@@ -30,17 +37,45 @@ const releaseSome = sql<{ tenantId: string; taken: number }>`
     set state = 'ready'
     from next
     where spool.tenant_id = next.tenant_id and spool.email_id = next.email_id and spool.state = 'over_limit'
-    returning spool.tenant_id
+    returning spool.tenant_id, spool.limited_key
   )
-  select tenant_id as "tenantId", count(*) as taken
+  select tenant_id as "tenantId", limited_key as "keyId", count(*) as taken
   from released
-  group by tenant_id`
+  group by tenant_id, limited_key`
 
-const countWaiting = sql<{ tenantId: string; waiting: number }>`
-  select tenant_id as "tenantId", count(*) as waiting
+const releaseSome = releaseOf(sql.part`candidate as (
+    select tenant_id, email_id
+    from spool
+    where state = 'over_limit' and test = $1
+  )`)
+
+/** $5, $6: the free slots of keys. */
+const releaseWithinKeys = releaseOf(sql.part`key_room (id, slots) as (
+    select id, slots
+    from unnest($5::bigint[], $6::bigint[]) as key_room (id, slots)
+  ),
+  of_key as (
+    select tenant_id, email_id, limited_key, row_number() over (partition by limited_key order by email_id) as nth
+    from spool
+    where state = 'over_limit' and test = $1
+  ),
+  candidate as (
+    select tenant_id, email_id
+    from of_key
+    left join key_room on key_room.id = of_key.limited_key
+    where key_room.slots is null or of_key.nth <= key_room.slots
+  )`)
+
+const countWaiting = sql<OfTenantAndKey & { waiting: number }>`
+  select tenant_id as "tenantId", limited_key as "keyId", count(*) as waiting
   from spool
   where state = 'over_limit' and test = $1
-  group by tenant_id`
+  group by tenant_id, limited_key`
+
+const waitingKeys = sql<{ id: number }>`
+  select distinct limited_key as id
+  from spool
+  where state = 'over_limit' and limited_key is not null`
 
 interface ExpiredHold {
   tenantId: string
@@ -66,24 +101,51 @@ export const releaseWaiting = (db: Db, limits: SendLimits, nowMs: number): Promi
 
 export async function releaseWaitingIn(tx: Tx, limits: SendLimits, nowMs: number): Promise<number> {
   let released = 0
-  for (const room of await roomForWaiting(tx, limits, nowMs)) released += await releaseWithin(tx, room, limits, nowMs)
+  const listWaitingKeys = async () => (await tx.rows(waitingKeys)).map((one) => one.id)
+  for (const room of await roomForWaiting(tx, limits, nowMs, listWaitingKeys)) released += await releaseWithin(tx, room, limits, nowMs)
   return released
 }
 
 async function releaseWithin(tx: Tx, room: FreeSlots, limits: SendLimits, nowMs: number): Promise<number> {
-  const taken = await tx.rows(releaseSome, [room.test, [...room.tenants.keys()], [...room.tenants.values()], room.organisation])
+  const given = [room.test, [...room.tenants.keys()], [...room.tenants.values()], room.organisation]
+  const taken = await (room.keys.size === 0
+    ? tx.rows(releaseSome, given)
+    : tx.rows(releaseWithinKeys, [...given, [...room.keys.keys()], [...room.keys.values()]]))
   const waiting = await tx.rows(countWaiting, [room.test])
-  const tenants = new Map(taken.map((one) => [one.tenantId, one.taken]))
-  const released = taken.reduce((sum, one) => sum + one.taken, 0)
-  // A tenant at its own ceiling delays only its own mail; all other mail waits for the organisation's capacity.
-  const ownCeiling = waiting.filter(
-    ({ tenantId }) => (room.tenants.get(tenantId) ?? Number.MAX_SAFE_INTEGER) <= (tenants.get(tenantId) ?? 0),
-  )
-  const waitingForOrganisation = waiting.filter((one) => !ownCeiling.includes(one)).reduce((sum, one) => sum + one.waiting, 0)
-  const stillWaiting = { organisation: waitingForOrganisation, tenants: new Map(ownCeiling.map((one) => [one.tenantId, one.waiting])) }
-  await settleWaiting(tx, room.test, { taken: tenants, stillWaiting }, limits, nowMs, appendEvents)
-  return released
+  const ofTenants = sums(taken, (one) => one.tenantId)
+  const ofKeys = sums(taken, (one) => one.keyId)
+  // A key or a tenant at its own ceiling delays only its own mail; all other mail waits for the organisation's capacity.
+  const waitsForKey = ({ keyId }: OfTenantAndKey) => keyId !== null && isFull(room.keys.get(keyId), ofKeys.get(keyId))
+  const waitsForTenant = ({ tenantId }: OfTenantAndKey) => isFull(room.tenants.get(tenantId), ofTenants.get(tenantId))
+  const [behindKeys, others] = split(waiting, waitsForKey)
+  const [behindTenants, behindOrganisation] = split(others, waitsForTenant)
+  const waitingOfKeys = sums(behindKeys.map(counted), (one) => one.keyId)
+  const outcome = {
+    taken: ofTenants,
+    stillWaiting: {
+      organisation: behindOrganisation.reduce((sum, one) => sum + one.waiting, 0),
+      tenants: sums(behindTenants.map(counted), (one) => one.tenantId),
+    },
+    keys: new Map([...room.keys.keys()].map((id) => [id, { taken: ofKeys.get(id) ?? 0, stillWaiting: waitingOfKeys.get(id) ?? 0 }])),
+  }
+  await settleWaiting(tx, room.test, outcome, limits, nowMs, appendEvents)
+  return taken.reduce((sum, one) => sum + one.taken, 0)
 }
+
+const isFull = (free: number | undefined, taken = 0) => free !== undefined && free <= taken
+
+const counted = ({ waiting, ...of }: OfTenantAndKey & { waiting: number }) => ({ ...of, taken: waiting })
+
+function sums<Row extends { taken: number }, Key>(rows: readonly Row[], keyOf: (row: Row) => Key): Map<Key, number> {
+  const all = new Map<Key, number>()
+  for (const row of rows) all.set(keyOf(row), (all.get(keyOf(row)) ?? 0) + row.taken)
+  return all
+}
+
+const split = <One>(list: readonly One[], belongs: (one: One) => boolean): [One[], One[]] => [
+  list.filter(belongs),
+  list.filter((one) => !belongs(one)),
+]
 
 /** Removes expired held emails from the spool; the caller makes them hardfail in the same transaction. */
 export function takeExpiredHolds(tx: Tx, nowMs: number, most: number): Promise<ExpiredHold[]> {

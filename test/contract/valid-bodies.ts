@@ -43,6 +43,9 @@ const made = (collection: string, body: () => Record<string, unknown>, below = '
     return known
   }
 }
+let templates = 0
+const template = (below = '') => made('/templates', () => ({ name: `made${++templates}`, subject: 'Hello', text: 'Hello.' }), below)
+
 /** The id of a sending domain; `prepare` creates the domain. */
 let domainId = 0
 const idByName = sql<{ id: number }>`
@@ -94,6 +97,34 @@ export const goodBodies: Readonly<Record<string, Good>> = {
     body: () => ({ trackClicks: true, trackOpens: false, sslEnabled: true, excludedClickDomains: 'a.example' }),
     path: made('/tracking', () => ({ domainId, name: 'u' })),
     mayBeEmpty: true,
+  },
+  'templates.create': {
+    body: (n) => ({
+      name: `t${n}`,
+      subject: 'Hello',
+      html: '<p>{{ name }}</p>',
+      text: null,
+      variables: { name: { type: 'string', default: 'you' } },
+    }),
+    anyKeys: true,
+  },
+  'templates.update': {
+    body: (n) => ({
+      name: `u${n}`,
+      subject: 'Hello',
+      html: '<p>{{ name }}</p>',
+      text: 'x',
+      variables: { name: { type: 'string', default: 'you' } },
+    }),
+    path: template(),
+    mayBeEmpty: true,
+    anyKeys: true,
+  },
+  'templates.preview': { body: () => ({ variables: { name: 'Ann' } }), path: template('/preview'), mayBeEmpty: true, anyKeys: true },
+  'templates.test': {
+    body: () => ({ from: 'a@simulator.test', to: ['b@simulator.test'], variables: { name: 'Ann' } }),
+    path: template('/test'),
+    anyKeys: true,
   },
   'test.advance': {
     body: () => ({ seconds: 1 }),

@@ -42,13 +42,13 @@ test('no request fails because a key is changed while it is being admitted', asy
 test('another process obeys a held, limited, and revoked key within a second', async () => {
   const { id, key } = (await call('POST', '/credentials', { name: 'watched', type: 'api' })).body.data as { id: number; key: string }
   const other = otherProcess()
-  expect(await other.credentials.authenticate(key)).toMatchObject({ hold: false, permissions: null })
+  expect(await other.credentials.authenticate(key, () => '127.0.0.1')).toMatchObject({ hold: false, permissions: null })
   await call('PATCH', `/credentials/${id}`, { hold: true, permissions: ['emails:read'] })
   other.pass(950)
-  expect(await other.credentials.authenticate(key)).toMatchObject({ hold: true, permissions: ['emails:read'] })
+  expect(await other.credentials.authenticate(key, () => '127.0.0.1')).toMatchObject({ hold: true, permissions: ['emails:read'] })
   await call('DELETE', `/credentials/${id}`)
   other.pass(950)
-  await expect(other.credentials.authenticate(key)).rejects.toMatchObject({ code: 'expired_api_key' })
+  await expect(other.credentials.authenticate(key, () => '127.0.0.1')).rejects.toMatchObject({ code: 'expired_api_key' })
 })
 
 test('a use is written down at most once a minute', async () => {
@@ -57,7 +57,7 @@ test('a use is written down at most once a minute', async () => {
   const credentials = openCredentials({ db: service.db, clock: { ...systemClock, nowMs: () => nowMs } })
   const lastUsed = async () => ((await call('GET', `/credentials/${id}`)).body.data as { lastUsedAt: string | null }).lastUsedAt
   const use = async () => {
-    await credentials.authenticate(key)
+    await credentials.authenticate(key, () => '127.0.0.1')
     await credentials.saveUses()
   }
   expect(await lastUsed()).toBe(null)

@@ -1,4 +1,4 @@
-/** API keys and SMTP logins: created (shown once), held, revoked. */
+/** API keys and SMTP logins: created (shown once), bound, held, revoked. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { patch, post, remove } from '../api-client.ts'
@@ -7,6 +7,7 @@ import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
+import { Bounds, BoundsFields, boundsOf, ChangeBounds, noBounds } from '../parts/key-bounds.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
@@ -19,9 +20,10 @@ export function KeysPage() {
   const { scoped, mayChange, tenantId, ofAll } = useHere()
   const [adding, setAdding] = useState(false)
   const [revoking, setRevoking] = useState<Credential>()
+  const [binding, setBinding] = useState<Credential>()
   const client = useQueryClient()
   const [filters] = useFilters()
-  const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, ...ofAll }))
+  const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, keyEnd: 'true', ...ofAll }))
   const refresh = () => client.invalidateQueries({ queryKey: ['keys'] })
   const hold = useMutation({
     mutationFn: (one: Credential) => patch(scoped(`/v1/credentials/${one.id}`), { hold: !one.hold }),
@@ -40,11 +42,22 @@ export function KeysPage() {
         label={texts.pages.keys}
         list={list}
         error={hold.error}
-        columns={useKeyColumns((one) => hold.mutate(one), setRevoking)}
+        columns={useKeyColumns((one) => hold.mutate(one), setBinding, setRevoking)}
         keyOf={(one) => String(one.id)}
         empty={words.empty}
       />
       {adding && <CreateKey onClose={() => setAdding(false)} onMade={refresh} />}
+      {binding && (
+        <ChangeBounds
+          of={binding}
+          path={scoped(`/v1/credentials/${binding.id}`)}
+          onDone={async () => {
+            setBinding(undefined)
+            await refresh()
+          }}
+          onClose={() => setBinding(undefined)}
+        />
+      )}
       {revoking && (
         <Confirm
           title={words.revokeTitle(revoking.name)}
@@ -64,7 +77,8 @@ export function KeysPage() {
 
 type OfKey = (one: Credential) => void
 
-function useKeyColumns(onHold: OfKey, onRevoke: OfKey): readonly Column<Credential>[] {
+/** Long because each column is an element of one list. */
+function useKeyColumns(onHold: OfKey, onBind: OfKey, onRevoke: OfKey): readonly Column<Credential>[] {
   const { mayChange, tenantId, nameOf } = useHere()
   const names = words.columnNames
   return [
@@ -85,7 +99,10 @@ function useKeyColumns(onHold: OfKey, onRevoke: OfKey): readonly Column<Credenti
       by: (one) => `${one.type} ${one.mode}`,
       cell: (one) => <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? 'smtp' : one.mode}</Badge>,
     },
-    { name: names.key, cell: (one) => <span className="font-mono text-xs">{one.keyPrefix}…</span> },
+    {
+      name: names.key,
+      cell: (one) => <span className="font-mono text-xs whitespace-nowrap">{`${one.keyPrefix}…${one.keyEnd ?? ''}`}</span>,
+    },
     ...(tenantId === undefined
       ? [{ name: names.tenant, by: (one: Credential) => nameOf(one.tenantId), cell: (one: Credential) => nameOf(one.tenantId) }]
       : []),
@@ -94,6 +111,7 @@ function useKeyColumns(onHold: OfKey, onRevoke: OfKey): readonly Column<Credenti
       className: 'max-w-64 text-soft',
       cell: (one) => one.permissions?.join(', ') ?? words.everything,
     },
+    { name: names.bounds, className: 'max-w-64 text-soft', cell: (one) => <Bounds {...one} /> },
     {
       name: names.lastUsed,
       by: (one) => one.lastUsedAt ?? '',
@@ -109,6 +127,9 @@ function useKeyColumns(onHold: OfKey, onRevoke: OfKey): readonly Column<Credenti
           <span className="flex gap-1.5 md:justify-end">
             <Button small onClick={() => onHold(one)}>
               {one.hold ? words.release : words.hold}
+            </Button>
+            <Button small aria-label={words.bounds.changeOf(one.name)} onClick={() => onBind(one)}>
+              {words.bounds.change}
             </Button>
             <Button small kind="danger" aria-label={words.revokeOf(one.name)} onClick={() => onRevoke(one)}>
               {words.revoke}
@@ -130,6 +151,7 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Pro
   const [name, setName] = useState('')
   const [kind, setKind] = useState<string>('test')
   const [allowed, setAllowed] = useState<string[]>([])
+  const [bounds, setBounds] = useState(noBounds)
   const [made, setMade] = useState<Credential>()
   if (made) {
     return (
@@ -147,6 +169,7 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Pro
           name,
           ...(kind === 'smtp' ? { type: 'smtp' } : { type: 'api', mode: kind }),
           ...(allowed.length === 0 ? {} : { permissions: allowed }),
+          ...Object.fromEntries(Object.entries(boundsOf(bounds)).filter(([, one]) => one !== null)),
           ...inBody,
         })
       }
@@ -166,6 +189,12 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Pro
       />
       <Select label={words.kind} value={kind} onChange={setKind} choices={kinds} />
       <Several legend={words.may} choices={permissions} chosen={allowed} onChange={setAllowed} />
+      <details>
+        <summary className="cursor-pointer text-sm">{words.bounds.summary}</summary>
+        <div className="mt-3 flex flex-col gap-4">
+          <BoundsFields draft={bounds} onChange={setBounds} />
+        </div>
+      </details>
     </FormDialog>
   )
 }

@@ -1,5 +1,5 @@
 /** Labelled fields and menus of forms. */
-import { type InputHTMLAttributes, type ReactNode, useId, useState } from 'react'
+import { type InputHTMLAttributes, type ReactNode, type TextareaHTMLAttributes, useId, useState } from 'react'
 import { texts } from '../texts.ts'
 import { Button } from './basic-components.tsx'
 import { DownIcon } from './icons.tsx'
@@ -20,6 +20,33 @@ export function Field({ label, help, beside, ...rest }: FieldProps) {
         <input id={id} {...rest} {...(help ? { 'aria-describedby': `${id}-help` } : {})} className={control} />
         {beside}
       </div>
+      {help && (
+        <p id={`${id}-help`} className="text-xs text-soft">
+          {help}
+        </p>
+      )}
+    </div>
+  )
+}
+
+type TextAreaProps = { label: string; help?: string } & TextareaHTMLAttributes<HTMLTextAreaElement>
+
+/** Source text. */
+export function TextArea({ label, help, ...rest }: TextAreaProps) {
+  const id = useId()
+  return (
+    <div className="flex min-w-0 flex-col gap-1">
+      <label htmlFor={id} className="text-xs font-medium text-soft">
+        {label}
+      </label>
+      <textarea
+        id={id}
+        spellCheck={false}
+        autoCapitalize="none"
+        {...rest}
+        {...(help ? { 'aria-describedby': `${id}-help` } : {})}
+        className={`${control} font-mono text-xs`}
+      />
       {help && (
         <p id={`${id}-help`} className="text-xs text-soft">
           {help}

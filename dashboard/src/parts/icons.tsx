@@ -21,6 +21,7 @@ export {
   Hourglass as QueueIcon,
   Inbox as InboxIcon,
   KeyRound as KeysIcon,
+  LayoutTemplate as TemplatesIcon,
   LogOut as SignOutIcon,
   Mail as EmailsIcon,
   Menu as MenuIcon,

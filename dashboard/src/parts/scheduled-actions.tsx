@@ -6,17 +6,11 @@ import { texts } from '../texts.ts'
 import { Confirm, FormDialog } from './action-dialogs.tsx'
 import { Button } from './basic-components.tsx'
 import { Field } from './form-controls.tsx'
+import { localTimeOf } from './local-times.ts'
 
 const words = texts.email
-const minuteMs = 60_000
 
 export const isScheduled = ({ status, explanation }: Email) => status === 'pending' && explanation.blockedBy === 'scheduled'
-
-/** In the form of an input of a local time, which has no zone. */
-function localTimeOf(iso: string): string {
-  const at = new Date(iso)
-  return new Date(at.getTime() - at.getTimezoneOffset() * minuteMs).toISOString().slice(0, 16)
-}
 
 export function ScheduledActions({ email, refresh }: { email: Email; refresh: () => Promise<void> }) {
   const [open, setOpen] = useState<'reschedule' | 'cancel'>()

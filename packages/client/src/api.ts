@@ -8,6 +8,9 @@ import { randomUuid } from './random.ts'
 import { pauseAfter, waitAsked } from './retry.ts'
 import { EventStream } from './stream.ts'
 
+/** Renders an element of React to HTML. */
+export type RenderReact = (element: unknown) => string | Promise<string>
+
 export interface Settings {
   /** `svc_live_…` or `svc_test_…`. */
   apiKey: string
@@ -17,6 +20,8 @@ export interface Settings {
   maxRetries?: number
   /** Milliseconds for one response; default 60,000. */
   timeoutMs?: number
+  /** Renders the elements of `react:` in sends: `render` of `@react-email/render`. */
+  render?: RenderReact
   /** The following are for tests and unusual environments. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
   random?: () => number

@@ -1,8 +1,9 @@
 /** The client of a Postrider service. */
 import { Api, at, type Settings } from './api.ts'
 import { organisationApi, sharedApi } from './generated.ts'
+import { withReact } from './react.ts'
 
-export type { Options, SendOptions, Settings } from './api.ts'
+export type { Options, RenderReact, SendOptions, Settings } from './api.ts'
 export * from './errors.ts'
 export type { EventMessage, EventName, EventPayloads, WebhookEvent } from './events.ts'
 export type * from './generated-types.ts'
@@ -16,13 +17,14 @@ type Organisation = ReturnType<typeof organisationApi>
 /** Resources and methods have the names of the API reference: `emails.send`, `domains.verify`, `test.inbox.list`. */
 export class Postrider {
   readonly #api: Api
-  readonly emails: Organisation['emails']
+  readonly emails: ReturnType<typeof withReact<Organisation['emails']>>
   readonly tenants: Organisation['tenants']
   readonly credentials: Shared['credentials']
   readonly domains: Shared['domains']
   readonly tracking: Shared['tracking']
   readonly suppressions: Shared['suppressions']
   readonly webhooks: Shared['webhooks']
+  readonly templates: Shared['templates']
   readonly platformWebhooks: Organisation['platformWebhooks']
   readonly events: Organisation['events']
   readonly usage: Organisation['usage']
@@ -34,14 +36,15 @@ export class Postrider {
   constructor(settings: Settings) {
     this.#api = new Api(settings)
     const { emails, tenants, platformWebhooks, events, usage, limits, logs, transports, test } = organisationApi(this.#api)
-    const { credentials, domains, tracking, suppressions, webhooks } = sharedApi(this.#api, '')
-    this.emails = emails
+    const { credentials, domains, tracking, suppressions, webhooks, templates } = sharedApi(this.#api, '')
+    this.emails = withReact(emails, settings.render)
     this.tenants = tenants
     this.credentials = credentials
     this.domains = domains
     this.tracking = tracking
     this.suppressions = suppressions
     this.webhooks = webhooks
+    this.templates = templates
     this.platformWebhooks = platformWebhooks
     this.events = events
     this.usage = usage
@@ -51,7 +54,7 @@ export class Postrider {
     this.test = test
   }
 
-  /** The keys, domains, track domains, suppressions and webhooks of one tenant. */
+  /** The keys, domains, track domains, suppressions, webhooks and templates of one tenant. */
   tenant(id: string): Shared {
     return sharedApi(this.#api, `/tenants/${at(id)}`)
   }

@@ -1,10 +1,14 @@
-/** API keys and SMTP logins (contract section 9). */
+/**
+ * API keys and SMTP logins (contract section 9), and their bounds, which are extensions of the contract: answers have those members only for a
+ * key with such bounds. A narrow key cannot create, change or reveal keys, because those could do more than itself.
+ */
 
 import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
 import {
   accessKeyIdOf,
   addCredential,
+  type Credential,
   type CredentialRecord,
   changeCredential,
   credentialTypes,
@@ -15,7 +19,17 @@ import {
   permissions,
   revokeCredential,
 } from '#credentials'
-import { allParameter, nullable, optional, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { keyLimitScope, listSendLimitsOfKeys, removeLimitsOfKeys, setLimits } from '#limits'
+import {
+  allParameter,
+  nullable,
+  optional,
+  pageFields,
+  readInstant,
+  tenantFields,
+  tenantNamedIn,
+  tenantParameter,
+} from './common-schemas.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -32,6 +46,34 @@ const Permissions = nullable(
   }),
 )
 
+const SenderList = Type.Array(Type.String({ minLength: 1, maxLength: 254 }), {
+  minItems: 1,
+  maxItems: 50,
+  description: 'Sending domains and addresses that the key may send from',
+  examples: [['example.com', 'shop@example.org']],
+})
+const NetworkList = Type.Array(Type.String({ minLength: 1, maxLength: 50 }), {
+  minItems: 1,
+  maxItems: 50,
+  description: 'Networks in CIDR form that the key may be used from',
+  examples: [['203.0.113.0/24']],
+})
+const SendLimit = Type.Integer({
+  minimum: 1,
+  maximum: 1_000_000_000,
+  description: 'Emails per clock hour with the key; further ones wait, as with the send limit',
+})
+
+/** null: no bound. */
+const boundsFields = {
+  allowedFrom: Type.Optional(nullable(SenderList)),
+  allowedNetworks: Type.Optional(nullable(NetworkList)),
+  expiresAt: optional(
+    Type.String({ maxLength: 40, description: 'ISO 8601; the key is refused from then on', examples: ['2030-01-31T00:00:00Z'] }),
+  ),
+  sendLimit: Type.Optional(nullable(SendLimit)),
+}
+
 const CredentialObject = Type.Object({
   id: Type.Integer(),
   name: Type.String(),
@@ -47,8 +89,14 @@ const CredentialObject = Type.Object({
   mode: Mode,
   permissions: Permissions,
   keyPrefix: Type.String(),
+  keyEnd: Type.Optional(Type.String({ description: 'The last four characters of the key, with `keyEnd=true`' })),
+  allowedFrom: Type.Optional(SenderList),
+  allowedNetworks: Type.Optional(NetworkList),
+  expiresAt: Type.Optional(Type.String({ format: 'date-time' })),
+  sendLimit: Type.Optional(SendLimit),
 })
 
+const keyEnd = Type.Optional(Type.Boolean({ description: 'true: includes the last four characters of the key, if they are known' }))
 const reveal = Type.Optional(Type.Boolean({ description: 'true: includes the key, if the operator stores keys (POSTRIDER_REVEAL_KEYS)' }))
 
 export const createCredential = route({
@@ -69,18 +117,33 @@ export const createCredential = route({
         description: 'ses: an access key id and a secret that sign requests, as the SDKs of Amazon SES do',
       }),
     ),
+    ...boundsFields,
     ...tenantFields,
   }),
   status: 201,
   data: CredentialObject,
   refuses: ['tenant_archived', 'tenant_mismatch', 'not_found'],
-  handle: async (call, { db, clock, ids, tenants, secrets, config }) => {
+  handle: async (call, { db, clock, ids, tenants, secrets, config, limitSettings }) => {
+    await refuseNarrow(call.credential, 'create keys', { db })
     const tenantId = await tenantNamedIn(call, tenants)
-    const { name, type, mode, permissions: allowed, format } = call.body
-    const wanted = { name, type, mode: mode ?? 'live', permissions: allowed ?? null, tenantId, format: format ?? undefined }
+    const { name, type, mode, permissions: allowed, format, sendLimit } = call.body
+    const wanted = {
+      name,
+      type,
+      mode: mode ?? 'live',
+      permissions: allowed ?? null,
+      tenantId,
+      format: format ?? undefined,
+      ...boundsIn(call.body),
+    }
     const facts = { nowMs: clock.nowMs(), ids, keepIn: config.revealKeys ? secrets : undefined, sealIn: secrets }
-    const { credential, key } = await db.transaction((tx) => addCredential(tx, wanted, facts))
-    return credentialToWire(credential, key)
+    const { credential, key } = await db.transaction(async (tx) => {
+      const added = await addCredential(tx, wanted, facts)
+      if (sendLimit != null) await setLimits(tx, keyLimitScope(added.credential.id), { sendPerHour: sendLimit })
+      return added
+    })
+    if (sendLimit != null) limitSettings.forget()
+    return credentialToWire(credential, { key, sendLimit })
   },
 })
 
@@ -90,7 +153,7 @@ export const listCredentialsRoute = listRoute({
   name: 'credentials.list',
   summary: "List a tenant's credentials, or the organisation-level ones, newest first",
   ...manages,
-  query: query({ ...pageFields, type: Type.Optional(CredentialType), all: allParameter, tenantId: tenantParameter }),
+  query: query({ ...pageFields, type: Type.Optional(CredentialType), all: allParameter, keyEnd, tenantId: tenantParameter }),
   data: CredentialObject,
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async ({ query, tenantId }, { db }) => {
@@ -99,7 +162,12 @@ export const listCredentialsRoute = listRoute({
       { tenantId, type: query.type, all: query.all },
       { number: query.page, size: query.perPage },
     )
-    return { items: credentials.map((one) => credentialToWire(one)), page: query.page, perPage: query.perPage, total }
+    const limits = await listSendLimitsOfKeys(
+      db,
+      credentials.map((one) => one.id),
+    )
+    const items = credentials.map((one) => credentialToWire(one, { sendLimit: limits.get(one.id), withEnd: query.keyEnd }))
+    return { items, page: query.page, perPage: query.perPage, total }
   },
 })
 
@@ -109,39 +177,49 @@ export const retrieveCredential = route({
   name: 'credentials.retrieve',
   summary: 'Get a credential',
   ...manages,
-  query: query({ reveal, tenantId: tenantParameter }),
+  query: query({ reveal, keyEnd, tenantId: tenantParameter }),
   data: CredentialObject,
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: ({ params, query, tenantId }, deps) => shown(params.credentialId, tenantId, query.reveal, deps),
+  handle: async ({ params, query, tenantId, credential }, deps) => {
+    if (query.reveal) await refuseNarrow(credential, 'reveal keys', deps)
+    return shown(params.credentialId, tenantId, query, deps)
+  },
 })
 
 export const updateCredential = route({
   method: 'PATCH',
   path: '/credentials/{credentialId}',
   name: 'credentials.update',
-  summary: 'Rename a credential, hold it, or change its permissions',
+  summary: 'Rename a credential, hold it, or change its permissions and bounds',
   ...manages,
   query: query({ reveal, tenantId: tenantParameter }),
   body: Type.Object({
     name: Type.Optional(Name),
     hold: Type.Optional(Type.Boolean()),
     permissions: Type.Optional(Permissions),
+    ...boundsFields,
     ...tenantFields,
   }),
   data: CredentialObject,
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async (call, deps) => {
-    const { name, hold, permissions: allowed } = call.body
-    if (name === undefined && hold === undefined && allowed === undefined)
+    const { name, hold, permissions: allowed, sendLimit } = call.body
+    await refuseNarrow(call.credential, 'change keys', deps)
+    const changes = { name, hold, permissions: allowed, ...boundsIn(call.body) }
+    if ([...Object.values(changes), sendLimit].every((one) => one === undefined))
       throw new Refusal('validation_error', {
         message: 'the body changes nothing: name, hold or permissions is required',
         suggestion: 'Send at least one of name, hold and permissions',
       })
     const tenantId = await tenantNamedIn(call, deps.tenants)
     const { credentialId } = call.params
-    await changeCredential(deps.db, credentialId, tenantId, { name, hold, permissions: allowed }, deps.clock.nowMs())
+    await deps.db.transaction(async (tx) => {
+      await changeCredential(tx, credentialId, tenantId, changes, deps.clock.nowMs())
+      if (sendLimit !== undefined) await setLimits(tx, keyLimitScope(Number(credentialId)), { sendPerHour: sendLimit ?? 'unlimited' })
+    })
     deps.credentials.forget()
-    return shown(credentialId, tenantId, call.query.reveal, deps)
+    if (sendLimit !== undefined) deps.limitSettings.forget()
+    return shown(credentialId, tenantId, call.query, deps)
   },
 })
 
@@ -155,18 +233,52 @@ export const deleteCredential = route({
   data: Type.Object({ deleted: Type.Unsafe<true>({ type: 'boolean', enum: [true] }) }),
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async ({ params, tenantId }, { db, clock, credentials }) => {
-    await revokeCredential(db, params.credentialId, tenantId, clock.nowMs())
+    await db.transaction(async (tx) => {
+      await revokeCredential(tx, params.credentialId, tenantId, clock.nowMs())
+      await removeLimitsOfKeys(tx, [Number(params.credentialId)])
+    })
     credentials.forget()
     return { deleted: true as const }
   },
 })
 
-async function shown(id: string, tenantId: string | null, withKey: boolean | undefined, { db, secrets, config }: ApiDeps) {
-  const { credential, key } = await getCredential(db, id, tenantId, withKey && config.revealKeys ? secrets : undefined)
-  return credentialToWire(credential, key)
+/** Refuses `permission_denied` to a key with bounds: the other keys could do more than itself. */
+async function refuseNarrow({ id, bounds }: Credential, verb: string, { db }: Pick<ApiDeps, 'db'>): Promise<void> {
+  if (!bounds && !(await listSendLimitsOfKeys(db, [id])).has(id)) return
+  throw new Refusal('permission_denied', {
+    message: `a key with bounds cannot ${verb}`,
+    suggestion: 'Use a key without allowedFrom, allowedNetworks, expiresAt and sendLimit, or the dashboard',
+  })
 }
 
-function credentialToWire(one: CredentialRecord, key?: string): Static<typeof CredentialObject> {
+const boundsIn = ({
+  allowedFrom,
+  allowedNetworks,
+  expiresAt,
+}: { [Name in keyof typeof boundsFields]?: Static<(typeof boundsFields)[Name]> }) => ({
+  allowedFrom,
+  allowedNetworks,
+  expiresAt: expiresAt == null ? expiresAt : readInstant('expiresAt', expiresAt),
+})
+
+async function shown(
+  id: string,
+  tenantId: string | null,
+  asked: { reveal?: boolean | undefined; keyEnd?: boolean | undefined },
+  { db, secrets, config }: ApiDeps,
+) {
+  const { credential, key } = await getCredential(db, id, tenantId, asked.reveal && config.revealKeys ? secrets : undefined)
+  const limits = await listSendLimitsOfKeys(db, [credential.id])
+  return credentialToWire(credential, { key, sendLimit: limits.get(credential.id), withEnd: asked.keyEnd })
+}
+
+interface Shown {
+  key?: string | undefined
+  sendLimit?: number | null | undefined
+  withEnd?: boolean | undefined
+}
+
+function credentialToWire(one: CredentialRecord, { key, sendLimit, withEnd }: Shown): Static<typeof CredentialObject> {
   const accessKeyId = accessKeyIdOf(one)
   return {
     id: one.id,
@@ -183,5 +295,10 @@ function credentialToWire(one: CredentialRecord, key?: string): Static<typeof Cr
     mode: one.mode,
     permissions: one.permissions,
     keyPrefix: one.keyPrefix,
+    ...(withEnd && one.keyEnd !== null ? { keyEnd: one.keyEnd } : {}),
+    ...(one.allowedFrom === null ? {} : { allowedFrom: one.allowedFrom }),
+    ...(one.allowedNetworks === null ? {} : { allowedNetworks: one.allowedNetworks }),
+    ...(one.expiresAt === null ? {} : { expiresAt: one.expiresAt.toISOString() }),
+    ...(sendLimit == null ? {} : { sendLimit }),
   }
 }

@@ -12,6 +12,7 @@ import type { DelayReasons } from '#delivery'
 import type { DomainService, Domains } from '#domains'
 import type { LimitSettings, RateVerdict, SendLimitUsage } from '#limits'
 import type { Resolver } from '#net'
+import type { Templates } from '#templates'
 import type { Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
 import type { Usage } from '#usage'
@@ -31,6 +32,7 @@ export interface ApiDeps {
   shownDomains: DomainService
   tracks: Tracks
   tenants: Tenants
+  templates: Templates
   limitSettings: LimitSettings
   webhooks: Webhooks
   live: EventStream
@@ -82,6 +84,8 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
   body?: Body
   /** The body's schema in the document, if the handler itself checks a part of the body. */
   documentedBody?: TSchema
+  /** Another schema, for a body in which this field is neither absent nor null. */
+  bodyWith?: { field: string; schema: TSchema }
   /** Bytes of body; default 1 MiB. */
   bodyLimit?: number
   /** 201 if it creates a stored configuration resource, 'either' if the resource may already exist; otherwise 200. */
@@ -197,6 +201,8 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
   const { data: _, ...facts } = declared
   const readQuery = declared.query ? queryReader(declared.query) : () => ({})
   const bodyProblems = declared.body ? compileSchema(declared.body) : (): FieldProblem[] => []
+  const { bodyWith } = declared
+  const otherProblems = bodyWith ? compileSchema(bodyWith.schema) : bodyProblems
   const takesTenant =
     declared.path.includes('{tenantId}') || declared.families === 'both' || hasTenant(declared.query) || hasTenant(declared.body)
   return {
@@ -209,7 +215,8 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
       if (typeof call.body !== 'object' || call.body === null || Array.isArray(call.body)) {
         throw new Refusal('validation_error', { message: 'the body must be a JSON object', suggestion: 'Send one JSON object' })
       }
-      const problems = bodyProblems(call.body)
+      const isOther = bodyWith !== undefined && (call.body as Record<string, unknown>)[bodyWith.field] != null
+      const problems = (isOther ? otherProblems : bodyProblems)(call.body)
       if (problems.length > 0) throw refusalOf(problems)
       // Checked even if the handler ignores the body: a tenant's key may name no other tenant in any place.
       if (takesTenant && call.credential.tenantId !== null) tenantInBody(call.body, call.credential)

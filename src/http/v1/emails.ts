@@ -155,8 +155,8 @@ export const retryEmail = route({
   query: query({ tenantId: tenantParameter }),
   data: Type.Object({ id: Type.String(), message: Type.String(), tenantId: Type.String() }),
   refuses: ['not_found', 'email_not_retryable', 'email_content_expired', 'tenant_suspended', 'tenant_archived', 'tenant_mismatch'],
-  handle: async ({ params, tenantId }, { accept }) => {
-    const retried = await accept.retry(knownEmailId(params.emailId), tenantId)
+  handle: async ({ params, tenantId, credential }, { accept }) => {
+    const retried = await accept.retry(knownEmailId(params.emailId), { tenantId, allowedFrom: credential.bounds?.from })
     return { ...retried, message: 'The email is pending and will be attempted now' }
   },
 })

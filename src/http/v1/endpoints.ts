@@ -28,6 +28,17 @@ import {
   listSuppressionsRoute,
   retrieveSuppression,
 } from './suppressions.ts'
+import {
+  createTemplate,
+  deleteTemplateRoute,
+  listTemplatesRoute,
+  listTemplateVersions,
+  previewTemplate,
+  publishTemplate,
+  retrieveTemplate,
+  testTemplate,
+  updateTemplate,
+} from './templates.ts'
 import { createTenant, deleteTenantEndpoint, listTenantsRoute, retrieveTenant, updateTenantEndpoint } from './tenants.ts'
 import { advanceTest, clearTestInbox, deleteFromTestInbox, listTestInbox } from './test-endpoints.ts'
 import {
@@ -129,6 +140,15 @@ export const routes: readonly Endpoint[] = [
   getLimits,
   streamEvents,
   promoteEmail,
+  createTemplate,
+  listTemplatesRoute,
+  retrieveTemplate,
+  updateTemplate,
+  publishTemplate,
+  listTemplateVersions,
+  previewTemplate,
+  testTemplate,
+  deleteTemplateRoute,
   advanceTest,
   listTestInbox,
   clearTestInbox,

@@ -4,6 +4,7 @@
  */
 import Type, { type Static } from 'typebox'
 import type { ScheduledMessage } from '#accept'
+import type { Credential } from '#credentials'
 import { knownEmailId, scheduledTime, tenantFields, tenantNamedIn, tenantParameter, timesOf } from './common-schemas.ts'
 import { route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
@@ -29,6 +30,11 @@ const toWire = ({ id, tenantId, emails, ...times }: ScheduledMessage): Static<ty
   messages: Object.fromEntries(emails.map((one) => [one.recipient, { id: one.id }])),
 })
 
+const scopeOf = ({ tenantId, credential }: { tenantId: string | null; credential: Credential }) => ({
+  tenantId,
+  allowedFrom: credential.bounds?.from,
+})
+
 const sends = { permission: 'emails:send', scope: 'organisation or tenant', families: 'organisation' } as const
 
 export const cancelEmail = route({
@@ -40,7 +46,7 @@ export const cancelEmail = route({
   query: query({ tenantId: tenantParameter }),
   data: Scheduled,
   refuses: ['not_found', 'email_not_scheduled', 'tenant_mismatch'],
-  handle: async ({ params, tenantId }, { accept }) => toWire(await accept.cancel(knownEmailId(params.emailId), tenantId)),
+  handle: async (call, { accept }) => toWire(await accept.cancel(knownEmailId(call.params.emailId), scopeOf(call))),
 })
 
 export const rescheduleEmail = route({
@@ -57,6 +63,6 @@ export const rescheduleEmail = route({
   refuses: ['not_found', 'email_not_scheduled', 'tenant_mismatch'],
   handle: async (call, { accept, tenants }) => {
     const tenantId = await tenantNamedIn(call, tenants)
-    return toWire(await accept.reschedule(knownEmailId(call.params.emailId), tenantId, call.body.scheduledAt))
+    return toWire(await accept.reschedule(knownEmailId(call.params.emailId), { ...scopeOf(call), tenantId }, call.body.scheduledAt))
   },
 })

@@ -1,13 +1,15 @@
 /** POST /emails, /emails/batch, /emails/raw (contract 7.4 to 7.6): converts a body to a submission, and accepted emails to `data`. */
 
 import Type, { type Static } from 'typebox'
-import type { AcceptedBatch, AcceptedSubmission, BatchElement, Caller, RawSubmission, ResponseRenderer } from '#accept'
+import type { AcceptedBatch, AcceptedSubmission, Caller, RawSubmission, ResponseRenderer, UnmadeElement } from '#accept'
 import { Refusal } from '#base'
 import type { Credential } from '#credentials'
+import type { Templates } from '#templates'
 import { nullable, optional, type ScopedCall, scheduledTime, tenantFields, tenantInBody } from './common-schemas.ts'
 import { type Call, sendRoute } from './define-endpoint.ts'
 import { fingerprint } from './request-fingerprint.ts'
 import { ErrorObject, errorOf, success } from './response-envelope.ts'
+import { fromTemplate, hasTemplate, templateFields } from './template-sends.ts'
 import { compileSchema, refusalOf } from './validate.ts'
 
 const largestText = 5_242_880
@@ -61,6 +63,21 @@ export const messageFields = {
 
 const SendEmail = Type.Object({ from: FromField, ...messageFields, ...tenantFields })
 
+/** A message whose subject and texts a template makes. */
+const { subject, html, text, ...otherFields } = messageFields
+const templateMessageFields = { ...otherFields, ...templateFields }
+const SendTemplate = Type.Object({ from: FromField, ...templateMessageFields, ...tenantFields })
+
+/** In the document, the fields of both kinds. */
+const documentedFields = {
+  ...messageFields,
+  subject: Type.Optional(Type.String({ ...subject, description: 'Required without templateId' })),
+  html,
+  text,
+  ...templateFields,
+  templateId: optional(templateFields.templateId),
+}
+
 const MessageIds = Type.Unsafe<Record<string, { id: string }>>({
   type: 'object',
   additionalProperties: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
@@ -100,13 +117,19 @@ export const sendEmail = sendRoute({
   summary: 'Send one email',
   ...sends,
   body: SendEmail,
+  bodyWith: { field: 'templateId', schema: SendTemplate },
+  documentedBody: Type.Object({ from: FromField, ...documentedFields, ...tenantFields }),
   data: SentEmail,
   refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
-  handle: (call, { accept }) =>
-    accept.send(tenantOf(call), call.body, callerOf(call.credential), responseFor(call, '/v1/emails', sentToWire)),
+  handle: (call, { accept, templates }) => {
+    const { body } = call
+    const given = hasTemplate(body) ? fromTemplate(body, templates) : body
+    return accept.send(tenantOf(call), given, callerOf(call.credential), responseFor(call, '/v1/emails', sentToWire))
+  },
 })
 
 const BatchEmail = Type.Object(messageFields)
+const BatchTemplate = Type.Object(templateMessageFields)
 
 /** Elements are validated one by one, because an invalid one fails only itself. */
 const SendBatch = Type.Object({
@@ -136,6 +159,7 @@ const BatchSent = Type.Object({
 })
 
 const batchEmailProblems = compileSchema(BatchEmail)
+const batchTemplateProblems = compileSchema(BatchTemplate)
 
 export const sendBatch = sendRoute({
   method: 'POST',
@@ -144,14 +168,17 @@ export const sendBatch = sendRoute({
   summary: 'Send up to 100 emails',
   ...sends,
   body: SendBatch,
-  documentedBody: Type.Object({ ...SendBatch.properties, emails: Type.Array(BatchEmail, { minItems: 1, maxItems: 100 }) }),
+  documentedBody: Type.Object({
+    ...SendBatch.properties,
+    emails: Type.Array(Type.Object(documentedFields), { minItems: 1, maxItems: 100 }),
+  }),
   data: BatchSent,
   refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
-  handle: (call, { accept }) =>
+  handle: (call, { accept, templates }) =>
     accept.sendBatch(
       tenantOf(call),
       call.body.from,
-      call.body.emails.map(readElement),
+      call.body.emails.map((element, index) => readElement(element, index, templates)),
       callerOf(call.credential),
       responseFor(call, '/v1/emails/batch', batchToWire),
     ),
@@ -188,7 +215,12 @@ const rawOf = ({ from, to, rawMessage, bounce, scheduledAt }: Static<typeof Send
   scheduledAt,
 })
 
-export const callerOf = ({ id, tenantId, mode }: Credential): Caller => ({ credentialId: id, tenantId, mode })
+export const callerOf = ({ id, tenantId, mode, bounds }: Credential): Caller => ({
+  credentialId: id,
+  tenantId,
+  mode,
+  allowedFrom: bounds?.from,
+})
 
 /** The body's tenant takes precedence over the query's. */
 const tenantOf = ({ body, credential, tenantId }: ScopedCall) => tenantInBody(body, credential) ?? tenantId
@@ -211,11 +243,15 @@ export function responseFor<Result>(
   return { render, idempotency: { key, fingerprint: known ?? fingerprint('POST', path, call.body) } }
 }
 
-function readElement(element: Record<string, unknown>, index: number): BatchElement {
-  const problems = batchEmailProblems(element, `emails[${index}]`)
-  if (problems.length === 0) return { submission: element as unknown as Static<typeof BatchEmail> }
-  const recipients = [element.to, element.cc, element.bcc].flatMap((list) => (Array.isArray(list) ? [list.length] : []))
-  return { refused: refusalOf(problems), recipients: recipients.reduce((sum, one) => sum + one, 0) }
+function readElement(element: Record<string, unknown>, index: number, templates: Templates): UnmadeElement {
+  const place = `emails[${index}]`
+  const isTemplate = hasTemplate(element)
+  const problems = (isTemplate ? batchTemplateProblems : batchEmailProblems)(element, place)
+  const lists = [element.to, element.cc, element.bcc].map((list) => (Array.isArray(list) ? list.length : 0))
+  const recipients = lists.reduce((sum, count) => sum + count, 0)
+  if (problems.length > 0) return { refused: refusalOf(problems), recipients }
+  if (!isTemplate) return { submission: element as unknown as Static<typeof BatchEmail> }
+  return { make: async (tenant) => fromTemplate(element as unknown as Static<typeof BatchTemplate>, templates)(tenant), recipients }
 }
 
 const messagesOf = (emails: AcceptedSubmission['emails']) => Object.fromEntries(emails.map(({ id, recipient }) => [recipient, { id }]))

@@ -1,0 +1,42 @@
+/** The fields of a send with a template, and the message that they make: rendered for the tenant, after the idempotency key was looked up. */
+import Type, { type Static } from 'typebox'
+import { wrongField } from '#base'
+import type { Templates } from '#templates'
+import { optional } from './common-schemas.ts'
+
+export const templateFields = {
+  templateId: Type.String({ minLength: 1, maxLength: 64, description: 'Id or name of a template, instead of subject, html and text' }),
+  templateVersion: optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'Absent: the published version' })),
+  variables: optional(
+    Type.Unsafe<Record<string, unknown>>({
+      type: 'object',
+      maxProperties: 200,
+      additionalProperties: {},
+      description: 'Values of the variables of the template; at most 256 KiB',
+    }),
+  ),
+}
+
+interface TemplateSend {
+  templateId: string
+  templateVersion?: number | null
+  variables?: Record<string, unknown> | null
+}
+
+export const valuesOf = ({ templateVersion, variables }: Omit<TemplateSend, 'templateId'>) => ({
+  version: templateVersion ?? undefined,
+  values: variables ?? {},
+})
+
+/** Whether the body of a send names a template. */
+export const hasTemplate = (body: object): body is TemplateSend => (body as { templateId?: unknown }).templateId != null
+
+/** How to make the message of a send with a template. Refuses `subject`, `html` and `text` beside it. */
+export function fromTemplate<Body extends TemplateSend>(body: Body, templates: Templates) {
+  for (const name of ['subject', 'html', 'text'] as const)
+    if ((body as { [Name in typeof name]?: unknown })[name] != null)
+      throw wrongField(name, 'cannot be given with templateId', 'validation_error', `Omit ${name}, or send without templateId`)
+  return async (tenant: { id: string }) => ({ ...body, ...(await templates.render(tenant.id, body.templateId, valuesOf(body))) })
+}
+
+export type TemplateFields = { [Name in keyof typeof templateFields]?: Static<(typeof templateFields)[Name]> | null }
