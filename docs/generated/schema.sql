@@ -111,6 +111,10 @@ create table credentials (
   revoked_at timestamptz,
   sealed_key bytea,
   imported_from text,
+  allowed_from text[],
+  allowed_networks text[],
+  expires_at timestamptz,
+  key_end text,
   constraint credentials_pkey PRIMARY KEY (id),
   constraint credentials_key_hash_key UNIQUE (key_hash),
   constraint credentials_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'test'::text]))),
@@ -123,6 +127,30 @@ create table delivery_processes (
   heartbeat bigint not null,
   constraint delivery_processes_pkey PRIMARY KEY (id)
 );
+
+create table dkim_keys (
+  tenant_id text collate "C" not null,
+  domain_id bigint not null,
+  selector text not null,
+  uuid uuid not null,
+  state text not null,
+  rsa_private bytea,
+  rsa_public text not null,
+  ed25519_private bytea,
+  ed25519_public text not null,
+  reason text not null,
+  created_at timestamptz not null,
+  checked_at timestamptz,
+  seen_since timestamptz,
+  ed25519_seen_since timestamptz,
+  problem text,
+  keep_until timestamptz,
+  constraint dkim_keys_pkey PRIMARY KEY (tenant_id, domain_id, selector),
+  constraint dkim_keys_reason_check CHECK ((reason = ANY (ARRAY['command'::text, 'schedule'::text]))),
+  constraint dkim_keys_state_check CHECK ((state = ANY (ARRAY['next'::text, 'retired'::text]))),
+  constraint dkim_keys_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX dkim_keys_next ON dkim_keys (tenant_id, domain_id) WHERE (state = 'next'::text);
 
 create table dmarc_days (
   tenant_id text collate "C" not null,
@@ -143,6 +171,35 @@ create table dmarc_days (
   constraint dmarc_days_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX dmarc_days_by_day ON dmarc_days (day);
+
+create table dns_problems (
+  name text collate "C" not null,
+  type text collate "C" not null,
+  problem text not null,
+  since timestamptz not null,
+  constraint dns_problems_pkey PRIMARY KEY (name, type)
+);
+
+create table dns_records (
+  name text collate "C" not null,
+  type text collate "C" not null,
+  data text collate "C" not null,
+  state text not null,
+  written_at timestamptz not null,
+  seen_at timestamptz,
+  constraint dns_records_pkey PRIMARY KEY (name, type, data),
+  constraint dns_records_state_check CHECK ((state = ANY (ARRAY['adding'::text, 'published'::text, 'removing'::text])))
+);
+
+create table dns_update_run (
+  only_one boolean not null default true,
+  ended_at timestamptz not null,
+  problem text,
+  failures integer not null,
+  next_at timestamptz not null,
+  constraint dns_update_run_pkey PRIMARY KEY (only_one),
+  constraint dns_update_run_only_one_check CHECK (only_one)
+);
 
 create table domain_reports (
   tenant_id text collate "C" not null,
@@ -187,12 +244,17 @@ create table domains (
   failed_checks integer not null default 0,
   next_check_at timestamptz,
   own_key boolean not null default false,
+  key_since timestamptz,
+  signs_ed25519 boolean not null default true,
+  delegated boolean not null default false,
+  next_rotation_at timestamptz not null default '-infinity'::timestamp with time zone,
   constraint domains_pkey PRIMARY KEY (tenant_id, id)
 );
 CREATE UNIQUE INDEX domains_by_id ON domains (id);
 CREATE UNIQUE INDEX domains_by_name ON domains (tenant_id, name);
 CREATE UNIQUE INDEX domains_by_uuid ON domains (uuid);
 CREATE INDEX domains_to_check ON domains (next_check_at) WHERE (next_check_at IS NOT NULL);
+CREATE INDEX domains_to_rotate ON domains (next_rotation_at);
 
 create table egress_sources (
   address text collate "C" not null,
@@ -566,6 +628,7 @@ create table spool (
   delay_reason text,
   scheduled_at timestamptz,
   transport text,
+  limited_key bigint,
   constraint spool_pkey PRIMARY KEY (tenant_id, email_id)
 ) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=20000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX spool_due ON spool (shard, due_at) WHERE (state = ANY (ARRAY['deferred'::text, 'held'::text]));
@@ -601,6 +664,35 @@ create table suppressions (
 CREATE INDEX suppressions_by_id ON suppressions (tenant_id, id);
 CREATE INDEX suppressions_ending ON suppressions (keep_until) WHERE (keep_until IS NOT NULL);
 CREATE INDEX suppressions_in_order ON suppressions (id);
+
+create table template_versions (
+  tenant_id text collate "C" not null,
+  template_id text collate "C" not null,
+  version integer not null,
+  subject text not null,
+  html text,
+  text text,
+  variables jsonb not null,
+  published_at timestamptz not null,
+  constraint template_versions_pkey PRIMARY KEY (tenant_id, template_id, version),
+  constraint template_versions_tenant_id_template_id_fkey FOREIGN KEY (tenant_id, template_id) REFERENCES templates(tenant_id, id) ON DELETE CASCADE
+);
+
+create table templates (
+  tenant_id text collate "C" not null,
+  id text collate "C" not null,
+  name text collate "C" not null,
+  subject text not null,
+  html text,
+  text text,
+  variables jsonb not null,
+  last_version integer not null default 0,
+  published_version integer,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  constraint templates_pkey PRIMARY KEY (tenant_id, id),
+  constraint templates_tenant_id_name_key UNIQUE (tenant_id, name)
+);
 
 create table tenant_hourly_stats (
   tenant_id text collate "C" not null,

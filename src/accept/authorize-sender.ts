@@ -45,7 +45,7 @@ export function refuseOtherSenders(
 }
 
 /** The sender of a stored email. */
-export const senderOf = ({ sender }: { sender: string }): Pick<Address, 'text' | 'domain'> => ({
+export const storedSenderOf = ({ sender }: { sender: string }): Pick<Address, 'text' | 'domain'> => ({
   text: sender,
   domain: sender.slice(sender.lastIndexOf('@') + 1).toLowerCase(),
 })

@@ -5,7 +5,7 @@ import { changeStatus, findEmail, forgetCancellation, hasContent, retryableStatu
 import { appendEvents } from '#events'
 import { queueRetry, shardOf } from '#spool'
 import type { Tenants } from '#tenants'
-import { refuseOtherSenders, refuseUnlessActive, senderOf } from './authorize-sender.ts'
+import { refuseOtherSenders, refuseUnlessActive, storedSenderOf } from './authorize-sender.ts'
 import type { MailScope } from './submission.ts'
 
 export interface RetriedEmail {
@@ -20,7 +20,7 @@ export async function retry(
 ): Promise<RetriedEmail> {
   const email = await findEmail(db, emailId, tenantId)
   if (!email) throw new Refusal('not_found', { message: `no such email: ${emailId.slice(0, 40)}` })
-  refuseOtherSenders(senderOf(email), { allowedFrom }, 'from')
+  refuseOtherSenders(storedSenderOf(email), { allowedFrom }, 'from')
   const tenant = await tenants.find(email.tenantId)
   if (tenant) refuseUnlessActive(tenant)
   const refuse = (status: string) =>

@@ -16,7 +16,7 @@ import {
 } from '#emails'
 import { appendEvents, simulatedAt } from '#events'
 import { getTestClockOffsetMs, lockUnsent, removeLocked, scheduleLocked } from '#spool'
-import { refuseOtherSenders, senderOf } from './authorize-sender.ts'
+import { refuseOtherSenders, storedSenderOf } from './authorize-sender.ts'
 import { checkScheduledTime, resolveScheduledTime, type ScheduledTime, type ScheduledWish } from './scheduled-time.ts'
 import type { MailScope } from './submission.ts'
 
@@ -41,7 +41,7 @@ const notScheduled = (message: string) => new Refusal('email_not_scheduled', { m
 async function messageOf(db: Db | Tx, emailId: string, { tenantId, allowedFrom }: MailScope): Promise<MessageEmails> {
   const [first, ...others] = await listEmailsOfMessage(db, emailId, tenantId)
   if (!first) throw new Refusal('not_found', { message: `no such email: ${emailId.slice(0, 40)}` })
-  refuseOtherSenders(senderOf(first), { allowedFrom }, 'from')
+  refuseOtherSenders(storedSenderOf(first), { allowedFrom }, 'from')
   if (!first.scheduledAt) throw notScheduled('was not scheduled')
   return [first, ...others] as unknown as MessageEmails
 }

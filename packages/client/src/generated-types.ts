@@ -39,7 +39,8 @@ export interface EmailToSend {
   /** `addr`, `Name <addr>` or `"Name" <addr>` */
   from: string
   to: string[]
-  subject: string
+  /** Required without templateId */
+  subject?: string | undefined
   cc?: string[] | null | undefined
   bcc?: string[] | null | undefined
   /** Address without display name */
@@ -63,6 +64,12 @@ export interface EmailToSend {
   unsubscribe?: boolean | null | undefined
   /** When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now */
   scheduledAt?: string | number | null | undefined
+  /** Id or name of a template, instead of subject, html and text */
+  templateId?: string | null | undefined
+  /** Absent: the published version */
+  templateVersion?: number | null | undefined
+  /** Values of the variables of the template; at most 256 KiB */
+  variables?: Record<string, unknown> | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -139,7 +146,8 @@ export interface BatchToSend {
   from: string
   emails: ({
     to: string[]
-    subject: string
+    /** Required without templateId */
+    subject?: string | undefined
     cc?: string[] | null | undefined
     bcc?: string[] | null | undefined
     /** Address without display name */
@@ -163,6 +171,12 @@ export interface BatchToSend {
     unsubscribe?: boolean | null | undefined
     /** When to send it: ISO 8601 with a zone, or Unix seconds; at most 30 days ahead. Absent or null: now */
     scheduledAt?: string | number | null | undefined
+    /** Id or name of a template, instead of subject, html and text */
+    templateId?: string | null | undefined
+    /** Absent: the published version */
+    templateVersion?: number | null | undefined
+    /** Values of the variables of the template; at most 256 KiB */
+    variables?: Record<string, unknown> | null | undefined
   })[]
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
@@ -531,6 +545,14 @@ export interface CredentialsCreateBody {
   permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
   /** ses: an access key id and a secret that sign requests, as the SDKs of Amazon SES do */
   format?: 'postrider' | 'ses' | null | undefined
+  /** Sending domains and addresses that the key may send from */
+  allowedFrom?: string[] | null | undefined
+  /** Networks in CIDR form that the key may be used from */
+  allowedNetworks?: string[] | null | undefined
+  /** ISO 8601; the key is refused from then on */
+  expiresAt?: string | null | undefined
+  /** Emails per clock hour with the key; further ones wait, as with the send limit */
+  sendLimit?: number | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -558,6 +580,15 @@ export interface Credential {
   /** null: full access */
   permissions: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null
   keyPrefix: string
+  /** The last four characters of the key, with `keyEnd=true` */
+  keyEnd?: string
+  /** Sending domains and addresses that the key may send from */
+  allowedFrom?: string[]
+  /** Networks in CIDR form that the key may be used from */
+  allowedNetworks?: string[]
+  expiresAt?: string
+  /** Emails per clock hour with the key; further ones wait, as with the send limit */
+  sendLimit?: number
 }
 
 export interface CredentialsListQuery {
@@ -566,6 +597,8 @@ export interface CredentialsListQuery {
   type?: 'api' | 'smtp' | undefined
   /** true, without tenantId: includes those of all tenants */
   all?: boolean | undefined
+  /** true: includes the last four characters of the key, if they are known */
+  keyEnd?: boolean | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -573,6 +606,8 @@ export interface CredentialsListQuery {
 export interface Reveal {
   /** true: includes the key, if the operator stores keys (POSTRIDER_REVEAL_KEYS) */
   reveal?: boolean | undefined
+  /** true: includes the last four characters of the key, if they are known */
+  keyEnd?: boolean | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -582,10 +617,25 @@ export interface CredentialsUpdateBody {
   hold?: boolean | undefined
   /** null: full access */
   permissions?: ('emails:send' | 'emails:read' | 'domains:manage' | 'webhooks:manage' | 'suppressions:manage')[] | null | undefined
+  /** Sending domains and addresses that the key may send from */
+  allowedFrom?: string[] | null | undefined
+  /** Networks in CIDR form that the key may be used from */
+  allowedNetworks?: string[] | null | undefined
+  /** ISO 8601; the key is refused from then on */
+  expiresAt?: string | null | undefined
+  /** Emails per clock hour with the key; further ones wait, as with the send limit */
+  sendLimit?: number | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
   tenant_id?: string | null | undefined
+}
+
+export interface CredentialsUpdateQuery {
+  /** true: includes the key, if the operator stores keys (POSTRIDER_REVEAL_KEYS) */
+  reveal?: boolean | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
 }
 
 export interface DomainsCreateBody {
@@ -702,6 +752,60 @@ export interface Domain {
       problem: string | null
       suggestion: string | null
     }
+  }
+  /** DKIM keys and their rotation */
+  dkimKeys: {
+    /** Length of the RSA key that signs; receivers distrust less than 2048 */
+    bits: number
+    /** Since when it signs */
+    since: string
+    /** true: the selectors are CNAMEs, and rotation needs nothing from the owner of the domain */
+    delegated: boolean
+    /** CNAME records to publish once in place of the TXT records; empty unless Postrider writes DNS */
+    aliases: ({
+      type: 'TXT' | 'CNAME' | 'MX'
+      /** Relative to the zone; `@` at the apex */
+      name: string
+      fullName: string
+      /** Value to publish */
+      value: string
+      /** null: not checked yet */
+      status: 'OK' | 'Missing' | 'Invalid' | null
+      /** Values found by the last check; at most 5 */
+      found: string[]
+      problem: string | null
+      suggestion: string | null
+    })[]
+    next: {
+      selector: string
+      createdAt: string
+      checkedAt: string | null
+      /** Since when every resolver returns its record */
+      seenSince: string | null
+      /** When it signs, if the record stays */
+      usedFrom: string | null
+      problem: string | null
+      /** TXT records to publish; with CNAME records they need no action */
+      records: ({
+        type: 'TXT' | 'CNAME' | 'MX'
+        /** Relative to the zone; `@` at the apex */
+        name: string
+        fullName: string
+        /** Value to publish */
+        value: string
+        /** null: not checked yet */
+        status: 'OK' | 'Missing' | 'Invalid' | null
+        /** Values found by the last check; at most 5 */
+        found: string[]
+        problem: string | null
+        suggestion: string | null
+      })[]
+    } | null
+    /** Keys that no longer sign, whose records must stay until then */
+    kept: ({
+      selector: string
+      until: string | null
+    })[]
   }
 }
 
@@ -1568,6 +1672,132 @@ export interface EventsStreamQuery {
   events?: string | undefined
   /** Id of the event to resume after; the header Last-Event-ID has precedence. Default: only new events */
   after?: string | undefined
+}
+
+export interface TemplatesCreateBody {
+  /** Unique within the tenant */
+  name: string
+  /** Liquid, without HTML escaping */
+  subject: string
+  /** Liquid; values are escaped unless the template says raw */
+  html?: string | null | undefined
+  /** Liquid; null: generated from html */
+  text?: string | null | undefined
+  /** Type and default of each variable; a send must give those without a default */
+  variables?: Record<string, {
+    type: 'string' | 'number' | 'boolean' | 'array' | 'object'
+    default?: unknown
+  }> | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TemplatesCreateData {
+  id: string
+  tenantId: string
+  name: string
+  /** Of the draft */
+  subject: string
+  /** null: only a draft */
+  publishedVersion: number | null
+  createdAt: string
+  updatedAt: string
+  /** Liquid; values are escaped unless the template says raw */
+  html: string | null
+  /** Liquid; null: generated from html */
+  text: string | null
+  /** Type and default of each variable; a send must give those without a default */
+  variables: Record<string, {
+    type: 'string' | 'number' | 'boolean' | 'array' | 'object'
+    default?: unknown
+  }>
+}
+
+export interface TemplatesListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface TemplatesListItem {
+  id: string
+  tenantId: string
+  name: string
+  /** Of the draft */
+  subject: string
+  /** null: only a draft */
+  publishedVersion: number | null
+  createdAt: string
+  updatedAt: string
+}
+
+export interface TemplatesUpdateBody {
+  /** Unique within the tenant */
+  name?: string | undefined
+  /** Liquid, without HTML escaping */
+  subject?: string | undefined
+  /** Liquid; values are escaped unless the template says raw */
+  html?: string | null | undefined
+  /** Liquid; null: generated from html */
+  text?: string | null | undefined
+  /** Type and default of each variable; a send must give those without a default */
+  variables?: Record<string, {
+    type: 'string' | 'number' | 'boolean' | 'array' | 'object'
+    default?: unknown
+  }> | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TemplatesListVersionsItem {
+  version: number
+  publishedAt: string
+  subject: string
+  /** Liquid; values are escaped unless the template says raw */
+  html: string | null
+  /** Liquid; null: generated from html */
+  text: string | null
+  /** Type and default of each variable; a send must give those without a default */
+  variables: Record<string, {
+    type: 'string' | 'number' | 'boolean' | 'array' | 'object'
+    default?: unknown
+  }>
+}
+
+export interface TemplatesPreviewBody {
+  /** Absent: the published version */
+  templateVersion?: number | null | undefined
+  /** Values of the variables of the template; at most 256 KiB */
+  variables?: Record<string, unknown> | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface TemplatesPreviewData {
+  subject: string
+  html: string | null
+  text: string | null
+}
+
+export interface TemplatesTestBody {
+  /** `addr`, `Name <addr>` or `"Name" <addr>` */
+  from: string
+  to: string[]
+  /** Absent: the published version */
+  templateVersion?: number | null | undefined
+  /** Values of the variables of the template; at most 256 KiB */
+  variables?: Record<string, unknown> | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
 }
 
 export interface TestAdvanceBody {

@@ -6,6 +6,7 @@ import type {
   CredentialsCreateBody,
   CredentialsListQuery,
   CredentialsUpdateBody,
+  CredentialsUpdateQuery,
   Deleted,
   Domain,
   DomainsCreateBody,
@@ -51,6 +52,15 @@ import type {
   SuppressionsImportData,
   SuppressionsListQuery,
   SuppressionsRetrieveData,
+  TemplatesCreateBody,
+  TemplatesCreateData,
+  TemplatesListItem,
+  TemplatesListQuery,
+  TemplatesListVersionsItem,
+  TemplatesPreviewBody,
+  TemplatesPreviewData,
+  TemplatesTestBody,
+  TemplatesUpdateBody,
   Tenant,
   TenantsCreateBody,
   TenantsListQuery,
@@ -338,8 +348,8 @@ export const sharedApi = (api: Api, under: string) => ({
     retrieve(credentialId: string | number, query: Reveal = {}, options: Options = {}): Promise<Credential> {
       return api.ask('GET', `${under}/credentials/${at(credentialId)}`, { query, options })
     },
-    /** Rename a credential, hold it, or change its permissions. A key with full access, at organisation level unless the path names its tenant. */
-    update(credentialId: string | number, body: CredentialsUpdateBody, query: Reveal = {}, options: Options = {}): Promise<Credential> {
+    /** Rename a credential, hold it, or change its permissions and bounds. A key with full access, at organisation level unless the path names its tenant. */
+    update(credentialId: string | number, body: CredentialsUpdateBody, query: CredentialsUpdateQuery = {}, options: Options = {}): Promise<Credential> {
       return api.ask('PATCH', `${under}/credentials/${at(credentialId)}`, { body, query, options })
     },
     /** Revoke a credential. A key with full access, at organisation level unless the path names its tenant. */
@@ -469,6 +479,44 @@ export const sharedApi = (api: Api, under: string) => ({
     /** Send the events of a period again. Permission `webhooks:manage`. */
     replay(webhookId: string, body: WebhooksReplayBody, options: Options = {}): Promise<WebhooksReplayData> {
       return api.ask('POST', `${under}/webhooks/${at(webhookId)}/replay`, { body, options })
+    },
+  },
+  templates: {
+    /** Create a template with a draft. A key with full access. */
+    create(body: TemplatesCreateBody, options: Options = {}): Promise<TemplatesCreateData> {
+      return api.ask('POST', `${under}/templates`, { body, options })
+    },
+    /** List a tenant's templates by name, without their texts. Permission `emails:send`. */
+    list(query: TemplatesListQuery = {}, options: Options = {}): Pages<TemplatesListItem> {
+      return api.pages(`${under}/templates`, query, options)
+    },
+    /** Get a template with its draft. Permission `emails:send`. */
+    retrieve(templateId: string, query: OfTenant = {}, options: Options = {}): Promise<TemplatesCreateData> {
+      return api.ask('GET', `${under}/templates/${at(templateId)}`, { query, options })
+    },
+    /** Change the draft of a template; sends use the published version until the draft is published. A key with full access. */
+    update(templateId: string, body: TemplatesUpdateBody, query: OfTenant = {}, options: Options = {}): Promise<TemplatesCreateData> {
+      return api.ask('PATCH', `${under}/templates/${at(templateId)}`, { body, query, options })
+    },
+    /** Delete a template with its versions. A key with full access. */
+    delete(templateId: string, query: OfTenant = {}, options: Options = {}): Promise<Deleted> {
+      return api.ask('DELETE', `${under}/templates/${at(templateId)}`, { query, options })
+    },
+    /** Publish the draft of a template as its next version. A key with full access. */
+    publish(templateId: string, query: OfTenant = {}, options: Options = {}): Promise<TemplatesCreateData> {
+      return api.ask('POST', `${under}/templates/${at(templateId)}/publish`, { query, options })
+    },
+    /** List the published versions of a template, newest first. Permission `emails:send`. */
+    listVersions(templateId: string, query: TemplatesListQuery = {}, options: Options = {}): Pages<TemplatesListVersionsItem> {
+      return api.pages(`${under}/templates/${at(templateId)}/versions`, query, options)
+    },
+    /** Render the draft of a template, or a version, without sending it. Permission `emails:send`. */
+    preview(templateId: string, body: TemplatesPreviewBody, query: OfTenant = {}, options: Options = {}): Promise<TemplatesPreviewData> {
+      return api.ask('POST', `${under}/templates/${at(templateId)}/preview`, { body, query, options })
+    },
+    /** Send one email with the draft of a template, or a version. Permission `emails:send`. */
+    test(templateId: string, body: TemplatesTestBody, options: SendOptions = {}): Promise<SentEmail> {
+      return api.send(`${under}/templates/${at(templateId)}/test`, { body, options })
     },
   },
 })
