@@ -4,7 +4,9 @@
  */
 export const modules = `base mail dkim net smtp bounces simulator db tenants members credentials limits
   domains events suppressions emails spool request-logs tracking templates certificates accept delivery returns domain-reports message-checks webhooks
-  usage housekeeping installation crash-test dns-updates doctor vendors postal resend sendgrid postmark ses mailgun imports inbound http cli`.split(/\s+/)
+  usage housekeeping installation crash-test dns-updates doctor vendors postal resend sendgrid postmark ses mailgun imports inbound http cli`.split(
+  /\s+/,
+)
 
 /** RFCs as code: no tables, no tenants, no environment. */
 export const libraries = ['mail', 'dkim', 'net', 'smtp', 'bounces', 'simulator']

@@ -39,4 +39,4 @@ export function fromTemplate<Body extends TemplateSend>(body: Body, templates: T
   return async (tenant: { id: string }) => ({ ...body, ...(await templates.render(tenant.id, body.templateId, valuesOf(body))) })
 }
 
-export type TemplateFields = { [Name in keyof typeof templateFields]?: Static<(typeof templateFields)[Name]> | null }
+type TemplateFields = { [Name in keyof typeof templateFields]?: Static<(typeof templateFields)[Name]> | null }

@@ -5,7 +5,7 @@ import { type Template, type TemplateSource, type TemplateVersion, type Variable
 import { nullable, pageFields, type ScopedCall, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { type ApiDeps, listRoute, route, sendRoute } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
-import { callerOf, messageFields, responseFor, FromField, SentEmail, sendRefusals, sentToWire } from './send-emails.ts'
+import { callerOf, FromField, messageFields, responseFor, SentEmail, sendRefusals, sentToWire } from './send-emails.ts'
 import { templateFields, valuesOf } from './template-sends.ts'
 
 const reads = { permission: 'emails:send', scope: 'organisation or tenant', families: 'both' } as const
