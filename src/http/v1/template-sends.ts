@@ -38,5 +38,3 @@ export function fromTemplate<Body extends TemplateSend>(body: Body, templates: T
       throw wrongField(name, 'cannot be given with templateId', 'validation_error', `Omit ${name}, or send without templateId`)
   return async (tenant: { id: string }) => ({ ...body, ...(await templates.render(tenant.id, body.templateId, valuesOf(body))) })
 }
-
-type TemplateFields = { [Name in keyof typeof templateFields]?: Static<(typeof templateFields)[Name]> | null }
