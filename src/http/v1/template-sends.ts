@@ -1,5 +1,5 @@
 /** The fields of a send with a template, and the message that they make: rendered for the tenant, after the idempotency key was looked up. */
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { wrongField } from '#base'
 import type { Templates } from '#templates'
 import { optional } from './common-schemas.ts'
