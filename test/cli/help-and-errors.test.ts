@@ -126,7 +126,7 @@ describe('a list', () => {
     const wanted = { mode: 'live', name: 'first', tenantId: null, permissions: ['emails:send'] } as const
     const { id, key } = await database.db.transaction((tx) => createKey(tx, wanted, { nowMs: clock.nowMs(), ids }))
     const { text } = await ran('key', 'list')
-    expect(text).toMatch(new RegExp(`^${id} +first {2}live key, emails:send, never used`))
+    expect(text).toMatch(new RegExp(`^${id} +first {2}live key …${key.slice(-4)}, emails:send, never used`))
     expect(text).not.toContain(key)
     expect((await ran('key', 'list', '--tenant', made.id)).text).toMatch(/^this tenant has no keys/)
   })

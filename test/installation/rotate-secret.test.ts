@@ -36,6 +36,7 @@ const memberNamed = sql<{ id: number }>`
 const notSealed = [
   'contents.body',
   'credentials.key_hash',
+  'domain_reports.key',
   'idempotency_keys.body',
   'idempotency_keys.fingerprint',
   'members.sign_in_token_hash',
