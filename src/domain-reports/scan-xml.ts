@@ -89,12 +89,13 @@ const wrong = (what: string) => new UnreadableReport(`is not well-formed XML: it
 /** Half of a surrogate pair is no character, and the database would change it. */
 const isCharacter = (point: number) => point > 0 && point < 0x110000 && !(point >= 0xd800 && point <= 0xdfff)
 
-const named: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }
+/** A map, because an object also has names of its prototype. */
+const named: ReadonlyMap<string, string> = new Map(Object.entries({ lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }))
 
 function unescaped(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(/&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|(\w{1,10}));|&/g, (whole, decimal?: string, hex?: string, name?: string) => {
-    const known = name === undefined ? undefined : named[name]
+    const known = name === undefined ? undefined : named.get(name)
     if (known !== undefined) return known
     const point = decimal === undefined ? Number.parseInt(hex ?? '', 16) : Number(decimal)
     if (whole === '&' || name !== undefined || !isCharacter(point)) throw wrong('has an unknown entity')

@@ -41,6 +41,11 @@ describe('a hostile report', () => {
       'has a document type or entities, which are not accepted',
     ],
     ['an unknown entity', () => withRecords(record('&file;')), 'is not well-formed XML: it has an unknown entity'],
+    ...['toString', '__proto__', 'valueOf'].map((name): [string, () => string, string] => [
+      `the entity ${name}`,
+      () => good.replace('google.com</org_name>', `&${name};</org_name>`),
+      'is not well-formed XML: it has an unknown entity',
+    ]),
     ['half a character', () => withRecords(record('&#xD800;')), 'is not well-formed XML: it has an unknown entity'],
     ['deep nesting', () => '<feedback>'.repeat(100_000), 'is not well-formed XML: it has more than 20 levels'],
     ['tags that do not match', () => good.replace('</org_name>', '</org>'), 'is not well-formed XML: it has tags that do not match'],
