@@ -27,7 +27,7 @@ export interface AdviceFacts {
   /** Messages from this installation's addresses, or signed with the domain's key. */
   known: { messages: number; aligned: number }
   /** Unknown sources whose mail is mostly not aligned, and that send on many days: perhaps forgotten services of the owner. */
-  regularUnaligned: { source: string; messages: number; days: number }[]
+  regularUnaligned: string[]
 }
 
 export const adviceBounds = { days: 14, messages: 100, knownShare: 0.98, regularDays: 7, regularShare: 0.01 }
@@ -55,7 +55,7 @@ function textOf(policy: DmarcPolicy, next: DmarcPolicy | null, unmet: readonly E
 function evidenceOf({ days, messages, known, regularUnaligned }: AdviceFacts): Evidence[] {
   const { knownShare } = adviceBounds
   const share = known.messages === 0 ? 0 : known.aligned / known.messages
-  const named = regularUnaligned.slice(0, shownSources).map(({ source }) => source || 'other sources')
+  const named = regularUnaligned.slice(0, shownSources).map((source) => source || 'other sources')
   return [
     { met: days >= adviceBounds.days, text: `Reports cover ${days} days with mail; ${adviceBounds.days} are needed` },
     {

@@ -1,6 +1,7 @@
 /** The figures of DMARC reports by day, source and From domain: adding those of one report, and reading those of a period. */
 import { type Queryable, sql, type Tx } from '#db'
 import type { AggregateRow } from './aggregate-report.ts'
+import { type AdviceFacts, adviceBounds } from './dmarc-advice.ts'
 import { maxRowsADay } from './stored-reports.ts'
 
 export interface DomainRef {
@@ -11,7 +12,7 @@ export interface DomainRef {
 const countRows = sql<{ count: number }>`
   select count(*)::integer as count
   from dmarc_days
-  where tenant_id = $1 and domain_id = $2 and day = $3::date`
+  where tenant_id = $1 and domain_id = $2 and day = $3::date and authenticated = $4`
 
 const addRows = sql`
   insert into dmarc_days (tenant_id, domain_id, day, authenticated, source, header_from, messages, aligned, dkim_aligned, spf_aligned,
@@ -60,14 +61,58 @@ const counts = sql.part`
   sum(quarantined)::double precision as quarantined, sum(rejected)::double precision as rejected,
   coalesce(sum(messages) filter (where not authenticated), 0)::double precision as unauthenticated`
 
-const bySource = sql<Omit<SourceRow, 'signers' | 'spfDomains'> & { signers: string | null; spfDomains: string | null }>`
+/** Of the last day with any, separated by spaces. */
+const lastSigners = sql.part`(array_agg(array_to_string(signers, ' ') order by day desc) filter (where cardinality(signers) > 0))[1]`
+
+/** Strangers can add many sources, so the database selects the largest, and only of these the names are read. */
+const largestSources = sql<
+  Omit<SourceRow, 'signers' | 'spfDomains'> & { signers: string | null; spfDomains: string | null; allSources: number }
+>`
+  with largest as (
+    select source, header_from, count(*) over () as all_sources
+    from dmarc_days
+    where tenant_id = $1 and domain_id = $2 and day >= $3::date
+    group by source, header_from
+    order by sum(messages) desc, source, header_from
+    limit $4
+  )
   select source, header_from as "headerFrom", ${counts}, count(distinct day)::integer as days, max(day)::text as "lastDay",
-    (array_agg(array_to_string(signers, ' ') order by day desc) filter (where cardinality(signers) > 0))[1] as signers,
-    (array_agg(array_to_string(spf_domains, ' ') order by day desc) filter (where cardinality(spf_domains) > 0))[1] as "spfDomains"
-  from dmarc_days
-  where tenant_id = $1 and domain_id = $2 and day >= $3::date and (authenticated or $4::boolean)
+    ${lastSigners} as signers,
+    (array_agg(array_to_string(spf_domains, ' ') order by day desc) filter (where cardinality(spf_domains) > 0))[1] as "spfDomains",
+    max(all_sources)::integer as "allSources"
+  from largest
+  join dmarc_days using (source, header_from)
+  where tenant_id = $1 and domain_id = $2 and day >= $3::date
   group by source, header_from
   order by sum(messages) desc, source, header_from`
+
+/** Of reports with a valid signature: a source has one row a day. `regular` has few sources, because each has a share of all messages. */
+const provenFigures = sql<{ days: number; messages: number; knownMessages: number; knownAligned: number; regular: string[] }>`
+  with sources as (
+    select source, sum(messages) as messages, sum(aligned) as aligned, count(*) as days,
+      source = any($4::text[]) or coalesce(string_to_array(${lastSigners}, ' ') && $5::text[], false) as known
+    from dmarc_days
+    where tenant_id = $1 and domain_id = $2 and day >= $3::date and authenticated
+    group by source, header_from
+  ), total as (
+    select coalesce(sum(messages), 0)::double precision as messages,
+      coalesce(sum(messages) filter (where known), 0)::double precision as known_messages,
+      coalesce(sum(aligned) filter (where known), 0)::double precision as known_aligned
+    from sources
+  )
+  select messages, known_messages as "knownMessages", known_aligned as "knownAligned",
+    (
+      select count(distinct day)::integer
+      from dmarc_days
+      where tenant_id = $1 and domain_id = $2 and day >= $3::date and authenticated and messages > 0
+    ) as days,
+    array(
+      select source
+      from sources
+      where not known and aligned * 2 < sources.messages and days >= $6 and sources.messages >= total.messages * $7::double precision
+      order by sources.messages desc, source
+    ) as regular
+  from total`
 
 const byDay = sql<DmarcCounts & { day: string }>`
   select day::text as day, ${counts}
@@ -76,13 +121,13 @@ const byDay = sql<DmarcCounts & { day: string }>`
   group by day
   order by day`
 
-/** Adds the figures of one report. Of a day with too many sources, new ones are counted together. */
+/** Adds the figures of one report. If its day then had too many sources in such reports, signed or not, they are counted together. */
 export async function addDmarcRows(
   tx: Tx,
   { tenantId, domainId }: DomainRef,
   { day, authenticated, name, rows }: { day: string; authenticated: boolean; name: string; rows: readonly AggregateRow[] },
 ): Promise<void> {
-  const stored = (await tx.first(countRows, [tenantId, domainId, day]))?.count ?? 0
+  const stored = (await tx.first(countRows, [tenantId, domainId, day, authenticated]))?.count ?? 0
   const kept = stored + rows.length <= maxRowsADay ? rows : together(rows, name)
   const column = <Value>(value: (row: AggregateRow) => Value) => kept.map(value)
   await tx.run(addRows, [
@@ -122,16 +167,30 @@ function together(rows: readonly AggregateRow[], headerFrom: string): AggregateR
   ]
 }
 
-/** Largest first. `authenticated`: only figures of reports with a valid signature of their sender. */
+/** The largest `limit`, largest first, and how many there are in all. */
 export async function listDmarcSources(
   on: Queryable,
   { tenantId, domainId }: DomainRef,
   sinceDay: string,
-  which: 'all' | 'authenticated',
-): Promise<SourceRow[]> {
-  const rows = await on.rows(bySource, [tenantId, domainId, sinceDay, which === 'all'])
+  limit: number,
+): Promise<{ sources: SourceRow[]; all: number }> {
+  const rows = await on.rows(largestSources, [tenantId, domainId, sinceDay, limit])
   const names = (text: string | null) => (text === null ? [] : text.split(' '))
-  return rows.map((row) => ({ ...row, signers: names(row.signers), spfDomains: names(row.spfDomains) }))
+  const sources = rows.map(({ allSources: _, ...row }) => ({ ...row, signers: names(row.signers), spfDomains: names(row.spfDomains) }))
+  return { sources, all: rows[0]?.allSources ?? 0 }
+}
+
+/** The facts for advice that reports with a valid signature prove. `keys`: names with the selector, as in `signers`. */
+export async function readProvenFacts(
+  on: Queryable,
+  { tenantId, domainId }: DomainRef,
+  sinceDay: string,
+  known: { addresses: readonly string[]; keys: readonly string[] },
+): Promise<Omit<AdviceFacts, 'policy'>> {
+  const { regularDays, regularShare } = adviceBounds
+  const found = await on.first(provenFigures, [tenantId, domainId, sinceDay, known.addresses, known.keys, regularDays, regularShare])
+  const { days = 0, messages = 0, knownMessages = 0, knownAligned = 0, regular = [] } = found ?? {}
+  return { days, messages, known: { messages: knownMessages, aligned: knownAligned }, regularUnaligned: regular }
 }
 
 /** Days without messages are absent. */

@@ -1,7 +1,7 @@
 /** The mail that receivers report for a sending domain, over a number of days: totals, days, sources, reporters, and advice. */
 import { type Queryable, sql } from '#db'
-import { type Advice, adviceBounds, adviseDmarc, type DmarcPolicy } from './dmarc-advice.ts'
-import { type DmarcCounts, listDmarcDays, listDmarcSources, type SourceRow } from './dmarc-days.ts'
+import { type Advice, adviseDmarc, type DmarcPolicy } from './dmarc-advice.ts'
+import { type DmarcCounts, listDmarcDays, listDmarcSources, readProvenFacts, type SourceRow } from './dmarc-days.ts'
 import { dayOf } from './stored-reports.ts'
 
 /** `own`: an address of this installation; `signed`: mail with the domain's own key from elsewhere, such as a forwarder. */
@@ -56,42 +56,25 @@ const byReporter = sql<ReporterRow>`
 export async function summariseDmarc(on: Queryable, { domain, published, ownAddresses, days, nowMs }: SummaryFacts): Promise<DmarcSummary> {
   const ref = { tenantId: domain.tenantId, domainId: domain.id }
   const from = dayOf(nowMs - (days - 1) * dayMs)
-  const [series, all, proven, reporters] = await Promise.all([
+  const keys = [domain.selector, `${domain.selector}-ed`].map((selector) => `${selector}._domainkey.${domain.name}`)
+  const [series, { sources, all }, proven, reporters] = await Promise.all([
     listDmarcDays(on, ref, from),
-    listDmarcSources(on, ref, from, 'all'),
-    listDmarcSources(on, ref, from, 'authenticated'),
+    listDmarcSources(on, ref, from, maxSources),
+    readProvenFacts(on, ref, from, { addresses: ownAddresses, keys }),
     on.rows(byReporter, [ref.tenantId, ref.domainId, new Date(from), maxReporters]),
   ])
   const own = new Set(ownAddresses)
-  const isKey = (name: string) => [domain.selector, `${domain.selector}-ed`].some((one) => name === `${one}._domainkey.${domain.name}`)
-  const kindOf = (row: SourceRow): SourceKind => (own.has(row.source) ? 'own' : row.signers.some(isKey) ? 'signed' : 'other')
-  const sources = all.map((row) => ({ ...row, kind: kindOf(row) }))
+  const kindOf = ({ source, signers }: SourceRow): SourceKind =>
+    own.has(source) ? 'own' : signers.some((one) => keys.includes(one)) ? 'signed' : 'other'
   return {
     from,
     totals: totalsOf(series),
     days: series,
-    sources: sources.slice(0, maxSources),
-    moreSources: Math.max(0, sources.length - maxSources),
+    sources: sources.map((row) => ({ ...row, kind: kindOf(row) })),
+    moreSources: all - sources.length,
     reporters,
-    advice: adviseDmarc({
-      policy: policyOf(published),
-      days: Math.max(0, ...proven.map((row) => row.days)),
-      ...shareOf(proven.map((row) => ({ ...row, kind: kindOf(row) }))),
-    }),
+    advice: adviseDmarc({ policy: policyOf(published), ...proven }),
   }
-}
-
-function shareOf(sources: readonly (SourceRow & { kind: SourceKind })[]) {
-  const messages = sum(sources, 'messages')
-  const known = sources.filter(({ kind }) => kind !== 'other')
-  const regularUnaligned = sources.filter(
-    (one) =>
-      one.kind === 'other' &&
-      one.aligned < one.messages / 2 &&
-      one.days >= adviceBounds.regularDays &&
-      one.messages >= messages * adviceBounds.regularShare,
-  )
-  return { messages, known: { messages: sum(known, 'messages'), aligned: sum(known, 'aligned') }, regularUnaligned }
 }
 
 const sum = (all: readonly DmarcCounts[], key: keyof DmarcCounts) => all.reduce((total, one) => total + one[key], 0)

@@ -1,6 +1,7 @@
 /**
  * Received reports as rows: each counts once, in the transaction that adds its figures. Rows for a domain and a day are limited in number,
- * because anyone can send reports. Retention deletes whole days.
+ * because anyone can send reports. Those of signed reports are counted apart, so that others cannot take their place. Retention deletes whole
+ * days.
  */
 import { createHash } from 'node:crypto'
 import { type Db, sql, type Tx } from '#db'
@@ -19,15 +20,16 @@ export interface StoredReport {
   endMs: number
 }
 
-/** More than all reporters together send in a day. */
+/** More than all reporters together send in a day. Signed and unsigned reports are counted apart. */
 const maxReportsADay = 5_000
 const dayMs = 86_400_000
+/** Also for signed and unsigned reports apart. */
 export const maxRowsADay = 5_000
 
 const countReports = sql<{ count: number }>`
   select count(*)::integer as count
   from domain_reports
-  where tenant_id = $1 and domain_id = $2 and received_at > $3`
+  where tenant_id = $1 and domain_id = $2 and received_at > $3 and authenticated = $4`
 
 const insertReport = sql`
   insert into domain_reports (tenant_id, domain_id, kind, key, authenticated, reporter, sender, policy, messages, begins_at, ends_at,
@@ -54,13 +56,13 @@ const deleteTlsFailures = sql`
 /** The UTC day of a time. */
 export const dayOf = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10)
 
-/** Whether the report is new. `full`: the domain already has too many of this day. */
+/** Whether the report is new. `full`: the domain already has too many such reports, signed or not, of this day. */
 export async function addStoredReport(tx: Tx, report: StoredReport, nowMs: number): Promise<'new' | 'known' | 'full'> {
   const { tenantId, domainId, kind, reporter, reportId, authenticated, sender, policy, messages, beginMs, endMs } = report
   const key = createHash('sha256')
     .update(JSON.stringify([reporter.toLowerCase(), reportId]))
     .digest()
-  const received = await tx.first(countReports, [tenantId, domainId, new Date(nowMs - dayMs)])
+  const received = await tx.first(countReports, [tenantId, domainId, new Date(nowMs - dayMs), authenticated])
   if ((received?.count ?? 0) >= maxReportsADay) return 'full'
   const times = [new Date(beginMs), new Date(endMs), new Date(nowMs)]
   const values = [tenantId, domainId, kind, key, authenticated, reporter, sender, policy, messages, ...times]
