@@ -2,12 +2,17 @@
 import { type Queryable, sql, type Tx } from '#db'
 import type { DomainRef } from './dmarc-days.ts'
 import { maxRowsADay } from './stored-reports.ts'
-import type { TlsPolicyResult } from './tls-report.ts'
+import type { TlsFailure, TlsPolicyResult } from './tls-report.ts'
 
-const countRows = sql<{ count: number }>`
+const countSessions = sql<{ count: number }>`
+  select count(*)::integer as count
+  from tls_days
+  where tenant_id = $1 and domain_id = $2 and day = $3::date and authenticated = $4`
+
+const countFailures = sql<{ count: number }>`
   select count(*)::integer as count
   from tls_failures
-  where tenant_id = $1 and domain_id = $2 and day = $3::date`
+  where tenant_id = $1 and domain_id = $2 and day = $3::date and authenticated = $4`
 
 const addSessions = sql`
   insert into tls_days (tenant_id, domain_id, day, reporter, authenticated, policy_type, successful, failed)
@@ -33,6 +38,7 @@ export interface TlsCounts {
 }
 
 export interface TlsReporterRow extends TlsCounts {
+  /** '': more reporters than are kept. */
   reporter: string
   policyType: string
   lastDay: string
@@ -75,32 +81,41 @@ const byFailure = sql<TlsFailureRow>`
   order by sum(failed) desc, result, receiving_mx
   limit $4`
 
-/** Adds the figures of one report. */
-export async function addTlsFigures(
-  tx: Tx,
-  { tenantId, domainId }: DomainRef,
-  given: { day: string; authenticated: boolean; reporter: string; policies: readonly TlsPolicyResult[] },
-): Promise<void> {
+interface TlsFigures {
+  day: string
+  authenticated: boolean
+  reporter: string
+  policies: readonly TlsPolicyResult[]
+}
+
+/** Adds the figures of one report. If its day then had too many rows of such reports, signed or not, they are counted together. */
+export async function addTlsFigures(tx: Tx, ref: DomainRef, given: TlsFigures): Promise<void> {
+  await addSessionsOf(tx, ref, given)
+  await addFailuresOf(tx, ref, given)
+}
+
+async function addSessionsOf(tx: Tx, { tenantId, domainId }: DomainRef, given: TlsFigures): Promise<void> {
   const { day, authenticated, reporter } = given
   const sessions = Map.groupBy(given.policies, ({ type }) => type)
   const sums = [...sessions].map(([type, all]) => ({ type, successful: sumOf(all, 'successful'), failed: sumOf(all, 'failed') }))
+  const stored = (await tx.first(countSessions, [tenantId, domainId, day, authenticated]))?.count ?? 0
   await tx.run(addSessions, [
     tenantId,
     domainId,
     day,
-    reporter,
+    stored + sums.length <= maxRowsADay ? reporter : '',
     authenticated,
     sums.map(({ type }) => type),
     sums.map(({ successful }) => successful),
     sums.map(({ failed }) => failed),
   ])
-  const stored = (await tx.first(countRows, [tenantId, domainId, day]))?.count ?? 0
-  const isFull = stored >= maxRowsADay
-  const failures = Map.groupBy(
-    given.policies.flatMap((one) => one.failures).map((one) => (isFull ? { ...one, result: 'other', receivingMx: '' } : one)),
-    ({ result, receivingMx }) => `${result} ${receivingMx}`,
-  )
-  const rows = [...failures.values()].map((all) => ({ ...(all[0] as (typeof all)[number]), sessions: sumOf(all, 'sessions') }))
+}
+
+async function addFailuresOf(tx: Tx, { tenantId, domainId }: DomainRef, { day, authenticated, policies }: TlsFigures): Promise<void> {
+  const failures = policies.flatMap((one) => one.failures)
+  const stored = (await tx.first(countFailures, [tenantId, domainId, day, authenticated]))?.count ?? 0
+  const apart = byKind(failures)
+  const rows = stored + apart.length <= maxRowsADay ? apart : byKind(failures.map((one) => ({ ...one, result: 'other', receivingMx: '' })))
   await tx.run(addFailures, [
     tenantId,
     domainId,
@@ -108,9 +123,14 @@ export async function addTlsFigures(
     authenticated,
     rows.map(({ result }) => result),
     rows.map(({ receivingMx }) => receivingMx),
-    rows.map(({ sessions: count }) => count),
+    rows.map(({ sessions }) => sessions),
     rows.map(({ reason }) => reason),
   ])
+}
+
+function byKind(failures: readonly TlsFailure[]): TlsFailure[] {
+  const kinds = Map.groupBy(failures, ({ result, receivingMx }) => `${result} ${receivingMx}`)
+  return [...kinds.values()].map((all) => ({ ...(all[0] as TlsFailure), sessions: sumOf(all, 'sessions') }))
 }
 
 const sumOf = <Key extends string>(all: readonly Record<Key, number>[], key: Key) => all.reduce((total, one) => total + one[key], 0)

@@ -10,9 +10,12 @@ export interface TlsReport {
   policies: TlsPolicyResult[]
 }
 
+/** RFC 8460 section 4.4; `other`: any text that it does not define. */
+const policyTypes = ['sts', 'tlsa', 'no-policy-found', 'other'] as const
+type TlsPolicyType = (typeof policyTypes)[number]
+
 export interface TlsPolicyResult {
-  /** `sts`, `tlsa` or `no-policy-found`. */
-  type: string
+  type: TlsPolicyType
   /** Lower case. */
   domain: string
   successful: number
@@ -62,7 +65,7 @@ function policyOf(given: unknown): TlsPolicyResult {
   const { 'policy-type': type, 'policy-domain': domain } = objectOf(policy)
   const counts = objectOf(summary)
   return {
-    type: textOf(type).toLowerCase(),
+    type: policyTypes.find((one) => one === textOf(type).toLowerCase()) ?? 'other',
     domain: textOf(domain).toLowerCase(),
     successful: countOf(counts['total-successful-session-count']),
     failed: countOf(counts['total-failure-session-count']),
