@@ -1,4 +1,4 @@
-/** Strangers who send more reports than all reporters together: what is stored and read stays bounded, and signed reports keep their place. */
+/** Strangers who send more reports than all reporters together: the rows stored and read are bounded, and signed reports keep their place. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Db, type Queryable, sql } from '#db'
 import { summariseDmarc, summariseTls } from '#domain-reports'

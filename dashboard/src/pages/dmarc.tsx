@@ -220,7 +220,7 @@ function Tls({ id, days }: Asked) {
 }
 
 const tlsColumns: readonly Column<TlsReporter>[] = [
-  { name: words.reporter, phone: 'title', by: (one) => one.reporter, cell: (one) => one.reporter },
+  { name: words.reporter, phone: 'title', by: (one) => one.reporter, cell: (one) => one.reporter || words.others },
   { name: words.policy, phone: 'side', by: (one) => one.policyType, cell: (one) => one.policyType },
   { name: words.sessions, isNumber: true, by: (one) => one.successful, cell: (one) => (one.successful + one.failed).toLocaleString() },
   { name: words.failed, isNumber: true, by: (one) => one.failed, cell: (one) => one.failed.toLocaleString() },

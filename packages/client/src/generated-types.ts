@@ -954,7 +954,9 @@ export interface DomainsRetrieveTlsReportsData {
     unauthenticated: number
   }[]
   reporters: {
+    /** As the report names itself; empty: further reporters, counted together */
     reporter: string
+    /** sts, tlsa, no-policy-found, or other: any other text */
     policyType: string
     successful: number
     failed: number

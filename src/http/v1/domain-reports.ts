@@ -109,7 +109,14 @@ const TlsObject = Type.Object({
   from: Day,
   totals: Type.Object(sessionFields),
   days: Type.Array(Type.Object({ day: Day, ...sessionFields })),
-  reporters: Type.Array(Type.Object({ reporter: Type.String(), policyType: Type.String(), ...sessionFields, lastDay: Day })),
+  reporters: Type.Array(
+    Type.Object({
+      reporter: Type.String({ description: 'As the report names itself; empty: further reporters, counted together' }),
+      policyType: Type.String({ description: 'sts, tlsa, no-policy-found, or other: any other text' }),
+      ...sessionFields,
+      lastDay: Day,
+    }),
+  ),
   failures: Type.Array(
     Type.Object({
       result: Type.String({ description: 'RFC 8460 section 4.3, such as certificate-expired' }),
