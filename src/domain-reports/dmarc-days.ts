@@ -176,7 +176,10 @@ export async function listDmarcSources(
 ): Promise<{ sources: SourceRow[]; all: number }> {
   const rows = await on.rows(largestSources, [tenantId, domainId, sinceDay, limit])
   const names = (text: string | null) => (text === null ? [] : text.split(' '))
-  const sources = rows.map(({ allSources: _, ...row }) => ({ ...row, signers: names(row.signers), spfDomains: names(row.spfDomains) }))
+  const sources = rows.map((given) => {
+    const { allSources: _, ...row } = given
+    return { ...row, signers: names(row.signers), spfDomains: names(row.spfDomains) }
+  })
   return { sources, all: rows[0]?.allSources ?? 0 }
 }
 
