@@ -116,6 +116,7 @@ export async function senderFor(
  * their domains.
  */
 export async function senderOf(originators: readonly Originator[], tenant: Tenant, caller: Caller, deps: SenderDeps): Promise<Sender> {
+  for (const { address } of originators) refuseOtherSenders(address, caller, 'rawMessage')
   const domains = originators.map(({ address }) => address.domain)
   const distinct = originators.filter((_, index) => domains.indexOf(domains[index] as string) === index)
   const senders: Sender[] = []

@@ -96,7 +96,9 @@ export function signalOf({ kind, reply, classification }: AttemptResult): Transp
       return reply ? (isBlock ? 'refused' : 'accepted') : undefined
     case 'temporary':
       if (!reply) return classification === 'temporarily_unavailable' ? undefined : 'failed'
-      return isBlock || classification === 'temporarily_unavailable' || classification === 'connection_error' ? 'refused' : undefined
+      // 421 closes the connection at any command, so it is about the server and not the recipient (RFC 5321 section 4.2.3).
+      if (reply.code === 421 || isBlock) return 'refused'
+      return classification === 'temporarily_unavailable' || classification === 'connection_error' ? 'refused' : undefined
     case 'unknown':
       return 'failed'
     case 'suppressed':

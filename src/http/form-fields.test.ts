@@ -86,6 +86,7 @@ test.each([
   ['text that is not UTF-8', `${part('Content-Disposition: form-data; name="a"', '\xff')}--b--`],
   ['deep JSON', `${part('Content-Disposition: form-data; name="json"', '[[[[[1]]]]]')}--b--`],
   ['many parts', `${part('Content-Disposition: form-data; name="a"', 'x').repeat(2501)}--b--`],
+  ['a JSON field twice', `${part('Content-Disposition: form-data; name="json"', '{}').repeat(2)}--b--`],
 ])('refuses a form with %s', (_, text) => {
   expect(() => readText(text)).toThrow(expect.objectContaining({ code: 'validation_error' }))
 })

@@ -61,6 +61,8 @@ export function readFormFields(octets: Buffer, form: FormKind, limits: FormLimit
   const values = new Map<string, unknown[]>()
   const shown = new Map<string, unknown[]>()
   for (const field of fields) {
+    // The bounds of JSON are those of one field.
+    if (limits.json.includes(field.name) && values.has(field.name)) throw refuse(`has the field ${field.name} twice`)
     add(values, field.name, valueOf(field, limits))
     add(shown, field.name, shownOf(field, limits))
   }

@@ -131,9 +131,22 @@ async function readParameters(request: FastifyRequest, octets: Buffer, readForm:
   // A form that cannot be read is not logged: encoded, its secrets would not be found.
   request.octets = { ...holdBody(Buffer.alloc(0)), size }
   const parameters = await readForm(octets)
-  const shown = JSON.stringify(parameters, (name, value: unknown) => (name === 'RawMessage' ? blanked : value))
-  request.octets = { ...holdBody(shown), size }
+  request.octets = { ...holdBody(shownParameters(parameters)), size }
   return parameters
+}
+
+/** The log keeps less of the text: writing 64 MiB of control characters as JSON would hold the loop for seconds. */
+const maxShownCharacters = 65_536
+
+function shownParameters(parameters: object): string {
+  let left = maxShownCharacters
+  return JSON.stringify(parameters, (name, value: unknown) => {
+    if (name === 'RawMessage') return blanked
+    if (typeof value !== 'string') return value
+    const kept = value.slice(0, left)
+    left -= kept.length
+    return kept
+  })
 }
 
 const blanked = '[redacted]'

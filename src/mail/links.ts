@@ -53,7 +53,10 @@ function endOfTag(html: string, from: number): number {
 
 function* linksInText(text: string): Generator<string> {
   for (const [found] of text.matchAll(inText)) {
-    const trimmed = found.slice(0, maxLinkLength + 1).replace(/[.,;:!?\]]+$/, '')
+    // Backwards, because an expression for the end would start again at each punctuation mark.
+    let end = Math.min(found.length, maxLinkLength + 1)
+    while (end > 0 && '.,;:!?]'.includes(found[end - 1] as string)) end--
+    const trimmed = found.slice(0, end)
     yield trimmed.endsWith(')') && !trimmed.includes('(') ? trimmed.slice(0, -1) : trimmed
   }
 }

@@ -6,6 +6,8 @@ import { MailgunRefusal } from './errors.ts'
 
 /** Characters that the messages of one request may have together, as much as the largest request. */
 const maxCharacters = 64 * 1_048_576
+/** In one text: a short variable, repeated, would cut a long text into millions of pieces. */
+const maxVariables = 20_000
 /** Cost in characters of a variable, for itself and for each recipient. */
 const costOfVariable = 16
 
@@ -53,6 +55,7 @@ export class RecipientVariables {
     const variables: CutText['variables'][number][] = []
     let start = 0
     for (const { 0: written, 1: own, 2: part, index } of text.matchAll(variable)) {
+      if (variables.length >= maxVariables) throw new MailgunRefusal(400, `a text has more than ${maxVariables} recipient variables`)
       literals.push(text.slice(start, index))
       variables.push({ written, name: own === undefined ? (part ?? '') : `.${own}` })
       start = index + written.length

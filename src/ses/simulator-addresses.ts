@@ -4,14 +4,16 @@ import { SesRefusal } from './errors.ts'
 
 const simulator = 'simulator.amazonses.com'
 
-const outcomes: Readonly<Record<string, string>> = {
-  success: 'delivered',
-  bounce: 'hardfail',
-  complaint: 'complaint',
-  suppressionlist: 'suppressed',
-  // The out-of-office note changes no status.
-  ooto: 'delivered',
-}
+const outcomes: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    success: 'delivered',
+    bounce: 'hardfail',
+    complaint: 'complaint',
+    suppressionlist: 'suppressed',
+    // The out-of-office note changes no status.
+    ooto: 'delivered',
+  }),
+)
 
 /** Other recipients stay as they are. Only test keys may write to SES's test addresses: with a live key the mail would leave. */
 export function simulated(recipient: string, mode: 'live' | 'test'): string {
@@ -20,7 +22,7 @@ export function simulated(recipient: string, mode: 'live' | 'test'): string {
   if (mode !== 'test')
     throw new SesRefusal('messageRejected', `an address at ${simulator} needs a test key: postrider key create --type test --format ses`)
   const [name = '', label] = address.text.slice(0, -simulator.length - 1).split('+', 2)
-  const outcome = outcomes[name.toLowerCase()]
+  const outcome = outcomes.get(name.toLowerCase())
   if (outcome === undefined) throw new SesRefusal('messageRejected', `unknown address of the simulator: ${address.text.slice(0, 100)}`)
   return `${outcome}${label === undefined ? '' : `+${label}`}@simulator.test`
 }

@@ -173,9 +173,15 @@ export async function insertDraft(
 
 const sourceRow = ({ subject, html, text, variables }: TemplateSource) => [subject, html, text, sanitiseJson(variables)]
 
+/** An id or a name; other text may not even be storable. */
+function known(key: string): string {
+  if (!/^[\w-]{1,80}$/.test(key)) throw noSuchTemplate(key)
+  return key
+}
+
 /** Refuses `not_found`. `key`: the id or the name. */
 export async function getTemplate(on: Queryable, tenantId: string, key: string): Promise<Template> {
-  const found = await on.first(templateById, [tenantId, key])
+  const found = await on.first(templateById, [tenantId, known(key)])
   if (!found) throw noSuchTemplate(key)
   return found
 }
@@ -195,7 +201,7 @@ export type DraftChanges = { [Name in keyof (TemplateSource & { name: string })]
 
 /** Changes the given fields of the draft. Published versions stay. */
 export async function updateDraft(tx: Tx, tenantId: string, key: string, changes: DraftChanges, at: Date): Promise<Template> {
-  const before = await tx.first(lockTemplate, [tenantId, key])
+  const before = await tx.first(lockTemplate, [tenantId, known(key)])
   if (!before) throw noSuchTemplate(key)
   const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)) as Partial<Template>
   const after = { ...before, ...given }
@@ -207,7 +213,7 @@ export async function updateDraft(tx: Tx, tenantId: string, key: string, changes
 
 /** Makes the draft a version, which sends use from then on. The last hundred versions are kept. */
 export async function publish(tx: Tx, tenantId: string, key: string, at: Date): Promise<Template> {
-  const published = await tx.first(publishDraft, [tenantId, key, at])
+  const published = await tx.first(publishDraft, [tenantId, known(key), at])
   if (!published) throw noSuchTemplate(key)
   await tx.run(dropOldVersions, [tenantId, published.id, (published.publishedVersion ?? 0) - keptVersions])
   return published
@@ -227,7 +233,7 @@ export async function listTemplateVersionsOf(
 
 /** The published version of a template, or the given one. Refuses `not_found`, and `validation_error` if none is published. */
 export async function getVersion(on: Queryable, tenantId: string, key: string, version: number | null): Promise<TemplateSource> {
-  const row = await on.first(versionOf, [tenantId, key, version])
+  const row = await on.first(versionOf, [tenantId, known(key), version])
   if (!row) throw noSuchTemplate(key)
   if (row.found) return row.found
   if (version !== null)
@@ -237,7 +243,7 @@ export async function getVersion(on: Queryable, tenantId: string, key: string, v
 
 /** Refuses `not_found`. */
 export async function deleteTemplate(on: Queryable, tenantId: string, key: string): Promise<void> {
-  if ((await on.run(removeTemplate, [tenantId, key])) === 0) throw noSuchTemplate(key)
+  if ((await on.run(removeTemplate, [tenantId, known(key)])) === 0) throw noSuchTemplate(key)
 }
 
 export const removeTemplatesOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(removeAll, [tenantId])

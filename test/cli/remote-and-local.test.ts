@@ -101,7 +101,9 @@ describe.each([
       await command('key', 'create', '--type', 'test', '--name', 'short', '--permissions', 'emails:read', '--json'),
     )
     expect(key).toMatch(/^svc_test_/)
-    expect((await command('key', 'list')).text).toContain(`${String(id).padEnd(12)}short  test key …${key.slice(-4)}, emails:read, never used`)
+    expect((await command('key', 'list')).text).toContain(
+      `${String(id).padEnd(12)}short  test key …${key.slice(-4)}, emails:read, never used`,
+    )
     expect(await command('key', 'revoke', String(id))).toMatchObject({ code: 0, text: `key ${id} is revoked` })
     expect((await command('key', 'list')).text).not.toContain(`${id} `)
     expect(await command('key', 'revoke', String(id))).toMatchObject({

@@ -78,6 +78,12 @@ describe('a key bound to senders', () => {
     const raw = (rawMessage: string) => ask('/emails/raw', { from: mail.from, to: mail.to, rawMessage })
     expect(codeOf(await raw(rawOf('hello@other.example')))).toEqual([403, 'permission_denied', 'rawMessage'])
     expect(codeOf(await raw(rawOf(mail.from, 'Sender: hello@other.example\r\n')))).toEqual([403, 'permission_denied', 'rawMessage'])
+    // An address of the same domain, for which the key is not bound to the domain.
+    const billing = 'billing@other.example'
+    const beside = (field: string) =>
+      ask('/emails/raw', { from: billing, to: mail.to, rawMessage: rawOf(billing, `${field}: hello@other.example\r\n`) })
+    expect(codeOf(await beside('X-Sender'))).toBe(200)
+    expect(codeOf(await beside('Sender'))).toEqual([403, 'permission_denied', 'rawMessage'])
   })
 
   test('is refused in the form of another vendor', async () => {

@@ -124,6 +124,8 @@ describe('a template', () => {
     const key = await service.makeKey({ tenantId })
     expect(codeOf(await ask('GET', `/templates/${id}`, undefined, key))).toBe(200)
     expect(codeOf(await ask('GET', `/templates/${id}`))).toEqual([404, 'not_found', 'templateId'])
+    for (const odd of ['a%00b', 'a%20b', '%ff']) expect((await ask('GET', `/templates/${odd}`)).status).toBe(404)
+    expect(codeOf(await ask('POST', '/emails', { from, to, templateId: 'a\0b' }))).toEqual([404, 'not_found', 'templateId'])
     expect(codeOf(await ask('POST', '/emails', { from, to, templateId: id }))).toEqual([404, 'not_found', 'templateId'])
     const own = await publish()
     expect(codeOf(await ask('GET', `/templates/${own.id}`, undefined, key))).toEqual([404, 'not_found', 'templateId'])
@@ -168,7 +170,7 @@ describe('refused are', () => {
   test.each([
     ['a value of another type', { variables: { items: 'one' } }, 'variables.items'],
     ['a variable that is missing', { variables: { items: [] } }, 'variables.order'],
-    ['html beside the template', { variables: values, html: '<p>x</p>' }, 'html'],
+    ['html beside the template', { variables: values, html: '<p>x</p>' }, 'templateId'],
   ])('%s', async (_, more, field) => {
     const { id: templateId } = await publish()
     expect(codeOf(await ask('POST', '/emails', { from, to, templateId, ...more }))).toEqual([400, 'validation_error', field])

@@ -1,6 +1,7 @@
 /** POST /emails/check: judges a message before it is sent; an extra of Postrider. Nothing is sent or stored, and no network is used. */
 
 import Type from 'typebox'
+import { checkSubmission } from '#accept'
 import { Refusal } from '#base'
 import { parseSender } from '#mail'
 import { checkMessage, type SenderFacts, type Severity } from '#message-checks'
@@ -36,13 +37,9 @@ export const checkEmail = route({
   }),
   handle: async (call, deps) => {
     const { body } = call
-    const sender = parseSender(body.from)
-    if (!sender)
-      throw new Refusal('invalid_email_format', {
-        field: 'from',
-        message: 'from is not exactly one email address',
-        suggestion: 'Use addr or "Name" <addr>',
-      })
+    const sender = senderIn(body.from)
+    // With a recipient of any kind: the message must be one that could be sent.
+    checkSubmission({ ...body, to: [sender.address.text] })
     const tenantId = (await tenantNamedIn(call, deps.tenants)) ?? (await deps.tenants.default()).id
     const message = {
       from: sender.address.text,
@@ -58,6 +55,16 @@ export const checkEmail = route({
     return { problems: findings.filter(({ severity }) => severity === 'problem').length, findings }
   },
 })
+
+function senderIn(from: string) {
+  const sender = parseSender(from)
+  if (sender) return sender
+  throw new Refusal('invalid_email_format', {
+    field: 'from',
+    message: 'from is not exactly one email address',
+    suggestion: 'Use addr or "Name" <addr>',
+  })
+}
 
 /** By the last check of the domain, without a lookup. */
 async function senderOf(tenantId: string, name: string, { domains, shownDomains }: ApiDeps): Promise<SenderFacts | undefined> {

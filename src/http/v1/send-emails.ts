@@ -9,7 +9,7 @@ import { nullable, optional, type ScopedCall, scheduledTime, tenantFields, tenan
 import { type Call, sendRoute } from './define-endpoint.ts'
 import { fingerprint } from './request-fingerprint.ts'
 import { ErrorObject, errorOf, success } from './response-envelope.ts'
-import { fromTemplate, hasTemplate, templateFields } from './template-sends.ts'
+import { fromTemplate, hasTemplate, refusalWithoutTemplate, templateFields } from './template-sends.ts'
 import { compileSchema, refusalOf } from './validate.ts'
 
 const largestText = 5_242_880
@@ -123,7 +123,10 @@ export const sendEmail = sendRoute({
   refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
   handle: (call, { accept, templates }) => {
     const { body } = call
-    const given = hasTemplate(body) ? fromTemplate(body, templates) : body
+    const isTemplate = hasTemplate(body)
+    const refused = isTemplate ? undefined : refusalWithoutTemplate(body)
+    if (refused) throw refused
+    const given = isTemplate ? fromTemplate(body, templates) : body
     return accept.send(tenantOf(call), given, callerOf(call.credential), responseFor(call, '/v1/emails', sentToWire))
   },
 })
@@ -250,6 +253,8 @@ function readElement(element: Record<string, unknown>, index: number, templates:
   const lists = [element.to, element.cc, element.bcc].map((list) => (Array.isArray(list) ? list.length : 0))
   const recipients = lists.reduce((sum, count) => sum + count, 0)
   if (problems.length > 0) return { refused: refusalOf(problems), recipients }
+  const refused = isTemplate ? undefined : refusalWithoutTemplate(element, `${place}.`)
+  if (refused) return { refused, recipients }
   if (!isTemplate) return { submission: element as unknown as Static<typeof BatchEmail> }
   return { make: async (tenant) => fromTemplate(element as unknown as Static<typeof BatchTemplate>, templates)(tenant), recipients }
 }

@@ -1,6 +1,6 @@
 /** The fields of a send with a template, and the message that they make: rendered for the tenant, after the idempotency key was looked up. */
 import Type from 'typebox'
-import { wrongField } from '#base'
+import { type Refusal, wrongField } from '#base'
 import type { Templates } from '#templates'
 import { optional } from './common-schemas.ts'
 
@@ -31,10 +31,22 @@ export const valuesOf = ({ templateVersion, variables }: Omit<TemplateSend, 'tem
 /** Whether the body of a send names a template. */
 export const hasTemplate = (body: object): body is TemplateSend => (body as { templateId?: unknown }).templateId != null
 
+/** The refusal of fields that only a template uses, in a body without one. `place`: before their names, such as `emails[0].`. */
+export function refusalWithoutTemplate(body: object, place = ''): Refusal | undefined {
+  const name = (['templateVersion', 'variables'] as const).find((one) => (body as { [Name in typeof one]?: unknown })[one] != null)
+  if (name === undefined) return undefined
+  return wrongField(`${place}${name}`, 'needs templateId', 'validation_error', `Name a template in templateId, or omit ${name}`)
+}
+
 /** How to make the message of a send with a template. Refuses `subject`, `html` and `text` beside it. */
 export function fromTemplate<Body extends TemplateSend>(body: Body, templates: Templates) {
-  for (const name of ['subject', 'html', 'text'] as const)
-    if ((body as { [Name in typeof name]?: unknown })[name] != null)
-      throw wrongField(name, 'cannot be given with templateId', 'validation_error', `Omit ${name}, or send without templateId`)
+  const beside = (['subject', 'html', 'text'] as const).filter((name) => (body as { [Name in typeof name]?: unknown })[name] != null)
+  if (beside.length > 0)
+    throw wrongField(
+      'templateId',
+      `cannot be given with ${beside.join(', ')}`,
+      'validation_error',
+      `Omit ${beside.join(', ')}, or send without templateId`,
+    )
   return async (tenant: { id: string }) => ({ ...body, ...(await templates.render(tenant.id, body.templateId, valuesOf(body))) })
 }

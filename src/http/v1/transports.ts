@@ -271,6 +271,7 @@ function loginOf(
   }
   rejectUnstorableText('username', user)
   const isSameLogin = user === now?.auth?.user && !isElsewhere
+  if (password !== undefined) rejectUnstorableText('password', password)
   const secret = password ?? (isSameLogin ? now?.auth?.password : undefined)
   if (secret === undefined)
     throw refusedField('password', 'is needed with a new user name, host, port or TLS mode', 'Give the password of the login')
