@@ -80,7 +80,11 @@ export class Dispatch {
       db,
       log,
       defaultName: defaultNameOf(config),
-      send: (jobs) => this.send(jobs),
+      // The process may have begun to stop while the transport was stored. A closed site has given back its queue and sends nothing more.
+      send: (jobs) => {
+        if (!this.#isClosing) return this.send(jobs)
+        for (const job of jobs) unsent.requeue(job)
+      },
       requeue: (job) => unsent.requeue(job),
     })
     this.#router = new Router({ clock, config, providers: deps.providers, guard })

@@ -7,6 +7,7 @@ import { type Db, type Queryable, sql, type Tx } from '#db'
 
 export const organisationLimitScope = 'organisation'
 export const tenantLimitScope = (tenantId: string) => `tenant:${tenantId}`
+export const tenantIdOf = (scope: string) => scope.slice('tenant:'.length)
 export const keyLimitScope = (credentialId: number) => `key:${credentialId}`
 export const keyIdOf = (scope: string) => Number(scope.slice('key:'.length))
 
@@ -149,7 +150,7 @@ export function openLimitSettings({
         const keys = new Map<number, number>()
         for (const row of rows) {
           if (row.rate !== null) rates.set(row.scope, row.rate)
-          if (row.scope.startsWith('tenant:') && row.send !== null) ceilings.set(row.scope.slice('tenant:'.length), row.send)
+          if (row.scope.startsWith('tenant:') && row.send !== null) ceilings.set(tenantIdOf(row.scope), row.send)
           if (row.scope.startsWith('key:') && row.send !== null) keys.set(keyIdOf(row.scope), row.send)
         }
         usual = rates.get(organisationLimitScope) ?? config.rateLimit

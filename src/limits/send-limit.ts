@@ -6,7 +6,7 @@
  */
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { approachingFrom, notifyLimitReached, type Tell, type Watched } from './limit-notifications.ts'
-import { keyIdOf, keyLimitScope, organisationLimitScope, type SendLimits, tenantLimitScope } from './limit-overrides.ts'
+import { keyIdOf, keyLimitScope, organisationLimitScope, type SendLimits, tenantIdOf, tenantLimitScope } from './limit-overrides.ts'
 
 const hourMs = 3_600_000
 
@@ -37,6 +37,8 @@ interface Ceiling {
 interface Counter extends Watched {
   scope: string
 }
+
+type Standing = Pick<Counter, 'scope' | 'test' | 'used' | 'waiting'>
 
 /** The effect of a take on one counter: slots taken, and emails that wait. */
 export interface Spent {
@@ -119,10 +121,10 @@ const readCounter = sql<{ used: number }>`
   from send_limit_usage
   where scope = $2 and test = $3`
 
-const countersWithWaiting = sql<{ scope: string; test: boolean }>`
-  select scope, test
+const readWaiting = sql<Standing>`
+  select scope, test, ${usedNow} as used, waiting
   from send_limit_usage
-  where waiting > 0`
+  where waiting > 0 or scope = $2`
 
 export const hourOf = (nowMs: number) => new Date(Math.floor(nowMs / hourMs) * hourMs)
 const resetSecondsOf = (nowMs: number) => (Math.floor(nowMs / hourMs) + 1) * (hourMs / 1000)
@@ -252,7 +254,7 @@ export interface FreeSlots {
   test: boolean
   /** Free slots of the organisation in this hour. */
   organisation: number
-  /** Free slots of tenants with a ceiling. */
+  /** Free slots of tenants with a ceiling, and of those whose emails wait for one that was removed. */
   tenants: Map<string, number>
   /** Free slots of the keys whose emails wait, or have waited. */
   keys: Map<number, number>
@@ -268,27 +270,52 @@ export async function roomForWaiting(
   nowMs: number,
   listWaitingKeys: (tx: Tx) => Promise<readonly number[]>,
 ): Promise<FreeSlots[]> {
-  const waiting = await tx.rows(countersWithWaiting)
-  if (waiting.length === 0) return []
-  const settled = waiting.filter((one) => one.scope.startsWith('key:')).map((one) => keyIdOf(one.scope))
-  const keys = [...new Set([...settled, ...(limits.keys?.size ? await listWaitingKeys(tx) : [])])]
-  const scopes = [organisationLimitScope, ...[...limits.ceilings.keys()].map(tenantLimitScope), ...keys.map(keyLimitScope)]
+  // Without a lock: every flush waits for the counters, and a backlog at its limit would keep them for as long as it takes to read it.
+  const standings = await tx.rows(readWaiting, [hourOf(nowMs), organisationLimitScope])
+  if (movableKinds(standings, limits).length === 0) return []
+  const waiting = standings.filter((one) => one.waiting > 0).map((one) => one.scope)
+  const settledKeys = waiting.filter((scope) => scope.startsWith('key:')).map(keyIdOf)
+  const keys = [...new Set([...settledKeys, ...(limits.keys?.size ? await listWaitingKeys(tx) : [])])]
+  const settledTenants = waiting.filter((scope) => scope.startsWith('tenant:')).map(tenantIdOf)
+  const tenantIds = [...new Set([...limits.ceilings.keys(), ...settledTenants])]
+  const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...keys.map(keyLimitScope)]
   const counter = await lock(tx, scopes, nowMs)
-  return [false, true]
-    .filter((test) => waiting.some((one) => one.test === test))
-    .map((test) => ({
-      test,
-      organisation: left(counter(organisationLimitScope, test), limits.organisation),
-      tenants: new Map([...limits.ceilings].map(([id, ceiling]) => [id, left(counter(tenantLimitScope(id), test), ceiling)])),
-      keys: new Map(keys.map((id) => [id, left(counter(keyLimitScope(id), test), limits.keys?.get(id) ?? null)])),
-    }))
-    .filter((room) => room.organisation > 0)
+  // Another process may have released meanwhile.
+  const locked = scopes.flatMap((scope) => [counter(scope, false), counter(scope, true)])
+  const leftOf = (scope: string, test: boolean) => left(counter(scope, test), limitOf(scope, limits))
+  return movableKinds(locked, limits).map((test) => ({
+    test,
+    organisation: leftOf(organisationLimitScope, test),
+    tenants: new Map(tenantIds.map((id) => [id, leftOf(tenantLimitScope(id), test)])),
+    keys: new Map(keys.map((id) => [id, leftOf(keyLimitScope(id), test)])),
+  }))
 }
 
-const left = (counter: Counter, limit: number | null) => (limit === null ? Number.MAX_SAFE_INTEGER : Math.max(0, limit - counter.used))
+/**
+ * The kinds of mail, live (false) and test (true), that can move: the organisation has room, and so has a limit that emails wait for. Those
+ * emails then go, or wait for another of their limits.
+ */
+function movableKinds(standings: readonly Standing[], limits: SendLimits): boolean[] {
+  const hasRoom = (one: Standing) => left(one, limitOf(one.scope, limits)) > 0
+  return [false, true].filter((test) => {
+    const ofKind = standings.filter((one) => one.test === test)
+    return (
+      ofKind.some((one) => one.waiting > 0 && hasRoom(one)) && ofKind.every((one) => one.scope !== organisationLimitScope || hasRoom(one))
+    )
+  })
+}
+
+/** null: unlimited, or the limit was removed. */
+function limitOf(scope: string, { organisation, ceilings, keys }: SendLimits): number | null {
+  if (scope === organisationLimitScope) return organisation
+  return (scope.startsWith('key:') ? keys?.get(keyIdOf(scope)) : ceilings.get(tenantIdOf(scope))) ?? null
+}
+
+const left = ({ used }: Standing, limit: number | null) => (limit === null ? Number.MAX_SAFE_INTEGER : Math.max(0, limit - used))
 
 interface Released {
   taken: Map<string, number>
+  /** `tenants`: each tenant in `FreeSlots.tenants`. */
   stillWaiting: { organisation: number; tenants: Map<string, number> }
   /** Of each key in `FreeSlots.keys`. */
   keys: Map<number, { taken: number; stillWaiting: number }>
@@ -303,7 +330,7 @@ export async function settleWaiting(
   nowMs: number,
   tell: Tell,
 ): Promise<void> {
-  const tenantIds = [...limits.ceilings.keys()]
+  const tenantIds = [...outcome.stillWaiting.tenants.keys()]
   const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...[...outcome.keys.keys()].map(keyLimitScope)]
   const counter = await lock(tx, scopes, nowMs)
   const organisation = counter(organisationLimitScope, test)

@@ -120,11 +120,12 @@ async function releaseWithin(tx: Tx, room: FreeSlots, limits: SendLimits, nowMs:
   const [behindKeys, others] = split(waiting, waitsForKey)
   const [behindTenants, behindOrganisation] = split(others, waitsForTenant)
   const waitingOfKeys = sums(behindKeys.map(counted), (one) => one.keyId)
+  const waitingOfTenants = sums(behindTenants.map(counted), (one) => one.tenantId)
   const outcome = {
     taken: ofTenants,
     stillWaiting: {
       organisation: behindOrganisation.reduce((sum, one) => sum + one.waiting, 0),
-      tenants: sums(behindTenants.map(counted), (one) => one.tenantId),
+      tenants: new Map([...room.tenants.keys()].map((id) => [id, waitingOfTenants.get(id) ?? 0])),
     },
     keys: new Map([...room.keys.keys()].map((id) => [id, { taken: ofKeys.get(id) ?? 0, stillWaiting: waitingOfKeys.get(id) ?? 0 }])),
   }

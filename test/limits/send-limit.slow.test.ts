@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { openIds, systemRandom } from '#base'
+import { openIds, pause, systemClock, systemRandom } from '#base'
 import { type Db, sql } from '#db'
 import { appendEvents as tell } from '#events'
 import { openSlots, readSendLimitUsage, type SendLimits } from '#limits'
@@ -11,8 +11,8 @@ const nowMs = testTimeMs + 60_000
 const nextHourMs = testTimeMs + hourMs
 
 const addWaiting = sql`
-  insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets)
-  select tenant_id, email_id, email_id, 0, 'ada@example.org', 'example.org', 'over_limit', test, 100
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets, limited_key)
+  select tenant_id, email_id, email_id, 0, 'ada@example.org', 'example.org', 'over_limit', test, 100, $4::integer
   from unnest($1::text[], $2::text[], $3::boolean[]) as given (tenant_id, email_id, test)`
 
 const inState = sql<{ emailId: string }>`
@@ -30,9 +30,10 @@ beforeEach(async () => {
   db = database.db
 })
 
-const limitsOf = (organisation: number | null, ceilings: Record<string, number> = {}): SendLimits => ({
+const limitsOf = (organisation: number | null, ceilings: Record<string, number> = {}, keys: [number, number][] = []): SendLimits => ({
   organisation,
   ceilings: new Map(Object.entries(ceilings)),
+  keys: new Map(keys),
 })
 
 const take = async (limits: SendLimits, count: number, atMs = nowMs, tenantId = 't') =>
@@ -44,12 +45,13 @@ let next = 0
 async function accept(
   limits: SendLimits,
   count: number,
-  wanted: { tenantId?: string; test?: boolean; atMs?: number } = {},
+  wanted: { tenantId?: string; credentialId?: number; test?: boolean; atMs?: number } = {},
 ): Promise<string[]> {
-  const { tenantId = 't', test: isTest = false, atMs = nowMs } = wanted
-  const { granted } = await openSlots(db, ids.label(6)).take([{ tenantId, test: isTest, count }], limits, atMs, tell)
+  const { tenantId = 't', credentialId = null, test: isTest = false, atMs = nowMs } = wanted
+  const { granted } = await openSlots(db, ids.label(6)).take([{ tenantId, credentialId, test: isTest, count }], limits, atMs, tell)
   const waiting = Array.from({ length: count - (granted[0] ?? 0) }, () => `email${String(next++).padStart(6, '0')}`)
-  await db.run(addWaiting, [waiting.map(() => tenantId), waiting, waiting.map(() => isTest)])
+  const limitedKey = credentialId !== null && limits.keys?.has(credentialId) ? credentialId : null
+  await db.run(addWaiting, [waiting.map(() => tenantId), waiting, waiting.map(() => isTest), limitedKey])
   return waiting
 }
 
@@ -186,6 +188,60 @@ describe('what waits for capacity', () => {
     await accept(limits, 5)
     await accept(limits, 5, { test: true })
     expect(await releaseWaiting(db, limits, nextHourMs)).toBe(4)
+  })
+})
+
+describe('what cannot move', () => {
+  const lockAll = sql`
+    select scope
+    from send_limit_usage
+    for update`
+
+  /** Releases while another connection has the whole spool and the counters. Waits for ever if it reads or locks any of them. */
+  const releaseBesideLocks = async (limits: SendLimits, atMs: number) => {
+    const session = await db.session()
+    onTestFinished(() => session.close())
+    await session.script('begin; lock table spool in access exclusive mode')
+    await session.rows(lockAll)
+    const released = await Promise.race([releaseWaiting(db, limits, atMs), pause(systemClock, 5000).then(() => 'it waits')])
+    await session.script('rollback')
+    return released
+  }
+
+  test.each([
+    ['the organisation is at its limit', limitsOf(2, {}, [[7, 50]]), {}],
+    ['its key is at its limit', limitsOf(100, {}, [[7, 2]]), { credentialId: 7 }],
+    ['its tenant is at its ceiling', limitsOf(100, { low: 2 }, [[7, 50]]), { tenantId: 'low' }],
+    ['its key and its tenant are at their limits', limitsOf(100, { low: 2 }, [[7, 2]]), { tenantId: 'low', credentialId: 7 }],
+  ])('neither locks the counters nor reads the spool: %s', async (_name, limits, from) => {
+    await accept(limits, 5, from)
+    expect(await releaseBesideLocks(limits, nowMs)).toBe(0)
+    expect(await waiting()).toHaveLength(3)
+    expect(await releaseWaiting(db, limits, nextHourMs)).toBe(2)
+    // The rest waits for the hour after.
+    expect(await releaseBesideLocks(limits, nextHourMs)).toBe(0)
+    expect(await releaseWaiting(db, limits, nextHourMs + hourMs)).toBe(1)
+    expect(await releaseBesideLocks(limits, nextHourMs + hourMs)).toBe(0)
+  })
+
+  test('of test mail does not keep back live mail, and is not lost sight of', async () => {
+    const limits = limitsOf(4, {}, [[7, 2]])
+    const testMail = await accept(limits, 6, { test: true })
+    const liveMail = await accept(limits, 4, { credentialId: 7 })
+    expect(await releaseWaiting(db, limitsOf(4, {}, [[7, 4]]), nowMs)).toBe(2)
+    expect(await ready()).toEqual(liveMail)
+    expect(await waiting()).toEqual(testMail)
+    expect(await releaseWaiting(db, limits, nextHourMs)).toBe(2)
+  })
+
+  test.each([
+    ['a key', limitsOf(100, {}, [[7, 2]]), { credentialId: 7 }],
+    ['a tenant', limitsOf(100, { low: 2 }), { tenantId: 'low' }],
+  ])('goes when the limit of %s is removed, once', async (_name, limits, from) => {
+    await accept(limits, 5, from)
+    expect(await releaseWaiting(db, limitsOf(100), nowMs)).toBe(3)
+    expect(await waiting()).toEqual([])
+    expect(await releaseBesideLocks(limitsOf(100), nowMs)).toBe(0)
   })
 })
 
