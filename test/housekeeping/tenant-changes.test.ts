@@ -1,4 +1,4 @@
-/** The deletion of a tenant, with a row of it in every table that is not dropped by the day: nothing remains but records of what was done. */
+/** The deletion of a tenant, with a row of it in every table that is not dropped by the day: only records of its mail and of actions remain. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { sql } from '#db'
@@ -72,7 +72,7 @@ test('a deleted tenant leaves no row in any other table', async () => {
   const tables = (await db.rows(tablesOfTenants)).map(({ name }) => name)
   expect(tables).toEqual(expect.arrayContaining(staying))
   const leaving = tables.filter((name) => !staying.includes(name))
-  // Each row is made of the simplest values: without checks, and without looking for what it refers to.
+  // Each row is made of the simplest values: without checks, and without the rows that it refers to.
   for (const { table, name } of await db.rows(checks)) await db.script(`alter table ${table} drop constraint ${name}`)
   const columns = Map.groupBy(await db.rows(columnsOfTenants), ({ table }) => table)
   const inserts = leaving.map((table) => {
