@@ -254,7 +254,7 @@ CREATE UNIQUE INDEX domains_by_id ON domains (id);
 CREATE UNIQUE INDEX domains_by_name ON domains (tenant_id, name);
 CREATE UNIQUE INDEX domains_by_uuid ON domains (uuid);
 CREATE INDEX domains_to_check ON domains (next_check_at) WHERE (next_check_at IS NOT NULL);
-CREATE INDEX domains_to_rotate ON domains (next_rotation_at);
+CREATE INDEX domains_to_rotate ON domains (next_rotation_at) WHERE (NOT test_only);
 
 create table egress_sources (
   address text collate "C" not null,
@@ -354,7 +354,8 @@ create table import_positions (
   since timestamptz not null,
   position bigint not null,
   constraint import_positions_pkey PRIMARY KEY (tenant_id, source),
-  constraint import_positions_source_check CHECK ((source = 'postal'::text))
+  constraint import_positions_source_check CHECK ((source = 'postal'::text)),
+  constraint import_positions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 
 create table imported_counts (

@@ -1,8 +1,9 @@
 /**
  * Accepts submissions; the only way into the spool. A submission becomes committed emails, one for each recipient. Owns: idempotency_keys,
  * elapsed_marks. Uses: base, mail, simulator, db, tenants, members, credentials, limits, domains, events, emails, spool, tracking. Used by:
- * housekeeping, postal, resend, sendgrid, postmark, ses, mailgun, imports, inbound, http, cli, main. Promises: a response leaves only after the
- * commit is on disk; no slow operation (DNS, MIME, DKIM) runs before it; one Idempotency-Key sends once in 24 hours, by elapsed time too.
+ * housekeeping, postal, resend, sendgrid, postmark, ses, mailgun, imports, inbound, http, cli, main. Promises: a response leaves only after
+ * the commit is on disk; no slow operation (DNS, MIME, DKIM) runs before it; one Idempotency-Key sends once in 24 hours, by elapsed time
+ * too.
  */
 import { type Clock, type Ids, metrics } from '#base'
 import type { Db } from '#db'

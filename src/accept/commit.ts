@@ -309,7 +309,7 @@ function insertRows(
       failpoint?.('accept-committed')
       return { winners, wasLost: mayBeWritten }
     } catch (error) {
-      // The same ids collide with themselves if an earlier try was committed.
+      // Random ids collide only with themselves, if an earlier try was committed. `openMoved`, whose ids are derived, looks its email up.
       if (mayBeWritten && sqlState(error) === uniqueViolation) return { winners: [], wasLost: true }
       throw error
     }

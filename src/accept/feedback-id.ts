@@ -12,6 +12,7 @@ export interface FeedbackFacts {
 
 const maxLength = 40
 const none = 'none'
+
 export const feedbackIdOf = (pattern: string, { tag, tenantId, domain }: FeedbackFacts): string =>
   pattern.replace(/\{(tag|tenant|domain)\}/g, (_, name: 'tag' | 'tenant' | 'domain') => plain({ tag, tenant: tenantId, domain }[name]))
 

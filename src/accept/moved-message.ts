@@ -62,12 +62,18 @@ export function openMoved(deps: MovedDeps): AcceptMoved {
     const facts = { ...own, ids: { ...ids, emailId: () => id }, publicUrl, encoder }
     const prepared = await prepareRawSubmission(submission, checked, recipients, facts)
     try {
-      const { committed } = await commit({ submissions: [{ ...prepared, credentialId: null }], idempotency: undefined })
-      return committed
+      await commit({ submissions: [{ ...prepared, credentialId: null }], idempotency: undefined })
     } catch (error) {
       // Another run accepted it meanwhile.
       if (sqlState(error) === uniqueViolation && (await findEmail(db, id, tenantId))) return false
       throw error
     }
+    // After a lost reply, the commit takes any collision for one with itself. Derived ids collide with those of another run, too.
+    if (await findEmail(db, id, tenantId)) return true
+    throw new Refusal('internal_error', {
+      message: 'the database lost a connection while another run brought the same messages',
+      suggestion: 'Run the command again: it brings the messages that are still missing',
+      shouldRetry: true,
+    })
   }
 }

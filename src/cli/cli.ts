@@ -1,7 +1,8 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, tracking, certificates, accept, delivery, usage, webhooks, housekeeping, installation, crash-test, dns-updates, doctor, imports. Used by: main.
+ * emails, spool, tracking, certificates, accept, delivery, usage, webhooks, housekeeping, installation, crash-test, dns-updates, doctor,
+ * imports. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */

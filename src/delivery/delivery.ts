@@ -120,7 +120,7 @@ export {
   type TransportTls,
   transportTlsModes,
 } from './transports/transport-records.ts'
-export { listTransportStates, type TransportState } from './transports/transport-states.ts'
+export { listTransportStates, removeTransportStatesOfTenant, type TransportState } from './transports/transport-states.ts'
 export { readWaiting, type WaitingLine } from './waiting-mail.ts'
 
 /** Maximum number of recipients in flight in this process. They are small, because bodies are not kept. */

@@ -6,7 +6,7 @@
  */
 import { type Clock, type DnsUpdateTarget, type Log, type Loop, startLoop } from '#base'
 import { type Db, type Queryable, sql } from '#db'
-import { listDkimTargets, type PlatformRecord } from '#domains'
+import { digestDkimTargets, listDkimTargets, type PlatformRecord } from '#domains'
 import type { Resolver } from '#net'
 import { openHookWriter } from './hook-writer.ts'
 import { type RunResult, updateRecords } from './update-records.ts'
@@ -89,18 +89,19 @@ async function run(deps: DnsUpdateDeps, how: { whole: boolean }): Promise<RunRes
 
 /** Runs when a run is due, and soon after the keys of a domain changed. */
 export function startDnsUpdates(deps: DnsUpdateDeps): Loop {
-  const { db, clock, log, hostname } = deps
-  let known = ''
+  const { db, clock, log } = deps
+  /** undefined: nothing was written by this process. */
+  let known: string | null | undefined
   return startLoop({ clock, log, name: 'writing DNS records', everyMs }, async () => {
-    const targets = JSON.stringify(await listDkimTargets(db, hostname))
+    const digest = await digestDkimTargets(db)
     const last = await findRun(db)
     const isDue = !last || last.nextAt.getTime() <= clock.nowMs()
     // After a failure, changes wait for the repetition.
-    const isChanged = targets !== known && (last?.failures ?? 0) === 0
+    const isChanged = digest !== known && (last?.failures ?? 0) === 0
     if (!isDue && !isChanged) return
     const result = await runDnsUpdate(deps, { whole: isDue })
     if (!result) return
-    known = targets
+    known = digest
     if (result.problem !== null) log.warn({ problem: result.problem }, 'DNS records could not be written; retrying')
     else if (result.problems > 0) log.warn({ problems: result.problems }, 'some DNS records could not be written: see postrider dns')
     else if (result.changed > 0) log.info({ changed: result.changed }, 'DNS records written')

@@ -40,7 +40,7 @@ export {
   rotateDueDomains,
   type ShownKeys,
 } from './rotate-keys.ts'
-export type { OtherKey } from './rotation-keys.ts'
+export { digestDkimTargets, type OtherKey } from './rotation-keys.ts'
 export { keyRetentionMs } from './rotation-step.ts'
 export { sealedOfDomains } from './sealed-keys.ts'
 export { type DomainService, type DomainView, openDomainService } from './service.ts'

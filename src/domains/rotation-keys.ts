@@ -92,6 +92,22 @@ const allOthers = sql<OtherKey>`
   where $1::text is null or tenant_id = $1
   order by created_at, selector`
 
+/** Of the columns that make up the records below the platform's name. */
+const targetsDigest = sql<{ digest: string | null }>`
+  with keys as (
+    select id as domain_id, selector, rsa_public, ed25519_public
+    from domains
+    where not test_only and not own_key
+    union all
+    select domain_id, selector, rsa_public, ed25519_public
+    from dkim_keys
+  ), hashes as (
+    select domain_id, selector, sha256(convert_to(concat_ws(' ', domain_id, selector, rsa_public, ed25519_public), 'UTF8')) as hash
+    from keys
+  )
+  select encode(sha256(string_agg(hash, '' order by domain_id, selector)), 'hex') as digest
+  from hashes`
+
 const insertNext = sql`
   insert into dkim_keys (tenant_id, domain_id, selector, uuid, state, rsa_private, rsa_public, ed25519_private, ed25519_public, reason, created_at)
   select tenant_id, id, $3, $4::uuid, 'next', $5::bytea, $6, $7::bytea, $8, $9, $10::timestamptz
@@ -140,10 +156,6 @@ const useNext = sql`
   from dkim_keys used
   where domains.tenant_id = $1 and domains.id = $2 and used.tenant_id = $1 and used.domain_id = $2 and used.selector = $3`
 
-const dropSelector = sql`
-  delete from dkim_keys
-  where tenant_id = $1 and domain_id = $2 and selector = $3 and state = 'next'`
-
 export const claimDueRotations = (on: Queryable, { nowMs, untilMs }: { nowMs: number; untilMs: number }, maximum: number) =>
   on.rows(claimDue, [new Date(nowMs), new Date(untilMs), maximum])
 export const findRotated = (on: Queryable, { tenantId, id }: DomainKey) => on.first(rotatedById, [tenantId, id])
@@ -151,6 +163,8 @@ export const findRotated = (on: Queryable, { tenantId, id }: DomainKey) => on.fi
 export const listRotated = (on: Queryable, scope: string | null) => on.rows(rotatedOf, [scope])
 export const listOtherKeys = (on: Queryable, { tenantId, id }: DomainKey) => on.rows(othersOf, [tenantId, id])
 export const listAllOtherKeys = (on: Queryable, scope: string | null) => on.rows(allOthers, [scope])
+/** Changes when `listDkimTargets` does; null: there are none. Takes no key out of the database. */
+export const digestDkimTargets = async (on: Queryable): Promise<string | null> => (await on.first(targetsDigest))?.digest ?? null
 /** `delegated` undefined: unchanged. */
 export const saveNextLook = (on: Queryable, { tenantId, id }: DomainKey, nextMs: number, delegated?: boolean) =>
   on.run(setNextLook, [tenantId, id, new Date(nextMs), delegated ?? null])
@@ -236,6 +250,6 @@ export async function switchKeys(
     next.withEd25519,
     new Date(nowMs),
   ])
-  await tx.run(dropSelector, [tenantId, id, next.selector])
+  await tx.run(dropNext, [tenantId, id])
   return true
 }

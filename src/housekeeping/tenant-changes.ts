@@ -3,7 +3,7 @@
  */
 import { revokeCredentialsOfTenant } from '#credentials'
 import type { Db, Tx } from '#db'
-import { removeAssignmentsOfTenant, removeRulesOfTenant } from '#delivery'
+import { removeAssignmentsOfTenant, removeRulesOfTenant, removeTransportStatesOfTenant } from '#delivery'
 import { removeDomainsOfTenant } from '#domains'
 import { removeInboxOfTenant } from '#emails'
 import { removeLimitsOfKeys, removeLimitsOfTenant } from '#limits'
@@ -45,5 +45,6 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeLimitsOfTenant,
   removeAssignmentsOfTenant,
   removeRulesOfTenant,
+  removeTransportStatesOfTenant,
   removeTemplatesOfTenant,
 ]

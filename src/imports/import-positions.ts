@@ -1,4 +1,7 @@
-/** The position in the other program up to which a tenant's history has come. It is kept in the transaction that brings it, so that an interrupted import goes on from there. */
+/**
+ * The position in the other program up to which a tenant's history has come. It is kept in the transaction that brings it, so that an
+ * interrupted import goes on from there.
+ */
 import { type Queryable, sql, type Tx } from '#db'
 
 export interface ImportPosition {

@@ -56,7 +56,10 @@ const submissionBounds: ListenerLimits = { ...usualBounds, largestOctets: 14 * m
 /** Reports may include the complete original message. */
 const incomingBounds: ListenerLimits = { ...usualBounds, largestOctets: 20 * mebibyte, errors: 20, greetAtOnce: false }
 
-/** Listens on the three ports of `config` (0: any free port). The caller has called `ensureCertificate`. Long because each port is listed with its settings. */
+/**
+ * Listens on the three ports of `config` (0: any free port). The caller has called `ensureCertificate`. Long because each port is listed
+ * with its settings.
+ */
 export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   const { db, clock, log, traces, accept, credentials, returns, reports, config } = deps
   const { hostname, postmaster } = config

@@ -1,6 +1,7 @@
 /**
  * Backend of the inbound mail port. Mail to return paths is processed as bounces and complaints, mail to report addresses as DMARC and TLS
- * reports, and mail to postmaster is forwarded to the operator. All other mail is refused during the session. So there is no relaying and no backscatter.
+ * reports, and mail to postmaster is forwarded to the operator. All other mail is refused during the session. So there is no relaying and
+ * no backscatter.
  */
 import type { Accept } from '#accept'
 import { type Clock, type Log, networkOf, pause } from '#base'

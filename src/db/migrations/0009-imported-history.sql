@@ -1,4 +1,4 @@
--- Adds two tables; locks nothing.
+-- Takes a short lock on tenants, for the foreign key of a table that is empty at first.
 
 -- Module: emails
 
@@ -19,7 +19,7 @@ create table imported_counts (
 
 -- How far the history of a tenant has come from another program.
 create table import_positions (
-  tenant_id text collate "C" not null,
+  tenant_id text collate "C" not null references tenants on delete cascade,
   source text collate "C" not null check (source in ('postal')),
   since timestamptz not null, -- older messages were left out
   position bigint not null, -- the number of the last message, in the other program

@@ -6,7 +6,7 @@ alter table domains add column key_since timestamptz; -- when the signing keys w
 alter table domains add column signs_ed25519 boolean not null default true; -- false: its record was not seen when the keys were put to use
 alter table domains add column delegated boolean not null default false; -- the selectors are CNAMEs below the platform's name
 alter table domains add column next_rotation_at timestamptz not null default '-infinity'; -- the next look at its keys
-create index domains_to_rotate on domains (next_rotation_at);
+create index domains_to_rotate on domains (next_rotation_at) where not test_only;
 
 -- The keys of a sending domain beside those that sign: the next ones, and those that signed before.
 create table dkim_keys (

@@ -3,7 +3,7 @@
  * them. A row of a process that has ended counts for a quarter of an hour.
  */
 import type { Clock, Log } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { type Db, type Queryable, sql, type Tx } from '#db'
 
 export interface TransportState {
   transport: string
@@ -31,6 +31,10 @@ const dropStatesOfProcess = sql`
   delete from transport_states
   where process_id = $1`
 
+const dropStatesOf = sql`
+  delete from transport_states
+  where tenant_id = $1`
+
 const dropOldStates = sql`
   delete from transport_states
   where until_at < $1`
@@ -50,6 +54,9 @@ const countsForMs = 900_000
 /** The states of all processes, one for each transport and tenant. */
 export const listTransportStates = (on: Queryable, nowMs: number): Promise<TransportState[]> =>
   on.rows(currentStates, [new Date(nowMs - countsForMs)])
+
+/** Removes the states of a deleted tenant. */
+export const removeTransportStatesOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropStatesOf, [tenantId])
 
 export interface TransportStates {
   down(state: Omit<TransportState, 'since' | 'until'>, forMs: number): void
