@@ -1,6 +1,6 @@
 /** Mail from the queue of another program, while two runs of the command bring it and the database loses a reply. */
 import { expect, onTestFinished, test } from 'vitest'
-import { openCommit, openMoved } from '#accept'
+import { type Commit, openCommit, openMoved } from '#accept'
 import { derivedEmailId, openIds, openSecrets, systemClock, systemRandom } from '#base'
 import { CommitUnknown, type Db, ensurePartitions, sql } from '#db'
 import { addDomain, makeDomain, openDomains } from '#domains'
@@ -35,6 +35,17 @@ function losingOneFlush(db: Db, meanwhile: () => Promise<unknown>): Db {
   return { ...db, rows }
 }
 
+/** The first two entries come in one turn of the event loop, and so share a flush. */
+function firstTwoTogether(commit: Commit): Commit {
+  const both = Promise.withResolvers<void>()
+  let seen = 0
+  return async (entry) => {
+    if (++seen === 2) both.resolve()
+    await both.promise
+    return commit(entry)
+  }
+}
+
 test('a message that the flush of another run did not bring is not taken for accepted', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
@@ -46,7 +57,7 @@ test('a message that the flush of another run did not bring is not taken for acc
   const domain = await makeDomain({ tenantId: tenant.id, name: 'shop.test', trusted: true }, facts)
   await db.transaction((tx) => addDomain(tx, domain))
 
-  const runOn = (ofRun: Db) => {
+  const runOn = (ofRun: Db, arrange = (commit: Commit) => commit) => {
     const limitSettings = {
       send: () => Promise.resolve({ organisation: null, ceilings: new Map() }),
       usualRate: () => null,
@@ -58,7 +69,7 @@ test('a message that the flush of another run did not bring is not taken for acc
       sandboxSender: 'sandbox@house.test',
       hostname: 'house.test',
     }
-    const commit = openCommit({ db: ofRun, clock, ids, wake: () => {}, limitSettings })
+    const commit = arrange(openCommit({ db: ofRun, clock, ids, wake: () => {}, limitSettings }))
     const moved = openMoved({ db, clock, ids, tenants: openTenants({ db, clock }), publicUrl: 'https://house.test', commit, ...senders })
     return (id: string) =>
       moved({
@@ -74,7 +85,10 @@ test('a message that the flush of another run did not bring is not taken for acc
   }
   const [first, second] = ['first', 'second'].map((name) => derivedEmailId(testTimeMs, name)) as [string, string]
   const other = runOn(db)
-  const run = runOn(losingOneFlush(db, () => other(first)))
+  const run = runOn(
+    losingOneFlush(db, () => other(first)),
+    firstTwoTogether,
+  )
   const told = await Promise.allSettled([run(first), run(second)])
   expect(told).toMatchObject([
     { status: 'fulfilled' },
