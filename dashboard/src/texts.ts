@@ -245,7 +245,7 @@ export const texts = {
     restoreNone: 'No restore pending',
   },
   queue: {
-    intro: 'Live mail without a final status, the longest queues first. Every action on this page is recorded in the event log.',
+    intro: 'Live mail without a final status, the longest queues first. Every action on this page is recorded in the audit log.',
     empty: 'The queue is empty.',
     names: {
       recipientDomain: 'Recipient domain',
@@ -687,8 +687,8 @@ export const texts = {
     request: 'Request',
     response: 'Response',
     disabled: {
-      endpoint_gone: 'Disabled: the endpoint returned 410 Gone on',
-      requested: 'Disabled in the dashboard or through the API on',
+      endpoint_gone: 'Disabled: the endpoint returned 410 Gone,',
+      requested: 'Disabled in the dashboard or through the API,',
     },
   },
   emails: {

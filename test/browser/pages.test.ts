@@ -482,10 +482,10 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expect.poll(() => page.getByRole('button', { name: 'View' }).count()).toBe(2)
     await expectFine(watched, 'webhook', look)
     await page.getByRole('button', { name: 'Disable' }).click()
-    await page.getByText('Disabled in the dashboard or through the API on').waitFor()
+    await page.getByText('Disabled in the dashboard or through the API,').waitFor()
     await expectFine(watched, 'webhook-off', look)
     await go('Webhooks')
-    await page.getByText('Disabled in the dashboard or through the API on').first().waitFor()
+    await page.getByText('Disabled in the dashboard or through the API,').first().waitFor()
     await expectFine(watched, 'webhooks', look)
   })
 

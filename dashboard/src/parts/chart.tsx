@@ -166,5 +166,7 @@ export const Figure = ({ name, value, note }: { name: string; value: string; not
 
 /** Figures side by side, divided by lines. */
 export const Figures = ({ children }: { children: ReactNode }) => (
-  <dl className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line md:grid-cols-4">{children}</dl>
+  <dl className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-paper *:outline *:outline-line md:grid-cols-4">
+    {children}
+  </dl>
 )

@@ -86,7 +86,11 @@ function Header<Item>(props: {
       className={column.isNumber ? 'text-right' : ''}
     >
       {onSort ? (
-        <button type="button" onClick={() => onSort(column.name)} className="group inline-flex items-center gap-1 rounded hover:text-ink">
+        <button
+          type="button"
+          onClick={() => onSort(column.name)}
+          className={`group inline-flex items-center gap-1 rounded hover:text-ink ${column.isNumber ? 'flex-row-reverse' : ''}`}
+        >
           {name}
           {isSorted && order.isDown ? (
             <DescendingIcon size={12} />
