@@ -172,9 +172,12 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByLabel('Recipient, sender or subject contains').fill(subject.toUpperCase())
     await page.getByRole('button', { name: 'Search' }).click()
     await list.getByRole('link', { name: 'Another one' }).waitFor({ state: 'detached' })
+    await list.getByLabel('Unread').waitFor()
     await list.getByRole('link', { name: subject }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 2, name: subject }).waitFor()
+    // On a phone the open email hides the list.
+    expect(await page.getByLabel('Unread').count()).toBe(0)
     await page.frameLocator('iframe').getByRole('heading', { name: subject }).waitFor()
     await page.getByRole('link', { name: 'https://shop.example/orders/1' }).waitFor()
     await expectFine(watched, 'inbox', look)

@@ -87,6 +87,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await dialog.getByText('password: is needed').waitFor()
     forgetRefusal()
     await dialog.getByLabel('User name').fill('')
+    await dialog.getByText('password: is needed').waitFor({ state: 'detached' })
     await dialog.getByLabel('Messages per second').fill('2.5')
     await dialog.getByLabel('While it is down').selectOption('its mail waits')
     await expectFine(watched, 'transport-edit', look)

@@ -1,7 +1,7 @@
 /** The test inbox: mail of test keys received by the simulator, which can be searched, read, cleared and sent for real. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type FormEvent, useEffect, useState } from 'react'
+import { type FormEvent, useLayoutEffect, useState } from 'react'
 import { getPage, post, remove } from '../api-client.ts'
 import type { ReceivedEmail } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
@@ -132,7 +132,8 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
   const { mayChange } = useHere()
   const [promoting, setPromoting] = useState(false)
   const [promoted, setPromoted] = useState<string>()
-  useEffect(() => markRead(mail.emailId), [mail.emailId])
+  // Before the next paint: the list shows it as read at once.
+  useLayoutEffect(() => markRead(mail.emailId), [mail.emailId])
   const client = useQueryClient()
   const deletion = useMutation({
     mutationFn: () => remove(`/v1/test/inbox/${mail.emailId}`),
