@@ -995,7 +995,7 @@ export const texts = {
     takeAway: 'Reset two-factor',
     add: 'Add member',
     addTitle: 'Add a member',
-    columns: ['Address', 'Role', 'Tenant', ''],
+    names: { address: 'Address', role: 'Role', tenant: 'Tenant' },
     allTenants: 'all',
     notYet: 'Never signed in',
     newLink: 'Create new link',

@@ -29,7 +29,7 @@ export function AuditPage() {
     {
       name: words.names.action,
       phone: 'title',
-      className: 'font-mono text-xs',
+      className: 'font-mono text-xs md:whitespace-nowrap',
       cell: (one) =>
         one.requestId !== null && one.actor.kind === 'key' ? <RowLink to={`/logs/${one.requestId}`}>{one.action}</RowLink> : one.action,
     },

@@ -208,6 +208,9 @@ const Records = ({ of: { dnsRecords } }: { of: Domain }) => (
   </div>
 )
 
+/** "Publish this record: …", beside the record itself, says nothing new. */
+const onlyRepeats = ({ suggestion, value }: DnsRecord) => suggestion?.endsWith(`: ${value}`) ?? false
+
 function OneRecord({ name, title, record, zone }: { name: string; title: string; record: DnsRecord; zone: string }) {
   const advice = words.advice[name as keyof typeof words.advice]
   const tone = record.status === 'OK' ? 'good' : record.status === null ? 'none' : 'wait'
@@ -225,7 +228,7 @@ function OneRecord({ name, title, record, zone }: { name: string; title: string;
         <DnsValue name={words.value} value={record.value} copy={texts.dns.copyValue} />
       </dl>
       {record.problem && <p className="mt-3 text-sm text-bad">{record.problem}</p>}
-      {record.suggestion && <p className="mt-1 text-sm">{record.suggestion}</p>}
+      {record.suggestion && !onlyRepeats(record) && <p className="mt-1 text-sm">{record.suggestion}</p>}
       {record.found.length > 0 && record.status !== 'OK' && (
         <div className="mt-2 text-sm">
           <p className="text-soft">{words.found}</p>

@@ -5,7 +5,7 @@ import { get, post } from '../api-client.ts'
 import type { InvitationResponse, MembersResponse, ShownListedMember } from '../api-types.ts'
 import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading, Problem } from '../parts/basic-components.tsx'
-import { Table } from '../parts/data-table.tsx'
+import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -21,6 +21,7 @@ export function MembersPage() {
   const client = useQueryClient()
   const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<MembersResponse>('/dashboard/api/members') })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
+  const columns = useColumns((what, member) => setAsked({ what, member }))
   return (
     <>
       <Heading title={texts.pages.members}>
@@ -29,12 +30,15 @@ export function MembersPage() {
         </Button>
       </Heading>
       <Problem error={error} />
+      {!data && !error && <TableSkeleton rows={3} />}
       {data && (
-        <Table label={texts.pages.members} columns={words.columns}>
-          {data.members.map((one) => (
-            <MemberRow key={`${one.address} ${one.tenantId}`} of={one} onAsk={(what) => setAsked({ what, member: one })} />
-          ))}
-        </Table>
+        <DataTable
+          label={texts.pages.members}
+          columns={columns}
+          items={data.members}
+          keyOf={(one) => `${one.address} ${one.tenantId}`}
+          isWhole
+        />
       )}
       {adding && (
         <AddMember
@@ -70,31 +74,54 @@ export function MembersPage() {
   )
 }
 
-function MemberRow({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: What) => void }) {
+function useColumns(onAsk: (what: What, member: ShownListedMember) => void): readonly Column<ShownListedMember>[] {
   const { member: self, tenants } = useHere()
   const tenantName = (id: string | null) => (id === null ? words.allTenants : (tenants.find((one) => one.id === id)?.name ?? id))
-  return (
-    <tr>
-      <td className="font-medium">
-        {one.address} {!one.hasPassword && <Badge tone="wait">{words.notYet}</Badge>}{' '}
-        {one.hasSecondFactor && <Badge tone="good">{words.has}</Badge>}
-      </td>
-      <td>{one.role}</td>
-      <td>{tenantName(one.tenantId)}</td>
-      <td>
-        {(one.address !== self.address || one.tenantId !== self.tenantId) && (
-          <span className="flex justify-end gap-2">
-            {one.hasSecondFactor && <Button onClick={() => onAsk('reset-second-factor')}>{words.takeAway}</Button>}
-            <Button onClick={() => onAsk('reset')}>{words.newLink}</Button>
-            <Button kind="danger" aria-label={words.removeOf(one.address)} onClick={() => onAsk('remove')}>
-              {words.remove}
-            </Button>
-          </span>
-        )}
-      </td>
-    </tr>
-  )
+  const isSelf = (one: ShownListedMember) => one.address === self.address && one.tenantId === self.tenantId
+  return [
+    {
+      name: words.names.address,
+      phone: 'title',
+      className: 'font-medium [overflow-wrap:anywhere]',
+      by: (one) => one.address,
+      cell: (one) => (
+        <>
+          {one.address} {!one.hasPassword && <Badge tone="wait">{words.notYet}</Badge>}{' '}
+          {one.hasSecondFactor && <Badge tone="good">{words.has}</Badge>}
+        </>
+      ),
+    },
+    { name: words.names.role, phone: 'side', by: (one) => one.role, cell: (one) => one.role },
+    {
+      name: words.names.tenant,
+      className: 'text-soft',
+      by: (one) => tenantName(one.tenantId),
+      cell: (one) => tenantName(one.tenantId),
+    },
+    {
+      name: texts.table.actions,
+      isUnnamed: true,
+      phone: 'line',
+      cell: (one) => !isSelf(one) && <MemberActions of={one} onAsk={(what) => onAsk(what, one)} />,
+    },
+  ]
 }
+
+const MemberActions = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: What) => void }) => (
+  <span className="flex flex-wrap gap-1.5 max-md:mt-1 md:justify-end">
+    {one.hasSecondFactor && (
+      <Button small onClick={() => onAsk('reset-second-factor')}>
+        {words.takeAway}
+      </Button>
+    )}
+    <Button small onClick={() => onAsk('reset')}>
+      {words.newLink}
+    </Button>
+    <Button small kind="danger" aria-label={words.removeOf(one.address)} onClick={() => onAsk('remove')}>
+      {words.remove}
+    </Button>
+  </span>
+)
 
 function AskedDialog(props: {
   what: What

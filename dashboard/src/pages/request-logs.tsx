@@ -24,7 +24,7 @@ const outcomes = [
   { value: 'error', label: words.outcomes.error },
 ] as const
 
-const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good' : 'bad'}>{code}</Badge>
+const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'none' : 'bad'}>{code}</Badge>
 
 /** `nameOf`: the name of a key by its id, if it is known. */
 const columnsOf = (nameOf: (id: string) => string | undefined): readonly Column<LoggedRequest>[] => [

@@ -1,4 +1,4 @@
-/** One template: the source of its draft, a preview, a test send, and publishing. */
+/** One template: the source of its draft with a preview beside it (below it on a narrow screen), a test send, and publishing. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -105,10 +105,12 @@ function Template({ template }: { template: TemplatesCreateData }) {
         )}
       </Heading>
       <Problem error={save.error ?? publish.error} />
-      <Section title={words.source}>
-        <Source draft={draft} onChange={setDraft} isReadOnly={!mayChange} />
-      </Section>
-      <Preview template={template} values={values} onValues={setValues} before={saveIfChanged} />
+      <div className="-mt-5 grid gap-x-6 xl:grid-cols-2 [&>*]:min-w-0">
+        <Section title={words.source}>
+          <Source draft={draft} onChange={setDraft} isReadOnly={!mayChange} />
+        </Section>
+        <Preview template={template} values={values} onValues={setValues} before={saveIfChanged} />
+      </div>
       {asked === 'test' && (
         <TestSend
           run={async (body) => {
@@ -190,6 +192,7 @@ function Preview({ template, values, onValues, before }: PreviewProps) {
               sandbox=""
               referrerPolicy="no-referrer"
               src={scoped(`/dashboard/api/templates/${encodeURIComponent(template.id)}/preview`, { variables: render.data.variables })}
+              onLoad={({ currentTarget }) => currentTarget.scrollIntoView({ block: 'nearest' })}
               className="h-[32rem] w-full rounded-md border border-line bg-white"
             />
           </>

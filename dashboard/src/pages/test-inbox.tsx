@@ -1,7 +1,7 @@
 /** The test inbox: mail of test keys received by the simulator, which can be searched, read, cleared and sent for real. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, useEffect, useState } from 'react'
 import { getPage, post, remove } from '../api-client.ts'
 import type { ReceivedEmail } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
@@ -10,6 +10,7 @@ import { Pager } from '../parts/data-table.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
+import { markRead, useReadMail } from '../parts/read-mail.ts'
 import { Copy, Time } from '../parts/time-and-copy.tsx'
 import { toast, toastProblem } from '../parts/toast.tsx'
 import { useFilters } from '../parts/url-params.ts'
@@ -96,48 +97,42 @@ function SearchForm({ search: begun, onSearch }: { search: string; onSearch: (se
   )
 }
 
-/** The emails that were opened in this browser. */
-const readKey = 'read-test-mail'
-const maxRead = 500
-const readIds = (): string[] => localStorage.getItem(readKey)?.split(' ') ?? []
-const isRead = (id: string) => readIds().includes(id)
-const markRead = (id: string) => {
-  if (!isRead(id)) localStorage.setItem(readKey, [...readIds(), id].slice(-maxRead).join(' '))
-}
-
 /** Links that open a mail beside the list. */
-const MailList = ({ mails, filters }: { mails: readonly ReceivedEmail[]; filters: Record<string, string | undefined> }) => (
-  <ul aria-label={texts.pages.inbox} className="divide-y divide-line overflow-hidden rounded-lg border border-line">
-    {mails.map((one) => (
-      <li key={one.emailId}>
-        <Link
-          to="."
-          search={{ ...filters, open: one.emailId } as never}
-          data-row-link
-          data-open={one.emailId === filters.open}
-          onClick={() => markRead(one.emailId)}
-          className="block border-l-2 border-transparent px-3 py-2.5 text-sm hover:bg-sheet data-[open=true]:border-brand data-[open=true]:bg-sheet [overflow-wrap:anywhere]"
-        >
-          <span className="flex items-baseline justify-between gap-2">
-            <span className={isRead(one.emailId) ? '' : 'font-semibold'}>{one.subject || texts.emails.noSubject}</span>
-            {!isRead(one.emailId) && (
-              <span role="img" aria-label={words.unread} data-tip={words.unread} className="size-2 shrink-0 rounded-full bg-accent" />
-            )}
-          </span>
-          <span className="flex justify-between gap-2 text-xs text-soft">
-            <span>{one.to}</span>
-            <Time at={one.receivedAt} />
-          </span>
-        </Link>
-      </li>
-    ))}
-  </ul>
-)
+function MailList({ mails, filters }: { mails: readonly ReceivedEmail[]; filters: Record<string, string | undefined> }) {
+  const read = useReadMail()
+  return (
+    <ul aria-label={texts.pages.inbox} className="divide-y divide-line overflow-hidden rounded-lg border border-line">
+      {mails.map((one) => (
+        <li key={one.emailId}>
+          <Link
+            to="."
+            search={{ ...filters, open: one.emailId } as never}
+            data-row-link
+            data-open={one.emailId === filters.open}
+            className="block border-l-2 border-transparent px-3 py-2.5 text-sm hover:bg-sheet data-[open=true]:border-brand data-[open=true]:bg-sheet [overflow-wrap:anywhere]"
+          >
+            <span className="flex items-baseline justify-between gap-2">
+              <span className={read.has(one.emailId) ? '' : 'font-semibold'}>{one.subject || texts.emails.noSubject}</span>
+              {!read.has(one.emailId) && (
+                <span role="img" aria-label={words.unread} data-tip={words.unread} className="size-2 shrink-0 rounded-full bg-accent" />
+              )}
+            </span>
+            <span className="flex justify-between gap-2 text-xs text-soft">
+              <span>{one.to}</span>
+              <Time at={one.receivedAt} />
+            </span>
+          </Link>
+        </li>
+      ))}
+    </ul>
+  )
+}
 
 function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
   const { mayChange } = useHere()
   const [promoting, setPromoting] = useState(false)
   const [promoted, setPromoted] = useState<string>()
+  useEffect(() => markRead(mail.emailId), [mail.emailId])
   const client = useQueryClient()
   const deletion = useMutation({
     mutationFn: () => remove(`/v1/test/inbox/${mail.emailId}`),

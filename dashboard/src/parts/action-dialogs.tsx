@@ -14,7 +14,7 @@ interface Doing<Made> {
   onClose: () => void
 }
 
-/** A form with a submit button. */
+/** A form with a submit button. An error goes away with the next edit. */
 export function FormDialog<Made>({ title, action, run, onDone, onClose, children }: Doing<Made> & { children: ReactNode }) {
   const doing = useMutation({ mutationFn: run, onSuccess: onDone })
   return (
@@ -24,6 +24,7 @@ export function FormDialog<Made>({ title, action, run, onDone, onClose, children
           event.preventDefault()
           doing.mutate()
         }}
+        onChange={() => doing.isError && doing.reset()}
         className="flex flex-col gap-4"
       >
         {children}
