@@ -16,7 +16,7 @@ export function markRead(id: string): void {
   for (const one of listeners) one()
 }
 
-/** Another tab tells by an event of the browser. */
+/** A change in another tab arrives as an event of the browser. */
 const listen = (listener: () => void) => {
   listeners.add(listener)
   addEventListener('storage', listener)
