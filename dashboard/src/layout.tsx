@@ -72,7 +72,7 @@ function Frame() {
         </div>
         <div
           id="places"
-          className={`${isMenuOpen ? 'flex' : 'hidden'} max-h-[calc(100dvh-3.5rem)] flex-col overflow-y-auto px-3 pb-3 lg:pb-0 lg:flex lg:max-h-none lg:min-h-0 lg:grow`}
+          className={`${isMenuOpen ? 'flex' : 'hidden'} max-h-[calc(100dvh-3.5rem)] flex-col overflow-y-auto px-3 pb-3 lg:flex lg:max-h-none lg:min-h-0 lg:grow`}
         >
           <SearchButton onClick={onSearch} />
           <ChooseTenant />
@@ -154,7 +154,7 @@ function Account({ onHelp }: { onHelp: () => void }) {
   })
   const outside = 'flex items-center gap-2 rounded-md px-2.5 py-2 text-xs text-soft hover:bg-line/60 hover:text-ink lg:py-1'
   return (
-    <div className="mt-auto flex flex-col gap-2 pt-6 lg:sticky lg:bottom-0 lg:bg-sheet lg:pt-3 lg:pb-3">
+    <div className="mt-auto flex flex-col gap-2 pt-6">
       <div className="flex flex-wrap gap-x-1">
         <a href="/docs/guide" className={outside}>
           <GuideIcon size={14} />
