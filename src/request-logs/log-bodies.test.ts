@@ -15,7 +15,11 @@ const given = fc.record({
   day: fc.constantFrom(0, 1),
   request: fc.option(fc.string({ unit: 'grapheme', maxLength: 100 }), { nil: null }),
   times: fc.constantFrom(1, 1, 10, 20_000, wordsMax),
-  response: fc.option(fc.json(), { nil: null }),
+  /** Without members: fast-check likes the name "key", whose value is redacted. */
+  response: fc.option(
+    fc.array(fc.oneof(fc.string(), fc.double(), fc.constantFrom(true, null))).map((values) => JSON.stringify(values)),
+    { nil: null },
+  ),
 })
 type Given = typeof given extends fc.Arbitrary<infer One> ? One : never
 
