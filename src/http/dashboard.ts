@@ -20,6 +20,7 @@ import {
   type SignedIn,
 } from '#members'
 import { serveAccount } from './dashboard-account.ts'
+import { serveEmailChecks } from './dashboard-checks.ts'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
@@ -77,6 +78,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
       serveTemplatePreview(api, context, deps)
       serveWaiting(api, context, deps)
       serveEmailPage(api, context, deps)
+      serveEmailChecks(api, context, deps)
       servePreview(api, context, deps)
     },
     { prefix: '/dashboard/api' },

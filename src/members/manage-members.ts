@@ -19,6 +19,8 @@ interface ListedMember extends Member {
   hasPassword: boolean
   hasSecondFactor: boolean
   createdAt: Date
+  /** Of the newest session that has not ended; null: none. */
+  lastSeenAt: Date | null
 }
 
 const signInLifeMs = 24 * 3_600_000
@@ -45,7 +47,8 @@ const organisationMembersAmong = sql<{ address: string }>`
 /** $1: only this tenant; null: all. */
 const allMembers = sql<ListedMember>`
   select address, role, tenant_id as "tenantId", password is not null as "hasPassword",
-    totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt"
+    totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt",
+    (select max(seen_at) from sessions where member_id = members.id) as "lastSeenAt"
   from members
   where $1::text is null or tenant_id = $1
   order by address, tenant_id nulls first
