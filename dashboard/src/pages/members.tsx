@@ -1,12 +1,14 @@
-/** Members: added with a sign-in link, given a new link, removed. For owners. */
+/** Members: who may sign in, with what rights, and when each was last here; added with a sign-in link. For owners. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
 import type { InvitationResponse, MembersResponse, ShownListedMember } from '../api-types.ts'
 import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Heading, Problem } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, Problem, type Tone } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
-import { Field, Select } from '../parts/form-controls.tsx'
+import { Choices, Field, Select } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -22,12 +24,16 @@ export function MembersPage() {
   const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<MembersResponse>('/dashboard/api/members') })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
   const columns = useColumns((what, member) => setAsked({ what, member }))
+  const add = (
+    <Button kind="main" onClick={() => setAdding(true)}>
+      {words.add}
+    </Button>
+  )
+  const isAlone = data?.members.length === 1
   return (
     <>
-      <Heading title={texts.pages.members}>
-        <Button kind="main" onClick={() => setAdding(true)}>
-          {words.add}
-        </Button>
+      <Heading title={texts.pages.members} about={words.about}>
+        {!isAlone && add}
       </Heading>
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={3} />}
@@ -39,6 +45,13 @@ export function MembersPage() {
           keyOf={(one) => `${one.address} ${one.tenantId}`}
           isWhole
         />
+      )}
+      {isAlone && (
+        <div className="mt-4">
+          <Empty title={words.alone} action={add}>
+            {words.aloneHelp}
+          </Empty>
+        </div>
       )}
       {adding && (
         <AddMember
@@ -74,53 +87,73 @@ export function MembersPage() {
   )
 }
 
+const roleTones: Record<ShownListedMember['role'], Tone> = { owner: 'wait', admin: 'none', viewer: 'none' }
+
+/** Long because each column is an element of one list. */
 function useColumns(onAsk: (what: What, member: ShownListedMember) => void): readonly Column<ShownListedMember>[] {
   const { member: self, tenants } = useHere()
-  const tenantName = (id: string | null) => (id === null ? words.allTenants : (tenants.find((one) => one.id === id)?.name ?? id))
+  const { names } = words
+  const accessOf = (id: string | null) => (id === null ? words.organisation : (tenants.find((one) => one.id === id)?.name ?? id))
   const isSelf = (one: ShownListedMember) => one.address === self.address && one.tenantId === self.tenantId
   return [
     {
-      name: words.names.address,
+      name: names.address,
       phone: 'title',
       className: 'font-medium [overflow-wrap:anywhere]',
       by: (one) => one.address,
       cell: (one) => (
         <>
-          {one.address} {!one.hasPassword && <Badge tone="wait">{words.notYet}</Badge>}{' '}
-          {one.hasSecondFactor && <Badge tone="good">{words.has}</Badge>}
+          {one.address} {isSelf(one) && <Badge tone="none">{words.you}</Badge>}
         </>
       ),
     },
-    { name: words.names.role, phone: 'side', by: (one) => one.role, cell: (one) => one.role },
     {
-      name: words.names.tenant,
-      className: 'text-soft',
-      by: (one) => tenantName(one.tenantId),
-      cell: (one) => tenantName(one.tenantId),
+      name: names.role,
+      phone: 'side',
+      by: (one) => one.role,
+      cell: (one) => (
+        <Badge tone={roleTones[one.role]} title={words.roles[one.role]}>
+          {words.roleNames[one.role]}
+        </Badge>
+      ),
     },
+    { name: names.access, by: (one) => accessOf(one.tenantId), cell: (one) => accessOf(one.tenantId) },
+    {
+      name: names.secondFactor,
+      by: (one) => Number(one.hasSecondFactor),
+      cell: (one) =>
+        one.hasSecondFactor ? <Badge tone="good">{words.isOn}</Badge> : <span className="text-soft">{words.isOff}</span>,
+    },
+    {
+      name: names.lastSeen,
+      by: (one) => one.lastSeenAt ?? '',
+      cell: (one) => <LastSeen of={one} />,
+    },
+    { name: names.added, className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
     {
       name: texts.table.actions,
       isUnnamed: true,
       phone: 'line',
-      cell: (one) => !isSelf(one) && <MemberActions of={one} onAsk={(what) => onAsk(what, one)} />,
+      className: 'md:text-right',
+      cell: (one) => !isSelf(one) && <MemberMenu of={one} onAsk={(what) => onAsk(what, one)} />,
     },
   ]
 }
 
-const MemberActions = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: What) => void }) => (
-  <span className="flex flex-wrap gap-1.5 max-md:mt-1 md:justify-end">
-    {one.hasSecondFactor && (
-      <Button small onClick={() => onAsk('reset-second-factor')}>
-        {words.takeAway}
-      </Button>
-    )}
-    <Button small onClick={() => onAsk('reset')}>
-      {words.newLink}
-    </Button>
-    <Button small kind="danger" aria-label={words.removeOf(one.address)} onClick={() => onAsk('remove')}>
-      {words.remove}
-    </Button>
-  </span>
+function LastSeen({ of: { hasPassword, lastSeenAt } }: { of: ShownListedMember }) {
+  if (lastSeenAt) return <Time at={lastSeenAt} />
+  return hasPassword ? <span className="text-soft">{words.signedOut}</span> : <Badge tone="wait">{words.notYet}</Badge>
+}
+
+const MemberMenu = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: What) => void }) => (
+  <Menu
+    label={words.actionsOf(one.address)}
+    actions={[
+      { label: words.newLink, onChoose: () => onAsk('reset') },
+      ...(one.hasSecondFactor ? [{ label: words.takeAway, onChoose: () => onAsk('reset-second-factor') }] : []),
+      { label: words.remove, isDanger: true, onChoose: () => onAsk('remove') },
+    ]}
+  />
 )
 
 function AskedDialog(props: {
@@ -144,11 +177,7 @@ function AskedDialog(props: {
   )
 }
 
-const roles = [
-  { value: 'viewer', label: words.roles.viewer },
-  { value: 'admin', label: words.roles.admin },
-  { value: 'owner', label: words.roles.owner },
-] as const
+const roles = (['viewer', 'admin', 'owner'] as const).map((value) => ({ value, label: words.roleNames[value], about: words.roles[value] }))
 
 function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: InvitationResponse) => Promise<void> }) {
   const { member: self, tenants } = useHere()
@@ -166,10 +195,10 @@ function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: 
       onClose={onClose}
     >
       <Field label={texts.signIn.address} type="email" required value={address} onChange={(event) => setAddress(event.target.value)} />
-      <Select label={words.role} value={role} onChange={setRole} choices={roles} />
+      <Choices legend={words.role} value={role} onChange={setRole} choices={roles} />
       {self.tenantId === null && (
         <Select
-          label={words.sees}
+          label={words.names.access}
           value={tenant}
           onChange={setTenant}
           choices={[
@@ -178,6 +207,7 @@ function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: 
           ]}
         />
       )}
+      <p className="text-sm text-soft">{words.addHelp}</p>
     </FormDialog>
   )
 }
