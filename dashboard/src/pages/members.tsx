@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { get, post } from '../api-client.ts'
 import type { InvitationResponse, MembersResponse, ShownListedMember } from '../api-types.ts'
 import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Empty, Heading, Problem, type Tone } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Choices, Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
@@ -87,8 +87,6 @@ export function MembersPage() {
   )
 }
 
-const roleTones: Record<ShownListedMember['role'], Tone> = { owner: 'wait', admin: 'none', viewer: 'none' }
-
 /** Long because each column is an element of one list. */
 function useColumns(onAsk: (what: What, member: ShownListedMember) => void): readonly Column<ShownListedMember>[] {
   const { member: self, tenants } = useHere()
@@ -112,7 +110,7 @@ function useColumns(onAsk: (what: What, member: ShownListedMember) => void): rea
       phone: 'side',
       by: (one) => one.role,
       cell: (one) => (
-        <Badge tone={roleTones[one.role]} title={words.roles[one.role]}>
+        <Badge tone="none" title={words.roles[one.role]}>
           {words.roleNames[one.role]}
         </Badge>
       ),
