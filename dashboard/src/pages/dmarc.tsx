@@ -149,7 +149,7 @@ function ToPublish({ title, text, record }: { title: string; text?: string; reco
       {text && <p className="mb-2 text-sm">{text}</p>}
       <div className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-2 text-sm">
         <Code>{record.fullName}</Code>
-        <CopyIconButton text={record.fullName} label={texts.domains.copyFullName} />
+        <CopyIconButton text={record.fullName} label={texts.dns.copyFullName} />
         <Code>{record.value}</Code>
         <CopyIconButton text={record.value} label={texts.dns.copyValue} />
       </div>
