@@ -32,9 +32,10 @@ export function DmarcPage() {
   const days = periods.find((one) => one === filters.days) ?? usualDays
   return (
     <>
-      <Heading title={texts.pages.dmarc}>
+      <Heading title={texts.pages.dmarc} about={words.intro}>
         {chosen && (
           <Select
+            bare
             label={words.domain}
             value={String(chosen.id)}
             choices={all.map(({ id, name }) => ({ value: String(id), label: name }))}
@@ -42,13 +43,13 @@ export function DmarcPage() {
           />
         )}
         <Select
+          bare
           label={words.days}
           value={days}
-          choices={periods.map((value) => ({ value, label: value }))}
+          choices={periods.map((value) => ({ value, label: words.lastDays(value) }))}
           onChange={(value) => change({ days: value })}
         />
       </Heading>
-      <p className="mb-4 text-sm">{words.intro}</p>
       <Problem error={error} />
       {!data && !error && <TableSkeleton />}
       {data && !chosen && <Empty>{words.none}</Empty>}
