@@ -681,7 +681,8 @@ export const texts = {
     sample: 'Send sample',
     removeText: 'It receives no further events, and its past deliveries can no longer be replayed.',
     deliveries: 'Deliveries',
-    attempt: 'Attempt',
+    attempts: 'Attempts',
+    attemptOf: (number: number) => `Attempt ${number}`,
     time: 'Time',
     outcome: 'Outcome',
     outcomes: { any: 'Any outcome', failed: 'Only failed', success: 'Only successful' },
@@ -971,6 +972,8 @@ export const texts = {
       key: 'Key',
       duration: 'Duration',
       requestId: 'Request ID',
+      ipAddress: 'IP address',
+      userAgent: 'User agent',
     },
     filters: {
       requestId: 'Request ID contains',
@@ -1120,6 +1123,7 @@ export const texts = {
     names: { time: 'Time', actor: 'Actor', action: 'Action', target: 'Target', tenant: 'Tenant', ipAddress: 'IP address' },
     about: 'Sign-ins and changes made in the dashboard, with a key or by a command. Kept for 400 days. Emails are listed under Emails.',
     kinds: { member: 'Member', key: 'Key', command: 'Command' },
+    dataNames: { by: 'with', fields: 'changed', id: 'ID', emailId: 'email', webhookId: 'webhook', domainId: 'domain', credentialId: 'key' },
   },
   tracking: {
     about: 'A track domain is a host name below a sending domain. Its links and pixels count clicks and opens of live mail.',

@@ -1,4 +1,5 @@
 /** The audit log, for owners. */
+import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import type { ShownAuditEntry } from '../api-types.ts'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
@@ -43,7 +44,7 @@ export function AuditPage() {
         </>
       ),
     },
-    { name: words.names.target, phone: 'line', className: 'min-w-48 text-soft [overflow-wrap:anywhere]', cell: (one) => about(one.data) },
+    { name: words.names.target, phone: 'line', className: 'min-w-56', cell: (one) => <Target of={one.data} /> },
     { name: words.names.tenant, phone: 'none', cell: (one) => tenantName(one.tenantId) },
     { name: words.names.ipAddress, phone: 'none', className: 'font-mono text-xs', cell: (one) => one.ipAddress },
     { name: words.names.time, phone: 'side', className: 'text-soft', cell: (one) => <Time at={one.at} /> },
@@ -88,8 +89,36 @@ function SaveAudit({ filters }: { filters: Record<string, string | undefined> })
   )
 }
 
-const about = (data: Record<string, unknown>) =>
+/** Empty values are left out. */
+const factsOf = (data: Record<string, unknown>): [name: string, value: string][] =>
   Object.entries(data)
     .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
-    .map(([name, value]) => `${name}: ${Array.isArray(value) ? value.join(', ') : String(value)}`)
+    .map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : typeof value === 'object' ? JSON.stringify(value) : String(value)])
+
+const about = (data: Record<string, unknown>) =>
+  factsOf(data)
+    .map(([name, value]) => `${name}: ${value}`)
     .join(' · ')
+
+/** `emailId` is written as `email id`. */
+const inWords = (name: string) => words.dataNames[name as keyof typeof words.dataNames] ?? name.replace(/[A-Z]/g, (one) => ` ${one.toLowerCase()}`)
+
+/** The object of the change, a fact on a line. An email's id leads to the email. */
+const Target = ({ of: data }: { of: Record<string, unknown> }) => (
+  <dl className="grid grid-cols-[max-content_minmax(0,1fr)] gap-x-3 gap-y-0.5 text-xs">
+    {factsOf(data).map(([name, value]) => (
+      <div key={name} className="contents">
+        <dt className="text-soft">{inWords(name)}</dt>
+        <dd className="[overflow-wrap:anywhere]">
+          {name === 'emailId' ? (
+            <Link to="/emails/$emailId" params={{ emailId: value }} search={{}} className="link font-mono">
+              {value}
+            </Link>
+          ) : (
+            value
+          )}
+        </dd>
+      </div>
+    ))}
+  </dl>
+)
