@@ -575,27 +575,16 @@ export const texts = {
     octets: (count: string) => `${count} bytes`,
   },
   insights: {
-    about: 'The message, as it was sent, against the rules of mailbox providers.',
-    states: { good: 'Good', advice: 'Advice', problem: 'Problem' },
+    about: 'No network was used: DNS results are those of the last check of the domain.',
+    summary: (problems: number, advice: number) =>
+      problems + advice === 0
+        ? 'Nothing needs action.'
+        : `Problems: ${problems}. Advice: ${advice}.`,
+    states: { ok: 'Good', advice: 'Advice', problem: 'Problem' },
     dkim: (domain: string) => `Signed with DKIM for ${domain}, the domain of the sender`,
     dkimOther: (domain: string) =>
       `Signed with DKIM only for ${domain}, which is not the domain of the sender. DMARC then depends on SPF alone.`,
     dkimNone: 'Not signed with DKIM. Gmail and Yahoo reject unsigned mail of larger senders.',
-    text: 'Has a text part for readers without HTML',
-    textNone: 'No text part. Filters count that against a message, and some readers see nothing.',
-    size: (kilobytes: string) => `The HTML has ${kilobytes} kB`,
-    sizeClipped: (kilobytes: string) => `The HTML has ${kilobytes} kB. Gmail cuts messages off after 102 kB.`,
-    links: (count: number) => (count === 0 ? 'No links' : `All ${count} links use https`),
-    linksPlain: (count: number) => `${count} ${count === 1 ? 'link uses' : 'links use'} plain http, which browsers warn about.`,
-    linksNumeric: 'A link leads to an IP address. Filters treat that as phishing.',
-    hosts: 'Links lead to the domain of the sender',
-    hostsOther: (hosts: string) => `Links lead to other domains: ${hosts}. Use track domains and hosts of the sending domain.`,
-    noReply: (address: string) => `${address} suggests that replies are not read. Recipients trust a real address more.`,
-    replies: 'Recipients can reply to the sender',
-    unsubscribe: 'Has a one-click unsubscribe link',
-    unsubscribeNone: 'No one-click unsubscribe. Newsletters need it (unsubscribe: true); receipts and password resets do not.',
-    alt: 'All images have a text for readers who block them',
-    altNone: (count: number) => `${count} ${count === 1 ? 'image has' : 'images have'} no alt text.`,
     none: 'No content to check: it is empty, or its retention period has passed.',
   },
   domains: {
@@ -764,6 +753,7 @@ export const texts = {
       unsubscribed: 'Unsubscribed',
     },
     more: 'More filters',
+    fewer: 'Fewer filters',
     examples: { to: 'ann@example.org', from: 'shop@example.com', domain: 'mail.example.com', metadata: 'order_id:17' },
     filters: {
       to: 'Recipient',
@@ -1013,6 +1003,11 @@ export const texts = {
     promoted: 'Accepted as a live email.',
     links: 'Links',
     noLinks: 'No links.',
+    checkLinks: 'Check links',
+    checkingLinks: 'Checking links',
+    checkHelp: 'Postrider requests each link once, without a login, and follows no redirect. A link that acts when it is opened acts now.',
+    checkedLinks: (broken: number, all: number) => (broken === 0 ? `None of ${all} links is broken.` : `${broken} of ${all} links are broken.`),
+    linkStates: { works: 'Works', refuses: 'Refuses', broken: 'Broken', unchecked: 'Not checked' },
     kept: 'Test mail is shown for 7 days.',
     unread: 'Unread',
   },
