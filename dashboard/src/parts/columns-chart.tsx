@@ -4,6 +4,7 @@
  */
 import { texts } from '../texts.ts'
 import { zonedFormat } from '../time-zone.ts'
+import { topOf } from './chart-scale.ts'
 
 /** Written out, because the build collects class names from the source. */
 const fills = {
@@ -36,16 +37,6 @@ interface ColumnsProps {
   isHourly: boolean
   /** Lower, for charts beside each other. */
   isSmall?: boolean
-}
-
-const steps = [1, 1.5, 2, 3, 4, 5, 6, 8, 10, 20]
-
-/** The next round number of the scale. For counts, its half is whole too. */
-export function topOf(value: number, isWhole: boolean): number {
-  if (value <= 0) return isWhole ? 2 : 1
-  const size = 10 ** Math.floor(Math.log10(value))
-  const fits = (top: number) => top >= value && (!isWhole || top % 2 === 0)
-  return (steps.find((step) => fits(step * size)) ?? 20) * size
 }
 
 const hourOf = zonedFormat({ hour: 'numeric' })
