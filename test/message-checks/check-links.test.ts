@@ -1,4 +1,4 @@
-/** Links that are requested on demand: what each answer means, what is never requested, and the limits in number and time. */
+/** Links that are requested on demand: the meaning of each answer, the links that are never requested, and the limits in number and time. */
 import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Clock, type Network, systemClock } from '#base'

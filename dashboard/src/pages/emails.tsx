@@ -50,7 +50,7 @@ export function EmailsPage() {
   const { scoped, tenantId } = useHere()
   const [filters, change] = useFilters()
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
-  // Here, because each change of the filters makes the form anew.
+  // Here, because each change of the filters makes another form.
   const [isOpen, setOpen] = useState(rare.some((name) => filters[name]) || isCustom(filters))
   const client = useQueryClient()
   const mail = mailOf(filters.mail)

@@ -1,4 +1,4 @@
-/** Members: who may sign in, with what rights, and when each was last here; added with a sign-in link. For owners. */
+/** Members: their rights and the time of their last visit; added with a sign-in link. For owners. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'

@@ -168,7 +168,7 @@ export function LogPage() {
   )
 }
 
-/** What is known of the request beside its bodies. Absent facts are left out. */
+/** The facts of the request beside its bodies. Absent ones are left out. */
 function RequestFacts({ of: entry, keyName }: { of: LogsRetrieveData; keyName: string | undefined }) {
   const { names } = words
   const { ipAddress, userAgent } = entry.context

@@ -91,7 +91,7 @@ export const Warning = ({ tone = 'wait', children }: { tone?: 'wait' | 'bad'; ch
   </div>
 )
 
-/** `title`: what the page is for; `action`: the button of the next step. */
+/** `title`: the purpose of the page; `action`: the button of the next step. */
 export const Empty = ({ title, action, children }: { title?: string; action?: ReactNode; children: ReactNode }) => (
   <div className="rounded-lg border border-dashed border-line px-6 py-10 text-center text-sm text-soft">
     {title && <p className="mb-1 text-base font-semibold text-ink">{title}</p>}

@@ -23,7 +23,7 @@ const looks = {
   over: { text: 'text-bad', bar: 'bg-chart-bad' },
 } as const
 
-/** `of`: what is counted, of what. */
+/** `of`: the counted emails and the whole, in words. */
 export function RateFigure(props: { name: string; of: string; part: number; whole: number; limits: RateLimits }) {
   const { high, most } = props.limits
   const rate = props.whole === 0 ? 0 : (props.part / props.whole) * 100
