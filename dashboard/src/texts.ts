@@ -1069,6 +1069,8 @@ export const texts = {
     signedOut: 'signed out',
     notYet: 'Never signed in',
     actionsOf: (address: string) => `Actions for ${address}`,
+    changeRole: 'Change role',
+    roleTitle: (address: string) => `Role of ${address}`,
     newLink: 'Create new link',
     remove: 'Remove',
     linkOf: (address: string) => `Sign-in link for ${address}`,

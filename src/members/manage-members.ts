@@ -39,6 +39,11 @@ const renewMember = sql`
   set sign_in_token_hash = $2, sign_in_expires_at = $3, password = null
   where id = $1`
 
+const setRole = sql`
+  update members
+  set role = $2
+  where id = $1`
+
 const organisationMembersAmong = sql<{ address: string }>`
   select address
   from members
@@ -130,6 +135,13 @@ export async function resetMember(
   await tx.run(renewMember, [id, hash, until])
   await tx.run(deleteSessionsOf, [id])
   return { member, signInToken }
+}
+
+/** Sessions go on with the new role. `tenantId`: as `getMember`. */
+export async function changeRole(tx: Tx, address: string, tenantId: string | null | undefined, role: Role): Promise<Member> {
+  const { id, ...member } = await getMember(tx, address, tenantId)
+  await tx.run(setRole, [id, role])
+  return { ...member, role }
 }
 
 function newSignIn({ nowMs, ids }: { nowMs: number; ids: Ids }) {

@@ -12,7 +12,8 @@ import { Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
-type What = 'reset' | 'reset-second-factor' | 'remove'
+type Confirmed = 'reset' | 'reset-second-factor' | 'remove'
+type What = Confirmed | 'role'
 
 const { members: words } = texts
 
@@ -72,9 +73,20 @@ export function MembersPage() {
           onClose={() => setInvited(undefined)}
         />
       )}
-      {asked && (
+      {asked?.what === 'role' && (
+        <ChangeRole
+          member={asked.member}
+          onDone={async () => {
+            setAsked(undefined)
+            await done()
+          }}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+      {asked && asked.what !== 'role' && (
         <AskedDialog
-          {...asked}
+          what={asked.what}
+          member={asked.member}
           onDone={async ({ member, signInUrl }) => {
             setAsked(undefined)
             if (member && signInUrl) setInvited({ member, signInUrl })
@@ -147,6 +159,7 @@ const MemberMenu = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: W
   <Menu
     label={words.actionsOf(one.address)}
     actions={[
+      { label: words.changeRole, onChoose: () => onAsk('role') },
       { label: words.newLink, onChoose: () => onAsk('reset') },
       ...(one.hasSecondFactor ? [{ label: words.takeAway, onChoose: () => onAsk('reset-second-factor') }] : []),
       { label: words.remove, isDanger: true, onChoose: () => onAsk('remove') },
@@ -155,7 +168,7 @@ const MemberMenu = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: W
 )
 
 function AskedDialog(props: {
-  what: What
+  what: Confirmed
   member: ShownListedMember
   onDone: (made: Partial<InvitationResponse>) => Promise<void>
   onClose: () => void
@@ -176,6 +189,21 @@ function AskedDialog(props: {
 }
 
 const roles = (['viewer', 'admin', 'owner'] as const).map((value) => ({ value, label: words.roleNames[value], about: words.roles[value] }))
+
+function ChangeRole({ member, onDone, onClose }: { member: ShownListedMember; onDone: () => Promise<void>; onClose: () => void }) {
+  const [role, setRole] = useState<string>(member.role)
+  return (
+    <FormDialog
+      title={words.roleTitle(member.address)}
+      action={texts.actions.save}
+      run={() => post('/dashboard/api/members/role', { address: member.address, tenantId: member.tenantId, role })}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <Choices legend={words.role} value={role} onChange={setRole} choices={roles} />
+    </FormDialog>
+  )
+}
 
 function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: InvitationResponse) => Promise<void> }) {
   const { member: self, tenants } = useHere()
