@@ -133,7 +133,7 @@ function serveSignIn(api: FastifyInstance, context: DashboardContext, { sessions
   })
 }
 
-/** The members page, for owners. */
+/** The members page, for owners. Long because each endpoint of the page is one statement. */
 function serveMembers(api: FastifyInstance, context: DashboardContext, deps: DashboardDeps): void {
   const { sessions, config, db, clock, ids } = deps
   const { answer, requireOwner } = context

@@ -173,6 +173,7 @@ interface FilterFormProps {
   onOpen: (isOpen: boolean) => void
 }
 
+/** Long because it is one form: its fields in order. */
 function FilterForm({ filters, change, isOpen, onOpen }: FilterFormProps) {
   const [given, setGiven] = useState<Filters>(Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])))
   const keys = useKeys(isOpen)

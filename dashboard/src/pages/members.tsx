@@ -17,6 +17,7 @@ type What = Confirmed | 'role'
 
 const { members: words } = texts
 
+/** Long because the dialogs share the asked member. */
 export function MembersPage() {
   const [adding, setAdding] = useState(false)
   const [invited, setInvited] = useState<InvitationResponse>()

@@ -56,6 +56,7 @@ interface PreviewProps {
   before: () => Promise<void>
 }
 
+/** Long because the values, the request and the frame are one section. */
 export function TemplatePreview({ id, draft, values, onValues, before }: PreviewProps) {
   const { scoped } = useHere()
   const [shown, setShown] = useState(0)
