@@ -26,6 +26,8 @@ export interface LinkChecks {
 
 export const maxCheckedLinks = 50
 const withinMs = 5000
+/** A GET is not begun with less time. */
+const leastMs = 500
 const atOnce = 10
 /** Checks at a time in one process. */
 const maxRunning = 4
@@ -68,7 +70,7 @@ async function request(url: string, get: Get, clock: Clock): Promise<CheckedLink
   if (head.statusCode !== null && head.statusCode < 400) return judge(url, head)
   // Many servers refuse HEAD, or answer it otherwise than GET.
   const leftMs = Math.floor(withinMs - (clock.monotonicMs() - startedMs))
-  return judge(url, leftMs <= 0 ? head : await get({ url, headers, withinMs: leftMs, maxOctets }))
+  return judge(url, leftMs < leastMs ? head : await get({ url, headers, withinMs: leftMs, maxOctets }))
 }
 
 /** Refusals of programs, logins and bursts: a person with a browser may see the page. */
