@@ -578,7 +578,7 @@ export const texts = {
     about: 'No network was used: DNS results are those of the last check of the domain.',
     summary: (problems: number, advice: number) =>
       problems + advice === 0
-        ? 'Nothing needs action.'
+        ? 'No finding needs action.'
         : `Problems: ${problems}. Advice: ${advice}.`,
     states: { ok: 'Good', advice: 'Advice', problem: 'Problem' },
     dkim: (domain: string) => `Signed with DKIM for ${domain}, the domain of the sender`,

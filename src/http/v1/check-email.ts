@@ -1,6 +1,6 @@
 /**
- * POST /emails/check: judges a message before it is sent; an extra of Postrider. Nothing is sent or stored. No network is used unless the
- * caller asks for the links to be requested.
+ * POST /emails/check: judges a message before it is sent; an extra of Postrider. It neither sends nor stores the message, and uses no network
+ * unless the caller asks for the links to be requested.
  */
 
 import Type from 'typebox'
