@@ -577,9 +577,7 @@ export const texts = {
   insights: {
     about: 'No network was used: DNS results are those of the last check of the domain.',
     summary: (problems: number, advice: number) =>
-      problems + advice === 0
-        ? 'No finding needs action.'
-        : `Problems: ${problems}. Advice: ${advice}.`,
+      problems + advice === 0 ? 'No finding needs action.' : `Problems: ${problems}. Advice: ${advice}.`,
     states: { ok: 'Good', advice: 'Advice', problem: 'Problem' },
     dkim: (domain: string) => `Signed with DKIM for ${domain}, the domain of the sender`,
     dkimOther: (domain: string) =>
@@ -599,14 +597,15 @@ export const texts = {
     trustedMeans: 'An operator lets this domain send without its DNS records.',
     about: 'Postrider sends only from domains whose DNS records it has found, and checks them again automatically.',
     state: 'State',
-    records: 'DNS records',
+    foundRecords: 'DNS records',
     recordsOf: (found: number, all: number) => `${found} of ${all} records`,
     added: 'Added',
     foundOf: (found: number, all: number) => `${found} of ${all} required DNS records found`,
     copyAll: 'Copy all records',
     zoneFile: 'Download zone file',
     weakKey: (bits: number) => `The DKIM key has only ${bits} bits. The operator rotates it with \`postrider dkim rotate\`.`,
-    nextKeys: (selector: string) => `New DKIM keys wait for their records at the selector ${selector}. \`postrider dkim show\` prints their state.`,
+    nextKeys: (selector: string) =>
+      `New DKIM keys wait for their records at the selector ${selector}. \`postrider dkim show\` prints their state.`,
     records: {
       spf: 'SPF',
       dkim: 'DKIM (RSA)',
@@ -1006,7 +1005,8 @@ export const texts = {
     checkLinks: 'Check links',
     checkingLinks: 'Checking links',
     checkHelp: 'Postrider requests each link once, without a login, and follows no redirect. A link that acts when it is opened acts now.',
-    checkedLinks: (broken: number, all: number) => (broken === 0 ? `None of ${all} links is broken.` : `${broken} of ${all} links are broken.`),
+    checkedLinks: (broken: number, all: number) =>
+      broken === 0 ? `None of ${all} links is broken.` : `${broken} of ${all} links are broken.`,
     linkStates: { works: 'Works', refuses: 'Refuses', broken: 'Broken', unchecked: 'Not checked' },
     kept: 'Test mail is shown for 7 days.',
     unread: 'Unread',

@@ -52,7 +52,9 @@ export function openLinkChecks({ get, clock }: { get: Get; clock: Clock }): Link
           for (const url of left) checked.set(url, await request(url, get, clock))
         }
         await Promise.all(Array.from({ length: atOnce }, work))
-        return links.map((url) => checked.get(url) ?? unchecked(url, isWeb(url) ? `only ${maxCheckedLinks} links are checked` : 'not a web page'))
+        return links.map(
+          (url) => checked.get(url) ?? unchecked(url, isWeb(url) ? `only ${maxCheckedLinks} links are checked` : 'not a web page'),
+        )
       } finally {
         running.delete(tenantId)
       }

@@ -217,5 +217,8 @@ export function findingOfLinks(links: readonly CheckedLink[]): Finding {
   const requested = links.filter(({ state }) => state !== 'unchecked').length
   if (broken.length > 0)
     return problem('link-targets', `${countOf(broken.length)} broken: ${namedIn(broken.map(({ url }) => url))}`, 'Correct the address')
-  return ok('link-targets', requested === 0 ? 'No link was requested' : `${requested} of ${links.length} links were requested, and none is broken`)
+  return ok(
+    'link-targets',
+    requested === 0 ? 'No link was requested' : `${requested} of ${links.length} links were requested, and none is broken`,
+  )
 }

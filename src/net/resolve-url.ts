@@ -47,7 +47,8 @@ export async function findTarget(text: string, { resolver, guard, openedNetworks
   if (answer.kind !== 'found') return { kind: 'unknown', message: `${host} has no address` }
   // One refused address among allowed ones is an attack, not an accident.
   if (!answer.value.every((address) => guard.allows(address))) return refused(`${host} resolves to a blocked network`)
-  if (isPlain && !allowsPlain && !answer.value.every((address) => isInNetwork(openedNetworks, address))) return refused('must start with https://')
+  if (isPlain && !allowsPlain && !answer.value.every((address) => isInNetwork(openedNetworks, address)))
+    return refused('must start with https://')
   return { kind: 'addresses', url, host, addresses: answer.value }
 }
 

@@ -581,10 +581,16 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click()
     await expectFine(watched, 'members', look)
     await choose(address, 'Change role')
-    await page.getByRole('dialog').getByRole('radio', { name: /^Admin/ }).check()
+    await page
+      .getByRole('dialog')
+      .getByRole('radio', { name: /^Admin/ })
+      .check()
     await expectFine(watched, 'member-role', look)
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-    await page.getByRole('row', { name: new RegExp(address) }).getByText('Admin', { exact: true }).waitFor()
+    await page
+      .getByRole('row', { name: new RegExp(address) })
+      .getByText('Admin', { exact: true })
+      .waitFor()
     await choose(address, 'Remove')
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
     await page.getByRole('button', { name: `Actions for ${address}` }).waitFor({ state: 'detached' })

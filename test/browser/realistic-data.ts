@@ -276,10 +276,19 @@ class Week {
       name: 'order-shipped',
       subject: 'Your order {{ number }} is on its way',
       html: '<h1>Hello {{ name }},</h1>\n<p>your order {{ number }} has left our warehouse.</p>\n<p><a href="https://agency.example/orders/{{ number }}">Follow it</a></p>\n',
-      variables: { name: { type: 'string', default: 'Ann' }, number: { type: 'number', default: 41_233 }, gift: { type: 'boolean', default: false } },
+      variables: {
+        name: { type: 'string', default: 'Ann' },
+        number: { type: 'number', default: 41_233 },
+        gift: { type: 'boolean', default: false },
+      },
     })
     await this.#post(`/templates/${id}/publish`, {})
-    await this.#post('/templates', { name: 'welcome', subject: 'Welcome to {{ shop }}', html: '<p>Welcome.</p>', variables: { shop: { type: 'string' } } })
+    await this.#post('/templates', {
+      name: 'welcome',
+      subject: 'Welcome to {{ shop }}',
+      html: '<p>Welcome.</p>',
+      variables: { shop: { type: 'string' } },
+    })
     for (const [name, connections] of [
       ['old-provider', 20],
       ['second-relay', 5],

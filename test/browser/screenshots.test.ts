@@ -88,7 +88,10 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   ])('%s', async (name, path, title) => {
     const { page, complaints } = watched
     await page.goto(path)
-    await page.getByRole('heading', { level: 1, ...(title ? { name: title } : {}) }).first().waitFor()
+    await page
+      .getByRole('heading', { level: 1, ...(title ? { name: title } : {}) })
+      .first()
+      .waitFor()
     // The service answers an unknown address with 404, which the browser reports.
     if (name === 'not-found') complaints.length = 0
     await expectFine(watched, `pages/${name}`, look)

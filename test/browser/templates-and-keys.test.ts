@@ -47,7 +47,9 @@ describe.skipIf(!hasChromium)('an owner', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Create', exact: true }).click()
 
     await page.getByRole('heading', { name: templateName }).waitFor()
-    await page.getByRole('textbox', { name: 'HTML', exact: true }).fill('<p>Hello {{ name }}</p><script>document.body.textContent = "ran"</script>')
+    await page
+      .getByRole('textbox', { name: 'HTML', exact: true })
+      .fill('<p>Hello {{ name }}</p><script>document.body.textContent = "ran"</script>')
     await page.getByRole('textbox', { name: 'name', exact: true }).fill('<b>Ann</b>')
     await page.getByRole('button', { name: 'Edit as JSON' }).click()
     const json = page.getByLabel('Values (JSON)')

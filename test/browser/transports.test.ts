@@ -120,7 +120,10 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.keyboard.press('Enter')
     const shares = page.getByRole('list', { name: 'Shares' })
     await shares.getByText('95 %').waitFor()
-    await page.getByRole('row', { name: new RegExp(`^${name}`) }).getByText('95 % of all mail').waitFor()
+    await page
+      .getByRole('row', { name: new RegExp(`^${name}`) })
+      .getByText('95 % of all mail')
+      .waitFor()
     await shares.getByText('mx (default)').waitFor()
     await shares.getByRole('button', { name: `Change the share of ${name}: all mail` }).click()
     await dialog.getByLabel('Percent').fill('50')

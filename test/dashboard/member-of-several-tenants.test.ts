@@ -65,7 +65,11 @@ describe('the role of a member', () => {
     const mayAdd = async (session: Record<string, string>, name: string) =>
       (await ask(service, 'POST', '/v1/domains', session, { name })).status
     expect(await mayAdd(member, 'one.a.test')).toBe(403)
-    expect(memberIn(await roleOf(ownerOfA, 'promoted@a.test', 'admin'))).toEqual({ address: 'promoted@a.test', role: 'admin', tenantId: tenantA })
+    expect(memberIn(await roleOf(ownerOfA, 'promoted@a.test', 'admin'))).toEqual({
+      address: 'promoted@a.test',
+      role: 'admin',
+      tenantId: tenantA,
+    })
     expect(await mayAdd(member, 'one.a.test')).toBe(201)
     expect(await mayAdd(other, 'two.a.test')).toBe(403)
     expect((await roleOf(ownerOfA, 'promoted@a.test', 'admin', { tenantId: tenantB })).code).toBe('tenant_mismatch')

@@ -93,7 +93,10 @@ function SaveAudit({ filters }: { filters: Record<string, string | undefined> })
 const factsOf = (data: Record<string, unknown>): [name: string, value: string][] =>
   Object.entries(data)
     .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
-    .map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : typeof value === 'object' ? JSON.stringify(value) : String(value)])
+    .map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.join(', ') : typeof value === 'object' ? JSON.stringify(value) : String(value),
+    ])
 
 const about = (data: Record<string, unknown>) =>
   factsOf(data)
@@ -101,7 +104,8 @@ const about = (data: Record<string, unknown>) =>
     .join(' · ')
 
 /** `emailId` is written as `email id`. */
-const inWords = (name: string) => words.dataNames[name as keyof typeof words.dataNames] ?? name.replace(/[A-Z]/g, (one) => ` ${one.toLowerCase()}`)
+const inWords = (name: string) =>
+  words.dataNames[name as keyof typeof words.dataNames] ?? name.replace(/[A-Z]/g, (one) => ` ${one.toLowerCase()}`)
 
 /** The object of the change, a fact on a line. An email's id leads to the email. */
 const Target = ({ of: data }: { of: Record<string, unknown> }) => (

@@ -27,7 +27,7 @@ export function DomainsPage() {
   const columns: readonly Column<Listed>[] = [
     { name: words.domain, phone: 'title', by: (one) => one.name, cell: (one) => <RowLink to={`/domains/${one.id}`}>{one.name}</RowLink> },
     { name: words.state, phone: 'side', by: (one) => Number(one.verified), cell: (one) => <Verified is={one.verified} /> },
-    { name: words.records, by: (one) => one.recordsFound, cell: (one) => <FoundRecords of={one} /> },
+    { name: words.foundRecords, by: (one) => one.recordsFound, cell: (one) => <FoundRecords of={one} /> },
     ...(tenants.length > 1
       ? [{ name: texts.shell.tenant, by: (one: Listed) => one.tenant_name, cell: (one: Listed) => one.tenant_name }]
       : []),

@@ -132,8 +132,7 @@ function useColumns(onAsk: (what: What, member: ShownListedMember) => void): rea
     {
       name: names.secondFactor,
       by: (one) => Number(one.hasSecondFactor),
-      cell: (one) =>
-        one.hasSecondFactor ? <Badge tone="good">{words.isOn}</Badge> : <span className="text-soft">{words.isOff}</span>,
+      cell: (one) => (one.hasSecondFactor ? <Badge tone="good">{words.isOn}</Badge> : <span className="text-soft">{words.isOff}</span>),
     },
     {
       name: names.lastSeen,

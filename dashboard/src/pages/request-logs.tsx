@@ -111,15 +111,13 @@ function FilterForm({ filters, change, keys }: { filters: Filters; change: Chang
   )
   return (
     <search className="mb-4 block">
-      <form onSubmit={submit} className="grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.5fr_1.3fr_1fr_0.8fr_1.2fr_1fr_auto]">
+      <form
+        onSubmit={submit}
+        className="grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.5fr_1.3fr_1fr_0.8fr_1.2fr_1fr_auto]"
+      >
         {field('requestId', { placeholder: words.examples.requestId })}
         {field('endpoint', { placeholder: words.examples.endpoint })}
-        <Select
-          label={words.filters.status}
-          value={filters.status ?? ''}
-          choices={outcomes}
-          onChange={(status) => change({ status })}
-        />
+        <Select label={words.filters.status} value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
         {field('statusCode', { placeholder: words.examples.statusCode, pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' })}
         <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
         <ChooseRange label={words.filters.within} filters={filters} onChange={change} />

@@ -186,7 +186,10 @@ function Shares({ list, onChange }: SharesProps) {
     <Section title={words.shares} about={words.sharesHelp} aside={set}>
       <ul aria-label={words.shares} className="divide-y divide-line rounded-lg border border-line text-sm">
         {list.rules.map((rule) => (
-          <li key={JSON.stringify([rule.tenantId, rule.domain, rule.tag])} className="grid gap-x-6 gap-y-2 px-4 py-3 md:grid-cols-[1fr_1.4fr]">
+          <li
+            key={JSON.stringify([rule.tenantId, rule.domain, rule.tag])}
+            className="grid gap-x-6 gap-y-2 px-4 py-3 md:grid-cols-[1fr_1.4fr]"
+          >
             <p className="font-medium first-letter:uppercase [overflow-wrap:anywhere]">{mailText(rule)}</p>
             <OneRule of={rule} usual={list.default} mail={mailText(rule)} onChange={(transport) => onChange(rule, transport)} />
           </li>

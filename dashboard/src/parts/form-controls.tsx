@@ -83,7 +83,10 @@ export function Choices(props: {
       <legend className="mb-1 text-xs font-medium text-soft">{props.legend}</legend>
       <div className="divide-y divide-line overflow-hidden rounded-md border border-line">
         {props.choices.map(({ value, label, about }) => (
-          <label key={value} className="flex cursor-pointer items-start gap-2.5 px-3 py-2 text-sm hover:bg-sheet has-[:checked]:bg-accent-back">
+          <label
+            key={value}
+            className="flex cursor-pointer items-start gap-2.5 px-3 py-2 text-sm hover:bg-sheet has-[:checked]:bg-accent-back"
+          >
             <input
               type="radio"
               name={name}

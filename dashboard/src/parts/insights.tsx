@@ -25,7 +25,8 @@ export function Insights({ id, from }: { id: string; from: string }) {
   const error = sent.error ?? checked.error
   if (!sent.data || !checked.data) return error ? <Problem error={error} /> : <Skeleton lines={6} />
   if (checked.data.findings.length === 0) return <Empty>{words.none}</Empty>
-  const signed = sent.data.rawMessage === undefined ? [] : [{ ...checkSignatures(signersOf(atob(sent.data.rawMessage)), from), suggestion: null }]
+  const signed =
+    sent.data.rawMessage === undefined ? [] : [{ ...checkSignatures(signersOf(atob(sent.data.rawMessage)), from), suggestion: null }]
   const findings = [...signed, ...checked.data.findings]
   return (
     <>

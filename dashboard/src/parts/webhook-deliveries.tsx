@@ -98,7 +98,12 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
       <>
         <span className="font-medium">{last.event}</span>
         {last.emailId && (
-          <Link to="/emails/$emailId" params={{ emailId: last.emailId }} search={{}} className="link block text-xs [overflow-wrap:anywhere]">
+          <Link
+            to="/emails/$emailId"
+            params={{ emailId: last.emailId }}
+            search={{}}
+            className="link block text-xs [overflow-wrap:anywhere]"
+          >
             {last.recipient ?? words.email}
           </Link>
         )}
