@@ -71,7 +71,7 @@ const insertDeliveries = sql`
 const listed = sql.part`
   delivery.id, delivery.event_uuid as "eventUuid", delivery.webhook_id as "webhookId", webhook.name as "webhookName", delivery.tenant_id as "tenantId", delivery.event,
   delivery.url, delivery.attempt, delivery.success, delivery.status_code as "statusCode", delivery.will_retry as "willRetry", delivery.at,
-  delivery.email_id as "emailId", substring(delivery.payload from '"to":"([^"]{1,320})"') as recipient`
+  delivery.email_id as "emailId", substring(delivery.payload from '"to":"([^"]{1,255})"') as recipient`
 
 const filtered = sql.part`
   from webhook_deliveries as delivery
