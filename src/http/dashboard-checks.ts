@@ -9,7 +9,7 @@ import { checkMessage } from '#message-checks'
 import { type DashboardContext, maxBodyOctets } from './dashboard-context.ts'
 import type { EmailFindingsResponse, EmailLinksResponse } from './dashboard-responses.ts'
 import { refuseBeyondRole, type SignedInMember } from './dashboard-session.ts'
-import { senderOf } from './v1/check-email.ts'
+import { senderFactsOf } from './v1/check-email.ts'
 import type { ApiDeps } from './v1/define-endpoint.ts'
 import { retrieveEmail } from './v1/email-details.ts'
 
@@ -65,7 +65,7 @@ export function serveEmailChecks(api: FastifyInstance, context: DashboardContext
       unsubscribe: false,
       attachmentOctets: 0,
     }
-    const findings = checkMessage(message, sender && (await senderOf(email.tenantId, sender.domain, deps)))
+    const findings = checkMessage(message, sender && (await senderFactsOf(email.tenantId, sender.domain, deps)))
     return answer<EmailFindingsResponse>(request, reply, { findings })
   })
 

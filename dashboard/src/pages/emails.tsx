@@ -46,6 +46,7 @@ const searchNames = ['subject', 'domain', 'credentialId', 'metadata', 'event'] a
 const nothing = Object.fromEntries(filterNames.map((name) => [name, undefined]))
 type Filters = Record<string, string | undefined>
 
+/** Long because the list, its filters and its selection share their state. */
 export function EmailsPage() {
   const { scoped, tenantId } = useHere()
   const [filters, change] = useFilters()

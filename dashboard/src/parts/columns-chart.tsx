@@ -46,6 +46,7 @@ const maxLabelsSmall = 5
 /** On a phone, only each second label has room. */
 const phoneEvery = 2
 
+/** Long because scale, columns, limits and times share their measures. */
 export function Columns({ label, times, series, atLeast = 0, unit = '', limits = [], isHourly, isSmall = false }: ColumnsProps) {
   const sums = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
   const top = topOf(Math.max(atLeast, ...sums), unit === '')

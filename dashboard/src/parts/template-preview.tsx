@@ -38,7 +38,7 @@ function declaredIn({ variables }: Draft): Declared {
   }
 }
 
-/** Whether all variables have a default, as far as a look at the source can tell: then the preview needs no values. */
+/** Whether all variables have a default, by a look at the source: then the preview needs no values. */
 function isComplete(draft: Draft): boolean {
   const source = `${draft.subject}\n${draft.html}\n${draft.text}`
   const declared = declaredIn(draft)

@@ -81,7 +81,7 @@ export const checkEmail = route({
     }
     const links = body.links ? await deps.linkChecks.check(tenantId, linksOf(message)) : undefined
     const findings = [
-      ...checkMessage(message, await senderOf(tenantId, sender.address.domain, deps)),
+      ...checkMessage(message, await senderFactsOf(tenantId, sender.address.domain, deps)),
       ...(links ? [findingOfLinks(links)] : []),
     ]
     return { problems: findings.filter(({ severity }) => severity === 'problem').length, findings, ...(links ? { links } : {}) }
@@ -99,7 +99,7 @@ function senderIn(from: string) {
 }
 
 /** By the last check of the domain, without a lookup. */
-export async function senderOf(
+export async function senderFactsOf(
   tenantId: string,
   name: string,
   { domains, shownDomains }: Pick<ApiDeps, 'domains' | 'shownDomains'>,
