@@ -671,6 +671,7 @@ export const texts = {
     deliveries: 'Deliveries',
     attempts: 'Attempts',
     attemptOf: (number: number) => `Attempt ${number}`,
+    earlier: (count: number) => `${count} earlier`,
     time: 'Time',
     outcome: 'Outcome',
     outcomes: { any: 'Any outcome', failed: 'Only failed', success: 'Only successful' },

@@ -491,6 +491,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     expect(await page.evaluate('window.pwned')).toBeUndefined()
     await dialog.getByRole('button', { name: 'Close' }).click()
     await page.getByRole('button', { name: 'Replay', exact: true }).first().click()
+    await page.getByText('1 earlier', { exact: true }).click()
     await expect.poll(() => page.getByRole('button', { name: 'View' }).count()).toBe(2)
     await expectFine(watched, 'webhook', look)
     await page.getByRole('button', { name: 'Disable' }).click()

@@ -8,13 +8,13 @@ import { type Clock, openIds, silentLog, systemClock, systemRandom } from '#base
 import { ensureUpcomingPartitions } from '#housekeeping'
 import { lateReport } from '#simulator'
 import { writeTrackingEvents } from '#tracking'
-import { startSending } from '#webhooks'
+import { openPayloadBodies, startSending } from '#webhooks'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import type { Service, ServiceOptions } from '../support/in-process-service.ts'
 import { receiveReport } from '../support/received-report.ts'
 import { startTestDns } from '../support/test-dns.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
-import { loopbackPost, plainBodies, sendingConfig } from '../support/webhook-sender-parts.ts'
+import { loopbackPost, sendingConfig } from '../support/webhook-sender-parts.ts'
 import { startDashboardService } from './chromium.ts'
 
 const hourMs = 3_600_000
@@ -112,7 +112,7 @@ export async function makeRealisticData(emails: number, wish: ServiceOptions = {
     log: silentLog,
     secrets: service.secrets,
     post: loopbackPost(),
-    bodies: plainBodies,
+    bodies: openPayloadBodies({ db: service.db }),
     config: sendingConfig,
     version: 'test',
     processId: 'realistic',

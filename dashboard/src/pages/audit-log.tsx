@@ -107,22 +107,33 @@ const about = (data: Record<string, unknown>) =>
 const inWords = (name: string) =>
   words.dataNames[name as keyof typeof words.dataNames] ?? name.replace(/[A-Z]/g, (one) => ` ${one.toLowerCase()}`)
 
-/** The object of the change, a fact on a line. An email's id leads to the email. */
-const Target = ({ of: data }: { of: Record<string, unknown> }) => (
-  <dl className="grid grid-cols-[max-content_minmax(0,1fr)] gap-x-3 gap-y-0.5 text-xs">
-    {factsOf(data).map(([name, value]) => (
-      <div key={name} className="contents">
-        <dt className="text-soft">{inWords(name)}</dt>
-        <dd className="[overflow-wrap:anywhere]">
-          {name === 'emailId' ? (
-            <Link to="/emails/$emailId" params={{ emailId: value }} search={{}} className="link font-mono">
-              {value}
-            </Link>
-          ) : (
-            value
-          )}
-        </dd>
-      </div>
-    ))}
-  </dl>
-)
+/** The name of the object, then the other facts. The same value is shown once. An email's id leads to the email. */
+function Target({ of: data }: { of: Record<string, unknown> }) {
+  const facts = factsOf(data)
+  const title = titles.flatMap((name) => facts.find(([key]) => key === name)?.[1] ?? [])[0]
+  const others = facts.filter(([, value], index) => value !== title && facts.findIndex(([, other]) => other === value) === index)
+  return (
+    <>
+      {title && <p className="[overflow-wrap:anywhere]">{title}</p>}
+      <dl className="flex flex-wrap gap-x-3 text-xs">
+        {others.map(([name, value]) => (
+          <div key={name} className="flex min-w-0 gap-1.5">
+            <dt className="shrink-0 text-soft">{inWords(name)}</dt>
+            <dd className="min-w-0 [overflow-wrap:anywhere]">
+              {name === 'emailId' ? (
+                <Link to="/emails/$emailId" params={{ emailId: value }} search={{}} className="link font-mono">
+                  {value}
+                </Link>
+              ) : (
+                value
+              )}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  )
+}
+
+/** Facts that name the object, the best first. */
+const titles = ['name', 'address', 'transportName', 'destination']

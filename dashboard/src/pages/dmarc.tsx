@@ -16,6 +16,7 @@ const words = texts.dmarc
 const periods = ['7', '30', '90', '365']
 const usualDays = '30'
 const dayMs = 86_400_000
+const simulator = 'simulator.test'
 
 type Source = DomainsRetrieveDmarcData['sources'][number]
 type Reporter = DomainsRetrieveDmarcData['reporters'][number]
@@ -27,7 +28,8 @@ export function DmarcPage() {
   const [filters, change] = useFilters()
   const path = scoped('/v1/domains')
   const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<DomainsListData>(path) })
-  const all = data?.domains ?? []
+  // The simulator's domain sends no mail that receivers could report.
+  const all = (data?.domains ?? []).filter(({ name }) => name !== simulator)
   const chosen = all.find(({ id }) => String(id) === filters.domain) ?? all[0]
   const days = periods.find((one) => one === filters.days) ?? usualDays
   return (

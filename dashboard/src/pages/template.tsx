@@ -152,7 +152,7 @@ function Source({ draft, onChange, isReadOnly }: { draft: Draft; onChange: (draf
       <Field label={words.names.subject} maxLength={998} {...field('subject')} />
       <div>
         <Tabs label={words.source} tabs={parts.map((name) => ({ name, label: labels[name] }))} chosen={part} onChoose={setPart}>
-          <TextArea key={part} label={labels[part]} help={helps[part]} rows={24} {...field(part)} />
+          <TextArea bare key={part} label={labels[part]} help={helps[part]} rows={24} {...field(part)} />
         </Tabs>
       </div>
     </div>

@@ -150,7 +150,7 @@ export function Heading(props: { title: string; beside?: ReactNode; about?: Reac
           <h1 className="text-xl font-semibold tracking-tight [overflow-wrap:anywhere]">{props.title}</h1>
           {props.beside}
         </div>
-        {props.about && <p className="mt-0.5 max-w-2xl text-sm text-soft">{props.about}</p>}
+        {props.about && <p className="mt-0.5 max-w-3xl text-sm text-soft">{props.about}</p>}
       </div>
       <div className="flex flex-wrap items-end gap-2 [&>span]:self-center">{props.children}</div>
     </div>

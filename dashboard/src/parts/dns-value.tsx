@@ -11,7 +11,7 @@ interface ShownRecord {
 }
 
 export const DnsRecordLines = ({ record, zone }: { record: ShownRecord; zone: string }) => (
-  <dl className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-2 gap-y-1 text-sm md:grid-cols-[8rem_minmax(0,1fr)_auto]">
+  <dl className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-2 gap-y-1 text-sm md:grid-cols-[9.5rem_minmax(0,1fr)_auto]">
     <Line name={words.nameIn(zone)} value={record.name} copy={words.copyName} />
     <Line name={words.fullName} value={record.fullName} copy={words.copyFullName} />
     <Line name={words.value} value={record.value} copy={words.copyValue} />

@@ -29,14 +29,15 @@ export function Field({ label, help, beside, ...rest }: FieldProps) {
   )
 }
 
-type TextAreaProps = { label: string; help?: string } & TextareaHTMLAttributes<HTMLTextAreaElement>
+/** `bare`: the label is only for screen readers, because it is written above. */
+type TextAreaProps = { label: string; help?: string; bare?: boolean } & TextareaHTMLAttributes<HTMLTextAreaElement>
 
 /** Source text. */
-export function TextArea({ label, help, ...rest }: TextAreaProps) {
+export function TextArea({ label, help, bare = false, ...rest }: TextAreaProps) {
   const id = useId()
   return (
     <div className="flex min-w-0 flex-col gap-1">
-      <label htmlFor={id} className="text-xs font-medium text-soft">
+      <label htmlFor={id} className={bare ? 'sr-only' : 'text-xs font-medium text-soft'}>
         {label}
       </label>
       <textarea

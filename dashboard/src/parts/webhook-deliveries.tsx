@@ -114,8 +114,12 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
   {
     name: words.attempts,
     className: 'tabular-nums',
-    cell: ({ last, attempts }) =>
-      attempts.length > 1 ? <Attempts of={attempts} onLook={onLook} /> : last.attempt > 1 ? words.attemptOf(last.attempt) : last.attempt,
+    cell: ({ last, attempts }) => (
+      <>
+        {words.attemptOf(last.attempt)}
+        {attempts.length > 1 && <Earlier of={attempts.slice(1)} onLook={onLook} />}
+      </>
+    ),
   },
   {
     name: words.nextAttempt,
@@ -127,13 +131,11 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
     name: texts.table.actions,
     isUnnamed: true,
     phone: 'line',
-    cell: ({ last, attempts }) => (
+    cell: ({ last }) => (
       <span className="flex gap-1.5 md:justify-end">
-        {attempts.length === 1 && (
-          <Button small onClick={() => onLook(last.id)}>
-            {words.look}
-          </Button>
-        )}
+        <Button small onClick={() => onLook(last.id)}>
+          {words.look}
+        </Button>
         {onReplay && (
           <Button small disabled={isBusy} onClick={() => onReplay(last.id)}>
             {words.replay}
@@ -144,19 +146,22 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
   },
 ]
 
-/** Each attempt of one event with its response, which opens its request. */
-const Attempts = ({ of: attempts, onLook }: { of: readonly WebhookDelivery[]; onLook: OnOne }) => (
-  <ol className="flex flex-col gap-1">
-    {attempts.map((one) => (
-      <li key={one.id} className="flex flex-wrap items-center gap-1.5 text-xs">
-        <span className="text-soft">{words.attemptOf(one.attempt)}</span>
-        <Badge tone={one.success ? 'good' : 'none'}>{one.statusCode ?? words.noAnswer}</Badge>
-        <Button small kind="quiet" onClick={() => onLook(one.id)}>
-          {words.look}
-        </Button>
-      </li>
-    ))}
-  </ol>
+/** The earlier attempts of one event, each with its response and a button that opens its request. */
+const Earlier = ({ of: attempts, onLook }: { of: readonly WebhookDelivery[]; onLook: OnOne }) => (
+  <details>
+    <summary className="w-fit text-xs text-accent">{words.earlier(attempts.length)}</summary>
+    <ol className="flex flex-col gap-1">
+      {attempts.map((one) => (
+        <li key={one.id} className="flex flex-wrap items-center gap-1.5 text-xs">
+          <span className="text-soft">{words.attemptOf(one.attempt)}</span>
+          <Badge tone={one.success ? 'good' : 'none'}>{one.statusCode ?? words.noAnswer}</Badge>
+          <Button small kind="quiet" onClick={() => onLook(one.id)}>
+            {words.look}
+          </Button>
+        </li>
+      ))}
+    </ol>
+  </details>
 )
 
 const dayMs = 86_400_000
