@@ -77,6 +77,9 @@ describe.skipIf(!hasChromium)('an owner', () => {
     await page.getByRole('menuitem', { name: 'Delete' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await page.getByText('No templates yet').waitFor()
+    await page.goto('/audit')
+    await page.getByRole('cell', { name: 'templates.publish' }).waitFor()
+    expect(await page.getByRole('cell', { name: 'templates.preview' }).count()).toBe(0)
     await watched.context.close()
   })
 
