@@ -9,7 +9,7 @@ import { recordAction } from '#members'
 import type { Endpoint } from './v1/define-endpoint.ts'
 
 const ofMail = /^(?:emails|test)\./
-/** POST without a change. The dashboard asks for it when a template opens. */
+/** POST without a change. */
 const reads = new Set(['templates.preview'])
 const parsedLength = 16_384
 

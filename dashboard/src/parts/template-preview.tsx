@@ -1,6 +1,6 @@
 /** The preview of a template: a field for each declared variable, or their JSON, and the rendered message in a frame that cannot run scripts. */
 import { useMutation } from '@tanstack/react-query'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { post } from '../api-client.ts'
 import type { TemplatesCreateData, TemplatesPreviewData } from '../api-types.ts'
 import { useHere } from '../session.tsx'
@@ -71,17 +71,15 @@ export function TemplatePreview({ id, draft, values, onValues, before }: Preview
       return { subject: made.subject, variables: JSON.stringify(variables) }
     },
   })
-  const { mutate } = render
-  const [opened] = useState(() => isComplete(draft))
-  useEffect(() => {
-    if (opened) mutate()
-  }, [opened, mutate])
+  // Without a request that the log records, until a person asks for one.
+  const [atFirst] = useState(() => (isComplete(draft) ? '{}' : undefined))
+  const variables = render.data?.variables ?? atFirst
   return (
     <Section
       title={words.preview}
       aside={
-        <Button disabled={render.isPending} onClick={() => mutate()}>
-          {render.data ? words.showAgain : words.show}
+        <Button disabled={render.isPending} onClick={() => render.mutate()}>
+          {variables ? words.showAgain : words.show}
         </Button>
       }
     >
@@ -106,19 +104,22 @@ export function TemplatePreview({ id, draft, values, onValues, before }: Preview
           )}
         </div>
         <Problem error={render.error} />
-        {!render.data && !render.error && <Empty>{words.notShown}</Empty>}
-        {render.data && (
+        {!variables && !render.error && <Empty>{words.notShown}</Empty>}
+        {variables && (
           <div className="overflow-hidden rounded-lg border border-line">
-            <p className="border-b border-line bg-sheet px-3 py-2 text-sm [overflow-wrap:anywhere]">
-              <span className="text-soft">{words.names.subject}:</span> <span className="font-medium">{render.data.subject}</span>
-            </p>
+            {render.data && (
+              <p className="border-b border-line bg-sheet px-3 py-2 text-sm [overflow-wrap:anywhere]">
+                <span className="text-soft">{words.names.subject}:</span> <span className="font-medium">{render.data.subject}</span>
+              </p>
+            )}
             <iframe
               key={shown}
               title={words.frame}
               sandbox=""
               referrerPolicy="no-referrer"
-              src={scoped(`/dashboard/api/templates/${encodeURIComponent(id)}/preview`, { variables: render.data.variables })}
-              className="h-[32rem] w-full bg-white"
+              src={scoped(`/dashboard/api/templates/${encodeURIComponent(id)}/preview`, { variables })}
+              style={{ colorScheme: 'light', background: '#fff' }}
+              className="h-[32rem] w-full"
             />
           </div>
         )}
