@@ -47,7 +47,7 @@ export function serveEmailChecks(api: FastifyInstance, context: DashboardContext
       },
       deps,
     )
-    return (JSON.parse(String(body)) as { data: Stored }).data
+    return (JSON.parse(body as string) as { data: Stored }).data
   }
 
   api.get('/emails/:emailId/findings', async (request, reply) => {

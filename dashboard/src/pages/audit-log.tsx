@@ -93,10 +93,7 @@ function SaveAudit({ filters }: { filters: Record<string, string | undefined> })
 const factsOf = (data: Record<string, unknown>): [name: string, value: string][] =>
   Object.entries(data)
     .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
-    .map(([name, value]) => [
-      name,
-      Array.isArray(value) ? value.join(', ') : typeof value === 'object' ? JSON.stringify(value) : String(value),
-    ])
+    .map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : typeof value === 'string' ? value : JSON.stringify(value)])
 
 const about = (data: Record<string, unknown>) =>
   factsOf(data)

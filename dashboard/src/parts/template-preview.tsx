@@ -154,6 +154,8 @@ const safely = (text: string): Record<string, unknown> => {
   }
 }
 
+const written = (value: unknown) => (value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value))
+
 interface OneValueProps {
   name: string
   of: Declared[string] | undefined
@@ -164,7 +166,7 @@ interface OneValueProps {
 /** An empty field gives no value, so that the default applies. */
 function OneValue({ name, of, value, onChange }: OneValueProps) {
   const usual = of?.default
-  const placeholder = usual === undefined ? words.needed : words.usually(typeof usual === 'string' ? usual : JSON.stringify(usual))
+  const placeholder = usual === undefined ? words.needed : words.usually(written(usual))
   if (of?.type === 'boolean') {
     const choices = [
       { value: '', label: placeholder },
@@ -174,7 +176,7 @@ function OneValue({ name, of, value, onChange }: OneValueProps) {
     return (
       <Select
         label={name}
-        value={value === undefined ? '' : String(value)}
+        value={written(value)}
         choices={choices}
         onChange={(chosen) => onChange(chosen === '' ? undefined : chosen === 'true')}
       />
@@ -188,7 +190,7 @@ function OneValue({ name, of, value, onChange }: OneValueProps) {
       type={isNumber ? 'number' : 'text'}
       {...(isNumber ? { step: 'any' } : {})}
       placeholder={placeholder}
-      value={value === undefined ? '' : String(value)}
+      value={written(value)}
       onChange={({ target }) => onChange(target.value === '' ? undefined : isNumber ? Number(target.value) : target.value)}
     />
   )

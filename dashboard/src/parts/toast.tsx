@@ -27,10 +27,10 @@ function show(text: string, isProblem: boolean): void {
 export const toast = (text: string): void => show(text, false)
 export const toastProblem = (error: unknown): void => show(error instanceof Error ? error.message : String(error), true)
 
-/** Copies a text, and reports it with `done`. */
-export const copyText = (text: string, done: string): Promise<void> =>
+/** Copies a text, and reports it with `message`. */
+export const copyText = (text: string, message: string): Promise<void> =>
   navigator.clipboard.writeText(text).then(
-    () => toast(done),
+    () => toast(message),
     () => undefined,
   )
 
