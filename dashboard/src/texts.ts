@@ -224,7 +224,7 @@ export const texts = {
     toQueue: 'Queue by recipient domain',
   },
   rate: {
-    ofBounces: 'failed and bounced, of accepted emails',
+    ofBounces: 'failed and bounced emails',
     ofComplaints: 'of accepted emails',
     good: (limit: string) => `Good: below ${limit}`,
     high: (limit: string) => `High: the limit is ${limit}`,
@@ -1081,7 +1081,7 @@ export const texts = {
     roleNames: { viewer: 'Viewer', admin: 'Admin', owner: 'Owner' } satisfies Record<ShownMember['role'], string>,
     roles: {
       viewer: 'Reads everything except secrets, and changes nothing.',
-      admin: 'Sends, and manages domains, keys, webhooks and suppressions.',
+      admin: 'Sends, and manages domains, keys, webhooks, suppressions and tenants.',
       owner: 'Does everything, and manages members.',
     } satisfies Record<ShownMember['role'], string>,
     organisation: 'Whole organisation',

@@ -35,7 +35,7 @@ export function Menu({ label, actions }: { label: string; actions: readonly Menu
   }
   return (
     <>
-      <IconButton ref={button} label={label} aria-haspopup="menu" popoverTarget={id} className="-my-1 pointer-coarse:my-0">
+      <IconButton ref={button} label={label} aria-haspopup="menu" popoverTarget={id}>
         <MoreIcon size={16} />
       </IconButton>
       <div
