@@ -2,6 +2,7 @@
  * The webhooks of an account at another service, by its API as publicly documented: the URL of each, with the events that Postrider has
  * too. Secrets stay with the service. Webhooks of one URL become one, because a receiver would otherwise get an event twice.
  */
+import { Refusal } from '#base'
 import type { Get } from '#net'
 import { mailgunEvents, postmarkTriggers, resendTypes, sendgridEvents, type WebhookEvent, webhookEvents } from '#webhooks'
 import { basic, bearer, type Row, type VendorAccount, VendorApi } from './vendor-api.ts'
@@ -21,6 +22,8 @@ export interface VendorWebhook {
 }
 
 const maxNoteLength = 300
+/** The services allow a few for each URL, server or domain. */
+const maxWebhooks = 1000
 
 type Api = Pick<VendorApi, 'ask' | 'rows' | 'pages' | 'noList'>
 
@@ -58,7 +61,12 @@ export async function listVendorWebhooks(account: VendorAccount<WebhookVendor>, 
   const { vendor, key, apiUrl } = account
   const { url, headers, list } = apis[vendor]
   const api = new VendorApi({ vendor, records: 'webhooks', baseUrl: apiUrl ?? url, headers: () => headers(key), get })
-  return byUrl(await list(api, account, get))
+  const found = byUrl(await list(api, account, get))
+  if (found.length <= maxWebhooks) return found
+  throw new Refusal('validation_error', {
+    message: `${vendor} has ${found.length} webhooks: at most ${maxWebhooks} can come`,
+    suggestion: 'Create those that are needed with postrider webhook add',
+  })
 }
 
 async function listOf(api: Api, path: string, name: string): Promise<Row[]> {

@@ -3,14 +3,16 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openIds, openSecrets, systemClock, systemRandom } from '#base'
+import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { importWebhooks, listVendorWebhooks } from '#imports'
 import { openGuard, openPost, openResolver } from '#net'
 import { addTenant, openTenants } from '#tenants'
 import { openWebhooks, sendgridPublicKey } from '#webhooks'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { runHere } from '../support/run-command.ts'
 
 const key = 'the-key'
+const commandKey = 'the-key-of-the-command'
 const basic = `Basic ${Buffer.from(`api:${key}`).toString('base64')}`
 const of = ({ headers }: IncomingMessage, scheme: string, answer: unknown) => (headers.authorization === scheme ? answer : undefined)
 const trigger = (Enabled: boolean) => ({ Enabled })
@@ -26,7 +28,9 @@ const resendHooks = Array.from({ length: 101 }, (_, nth) => ({
 /** undefined: 401. */
 const answers: Record<string, (request: IncomingMessage, query: URLSearchParams) => unknown> = {
   '/webhooks': (request, query) => {
-    if (request.headers['x-postmark-server-token'] === key) return { Webhooks: postmarkHooks }
+    const token = request.headers['x-postmark-server-token']
+    if (token === key) return { Webhooks: postmarkHooks }
+    if (token === commandKey) return { Webhooks: [{ ID: 1, Url: 'http://127.0.0.1/command', Triggers: { Bounce: trigger(true) } }] }
     const start = query.has('after') ? resendHooks.findIndex(({ id }) => id === query.get('after')) + 1 : 0
     const data = resendHooks.slice(start, start + Number(query.get('limit')))
     return of(request, `Bearer ${key}`, { object: 'list', has_more: start + data.length < resendHooks.length, data })
@@ -117,6 +121,12 @@ afterAll(async () => {
   await database.close()
 })
 
+const secrets = openSecrets('a secret of the test that is long enough', systemRandom)
+const newTenant = async () => {
+  const nowMs = systemClock.nowMs()
+  return (await database.db.transaction((tx) => addTenant(tx, { name: 'Shop', metadata: {} }, { nowMs, ids }))).id
+}
+
 type Vendor = Parameters<typeof listVendorWebhooks>[0]['vendor']
 const listOf = (vendor: Vendor, given = key) => listVendorWebhooks({ vendor, key: given, apiUrl }, post.get)
 const on = { enabled: true, notes: [] }
@@ -189,9 +199,7 @@ test('an answer of another form is refused', async () => {
 
 test('webhooks are added once in the form of the service, each with a secret; bad ones are reported', async () => {
   const { db } = database
-  const nowMs = systemClock.nowMs()
-  const secrets = openSecrets('a secret of the test that is long enough', systemRandom)
-  const { id: tenantId } = await db.transaction((tx) => addTenant(tx, { name: 'Shop', metadata: {} }, { nowMs, ids }))
+  const tenantId = await newTenant()
   const config = { webhookSignatureHeader: 'X-Webhook-Signature' }
   const tenants = openTenants({ db, clock: systemClock })
   const webhooks = openWebhooks({ db, clock: systemClock, ids, random: systemRandom, secrets, tenants, post, config, version: '0' })
@@ -217,4 +225,24 @@ test('webhooks are added once in the form of the service, each with a secret; ba
   expect(lines[0]).toMatchObject({ id: first?.uuid, secret, publicKey: sendgridPublicKey(secret ?? '') })
   expect(await run(false)).toMatchObject({ webhooks: [{ state: 'existing' }, { state: 'existing' }, ...failures] })
   expect(await webhooks.list(tenantId)).toHaveLength(2)
+})
+
+test('the command compares first, then adds and prints each secret once', async () => {
+  const { db } = database
+  const tenantId = await newTenant()
+  const config = readConfig({ POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_DNS: '127.0.0.1:9' })
+  const printed: string[] = []
+  const run = (...words: string[]) =>
+    runHere(['import', 'webhooks', '--from', 'postmark', '--api', apiUrl, '--tenant', tenantId, ...words], {
+      environment: { VENDOR_KEY: commandKey },
+      withInstallation: (work) => work({ config, db, clock: systemClock, ids, random: systemRandom, secrets, version: 'test' }),
+      print: (text) => printed.push(text),
+    })
+  for (const words of [['--dry-run'], ['--json'], []]) expect(await run(...words)).toBe(0)
+  const [dry = '', added = '', again = ''] = printed
+  expect(dry).toContain('1 webhooks at postmark: 1 missing, 0 here already\n  missing  http://127.0.0.1/command')
+  expect(dry).not.toContain('whsec_')
+  expect(JSON.parse(added)).toMatchObject({ tenantId, webhooks: [{ state: 'added', secret: expect.stringMatching(/^whsec_/) }] })
+  expect(again).toContain('0 added, 1 here already')
+  expect(again).not.toContain('whsec_')
 })

@@ -25,12 +25,17 @@ export interface MigrationOptions {
 }
 
 const batchSize = 50
+const shownOctets = 4000
 const atOnce = 2
 const settleMs = 1500
 const pollMs = 50
 /** Between looks, each of which may send a batch. */
 const lookMs = 300
-const stepWithinMs = 180_000
+/**
+ * A process tries a relay that is down 30 s later (docs/transports.md). A try that fails, or whose email is lost with its process, adds 60 s
+ * each; the mail at its site may wait for a backoff of 30 s.
+ */
+const stepWithinMs = 30_000 + 2 * 60_000 + 30_000
 const drainWithinMs = 300_000
 
 export async function runMigration(options: MigrationOptions): Promise<MigrationVerdict> {
@@ -52,6 +57,9 @@ export async function runMigration(options: MigrationOptions): Promise<Migration
   })
   try {
     return await new Migration(options, service, relays).run()
+  } catch (error) {
+    options.report(`the last lines of the log:\n${service.output().slice(-shownOctets)}`)
+    throw error
   } finally {
     await service[Symbol.asyncDispose]()
     await relays.close()
