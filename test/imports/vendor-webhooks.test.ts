@@ -240,7 +240,7 @@ test('the command compares first, then adds and prints each secret once', async 
     })
   for (const words of [['--dry-run'], ['--json'], []]) expect(await run(...words)).toBe(0)
   const [dry = '', added = '', again = ''] = printed
-  expect(dry).toContain('1 webhooks at postmark: 1 missing, 0 here already\n  missing  http://127.0.0.1/command')
+  expect(dry).toContain('1 webhook at postmark: 1 missing, 0 here already\n  missing  http://127.0.0.1/command')
   expect(dry).not.toContain('whsec_')
   expect(JSON.parse(added)).toMatchObject({ tenantId, webhooks: [{ state: 'added', secret: expect.stringMatching(/^whsec_/) }] })
   expect(again).toContain('0 added, 1 here already')
