@@ -232,9 +232,9 @@ test('changes of a suppression list are told to a stream that names them', async
   proxy.behave('pass')
   await postrider.suppressions.create({ address: 'named@example.org', reason: 'asked' })
   const events = 'SuppressionAdded,SuppressionRemoved'
-  for await (const one of postrider.events.stream({ after: '0-0', events }, { signal: stop.signal })) {
-    if (one.event !== 'SuppressionAdded' || one.payload.address !== 'named@example.org') continue
-    expect(one.payload).toMatchObject({ reason: 'asked', source: 'manual', message: null })
+  for await (const { event } of postrider.events.stream({ after: '0-0', events }, { signal: stop.signal })) {
+    if (event.event !== 'SuppressionAdded' || event.payload.address !== 'named@example.org') continue
+    expect(event.payload).toMatchObject({ reason: 'asked', source: 'manual', message: null })
     stop.abort()
   }
   expect(stop.signal.aborted).toBe(true)
