@@ -2,7 +2,17 @@
 import { domainVendors, importDomains, listSesDomains, listVendorDomains } from '#imports'
 import type { Installation } from '#installation'
 import { plain } from './api.ts'
-import { type Command, type CommandArguments, type CommandDeps, jsonOption, needed, printed, tenantOf, text, UsageError } from './command-definition.ts'
+import {
+  type Command,
+  type CommandArguments,
+  type CommandDeps,
+  jsonOption,
+  needed,
+  printed,
+  tenantOf,
+  text,
+  UsageError,
+} from './command-definition.ts'
 import { outboundOf } from './import-webhooks.ts'
 
 export const importDomainsCommand: Command = {
@@ -58,8 +68,7 @@ function listerOf(given: CommandArguments, { environment }: CommandDeps, vendor:
   const key = text(given, 'key') ?? environment.VENDOR_KEY ?? (vendor === 'ses' ? awsKeyOf(environment) : undefined)
   if (!key || !/^[\x21-\x7e]+$/.test(key)) throw new UsageError('give --key, or set VENDOR_KEY')
   const apiUrl = text(given, 'api')
-  if (vendor !== 'ses')
-    return (installation: Installation) => listVendorDomains({ vendor, key, apiUrl }, outboundOf(installation).post.get)
+  if (vendor !== 'ses') return (installation: Installation) => listVendorDomains({ vendor, key, apiUrl }, outboundOf(installation).post.get)
   const region = text(given, 'region') ?? environment.AWS_REGION
   if (!region || !/^[a-z0-9-]{1,40}$/.test(region)) throw new UsageError('give --region with a region of AWS, such as eu-central-1')
   const [accessKeyId = '', secret, sessionToken] = key.split(':')

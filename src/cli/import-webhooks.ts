@@ -73,7 +73,11 @@ function shown({ found, webhooks }: WebhooksReport, vendor: string, dryRun: bool
     : count('added') > 0
       ? ['', 'Store the secrets now, and give each receiver its own: it verifies the signatures.']
       : []
-  return [`${found === 1 ? '1 webhook' : `${found} webhooks`} at ${vendor}: ${counts.join(', ')}`, ...webhooks.flatMap(linesOf), ...next].join('\n')
+  return [
+    `${found === 1 ? '1 webhook' : `${found} webhooks`} at ${vendor}: ${counts.join(', ')}`,
+    ...webhooks.flatMap(linesOf),
+    ...next,
+  ].join('\n')
 }
 
 function linesOf({ url, events, enabled, state, notes, problem, secret, publicKey }: WebhookLine): string[] {

@@ -27,7 +27,9 @@ export function awsHeaders(key: AwsKey, url: string, scope: { region: string; se
   const sent = { 'x-amz-date': time, ...(key.sessionToken === undefined ? {} : { 'x-amz-security-token': key.sessionToken }) }
   const signed = Object.entries({ host, ...sent })
   const names = signed.map(([name]) => name).join(';')
-  const canonical = ['GET', pathname, search.slice(1), ...signed.map(([name, value]) => `${name}:${value}`), '', names, sha256('')].join('\n')
+  const canonical = ['GET', pathname, search.slice(1), ...signed.map(([name, value]) => `${name}:${value}`), '', names, sha256('')].join(
+    '\n',
+  )
   const credential = [time.slice(0, 8), scope.region, scope.service, 'aws4_request']
   const signing = credential.reduce(hmac, Buffer.from(`AWS4${key.secret}`))
   const signature = hmac(signing, [algorithm, time, credential.join('/'), sha256(canonical)].join('\n')).toString('hex')

@@ -129,13 +129,13 @@ function postmarkWebhook({ Url, Triggers, HttpAuth, HttpHeaders, MessageStream }
 }
 
 /** Postrider's events of the service's names. */
-function servedOf(
-  names: readonly string[],
-  nameOf: (event: WebhookEvent) => string | undefined,
-): Pick<VendorWebhook, 'events' | 'notes'> {
+function servedOf(names: readonly string[], nameOf: (event: WebhookEvent) => string | undefined): Pick<VendorWebhook, 'events' | 'notes'> {
   const events = webhookEvents.filter((event) => names.includes(nameOf(event) ?? ''))
   const others = names.filter((name) => !webhookEvents.some((event) => nameOf(event) === name))
-  return { events, notes: others.length === 0 ? [] : [`without ${others.join(', ').slice(0, maxNoteLength)}, which Postrider does not have`] }
+  return {
+    events,
+    notes: others.length === 0 ? [] : [`without ${others.join(', ').slice(0, maxNoteLength)}, which Postrider does not have`],
+  }
 }
 
 function byUrl(webhooks: readonly VendorWebhook[]): VendorWebhook[] {

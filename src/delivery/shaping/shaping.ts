@@ -7,7 +7,15 @@ import { type Clock, type Log, type Loop, startLoop } from '#base'
 import type { GivenReply } from '#bounces'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
-import { type AdaptiveLimits, afterRefusedConnection, afterShutdown, afterSuccess, afterThrottle, initialLimits, storedLimits } from './adaptive-limits.ts'
+import {
+  type AdaptiveLimits,
+  afterRefusedConnection,
+  afterShutdown,
+  afterSuccess,
+  afterThrottle,
+  initialLimits,
+  storedLimits,
+} from './adaptive-limits.ts'
 import { type ConnectionLease, ConnectionLeases, type LeaseHolder } from './connection-leases.ts'
 import type { Provider, Providers } from './providers.ts'
 import { type RateLimited, waitForPermit } from './send-rate.ts'
@@ -262,7 +270,10 @@ function learn(state: State, stored: unknown): void {
 }
 
 const hasNews = (one: State) =>
-  one.throttle !== undefined || one.shutdown !== undefined || one.refusal !== undefined || (one.accepted > 0 && (one.isLearned || one.provider.rate !== null))
+  one.throttle !== undefined ||
+  one.shutdown !== undefined ||
+  one.refusal !== undefined ||
+  (one.accepted > 0 && (one.isLearned || one.provider.rate !== null))
 
 function appendLimitChange(
   tx: Tx,
