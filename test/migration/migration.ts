@@ -167,8 +167,8 @@ class Migration {
   }
 
   /**
-   * Sets the share, sends `count` emails, and disturbs them after the first quarter. Ends when all of them have left: queued mail would
-   * follow the next share.
+   * Sets the share, sends `count` emails, and disturbs the second quarter of them. Ends when all of them have left: queued mail would follow
+   * the next share.
    */
   async #phase(percent: number, count: number, disturb?: (phase: Phase) => Promise<void>): Promise<void> {
     const phase: Phase = { percent, emails: [], downMs: [Infinity, -Infinity] }
@@ -188,7 +188,8 @@ class Migration {
     }
     await sendSome(Math.ceil((count * 3) / 4))
     this.#options.report(`share ${percent}: ${count - left} of ${count} emails accepted${disturb ? '; disturbing' : ''}`)
-    await Promise.all([sendSome(0), disturb?.(phase)])
+    await Promise.all([sendSome(Math.ceil(count / 2)), disturb?.(phase)])
+    await sendSome(0)
     if (!(await this.#ask.untilQuiet(drainWithinMs))) throw new Error(`share ${percent}: emails waited for ${drainWithinMs / 1000} s`)
     this.#options.report(`share ${percent}: ${count} emails sent`)
   }
