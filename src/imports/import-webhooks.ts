@@ -69,7 +69,7 @@ async function added(
   { webhooks }: WebhookImportDeps,
 ): Promise<Pick<WebhookLine, 'state' | 'problem' | 'id' | 'secret' | 'publicKey'>> {
   try {
-    const wanted = { name: (name ?? new URL(url).host).slice(0, maxNameLength), url, events, enabled, format: vendor }
+    const wanted = { name: (name ?? new URL(url).host).slice(0, maxNameLength).toWellFormed(), url, events, enabled, format: vendor }
     const { webhook, secret = '' } = await webhooks.create(tenantId, wanted)
     return { state: 'added', id: webhook.uuid, secret, ...(vendor === 'sendgrid' ? { publicKey: sendgridPublicKey(secret) } : {}) }
   } catch (error) {

@@ -95,7 +95,8 @@ describe('a temporary refusal', () => {
     ['421 mx.a.test Service shutdown, closing transmission channel', true],
     ['421 4.3.2 closing', false],
     ['421 4.7.0 Too many messages, shutting down the connection', false],
-    ['451 4.3.2 The mailbox host is shutting down', false],
+    ['421 4.3.2 The host of this mailbox is shutting down', false],
+    ['451 4.3.2 Server shutting down', false],
   ])('because the server shuts down is one of all mail, and not of number or speed: %s %s', (text, expected) => {
     expect(isShutdown({ code: Number(text.slice(0, 3)), enhanced: null, text })).toBe(expected)
     if (expected) expect(isThrottle(text)).toBe(false)

@@ -46,7 +46,8 @@ export interface Providers {
 }
 
 /** Whether the server refuses because it shuts down (421, RFC 5321 section 3.8). Such a reply says nothing about number or speed. */
-export const isShutdown = ({ code, text }: GivenReply): boolean => code === 421 && shutdownWords.test(text) && !throttleWords.test(text)
+export const isShutdown = ({ code, text }: GivenReply): boolean =>
+  code === 421 && shutdownWords.test(text) && !throttleWords.test(text) && !aboutTheMessage.test(text)
 
 /** The default of Postfix. */
 const usualConnections = 20
