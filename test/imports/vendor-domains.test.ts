@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Network, openIds, openSecrets, systemClock, systemRandom } from '#base'
+import { type Network, openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { listDomains } from '#domains'
 import { openGuard, openPost, openResolver } from '#net'
 import { addTenant } from '#tenants'
@@ -13,6 +13,7 @@ import { importDomains, listSesDomains, listVendorDomains } from '../../src/impo
 import { canonicalHeaders, isSignedWith, readSignature } from '../../src/ses/signature.ts'
 import { awsHeaders as signedByTests } from '../support/aws-signature.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { runHere } from '../support/run-command.ts'
 
 const key = 'the-key'
 const names = Array.from({ length: 150 }, (_, index) => `d${index}.example`)
@@ -135,4 +136,21 @@ test('domains are added once, and odd names are reported', async () => {
   expect((await importDomains(given, tenantId, false, deps)).added).toEqual(dry.added)
   expect(await importDomains(given, tenantId, false, deps)).toMatchObject({ added: [], existing: 2 })
   expect((await listDomains(db, tenantId)).map(({ name }) => name).sort()).toEqual(['news.example', 'shop.example'])
+})
+
+test('the command takes the key of SES from the environment of AWS, and needs a region', async () => {
+  const config = readConfig({ POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_DNS: '127.0.0.1:9' })
+  const secrets = openSecrets('a secret of the test that is long enough', systemRandom)
+  const { db } = database
+  const { id: tenantId } = await db.transaction((tx) => addTenant(tx, { name: 'Ses', metadata: {} }, { nowMs: systemClock.nowMs(), ids }))
+  const printed: string[] = []
+  const run = (...words: string[]) =>
+    runHere(['import', 'domains', '--from', 'ses', '--api', apiUrl, '--tenant', tenantId, '--dry-run', ...words], {
+      environment: { AWS_ACCESS_KEY_ID: awsKey.accessKeyId, AWS_SECRET_ACCESS_KEY: awsKey.secret },
+      withInstallation: (work) => work({ config, db, clock: systemClock, ids, random: systemRandom, secrets, version: 'test' }),
+      print: (text) => printed.push(text),
+    })
+  expect(await run()).toBe(2)
+  expect(await run('--region', 'eu-central-1')).toBe(0)
+  expect(printed).toEqual([expect.stringContaining('150 domains at ses: 150 missing, 0 here already')])
 })
