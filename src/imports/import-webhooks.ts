@@ -45,9 +45,10 @@ export async function importWebhooks(
   const there = new Set((await deps.webhooks.list(tenantId)).map(({ url }) => url))
   const webhooks: WebhookLine[] = []
   for (const one of found) {
-    const { name, ...shown } = one
-    const problem = there.has(one.url) ? undefined : await problemOf(one, deps)
-    if (there.has(one.url)) webhooks.push({ ...shown, state: 'existing' })
+    const { url, events, enabled, notes } = one
+    const shown = { url, events, enabled, notes }
+    const problem = there.has(url) ? undefined : await problemOf(one, deps)
+    if (there.has(url)) webhooks.push({ ...shown, state: 'existing' })
     else if (problem !== undefined) webhooks.push({ ...shown, state: 'failed', problem })
     else if (dryRun) webhooks.push({ ...shown, state: 'missing' })
     else webhooks.push({ ...shown, ...(await added(one, tenantId, vendor, deps)) })

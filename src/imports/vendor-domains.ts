@@ -7,22 +7,21 @@ import type { Db } from '#db'
 import { addDomain, listDomains, makeDomain } from '#domains'
 import { parseDomain } from '#mail'
 import type { Get } from '#net'
+import { AccountApi, type ApiRow, basic, bearer, type VendorAccount } from './account-api.ts'
 import { type AwsKey, awsHeaders, strictlyEncoded } from './aws-request.ts'
-import { basic, bearer, type Row, type VendorAccount, VendorApi } from './vendor-api.ts'
 
 type PagedVendor = 'resend' | 'sendgrid' | 'mailgun' | 'postmark'
 export const domainVendors = ['resend', 'sendgrid', 'mailgun', 'postmark', 'ses'] as const
-export type DomainVendor = (typeof domainVendors)[number]
 
 interface DomainsApi {
   url: string
-  headers(key: string): Record<string, string>
+  headers: (key: string) => Record<string, string>
   /** `last`: the id of the last domain of the page before. */
-  page(size: number, skip: number, last: string): string
+  page: (size: number, skip: number, last: string) => string
   /** The list in an answer. */
-  list(answer: Row): unknown
+  list: (answer: ApiRow) => unknown
   name: string
-  /** The field that tells domains apart; `name` by default. */
+  /** The field that is different in each domain; `name` by default. */
   id?: string
 }
 
@@ -58,14 +57,14 @@ const apis: Readonly<Record<PagedVendor, DomainsApi>> = {
   },
 }
 
-const textsOf = (rows: readonly Row[], name: string): string[] => [
+const textsOf = (rows: readonly ApiRow[], name: string): string[] => [
   ...new Set(rows.map((row) => row[name]).filter((one) => typeof one === 'string')),
 ]
 
 /** The names of all domains, as the service writes them. */
 export async function listVendorDomains({ vendor, key, apiUrl }: VendorAccount<PagedVendor>, get: Get): Promise<string[]> {
   const { url, headers, page, list, name, id = name } = apis[vendor]
-  const api = new VendorApi({ vendor, records: 'domains', baseUrl: apiUrl ?? url, headers: () => headers(key), get })
+  const api = new AccountApi({ vendor, records: 'domains', baseUrl: apiUrl ?? url, headers: () => headers(key), get })
   return textsOf(await api.pages(page, list, id), name)
 }
 
@@ -80,7 +79,13 @@ export interface SesAccount {
 /** The same for Amazon SES: its identities that are domains. Single addresses are left out. */
 export async function listSesDomains({ key, region, apiUrl }: SesAccount, get: Get, clock: Clock): Promise<string[]> {
   const headers = (url: string) => awsHeaders(key, url, { region, service: 'ses', nowMs: clock.nowMs() })
-  const api = new VendorApi({ vendor: 'ses', records: 'domains', baseUrl: apiUrl ?? `https://email.${region}.amazonaws.com`, headers, get })
+  const api = new AccountApi({
+    vendor: 'ses',
+    records: 'domains',
+    baseUrl: apiUrl ?? `https://email.${region}.amazonaws.com`,
+    headers,
+    get,
+  })
   const names = new Set<string>()
   let token = ''
   for (let page = 0; page < maxSesPages; page++) {

@@ -5,7 +5,7 @@
 import { Refusal } from '#base'
 import type { Get } from '#net'
 import { mailgunEvents, postmarkTriggers, resendTypes, sendgridEvents, type WebhookEvent, webhookEvents } from '#webhooks'
-import { basic, bearer, type Row, type VendorAccount, VendorApi } from './vendor-api.ts'
+import { AccountApi, type ApiRow, basic, bearer, type VendorAccount } from './account-api.ts'
 import { listVendorDomains } from './vendor-domains.ts'
 
 /** Each is a format of webhooks too. */
@@ -25,12 +25,12 @@ const maxNoteLength = 300
 /** The services allow a few for each URL, server or domain. */
 const maxWebhooks = 1000
 
-type Api = Pick<VendorApi, 'ask' | 'rows' | 'pages' | 'noList'>
+type Api = Pick<AccountApi, 'ask' | 'rows' | 'pages' | 'noList'>
 
 interface WebhooksApi {
   url: string
-  headers(key: string): Record<string, string>
-  list(api: Api, account: VendorAccount<WebhookVendor>, get: Get): Promise<VendorWebhook[]>
+  headers: (key: string) => Record<string, string>
+  list: (api: Api, account: VendorAccount<WebhookVendor>, get: Get) => Promise<VendorWebhook[]>
 }
 
 const apis: Readonly<Record<WebhookVendor, WebhooksApi>> = {
@@ -57,10 +57,10 @@ const apis: Readonly<Record<WebhookVendor, WebhooksApi>> = {
 }
 
 /** The webhooks, one for each URL, in the order of the service. */
-export async function listVendorWebhooks(account: VendorAccount<WebhookVendor>, get: Get): Promise<VendorWebhook[]> {
+export async function listWebhooksAt(account: VendorAccount<WebhookVendor>, get: Get): Promise<VendorWebhook[]> {
   const { vendor, key, apiUrl } = account
   const { url, headers, list } = apis[vendor]
-  const api = new VendorApi({ vendor, records: 'webhooks', baseUrl: apiUrl ?? url, headers: () => headers(key), get })
+  const api = new AccountApi({ vendor, records: 'webhooks', baseUrl: apiUrl ?? url, headers: () => headers(key), get })
   const found = byUrl(await list(api, account, get))
   if (found.length <= maxWebhooks) return found
   throw new Refusal('validation_error', {
@@ -69,7 +69,7 @@ export async function listVendorWebhooks(account: VendorAccount<WebhookVendor>, 
   })
 }
 
-async function listOf(api: Api, path: string, name: string): Promise<Row[]> {
+async function listOf(api: Api, path: string, name: string): Promise<ApiRow[]> {
   const answer = await api.ask(path)
   if (!answer) throw api.noList(404)
   return api.rows(answer[name])
@@ -99,7 +99,7 @@ const mailgunWebhook = (url: string, types: readonly string[], name: string | un
   ...servedOf(types, (event) => mailgunEvents[event]?.webhook),
 })
 
-function resendWebhook({ endpoint, events, status }: Row): VendorWebhook[] {
+function resendWebhook({ endpoint, events, status }: ApiRow): VendorWebhook[] {
   const served = servedOf(textsIn(events), (event) => resendTypes[event])
   return typeof endpoint === 'string' ? [{ url: endpoint, name: undefined, enabled: status !== 'disabled', ...served }] : []
 }
@@ -107,7 +107,7 @@ function resendWebhook({ endpoint, events, status }: Row): VendorWebhook[] {
 /** Settings of SendGrid's that are events without a place here. */
 const otherSettings = ['processed', 'group_unsubscribe', 'group_resubscribe', 'account_status_change']
 
-function sendgridWebhook(row: Row): VendorWebhook[] {
+function sendgridWebhook(row: ApiRow): VendorWebhook[] {
   const settingOf = (event: WebhookEvent) => (sendgridEvents[event] === 'spamreport' ? 'spam_report' : sendgridEvents[event])
   const settings = [...new Set([...webhookEvents.flatMap((event) => settingOf(event) ?? []), ...otherSettings])]
   const { events, notes } = servedOf(
@@ -119,7 +119,7 @@ function sendgridWebhook(row: Row): VendorWebhook[] {
   return typeof row.url === 'string' && row.url !== '' ? [{ url: row.url, name, enabled: row.enabled !== false, events, notes }] : []
 }
 
-function postmarkWebhook({ Url, Triggers, HttpAuth, HttpHeaders, MessageStream }: Row): VendorWebhook[] {
+function postmarkWebhook({ Url, Triggers, HttpAuth, HttpHeaders, MessageStream }: ApiRow): VendorWebhook[] {
   const on = Object.entries(membersOf(Triggers)).flatMap(([name, one]) => (membersOf(one).Enabled === true ? [name] : []))
   const { events, notes } = servedOf(on, (event) => postmarkTriggers[event])
   if (textIn(membersOf(HttpAuth).Username)) notes.push('the receiver gets no user name and password: it verifies the signature')
@@ -155,6 +155,7 @@ function byUrl(webhooks: readonly VendorWebhook[]): VendorWebhook[] {
   return [...merged.values()]
 }
 
-const membersOf = (value: unknown): Row => (typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Row) : {})
+const membersOf = (value: unknown): ApiRow =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ApiRow) : {}
 const textsIn = (value: unknown): string[] => (Array.isArray(value) ? value.filter((one) => typeof one === 'string' && one !== '') : [])
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)

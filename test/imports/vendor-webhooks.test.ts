@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
-import { importWebhooks, listVendorWebhooks } from '#imports'
+import { importWebhooks, listWebhooksAt } from '#imports'
 import { openGuard, openPost, openResolver } from '#net'
 import { addTenant, openTenants } from '#tenants'
 import { openWebhooks, sendgridPublicKey } from '#webhooks'
@@ -127,8 +127,8 @@ const newTenant = async () => {
   return (await database.db.transaction((tx) => addTenant(tx, { name: 'Shop', metadata: {} }, { nowMs, ids }))).id
 }
 
-type Vendor = Parameters<typeof listVendorWebhooks>[0]['vendor']
-const listOf = (vendor: Vendor, given = key) => listVendorWebhooks({ vendor, key: given, apiUrl }, post.get)
+type Vendor = Parameters<typeof listWebhooksAt>[0]['vendor']
+const listOf = (vendor: Vendor, given = key) => listWebhooksAt({ vendor, key: given, apiUrl }, post.get)
 const on = { enabled: true, notes: [] }
 
 describe('the webhooks of', () => {
@@ -194,7 +194,7 @@ describe('the webhooks of', () => {
 
 test('an answer of another form is refused', async () => {
   const get = async () => ({ statusCode: 200, contentType: null, body: '{"webhooks":7}', isWhole: true, error: null })
-  await expect(listVendorWebhooks({ vendor: 'sendgrid', key, apiUrl }, get)).rejects.toThrow('without a list of webhooks')
+  await expect(listWebhooksAt({ vendor: 'sendgrid', key, apiUrl }, get)).rejects.toThrow('without a list of webhooks')
 })
 
 test('webhooks are added once in the form of the service, each with a secret; bad ones are reported', async () => {
@@ -209,7 +209,8 @@ test('webhooks are added once in the form of the service, each with a secret; ba
     { url: 'https://10.0.0.1/private', name: undefined, ...on, events: ['MessageSent' as const] },
     { url: 'http://127.0.0.1/none', name: undefined, ...on, events: [] },
   ]
-  const run = (dryRun: boolean) => importWebhooks(given, { tenantId, vendor: 'sendgrid', dryRun }, { webhooks, look: post.look })
+  const run = (dryRun: boolean) =>
+    importWebhooks(given, { tenantId, vendor: 'sendgrid', dryRun }, { webhooks, look: (url) => post.look(url) })
   const failures = [
     { state: 'failed', problem: '10.0.0.1 resolves to a blocked network' },
     { state: 'failed', problem: 'has no event that Postrider has' },

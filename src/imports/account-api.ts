@@ -7,7 +7,7 @@ const maxPages = 100
 const maxOctets = 2 * 1_048_576
 const withinMs = 20_000
 
-export type Row = Readonly<Record<string, unknown>>
+export type ApiRow = Readonly<Record<string, unknown>>
 
 export interface VendorAccount<Vendor extends string> {
   vendor: Vendor
@@ -16,7 +16,7 @@ export interface VendorAccount<Vendor extends string> {
   apiUrl: string | undefined
 }
 
-export interface ApiDeps {
+interface AccountApiDeps {
   vendor: string
   /** The records that the key must be able to read. */
   records: 'domains' | 'webhooks'
@@ -32,15 +32,15 @@ export const basic = (key: string) => ({ authorization: `Basic ${Buffer.from(`ap
 const wrong = (message: string, suggestion: string) => new Refusal('validation_error', { message, suggestion })
 
 /** One service with one key. Refuses a key that the service does not accept, and unknown answers. */
-export class VendorApi {
-  readonly #deps: ApiDeps
+export class AccountApi {
+  readonly #deps: AccountApiDeps
 
-  constructor(deps: ApiDeps) {
+  constructor(deps: AccountApiDeps) {
     this.#deps = deps
   }
 
   /** The answer; undefined: the service does not know the path. */
-  async ask(path: string): Promise<Row | undefined> {
+  async ask(path: string): Promise<ApiRow | undefined> {
     const { vendor, records, baseUrl, headers, get } = this.#deps
     const url = baseUrl.replace(/\/+$/, '') + path
     const { statusCode, body, isWhole, error } = await get({ url, headers: headers(url), withinMs, maxOctets })
@@ -54,16 +54,20 @@ export class VendorApi {
   }
 
   /** The list in an answer. */
-  rows(value: unknown): Row[] {
+  rows(value: unknown): ApiRow[] {
     if (!Array.isArray(value)) throw this.noList(200)
-    return value.filter((row): row is Row => typeof row === 'object' && row !== null)
+    return value.filter((row): row is ApiRow => typeof row === 'object' && row !== null)
   }
 
   /**
-   * The rows of all pages. `pathOf` gets the size of a page, the number of rows before, and the last row's `key`, which tells the rows apart.
+   * The rows of all pages. `pathOf` gets the size of a page, the number of rows before, and the last row's `key`, which is different in each row.
    */
-  async pages(pathOf: (size: number, skip: number, last: string) => string, list: (answer: Row) => unknown, key: string): Promise<Row[]> {
-    const found = new Map<string, Row>()
+  async pages(
+    pathOf: (size: number, skip: number, last: string) => string,
+    list: (answer: ApiRow) => unknown,
+    key: string,
+  ): Promise<ApiRow[]> {
+    const found = new Map<string, ApiRow>()
     let last = ''
     for (let page = 0, read = 0; page < maxPages; page++) {
       const answer = await this.ask(pathOf(pageSize, read, last))
@@ -89,10 +93,10 @@ export class VendorApi {
   }
 }
 
-function parsed(text: string): Row | undefined {
+function parsed(text: string): ApiRow | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Row) : undefined
+    return typeof value === 'object' && value !== null ? (value as ApiRow) : undefined
   } catch {
     return undefined
   }
