@@ -26,6 +26,7 @@ export interface MigrationOptions {
 
 const batchSize = 50
 const shownOctets = 4000
+const shownLines = 40
 const atOnce = 2
 const settleMs = 1500
 const pollMs = 50
@@ -56,7 +57,13 @@ export async function runMigration(options: MigrationOptions): Promise<Migration
     POSTRIDER_AUTO_PAUSE_COMPLAINT_PERCENT: 'off',
   })
   try {
-    return await new Migration(options, service, relays).run()
+    const verdict = await new Migration(options, service, relays).run()
+    const changes = service
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('the transport '))
+    if (verdict.violations.length > 0) options.report(['transports down:', ...changes.slice(0, shownLines)].join('\n'))
+    return verdict
   } catch (error) {
     options.report(`the last lines of the log:\n${service.output().slice(-shownOctets)}`)
     throw error
