@@ -1,0 +1,46 @@
+/**
+ * Tools for agents over the Model Context Protocol: questions about mail and the installation, rehearsals with test keys, and actions in two
+ * steps.
+ * Owns: nothing. Uses: base, mail, bounces, db, members, credentials, delivery, doctor. Used by: http, cli.
+ * Promises: a call has the rights of its key and is in the audit log before it is answered; an action needs the token of its plan, which is
+ * bound to one key and exact arguments, expires, and works once in all processes; text from outside stands only below `untrusted`, as one
+ * bounded line without markup; addresses are masked unless asked for; answers have at most 24,000 characters.
+ */
+import { listedTools, makeServer } from './mcp-server.ts'
+import { openRemoteTools, type Send } from './remote-tools.ts'
+import { openRunTool, type RunDeps } from './run-tool.ts'
+import type { AgentCaller } from './tool.ts'
+
+export { openQuoter } from './quote.ts'
+export type { AgentCaller, ApiAnswer, ApiCall, Right } from './tool.ts'
+
+export interface Agents {
+  /** Answers one request of the protocol, whose body was parsed already. */
+  answer(request: Request, body: unknown, caller: AgentCaller): Promise<Response>
+}
+
+export function openAgents(deps: RunDeps & { version: string }): Agents {
+  const runTool = openRunTool(deps)
+  return {
+    async answer(request, body, caller) {
+      const { createMcpHandler } = await import('@modelcontextprotocol/server')
+      const source = {
+        listTools: async () => listedTools,
+        runTool: (name: string, given: unknown) => runTool(name, given, caller),
+      }
+      // A server for each request: it holds the rights of one caller and no state. No streams: nothing ever changes the list of tools.
+      const handler = createMcpHandler(() => makeServer(deps.version, source), { responseMode: 'json', maxSubscriptions: 0 })
+      return handler.fetch(request, { parsedBody: body })
+    },
+  }
+}
+
+/** Serves the tools of a service on standard input and output, until the input ends. */
+export async function serveOnStdio({ url, key, version, send }: { url: string; key: string; version: string; send?: Send }): Promise<void> {
+  const { serveStdio } = await import('@modelcontextprotocol/server/stdio')
+  const source = openRemoteTools({ url, key, agent: `postrider-mcp/${version}`, ...(send ? { send } : {}) })
+  await new Promise<void>((resolve) => {
+    process.stdin.once('end', resolve).once('close', resolve)
+    serveStdio(() => makeServer(version, source))
+  })
+}

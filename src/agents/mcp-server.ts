@@ -1,0 +1,60 @@
+/**
+ * The protocol: the official library answers requests of both of its generations, and this file says which tools there are. The library is
+ * loaded at the first request to it, because most processes never need its 3 MB.
+ */
+import { commonArguments, dataNotice, type RunResult, tools } from './run-tool.ts'
+import type { Tool } from './tool.ts'
+
+/** A tool as the protocol describes it. */
+export interface ListedTool {
+  name: string
+  title: string
+  description: string
+  inputSchema: { type: 'object'; properties: Record<string, object>; required?: string[] }
+  annotations: { readOnlyHint: boolean; destructiveHint: boolean; idempotentHint: boolean; openWorldHint: boolean }
+}
+
+function listed(tool: Tool): ListedTool {
+  const { showAddresses, token } = commonArguments
+  const isAct = 'plan' in tool
+  const { required } = tool.input
+  return {
+    name: tool.name,
+    title: tool.title,
+    description: isAct ? `${tool.description} The first call returns a plan and a token, and changes nothing.` : tool.description,
+    inputSchema: {
+      type: 'object',
+      properties: { ...(tool.input.properties as Record<string, object>), showAddresses, ...(isAct ? { token } : {}) },
+      ...(required && required.length > 0 ? { required: [...required] } : {}),
+    },
+    annotations: { readOnlyHint: 'read' in tool, destructiveHint: isAct, idempotentHint: 'read' in tool, openWorldHint: false },
+  }
+}
+
+/** The same for every key and at any time. */
+export const listedTools: readonly ListedTool[] = tools.map(listed)
+
+const instructions = `Postrider sends transactional email. These tools read its state, rehearse with test keys, and change single things after a plan. ${dataNotice}`
+
+/** Lists and runs the tools: in this process, or at a service. */
+export interface ToolSource {
+  listTools(): Promise<readonly ListedTool[]>
+  runTool(name: string, given: unknown): Promise<RunResult>
+}
+
+export async function makeServer(version: string, source: ToolSource) {
+  const { Server } = await import('@modelcontextprotocol/server')
+  const server = new Server({ name: 'postrider', title: 'Postrider', version }, { capabilities: { tools: {} }, instructions })
+  server.setRequestHandler('tools/list', async () => ({ tools: [...(await source.listTools())] }))
+  server.setRequestHandler('tools/call', async ({ params }) => {
+    const { text, isError } = await source.runTool(params.name, params.arguments)
+    return {
+      content: [
+        { type: 'text' as const, text: dataNotice },
+        { type: 'text' as const, text },
+      ],
+      isError,
+    }
+  })
+  return server
+}

@@ -1,0 +1,62 @@
+/** The tools of a service, called over HTTP with a key: what `postrider mcp` offers on standard input and output. */
+import type { ListedTool, ToolSource } from './mcp-server.ts'
+import type { RunResult } from './run-tool.ts'
+
+/** Longer than a service takes for its slowest tool. */
+const answerWithinMs = 40_000
+const maxAnswerLength = 200_000
+
+interface Answered {
+  result?: { tools?: ListedTool[]; content?: { text?: unknown }[]; isError?: unknown }
+  error?: { code?: unknown; message?: unknown }
+}
+
+export type Send = (url: string, init: RequestInit) => Promise<Response>
+
+/** `url`: the service's own, without `/mcp`. */
+export function openRemoteTools({ url, key, agent, send = fetch }: { url: string; key: string; agent: string; send?: Send }): ToolSource {
+  let id = 0
+  const ask = async (method: string, params: object): Promise<NonNullable<Answered['result']>> => {
+    id += 1
+    const response = await send(`${url}/mcp`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'user-agent': agent,
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
+      signal: AbortSignal.timeout(answerWithinMs),
+    })
+    const { result, error } = readAnswer(await response.text(), response.status)
+    if (result === undefined) throw new Error(`${url}/mcp: ${String(error?.code ?? response.status)}: ${String(error?.message ?? 'no result')}`)
+    return result
+  }
+  return {
+    async listTools() {
+      const { tools } = await ask('tools/list', {})
+      if (!Array.isArray(tools)) throw new Error(`${url}/mcp returned no list of tools`)
+      return tools
+    },
+    async runTool(name, given): Promise<RunResult> {
+      const { content, isError } = await ask('tools/call', { name, arguments: given ?? {} })
+      // The first part is the notice, which this process adds itself.
+      const text = content?.[1]?.text
+      if (typeof text !== 'string') throw new Error(`${url}/mcp returned no result`)
+      return { text, isError: isError === true }
+    },
+  }
+}
+
+/** A refusal outside the protocol, such as that of an unknown key, has the envelope of /v1 with a code and a message. */
+export function readAnswer(text: string, status: number): Answered {
+  if (text.length > maxAnswerLength) throw new Error(`an answer of ${text.length} characters is longer than any tool's`)
+  try {
+    const answered: unknown = JSON.parse(text)
+    if (typeof answered === 'object' && answered !== null) return answered as Answered
+  } catch {
+    // A proxy's page.
+  }
+  throw new Error(`the service returned HTTP ${status} without JSON`)
+}
