@@ -4,7 +4,7 @@ import { Refusal } from '#base'
 import { pauseQueue, releaseQueue, resumePaused } from '#delivery'
 import { parseAddress } from '#mail'
 import { Address, EmailId, emailOf, TenantId } from './email-tools.ts'
-import { actTool, facts, fieldsOf, type Tool, type ToolContext } from './tool.ts'
+import { action, facts, fieldsOf, type Tool, type ToolContext } from './tool.ts'
 
 const operator = { permission: 'full access', scope: 'organisation' } as const
 
@@ -14,7 +14,7 @@ async function shortEmail(emailId: string, context: ToolContext) {
   return {
     status: String(email.status),
     shown: {
-      email: { ...facts(email, ['id', 'tenantId', 'status', 'scheduledAt']), untrusted: { to: quote.text(email.to), subject: quote.text(email.subject) } },
+      email: { ...facts(email, ['id', 'tenantId', 'status', 'scheduledAt']), untrusted: { to: quote.address(email.to), subject: quote.text(email.subject) } },
     },
   }
 }
@@ -22,7 +22,7 @@ async function shortEmail(emailId: string, context: ToolContext) {
 /** The name in the event log. */
 const nameOf = ({ caller }: ToolContext) => caller.credential.name
 
-const retryEmail = actTool({
+const retryEmail = action({
   name: 'retry_email',
   title: 'Retry an email',
   description: 'Attempts a failed, held or bounced email again, now.',
@@ -37,7 +37,7 @@ const retryEmail = actTool({
   },
 })
 
-const cancelEmail = actTool({
+const cancelEmail = action({
   name: 'cancel_scheduled_email',
   title: 'Cancel a scheduled email',
   description: 'Cancels a scheduled email before it leaves, for all recipients of its submission.',
@@ -52,7 +52,7 @@ const cancelEmail = actTool({
   },
 })
 
-const removeSuppression = actTool({
+const removeSuppression = action({
   name: 'remove_suppression',
   title: 'Remove a suppression',
   description: 'Removes an address from the suppression list of the tenant or, without a tenant, of the organisation.',
@@ -68,7 +68,7 @@ const removeSuppression = actTool({
     return {
       plan: 'Remove one address from the suppression list: it receives mail again. After a complaint or a hard bounce, this can harm the reputation of the sender.',
       facts: {
-        suppression: { ...facts(found, ['createdAt']), untrusted: { address: quote.text(found.address), reason: quote.text(found.reason) } },
+        suppression: { ...facts(found, ['createdAt']), untrusted: { address: quote.address(found.address), reason: quote.text(found.reason) } },
       },
     }
   },
@@ -80,7 +80,7 @@ const removeSuppression = actTool({
 
 const Id = Type.String({ minLength: 1, maxLength: 64 })
 
-const replayDelivery = actTool({
+const replayDelivery = action({
   name: 'replay_webhook_delivery',
   title: 'Replay a request to a webhook',
   description: 'Sends the payload of one recorded request to its webhook again, once. failing_webhooks has the ids.',
@@ -105,7 +105,7 @@ const replayDelivery = actTool({
   },
 })
 
-const releaseEmail = actTool({
+const releaseEmail = action({
   name: 'release_held_email',
   title: 'Release a held email',
   description: 'Returns a held email to the queue. If its recipient is still suppressed or its tenant paused, it is held again. Needs a key of the organisation.',
@@ -132,7 +132,7 @@ function domainIn(text: string): string {
 
 const placeOf = (destination: string) => ({ tenantId: '', kind: 'destination' as const, name: domainIn(destination) })
 
-const pauseDestination = actTool({
+const pauseDestination = action({
   name: 'pause_queue',
   title: 'Pause mail to a recipient domain',
   description: 'Keeps the mail of all tenants to one recipient domain in the queue until resume_queue. Needs a key of the organisation.',
@@ -150,7 +150,7 @@ const pauseDestination = actTool({
   },
 })
 
-const resumeDestination = actTool({
+const resumeDestination = action({
   name: 'resume_queue',
   title: 'Resume mail to a recipient domain',
   description: 'Ends the pause of one recipient domain. Needs a key of the organisation.',

@@ -1,7 +1,7 @@
 /** Tools that answer questions about emails: which there are, how one fares and why, and why a person got nothing. */
 import Type from 'typebox'
 import { Refusal } from '#base'
-import { type Fields, facts, fieldsOf, listOf, readTool, rehearsalTool, type Tool, type ToolContext } from './tool.ts'
+import { type Fields, facts, fieldsOf, listOf, question, rehearsal, type Tool, type ToolContext } from './tool.ts'
 
 export const EmailId = Type.String({ minLength: 1, maxLength: 40, description: 'Id of the email' })
 export const Address = Type.String({ minLength: 3, maxLength: 320, description: 'Email address' })
@@ -15,7 +15,7 @@ const Status = Type.Optional(Type.Unsafe<(typeof statuses)[number]>({ type: 'str
 const itemFacts = ['id', 'tenantId', 'status', 'test', 'timestampIso', 'scheduledAt', 'cancelledAt']
 
 const textsOf = (email: Fields, { quote }: ToolContext) => ({
-  to: quote.text(email.to),
+  to: quote.address(email.to),
   from: quote.text(email.from),
   subject: quote.text(email.subject),
   ...(email.tag === undefined ? {} : { tag: quote.text(email.tag) }),
@@ -49,7 +49,7 @@ export async function emailOf(emailId: string, expand: string, { caller }: ToolC
 
 const maxAttempts = 10
 
-const explainEmail = readTool({
+const explainEmail = question({
   name: 'explain_email',
   title: 'Explain an email',
   description: 'The present state of one email, its reason, the next step, and its last attempt.',
@@ -65,7 +65,7 @@ const explainEmail = readTool({
   },
 })
 
-const whyNoMail = readTool({
+const whyNoMail = question({
   name: 'why_no_mail',
   title: 'Explain why an address got nothing',
   description: 'The newest emails to one address, whether it is suppressed, and the reason why the newest email did not arrive, in one answer.',
@@ -102,7 +102,7 @@ async function suppressionsOf(address: string, tenantId: string | undefined, { c
 
 export const suppressionOf = (entry: Fields, { quote }: ToolContext) => ({
   ...facts(entry, ['id', 'tenantId', 'createdAt', 'source', 'emailId']),
-  untrusted: { address: quote.text(entry.address), reason: quote.text(entry.reason) },
+  untrusted: { address: quote.address(entry.address), reason: quote.text(entry.reason) },
 })
 
 const findings: Readonly<Record<string, string>> = {
@@ -122,7 +122,7 @@ function findingOf(newest: Fields | undefined, suppressions: readonly Fields[] |
 
 const Time = Type.Optional(Type.String({ maxLength: 40, description: 'ISO 8601, or unix seconds' }))
 
-const listEmails = readTool({
+const listEmails = question({
   name: 'list_emails',
   title: 'List emails',
   description: 'Emails, newest first, by recipient, sender, status, words of the subject, tag or time.',
@@ -145,7 +145,7 @@ const listEmails = readTool({
   },
 })
 
-const showEmail = readTool({
+const showEmail = question({
   name: 'show_email',
   title: 'Show an email',
   description: 'One email with its metadata and, if asked for, the beginning of its text and its headers.',
@@ -163,13 +163,13 @@ const showEmail = readTool({
         ...textsOf(email, context),
         messageId: quote.text(email.messageId),
         metadata: quote.fields(email.metadata),
-        ...(includeContent === true ? { text: quote.text(email.plainBody ?? email.htmlBody, 2000), headers: quote.fields(email.headers) } : {}),
+        ...(includeContent === true ? { text: quote.text(email.plainBody ?? email.htmlBody, 1500), headers: quote.fields(email.headers) } : {}),
       },
     }
   },
 })
 
-const listAttempts = readTool({
+const listAttempts = question({
   name: 'list_attempts',
   title: 'List the attempts of an email',
   description: 'The newest ten attempts to deliver one email, with the replies of the servers, and the time of the next one.',
@@ -191,7 +191,7 @@ const listAttempts = readTool({
 const rehearsedFrom = 'agent@simulator.test'
 const rehearsedTo = 'delivered@simulator.test'
 
-const sendTestEmail = rehearsalTool({
+const sendTestEmail = rehearsal({
   name: 'send_test_email',
   title: 'Send a test email',
   description:

@@ -4,12 +4,12 @@ import { classify } from '#bounces'
 import { readQueue } from '#delivery'
 import { listAudit } from '#members'
 import { Address, suppressionOf, TenantId, usualLimit } from './email-tools.ts'
-import { type Fields, facts, fieldsOf, listOf, readTool, type Tool, type ToolContext } from './tool.ts'
+import { type Fields, facts, fieldsOf, listOf, question, type Tool, type ToolContext } from './tool.ts'
 
 const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Default 20' }))
 const maxQueues = 20
 
-const queue = readTool({
+const queue = question({
   name: 'queue',
   title: 'Show the queue',
   description:
@@ -48,7 +48,7 @@ const queue = readTool({
   },
 })
 
-const classifyReply = readTool({
+const classifyReply = question({
   name: 'classify_reply',
   title: 'Classify a bounce text',
   description: 'The meaning of a reply or a bounce text of a mail server: its classification, who can correct the failure, and whether it is permanent.',
@@ -60,7 +60,7 @@ const classifyReply = readTool({
   read: async ({ text, code, enhanced }) => ({ ...classify({ text, code: code ?? null, enhanced: enhanced ?? null }) }),
 })
 
-const doctor = readTool({
+const doctor = question({
   name: 'doctor',
   title: 'Check the installation',
   description: 'The checks of postrider doctor with their remedies: DNS, port 25, blocklists, certificates, clock, disk, database. Takes up to 30 seconds.',
@@ -80,7 +80,7 @@ const doctor = readTool({
   },
 })
 
-const listSuppressions = readTool({
+const listSuppressions = question({
   name: 'list_suppressions',
   title: 'List suppressed addresses',
   description: 'Suppressed addresses, newest first, with reason and time; optionally only those that contain a text.',
@@ -100,7 +100,7 @@ const listSuppressions = readTool({
 const maxFailing = 5
 const failuresShown = 3
 
-const failingWebhooks = readTool({
+const failingWebhooks = question({
   name: 'failing_webhooks',
   title: 'Show failing webhooks',
   description: 'Webhooks that fail or are disabled, each with its newest failed requests and their ids. replay_webhook_delivery repeats one.',
@@ -127,7 +127,7 @@ const failingWebhooks = readTool({
   },
 })
 
-const usage = readTool({
+const usage = question({
   name: 'usage',
   title: 'Show usage',
   description: 'Counts of emails by outcome, and the delivery and bounce rates, in a period.',
@@ -154,7 +154,7 @@ const usage = readTool({
   },
 })
 
-const limits = readTool({
+const limits = question({
   name: 'limits',
   title: 'Show the limits',
   description: "The rate limit of the key, and the organisation's send limit with its use in this hour.",
@@ -171,7 +171,7 @@ const limits = readTool({
 const maxChanges = 50
 const minuteMs = 60_000
 
-const whatChanged = readTool({
+const whatChanged = question({
   name: 'what_changed',
   title: 'Show recent changes',
   description: 'The newest changes in the audit log: who changed what and when, in the dashboard, with a key or by a command.',
@@ -199,7 +199,7 @@ const whatChanged = readTool({
   },
 })
 
-const listDomains = readTool({
+const listDomains = question({
   name: 'list_domains',
   title: 'List sending domains',
   description: 'Sending domains with their ids, and whether each is verified.',
@@ -217,7 +217,7 @@ const maxDomains = 100
 const DomainId = Type.Integer({ minimum: 1, description: 'Id of the domain, from list_domains' })
 const recordNames = ['spf', 'dkim', 'returnPath', 'dkimEd25519', 'dmarc', 'mx'] as const
 
-const showDomain = readTool({
+const showDomain = question({
   name: 'show_domain',
   title: 'Show the DNS records of a domain',
   description: 'The DNS records that a sending domain needs, the values that the last check found, and what is missing.',
@@ -248,7 +248,7 @@ const showDomain = readTool({
 const countNames = ['messages', 'aligned', 'dkimAligned', 'spfAligned', 'quarantined', 'rejected', 'unauthenticated']
 const maxSources = 10
 
-const dmarcSummary = readTool({
+const dmarcSummary = question({
   name: 'dmarc_summary',
   title: 'Summarise the DMARC reports of a domain',
   description: 'Counts of the DMARC reports about a sending domain, its largest sources, and whether a stricter policy is ready.',
@@ -273,7 +273,7 @@ const dmarcSummary = readTool({
   },
 })
 
-const listTransports = readTool({
+const listTransports = question({
   name: 'list_transports',
   title: 'List transports',
   description: 'The SMTP relays of the installation, their state, and the shares of the mail that they get.',
@@ -294,7 +294,7 @@ const listTransports = readTool({
   },
 })
 
-const listTenants = readTool({
+const listTenants = question({
   name: 'list_tenants',
   title: 'List tenants',
   description: 'The tenants of the organisation with their ids and status.',

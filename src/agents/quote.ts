@@ -14,61 +14,81 @@ const readLength = 4096
  */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}]+/gu
 const spaces = /\p{Zs}+/gu
-/** Characters of markup, and characters that look like them. Without them a text has no tag, no link, no code and no fence. */
-const markup: Readonly<Record<string, string>> = { '<': '‹', '>': '›', '`': "'", '[': '(', ']': ')', '{': '(', '}': ')', '|': '¦' }
-const ofMarkup = /[<>`[\]{}|]/g
+/** Characters of markup and of JSON, and characters that look like them. Without them a text has no tag, link, code, fence or object. */
+const markup: Readonly<Record<string, string>> = {
+  '<': '‹',
+  '>': '›',
+  '`': "'",
+  '[': '(',
+  ']': ')',
+  '{': '(',
+  '}': ')',
+  '|': '¦',
+  '"': '”',
+  '\\': '∖',
+}
+const ofMarkup = /[<>`[\]{}|"\\]/g
 
-/** One line, in a single pass over a bounded part of the text. A longer one ends with `…`. */
-function oneLine(text: string, maxLength: number): string {
-  const read = text
+/** An address in running text, also in a URL. The parts are bounded, so the search is linear. */
+const address = /[^\s@‹›”(),;:]{1,64}(?:@|%40)([^\s@‹›”(),;:]{1,255})/g
+const firstOf = (text: string) => String.fromCodePoint(text.codePointAt(0) ?? 0x2a)
+
+/** `ann@example.com` becomes `a***@example.com`. */
+const masked = (text: string) => text.replace(address, (whole, domain: string) => `${firstOf(whole)}***@${domain}`)
+
+/** One line of the bounded beginning of the text. */
+const oneLine = (text: string) =>
+  text
     .slice(0, readLength)
     .replace(unseen, ' ')
     .replace(spaces, ' ')
     .replace(ofMarkup, (mark) => markup[mark] ?? ' ')
     .trim()
-  // By code points: a half of a character would be invalid in JSON for some readers.
-  const shown = read.length > maxLength ? [...read.slice(0, maxLength * 2)].slice(0, maxLength).join('') : read
-  return shown.length < read.length || text.length > readLength ? `${shown}…` : shown
+
+/** By code points: a half of a character would be invalid in JSON for some readers. A cut text ends with `…`. */
+function cut(line: string, maxLength: number, isCut: boolean): string {
+  const shown = line.length > maxLength ? [...line.slice(0, maxLength * 2)].slice(0, maxLength).join('') : line
+  return isCut || shown.length < line.length ? `${shown}…` : shown
 }
-
-/** An address in running text. The parts are bounded, so the search is linear. */
-const address = /[^\s@‹›()<>[\]"',;:]{1,64}@([^\s@‹›()<>[\]"',;:]{1,255})/g
-
-/** `ann@example.com` becomes `a***@example.com`. */
-const masked = (text: string) => text.replace(address, (whole, domain: string) => `${String.fromCodePoint(whole.codePointAt(0) ?? 42)}***@${domain}`)
 
 export interface Quoter {
   /** The text; null for an absent one. */
   text(value: unknown, maxLength?: number): string | null
+  /** A text that is one address, whose local part may have spaces. */
+  address(value: unknown): string | null
   /** Each text of a list, at most ten. */
   list(values: unknown): string[]
-  /** Every text of a flat object, at most 20; other values are left out. */
+  /** The first texts, numbers and booleans of a flat object. */
   fields(value: unknown): Record<string, string>
 }
 
 const maxListed = 10
-const maxFields = 20
+const maxFields = 12
+const nameLength = 60
 const fieldLength = 200
 
 export function openQuoter({ showAddresses }: { showAddresses: boolean }): Quoter {
   const quoted = (value: string, maxLength: number) => {
-    const line = oneLine(value, maxLength)
-    return showAddresses ? line : masked(line)
+    const line = oneLine(value)
+    return cut(showAddresses ? line : masked(line), maxLength, value.length > readLength)
   }
+  const isShown = (value: unknown) => typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
   return {
     text: (value, maxLength = usualLength) => (typeof value === 'string' ? quoted(value, maxLength) : null),
-    list: (values) =>
-      Array.isArray(values)
-        ? values.filter((one) => typeof one === 'string').slice(0, maxListed).map((one) => quoted(one, fieldLength))
-        : [],
+    address(value) {
+      if (typeof value !== 'string') return null
+      const at = value.lastIndexOf('@')
+      return quoted(showAddresses || at < 1 ? value : `${firstOf(value)}***${value.slice(at)}`, usualLength)
+    },
+    list: (values) => {
+      const texts = Array.isArray(values) ? values.filter((one) => typeof one === 'string') : []
+      return texts.slice(0, maxListed).map((one) => quoted(one, fieldLength))
+    },
     fields(value) {
-      if (typeof value !== 'object' || value === null) return {}
-      const entries = Object.entries(value).flatMap(([name, one]) =>
-        typeof one === 'string' || typeof one === 'number' || typeof one === 'boolean'
-          ? [[quoted(name, fieldLength), quoted(String(one), fieldLength)] as const]
-          : [],
+      const entries = Object.entries(typeof value === 'object' && value !== null ? value : {}).filter(([, one]) => isShown(one))
+      return Object.fromEntries(
+        entries.slice(0, maxFields).map(([name, one]) => [quoted(name, nameLength), quoted(String(one), fieldLength)]),
       )
-      return Object.fromEntries(entries.slice(0, maxFields))
     },
   }
 }

@@ -50,7 +50,7 @@ export function openRemoteTools({ url, key, agent, send = fetch }: { url: string
 }
 
 /** A refusal outside the protocol, such as that of an unknown key, has the envelope of /v1 with a code and a message. */
-export function readAnswer(text: string, status: number): Answered {
+function readAnswer(text: string, status: number): Answered {
   if (text.length > maxAnswerLength) throw new Error(`an answer of ${text.length} characters is longer than any tool's`)
   try {
     const answered: unknown = JSON.parse(text)

@@ -143,9 +143,8 @@ class ToolCall {
       await this.#record(action.arguments, 'refused')
       throw error
     }
-    const entry = this.#entry(action.arguments, 'act')
-    if (!(await recordActionOnce(db, { ...entry, data: { ...entry.data, plan } }, { plan, sinceMs: nowMs - planLifeMs - clockSlackMs, nowMs })))
-      throw wrongToken('was used already')
+    const within = { plan, sinceMs: nowMs - planLifeMs - clockSlackMs, nowMs }
+    if (!(await recordActionOnce(db, this.#entry(action.arguments, 'act'), within))) throw wrongToken('was used already')
   }
 
   #record(own: Given, step: string): Promise<void> {

@@ -82,9 +82,9 @@ interface ActTool<Input extends TProperties> extends Declaration<Input> {
 
 export type Tool = ReadTool<TProperties> | RehearsalTool<TProperties> | ActTool<TProperties>
 
-export const readTool = <Input extends TProperties>(tool: ReadTool<Input>): Tool => tool as unknown as Tool
-export const rehearsalTool = <Input extends TProperties>(tool: RehearsalTool<Input>): Tool => tool as unknown as Tool
-export const actTool = <Input extends TProperties>(tool: ActTool<Input>): Tool => tool as unknown as Tool
+export const question = <Input extends TProperties>(tool: ReadTool<Input>): Tool => tool as unknown as Tool
+export const rehearsal = <Input extends TProperties>(tool: RehearsalTool<Input>): Tool => tool as unknown as Tool
+export const action = <Input extends TProperties>(tool: ActTool<Input>): Tool => tool as unknown as Tool
 
 /** An answer's object, whose fields the tools check one by one. */
 export type Fields = Record<string, unknown>
