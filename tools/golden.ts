@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { refusals, settings } from '#base'
 import { coverageDocument, readContractEndpoints, type ServedDocument } from './api-coverage.ts'
 import { type ApiDocument, clientApi } from './generate-client.ts'
+import { llmsDocument } from './llms.ts'
 import { modulesDocument, readModuleHeaders } from './module-headers.ts'
 import { openApiDocument } from './openapi.ts'
 import { commandsDocument, configDocument, errorsDocument } from './reference-pages.ts'
@@ -72,6 +73,7 @@ function goldens(root: string): Golden[] {
       },
     },
     { file: '../remote-misbehaviour.md', make: async () => (await import('../test/faults/remote/misbehaviours-document.ts')).document() },
+    { file: 'llms.txt', make: async () => llmsDocument(readFileSync(join(root, 'docs/index.md'), 'utf8')) },
     { file: 'schema.sql', make: () => schemaOf(root) },
     { file: 'openapi.json', make: async () => `${JSON.stringify(await openApiDocument(), null, 2)}\n` },
     { file: '../../packages/client/src/generated-types.ts', make: async () => (await clientOf()).types },

@@ -1,5 +1,4 @@
 /** `postrider mcp`: the tools for agents on standard input and output, at a service that runs. */
-import { serveOnStdio } from '#agents'
 import { baseOf } from './api.ts'
 import { type Command, text, UsageError } from './command-definition.ts'
 
@@ -22,6 +21,7 @@ Example: POSTRIDER_URL=https://mail.example.com POSTRIDER_KEY=svc_test_… postr
     const key = text(given, 'key') ?? environment.POSTRIDER_KEY
     if (!url) throw new UsageError('--url is required (or set POSTRIDER_URL)')
     if (!key) throw new UsageError('--key is required (or set POSTRIDER_KEY)')
+    const { serveOnStdio } = await import('#agents')
     await serveOnStdio({ url: baseOf(url).replace(/\/v1$/, ''), key, version })
   },
 }

@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type TSchema } from 'typebox'
-import { type AgentCaller, type Agents, type ApiAnswer, type ApiCall, openAgents, type Right } from '#agents'
+import type { AgentCaller, Agents, ApiAnswer, ApiCall, Right } from '#agents'
 import { type Config, Refusal } from '#base'
 import { type Admission, authorize, type AuthorizeDeps, keyIn, tenantScope } from './authorize.ts'
 import type { DashboardDeps } from './dashboard-context.ts'
@@ -48,15 +48,10 @@ const endpoint: Endpoint = {
 const protocolHeader = /^(?:accept|content-type|mcp-[a-z-]{1,60})$/
 
 export function serveMcp(app: FastifyInstance, deps: McpDeps): void {
-  let opened: Agents | undefined
+  let opened: Promise<Agents> | undefined
+  // At the first request: most processes never need the tools.
   const agents = () => {
-    opened ??= openAgents({
-      ...deps,
-      version: deps.installation.version,
-      runChecks: oneAtATime(() => deps.installation.runChecks()),
-      checkerOf,
-      planLifeMs,
-    })
+    opened ??= import('#agents').then(({ openAgents }) => openAgents(agentDeps(deps)))
     return opened
   }
   app.route({
@@ -73,7 +68,8 @@ export function serveMcp(app: FastifyInstance, deps: McpDeps): void {
       if (!admission) throw new Error('a request bypassed authorisation')
       if (typeof body !== 'object' || body === null || Array.isArray(body))
         throw new Refusal('validation_error', { message: 'the body must be one JSON-RPC message', suggestion: 'Send each message in a request of its own' })
-      const answered = await within(agents().answer(asRequest(request), body, callerOf(request, admission, deps)), answerWithinMs, deps.clock)
+      const answering = agents().then((tools) => tools.answer(asRequest(request), body, callerOf(request, admission, deps)))
+      const answered = await within(answering, answerWithinMs, deps.clock)
       return sendAnswer(reply, answered)
     },
   })
@@ -89,6 +85,14 @@ export function serveMcp(app: FastifyInstance, deps: McpDeps): void {
         .send({ jsonrpc: '2.0', error: { code: -32_000, message: 'Method not allowed. Send POST requests' }, id: null }),
   })
 }
+
+const agentDeps = (deps: McpDeps) => ({
+  ...deps,
+  version: deps.installation.version,
+  runChecks: oneAtATime(() => deps.installation.runChecks()),
+  checkerOf,
+  planLifeMs,
+})
 
 /** A page of another site could otherwise reach a service on its reader's machine through a name that it makes lead there. */
 function refusePages({ headers }: FastifyRequest, publicUrl: string): void {
