@@ -22,6 +22,8 @@ export interface RunDeps {
   runChecks(): Promise<CheckResult[]>
   /** A check of values against a schema; it throws `validation_error`. */
   checkerOf(schema: TSchema): (value: unknown) => void
+  /** The refusal for a fault of the program or its database, which it logs. */
+  refusalOf(error: unknown): Refusal
   /** For how long a token permits its action. */
   planLifeMs: number
 }
@@ -65,8 +67,7 @@ export function openRunTool(deps: RunDeps): RunTool {
       const call = new ToolCall(deps, tokens, found.tool, caller)
       return { text: bounded(await call.run(given, found.check)), isError: false }
     } catch (error) {
-      if (!(error instanceof Refusal) || error.status === 500) throw error
-      return { text: bounded(refused(error)), isError: true }
+      return { text: bounded(refused(error instanceof Refusal ? error : deps.refusalOf(error))), isError: true }
     }
   }
 }

@@ -5,15 +5,21 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type TSchema } from 'typebox'
 import type { AgentCaller, Agents, ApiAnswer, ApiCall, Right } from '#agents'
-import { type Config, Refusal } from '#base'
+import { type Config, type Log, Refusal } from '#base'
 import { type Admission, authorize, type AuthorizeDeps, keyIn, tenantScope } from './authorize.ts'
 import type { DashboardDeps } from './dashboard-context.ts'
+import type { Readiness } from './readiness.ts'
+import { toRefusal } from './to-refusal.ts'
 import type { ApiDeps, Endpoint } from './v1/define-endpoint.ts'
 import { routes } from './v1/endpoints.ts'
 import { within } from './v1/response-deadline.ts'
 import { compileSchema, refusalOf } from './v1/validate.ts'
 
-export type McpDeps = ApiDeps & Omit<AuthorizeDeps, 'config'> & Omit<DashboardDeps, 'config'> & { config: ApiDeps['config'] & Pick<Config, 'publicUrl'> }
+export interface McpDeps extends ApiDeps, Omit<AuthorizeDeps, 'config'>, Omit<DashboardDeps, 'config'> {
+  log: Log
+  readiness: Readiness
+  config: ApiDeps['config'] & Pick<Config, 'publicUrl'>
+}
 
 const path = '/mcp'
 const bodyLimit = 131_072
@@ -91,6 +97,13 @@ const agentDeps = (deps: McpDeps) => ({
   version: deps.installation.version,
   runChecks: oneAtATime(() => deps.installation.runChecks()),
   checkerOf,
+  refusalOf(error: unknown) {
+    const refusal = toRefusal(error)
+    deps.readiness.recordError(error)
+    if (refusal.shouldRetry) deps.readiness.recordOutage(error)
+    else if (refusal.status === 500) deps.log.error({ err: error }, 'a tool failed')
+    return refusal
+  },
   planLifeMs,
 })
 
