@@ -36,13 +36,20 @@ test('a token of another secret is refused, and one of the secret before a rotat
   expect(openPlanTokens({ ids, secrets: rotated, lifeMs }).check(action, token, nowMs)).toBe(token.split('.')[0])
 })
 
+test('another spelling of the same token is refused', () => {
+  const [id, expiry, mac = ''] = token.split('.')
+  // The last character of base64url has two unused bits.
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  const last = letters[letters.indexOf(mac.slice(-1)) ^ 1]
+  expect(Buffer.from(mac.slice(0, -1) + last, 'base64url')).toEqual(Buffer.from(mac, 'base64url'))
+  for (const other of [`${id}.${expiry}.${mac.slice(0, -1)}${last}`, `${id}.0${expiry}.${mac}`])
+    expect(() => tokens.check(action, other, nowMs)).toThrow('belongs to another action')
+})
+
 test('a token with any character altered is refused', () => {
   fc.assert(
     fc.property(fc.nat(token.length - 1), fc.string({ minLength: 1, maxLength: 2 }), (at, other) => {
       const altered = token.slice(0, at) + other + token.slice(at + 1)
-      const [, , mac = ''] = altered.split('.')
-      // The last character of base64url has unused bits.
-      fc.pre(altered !== token && !Buffer.from(mac, 'base64url').equals(Buffer.from(token.split('.')[2] ?? '', 'base64url')) || at < token.lastIndexOf('.'))
       fc.pre(altered !== token)
       expect(() => tokens.check(action, altered, nowMs)).toThrow(/token/)
     }),
