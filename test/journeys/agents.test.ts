@@ -6,7 +6,6 @@ import { type ServiceProcess, startServiceProcess } from '../support/spawned-ser
 let service: ServiceProcess
 beforeAll(async () => {
   service = await startServiceProcess({ POSTRIDER_RATE_LIMIT: 'unlimited' })
-  await service.start()
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
