@@ -192,7 +192,8 @@ const whatChanged = question({
         .map(({ at, actor, action: done, tenantId: of, data }) => ({
           at: at.toISOString(),
           by: actor.kind,
-          ...facts({ action: done, tenantId: of }, ['action', 'tenantId']),
+          action: done,
+          tenantId: of,
           untrusted: { name: quote.text(actor.name), details: quote.fields(data) },
         })),
     }

@@ -97,25 +97,29 @@ class ToolCall {
     const all = given === undefined || given === null ? {} : given
     if (typeof all !== 'object' || Array.isArray(all)) throw new Refusal('validation_error', { message: 'the arguments must be an object' })
     const { token, showAddresses, ...own } = all as Given
-    const step = !('plan' in this.#tool) ? 'read' : token === undefined ? 'plan' : 'act'
-    if (step !== 'act') await this.#record(own, step)
-    this.#checkArguments(own, { token, showAddresses }, check)
     const tool = this.#tool
+    const isAct = 'plan' in tool
+    if (!isAct || token === undefined) await this.#record(own, isAct ? 'plan' : 'read' in tool ? 'read' : 'rehearse')
     const context = this.#context(showAddresses === true)
-    if ('read' in tool) return tool.read(own, context)
-    if ('rehearse' in tool) return tool.rehearse(own, context)
-    const action = { tool: tool.name, arguments: own, credentialId: this.#caller.credential.id }
-    if (typeof token === 'string') {
-      await this.#spend(token, action)
+    const checked = () => this.#checkArguments(own, { token, showAddresses }, check)
+    if ('plan' in tool && token !== undefined) {
+      await this.#spend(token, own, checked)
       return { done: tool.name, ...(await tool.perform(own, context)) }
     }
+    checked()
+    if ('read' in tool) return tool.read(own, context)
+    if ('rehearse' in tool) return tool.rehearse(own, context)
     const { plan, facts = {} } = await tool.plan(own, context)
     return {
       plan,
       ...facts,
       nothingChangedYet: 'Show this plan to the person who asked. To perform it, call the tool again with the same arguments and this token.',
-      ...this.#tokens.make(action, this.#deps.clock.nowMs()),
+      ...this.#tokens.make(this.#action(own), this.#deps.clock.nowMs()),
     }
+  }
+
+  #action(own: Given): PlannedAction {
+    return { tool: this.#tool.name, arguments: own, credentialId: this.#caller.credential.id }
   }
 
   #checkArguments(own: Given, { token, showAddresses }: { token: unknown; showAddresses: unknown }, check: (value: unknown) => void): void {
@@ -134,18 +138,18 @@ class ToolCall {
   }
 
   /** Uses the token up before the action: an action may be missing after a crash, but never happens twice. */
-  async #spend(token: string, action: PlannedAction): Promise<void> {
+  async #spend(token: unknown, own: Given, checked: () => void): Promise<void> {
     const { db, clock, planLifeMs } = this.#deps
     const nowMs = clock.nowMs()
-    let plan: string
     try {
-      plan = this.#tokens.check(action, token, nowMs)
+      checked()
+      const plan = this.#tokens.check(this.#action(own), String(token), nowMs)
+      const since = { plan, sinceMs: nowMs - planLifeMs - clockSlackMs, nowMs }
+      if (!(await recordActionOnce(db, this.#entry(own, 'act'), since))) throw wrongToken('was used already')
     } catch (error) {
-      await this.#record(action.arguments, 'refused')
+      if (error instanceof Refusal) await this.#record(own, 'refused')
       throw error
     }
-    const within = { plan, sinceMs: nowMs - planLifeMs - clockSlackMs, nowMs }
-    if (!(await recordActionOnce(db, this.#entry(action.arguments, 'act'), within))) throw wrongToken('was used already')
   }
 
   #record(own: Given, step: string): Promise<void> {

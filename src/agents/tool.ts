@@ -98,8 +98,8 @@ export function facts(value: Fields, names: readonly string[]): Fields {
   return Object.fromEntries(known.map((name) => [name, safe(value[name])]))
 }
 
-/** Words, ids, times, codes and addresses of hosts. Any other text would belong to `untrusted`. */
-const safeText = /^[\w.:+\- ]{0,100}$/
+/** One word, id, time, code or host name. Any other text belongs to `untrusted`. */
+const safeText = /^[\w.:+-]{0,100}$/
 
 function safe(value: unknown): unknown {
   if (typeof value === 'string') return safeText.test(value) ? value : null
