@@ -137,10 +137,11 @@ const pauseDestination = action({
   title: 'Pause mail to a recipient domain',
   description: 'Keeps the mail of all tenants to one recipient domain in the queue until resume_queue. Needs a key of the organisation.',
   input: Type.Object({ destination: Destination, reason: Type.Optional(Type.String({ maxLength: 200 })) }),
-  async plan({ destination }, { caller }) {
+  async plan({ destination, reason }, { caller, quote }) {
     caller.require(operator)
     return {
-      plan: `Pause all mail to the recipient domain ${placeOf(destination).name}: it stays queued until it is resumed. Mail in flight is still sent.`,
+      plan: 'Pause all mail to one recipient domain: it stays queued until it is resumed. Mail in flight is still sent.',
+      facts: { untrusted: { destination: quote.text(placeOf(destination).name), reason: quote.text(reason) } },
     }
   },
   async perform({ destination, reason }, context) {
@@ -155,9 +156,12 @@ const resumeDestination = action({
   title: 'Resume mail to a recipient domain',
   description: 'Ends the pause of one recipient domain. Needs a key of the organisation.',
   input: Type.Object({ destination: Destination }),
-  async plan({ destination }, { caller }) {
+  async plan({ destination }, { caller, quote }) {
     caller.require(operator)
-    return { plan: `Resume the mail to the recipient domain ${placeOf(destination).name}: the mail that waits is attempted.` }
+    return {
+      plan: 'Resume the mail to one recipient domain: the mail that waits is attempted.',
+      facts: { untrusted: { destination: quote.text(placeOf(destination).name) } },
+    }
   },
   async perform({ destination }, context) {
     context.caller.require(operator)

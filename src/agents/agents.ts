@@ -11,7 +11,6 @@ import { openRemoteTools, type Send } from './remote-tools.ts'
 import { openRunTool, type RunDeps } from './run-tool.ts'
 import type { AgentCaller } from './tool.ts'
 
-export { openQuoter } from './quote.ts'
 export type { AgentCaller, ApiAnswer, ApiCall, Right } from './tool.ts'
 
 export interface Agents {
