@@ -22,6 +22,7 @@ export function llmsDocument(index: string): string {
     const task = /^\| ([^|]+) \|/.exec(line)?.[1]
     return links.map(({ name, file }) => `- [${name.replace(/\.md$/, '')}](${addressOf(file)})${task === undefined ? '' : `: ${task}`}`)
   })
-  const tools = 'Agents get tools for this installation at `/mcp` (Model Context Protocol, with an API key): see [agents](/docs/guide/agents).'
+  const tools =
+    'Agents get tools for this installation at `/mcp` (Model Context Protocol, with an API key): see [agents](/docs/guide/agents).'
   return [`# ${title.replace(': documentation', '')}`, '', `> ${summary}`, '', tools, ...sections, ''].join('\n')
 }

@@ -14,7 +14,10 @@ async function shortEmail(emailId: string, context: ToolContext) {
   return {
     status: String(email.status),
     shown: {
-      email: { ...facts(email, ['id', 'tenantId', 'status', 'scheduledAt']), untrusted: { to: quote.address(email.to), subject: quote.text(email.subject) } },
+      email: {
+        ...facts(email, ['id', 'tenantId', 'status', 'scheduledAt']),
+        untrusted: { to: quote.address(email.to), subject: quote.text(email.subject) },
+      },
     },
   }
 }
@@ -29,7 +32,10 @@ const retryEmail = action({
   input: Type.Object({ emailId: EmailId }),
   async plan({ emailId }, context) {
     const { status, shown } = await shortEmail(emailId, context)
-    return { plan: `Retry one email, whose status is ${status}: it becomes pending and is attempted now, also if its recipient is suppressed.`, facts: shown }
+    return {
+      plan: `Retry one email, whose status is ${status}: it becomes pending and is attempted now, also if its recipient is suppressed.`,
+      facts: shown,
+    }
   },
   async perform({ emailId }, { caller }) {
     const { data } = await caller.call('emails.retry', { params: { emailId } })
@@ -44,7 +50,10 @@ const cancelEmail = action({
   input: Type.Object({ emailId: EmailId }),
   async plan({ emailId }, context) {
     const { status, shown } = await shortEmail(emailId, context)
-    return { plan: `Cancel one scheduled email, whose status is ${status}, for all recipients of its submission: it never leaves.`, facts: shown }
+    return {
+      plan: `Cancel one scheduled email, whose status is ${status}, for all recipients of its submission: it never leaves.`,
+      facts: shown,
+    }
   },
   async perform({ emailId }, { caller }) {
     const { data } = await caller.call('emails.cancel', { params: { emailId } })
@@ -68,7 +77,10 @@ const removeSuppression = action({
     return {
       plan: 'Remove one address from the suppression list: it receives mail again. After a complaint or a hard bounce, this can harm the reputation of the sender.',
       facts: {
-        suppression: { ...facts(found, ['createdAt']), untrusted: { address: quote.address(found.address), reason: quote.text(found.reason) } },
+        suppression: {
+          ...facts(found, ['createdAt']),
+          untrusted: { address: quote.address(found.address), reason: quote.text(found.reason) },
+        },
       },
     }
   },
@@ -108,7 +120,8 @@ const replayDelivery = action({
 const releaseEmail = action({
   name: 'release_held_email',
   title: 'Release a held email',
-  description: 'Returns a held email to the queue. If its recipient is still suppressed or its tenant paused, it is held again. Needs a key of the organisation.',
+  description:
+    'Returns a held email to the queue. If its recipient is still suppressed or its tenant paused, it is held again. Needs a key of the organisation.',
   input: Type.Object({ emailId: EmailId }),
   async plan({ emailId }, context) {
     context.caller.require(operator)
@@ -126,7 +139,11 @@ const Destination = Type.String({ minLength: 1, maxLength: 255, description: 'Re
 function domainIn(text: string): string {
   const domain = parseAddress(`a@${text}`)?.domain
   if (domain === undefined)
-    throw new Refusal('validation_error', { field: 'destination', message: 'destination is not a domain', suggestion: 'Use the part after the @' })
+    throw new Refusal('validation_error', {
+      field: 'destination',
+      message: 'destination is not a domain',
+      suggestion: 'Use the part after the @',
+    })
   return domain
 }
 

@@ -5,7 +5,9 @@ import { type Fields, facts, fieldsOf, listOf, question, rehearsal, type Tool, t
 
 export const EmailId = Type.String({ minLength: 1, maxLength: 40, description: 'Id of the email' })
 export const Address = Type.String({ minLength: 3, maxLength: 320, description: 'Email address' })
-export const TenantId = Type.Optional(Type.String({ maxLength: 64, description: 'Tenant id; default: the tenant of the key, or all tenants' }))
+export const TenantId = Type.Optional(
+  Type.String({ maxLength: 64, description: 'Tenant id; default: the tenant of the key, or all tenants' }),
+)
 const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Default 20' }))
 export const usualLimit = 20
 
@@ -68,7 +70,8 @@ const explainEmail = question({
 const whyNoMail = question({
   name: 'why_no_mail',
   title: 'Explain why an address got nothing',
-  description: 'The newest emails to one address, whether it is suppressed, and the reason why the newest email did not arrive, in one answer.',
+  description:
+    'The newest emails to one address, whether it is suppressed, and the reason why the newest email did not arrive, in one answer.',
   input: Type.Object({ address: Address, tenantId: TenantId }),
   async read({ address, tenantId }, context) {
     const { call } = context.caller
@@ -163,7 +166,9 @@ const showEmail = question({
         ...textsOf(email, context),
         messageId: quote.text(email.messageId),
         metadata: quote.fields(email.metadata),
-        ...(includeContent === true ? { text: quote.text(email.plainBody ?? email.htmlBody, 1500), headers: quote.fields(email.headers) } : {}),
+        ...(includeContent === true
+          ? { text: quote.text(email.plainBody ?? email.htmlBody, 1500), headers: quote.fields(email.headers) }
+          : {}),
       },
     }
   },
@@ -198,7 +203,9 @@ const sendTestEmail = rehearsal({
     'Sends an email with a test key: the simulator takes it, and it never leaves the installation. Refused with a live key. Read the outcome with explain_email.',
   input: Type.Object({
     from: Type.Optional(Type.String({ maxLength: 320, description: `Default ${rehearsedFrom}` })),
-    to: Type.Optional(Type.String({ maxLength: 320, description: `Default ${rehearsedTo}; other names of simulator.test cause other outcomes` })),
+    to: Type.Optional(
+      Type.String({ maxLength: 320, description: `Default ${rehearsedTo}; other names of simulator.test cause other outcomes` }),
+    ),
     subject: Type.String({ minLength: 1, maxLength: 200 }),
     text: Type.String({ minLength: 1, maxLength: 20_000 }),
     tenantId: TenantId,

@@ -3,8 +3,8 @@ import Type from 'typebox'
 import { classify } from '#bounces'
 import { readQueue } from '#delivery'
 import { listAudit } from '#members'
-import { Address, suppressionOf, TenantId, usualLimit } from './email-tools.ts'
-import { type Fields, facts, fieldsOf, listOf, question, type Tool, type ToolContext } from './tool.ts'
+import { suppressionOf, TenantId, usualLimit } from './email-tools.ts'
+import { type Fields, facts, fieldsOf, listOf, question, type Tool } from './tool.ts'
 
 const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Default 20' }))
 const maxQueues = 20
@@ -51,7 +51,8 @@ const queue = question({
 const classifyReply = question({
   name: 'classify_reply',
   title: 'Classify a bounce text',
-  description: 'The meaning of a reply or a bounce text of a mail server: its classification, who can correct the failure, and whether it is permanent.',
+  description:
+    'The meaning of a reply or a bounce text of a mail server: its classification, who can correct the failure, and whether it is permanent.',
   input: Type.Object({
     text: Type.String({ minLength: 1, maxLength: 4096 }),
     code: Type.Optional(Type.Integer({ minimum: 200, maximum: 599, description: 'SMTP reply code; default: from the text' })),
@@ -63,7 +64,8 @@ const classifyReply = question({
 const doctor = question({
   name: 'doctor',
   title: 'Check the installation',
-  description: 'The checks of postrider doctor with their remedies: DNS, port 25, blocklists, certificates, clock, disk, database. Takes up to 30 seconds.',
+  description:
+    'The checks of postrider doctor with their remedies: DNS, port 25, blocklists, certificates, clock, disk, database. Takes up to 30 seconds.',
   input: Type.Object({}),
   async read(_given, { caller, quote, runChecks }) {
     caller.require({ permission: 'full access', scope: 'organisation' })
@@ -103,7 +105,8 @@ const failuresShown = 3
 const failingWebhooks = question({
   name: 'failing_webhooks',
   title: 'Show failing webhooks',
-  description: 'Webhooks that fail or are disabled, each with its newest failed requests and their ids. replay_webhook_delivery repeats one.',
+  description:
+    'Webhooks that fail or are disabled, each with its newest failed requests and their ids. replay_webhook_delivery repeats one.',
   input: Type.Object({ tenantId: TenantId }),
   async read({ tenantId }, context) {
     const { caller, quote } = context
@@ -132,7 +135,9 @@ const usage = question({
   title: 'Show usage',
   description: 'Counts of emails by outcome, and the delivery and bounce rates, in a period.',
   input: Type.Object({
-    period: Type.Optional(Type.String({ maxLength: 64, description: 'today, yesterday, last_7_days, last_30_days, this_month, 2026-11 and others' })),
+    period: Type.Optional(
+      Type.String({ maxLength: 64, description: 'today, yesterday, last_7_days, last_30_days, this_month, 2026-11 and others' }),
+    ),
     timezone: Type.Optional(Type.String({ maxLength: 64 })),
     tenantId: TenantId,
   }),

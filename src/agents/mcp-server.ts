@@ -2,17 +2,13 @@
  * The protocol: the official library answers requests of both of its generations, and this file says which tools there are. The library is
  * loaded at the first request to it, because most processes never need its 3 MB.
  */
+import type { Tool as ListedTool } from '@modelcontextprotocol/server'
 import { commonArguments, dataNotice, type RunResult, tools } from './run-tool.ts'
 import type { Tool } from './tool.ts'
 
-/** A tool as the protocol describes it. */
-export interface ListedTool {
-  name: string
-  title: string
-  description: string
-  inputSchema: { type: 'object'; properties: Record<string, object>; required?: string[] }
-  annotations: { readOnlyHint: boolean; destructiveHint: boolean; idempotentHint: boolean; openWorldHint: boolean }
-}
+export type { ListedTool }
+
+type Schema = ListedTool['inputSchema']
 
 function listed(tool: Tool): ListedTool {
   const { showAddresses, token } = commonArguments
@@ -24,7 +20,7 @@ function listed(tool: Tool): ListedTool {
     description: isAct ? `${tool.description} The first call returns a plan and a token, and changes nothing.` : tool.description,
     inputSchema: {
       type: 'object',
-      properties: { ...(tool.input.properties as Record<string, object>), showAddresses, ...(isAct ? { token } : {}) },
+      properties: { ...tool.input.properties, showAddresses, ...(isAct ? { token } : {}) } as Schema['properties'],
       ...(required && required.length > 0 ? { required: [...required] } : {}),
     },
     annotations: { readOnlyHint: 'read' in tool, destructiveHint: isAct, idempotentHint: 'read' in tool, openWorldHint: false },

@@ -30,7 +30,8 @@ export function openRemoteTools({ url, key, agent, send = fetch }: { url: string
       signal: AbortSignal.timeout(answerWithinMs),
     })
     const { result, error } = readAnswer(await response.text(), response.status)
-    if (result === undefined) throw new Error(`${url}/mcp: ${String(error?.code ?? response.status)}: ${String(error?.message ?? 'no result')}`)
+    if (result === undefined)
+      throw new Error(`${url}/mcp: ${String(error?.code ?? response.status)}: ${String(error?.message ?? 'no result')}`)
     return result
   }
   return {

@@ -75,7 +75,13 @@ export function openRunTool(deps: RunDeps): RunTool {
 /** A message may quote an argument, which an agent may have taken from an outsider's text. */
 function refused({ code, field, message, suggestion }: Refusal): ToolResult {
   const quote = openQuoter({ showAddresses: false })
-  return { error: { code, ...(field === undefined ? {} : { field: quote.text(field, 100) }), untrusted: { message: quote.text(message), suggestion: quote.text(suggestion) } } }
+  return {
+    error: {
+      code,
+      ...(field === undefined ? {} : { field: quote.text(field, 100) }),
+      untrusted: { message: quote.text(message), suggestion: quote.text(suggestion) },
+    },
+  }
 }
 
 type Given = Record<string, unknown>
@@ -113,7 +119,8 @@ class ToolCall {
     return {
       plan,
       ...facts,
-      nothingChangedYet: 'Show this plan to the person who asked. To perform it, call the tool again with the same arguments and this token.',
+      nothingChangedYet:
+        'Show this plan to the person who asked. To perform it, call the tool again with the same arguments and this token.',
       ...this.#tokens.make(this.#action(own), this.#deps.clock.nowMs()),
     }
   }
@@ -125,7 +132,11 @@ class ToolCall {
   #checkArguments(own: Given, { token, showAddresses }: { token: unknown; showAddresses: unknown }, check: (value: unknown) => void): void {
     const { properties } = this.#tool.input
     const unknown = Object.keys(own).find((name) => !Object.hasOwn(properties, name))
-    if (unknown !== undefined) throw new Refusal('validation_error', { message: 'unknown argument', suggestion: `Use only ${Object.keys(properties).join(', ') || 'no arguments'}` })
+    if (unknown !== undefined)
+      throw new Refusal('validation_error', {
+        message: 'unknown argument',
+        suggestion: `Use only ${Object.keys(properties).join(', ') || 'no arguments'}`,
+      })
     if (showAddresses !== undefined && typeof showAddresses !== 'boolean') throw wrongField('showAddresses', 'must be true or false')
     if (token !== undefined && (typeof token !== 'string' || !('plan' in this.#tool))) throw wrongToken('is not a token of a plan')
     check(own)

@@ -89,7 +89,8 @@ export const action = <Input extends TProperties>(tool: ActTool<Input>): Tool =>
 /** An answer's object, whose fields the tools check one by one. */
 export type Fields = Record<string, unknown>
 
-export const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {})
+export const fieldsOf = (value: unknown): Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
 export const listOf = (value: unknown): Fields[] => (Array.isArray(value) ? value.map(fieldsOf) : [])
 
 /** The named fields of an object of the API, if they are numbers, booleans, null, or short texts that Postrider writes itself. */

@@ -96,7 +96,20 @@ const versionCommand: Command = {
 
 /** The commands by topic, as --help lists them. */
 const topics: Readonly<Record<string, readonly Command[]>> = {
-  Service: [serve, doctor, dns, mcpCommand, migrateCommand, backup, restore, secretRotate, crashTest, bench, versionCommand, completionOf(() => shown)],
+  Service: [
+    serve,
+    doctor,
+    dns,
+    mcpCommand,
+    migrateCommand,
+    backup,
+    restore,
+    secretRotate,
+    crashTest,
+    bench,
+    versionCommand,
+    completionOf(() => shown),
+  ],
   Emails: [sendCommand, emailList, emailShow, emailCancel, emailReschedule, explainCommand, listen, erase],
   // Before `queue`, the commands that begin with it.
   'Queue and delivery': [

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type TSchema } from 'typebox'
 import type { AgentCaller, Agents, ApiAnswer, ApiCall, Right } from '#agents'
 import { type Config, type Log, Refusal } from '#base'
-import { type Admission, authorize, type AuthorizeDeps, keyIn, tenantScope } from './authorize.ts'
+import { type Admission, type AuthorizeDeps, authorize, keyIn, tenantScope } from './authorize.ts'
 import type { DashboardDeps } from './dashboard-context.ts'
 import type { Readiness } from './readiness.ts'
 import { toRefusal } from './to-refusal.ts'
@@ -73,7 +73,10 @@ export function serveMcp(app: FastifyInstance, deps: McpDeps): void {
       const { admission, body } = request
       if (!admission) throw new Error('a request bypassed authorisation')
       if (typeof body !== 'object' || body === null || Array.isArray(body))
-        throw new Refusal('validation_error', { message: 'the body must be one JSON-RPC message', suggestion: 'Send each message in a request of its own' })
+        throw new Refusal('validation_error', {
+          message: 'the body must be one JSON-RPC message',
+          suggestion: 'Send each message in a request of its own',
+        })
       const answering = agents().then((tools) => tools.answer(asRequest(request), body, callerOf(request, admission, deps)))
       const answered = await within(answering, answerWithinMs, deps.clock)
       return sendAnswer(reply, answered)

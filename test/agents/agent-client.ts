@@ -18,10 +18,7 @@ export interface Agent extends AsyncDisposable {
 type Generation = 'legacy' | 'modern'
 
 const clientOf = (generation: Generation) =>
-  new Client(
-    { name: 'test', version: '1' },
-    { versionNegotiation: { mode: generation === 'modern' ? { pin: '2026-07-28' } : 'legacy' } },
-  )
+  new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: generation === 'modern' ? { pin: '2026-07-28' } : 'legacy' } })
 
 function agentOf(client: Client): Agent {
   return {

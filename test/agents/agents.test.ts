@@ -42,7 +42,9 @@ async function recordFailure(webhookId: string): Promise<string> {
   const failed = { tenantId: service.tenantId, eventUuid: newIds.uuid(), event: 'MessageSent', url: `${receiver.url}/old`, attempt: 2 }
   const answered = { success: false, statusCode: 503, willRetry: true, durationMs: 12, responseBody: 'later', error: null }
   const request = { requestHeaders: {}, payload: '{"event":"MessageSent"}' }
-  await recordDeliveries(service.db, [{ id, webhookId: Number(webhookId), at: new Date(clock.nowMs()), ...failed, ...answered, ...request }])
+  await recordDeliveries(service.db, [
+    { id, webhookId: Number(webhookId), at: new Date(clock.nowMs()), ...failed, ...answered, ...request },
+  ])
   return id
 }
 
@@ -96,14 +98,34 @@ const codeOf = async (answer: Promise<ToolAnswer>) => ((await answer).data.error
 
 /** Questions with a part of their answers. */
 const questions: [string, () => object, object][] = [
-  ['explain_email', () => ({ emailId: ids.failed }), { email: { status: 'hardfail' }, lastAttempt: { status: 'hardfail', classification: 'invalid_recipient' } }],
-  ['why_no_mail', () => ({ address: 'hardfail+ann@simulator.test' }), { emailsInAll: 1, finding: expect.stringContaining('failed permanently') }],
-  ['why_no_mail', () => ({ address: 'stranger@example.com' }), { emails: [], finding: expect.stringContaining('no email to this address') }],
+  [
+    'explain_email',
+    () => ({ emailId: ids.failed }),
+    { email: { status: 'hardfail' }, lastAttempt: { status: 'hardfail', classification: 'invalid_recipient' } },
+  ],
+  [
+    'why_no_mail',
+    () => ({ address: 'hardfail+ann@simulator.test' }),
+    { emailsInAll: 1, finding: expect.stringContaining('failed permanently') },
+  ],
+  [
+    'why_no_mail',
+    () => ({ address: 'stranger@example.com' }),
+    { emails: [], finding: expect.stringContaining('no email to this address') },
+  ],
   ['list_emails', () => ({ status: 'held' }), { emails: [{ id: expect.any(String), status: 'held' }], total: 1 }],
-  ['show_email', () => ({ emailId: ids.held, includeContent: true }), { status: 'held', untrusted: { subject: 'Order 7', text: 'Hello.' } }],
+  [
+    'show_email',
+    () => ({ emailId: ids.held, includeContent: true }),
+    { status: 'held', untrusted: { subject: 'Order 7', text: 'Hello.' } },
+  ],
   ['list_attempts', () => ({ emailId: ids.failed }), { attemptsInAll: 1, attempts: [{ status: 'hardfail' }] }],
   ['queue', () => ({}), { recipientDomains: [], pauses: [], providers: expect.any(Array) }],
-  ['classify_reply', () => ({ text: '550 5.1.1 no such user' }), { classification: 'invalid_recipient', fault: 'recipient', permanent: true }],
+  [
+    'classify_reply',
+    () => ({ text: '550 5.1.1 no such user' }),
+    { classification: 'invalid_recipient', fault: 'recipient', permanent: true },
+  ],
   ['doctor', () => ({}), { counts: { problem: expect.any(Number) }, checks: expect.any(Array) }],
   ['list_suppressions', () => ({}), { suppressions: expect.any(Array), total: expect.any(Number) }],
   ['failing_webhooks', () => ({}), { failing: 1, shown: [{ id: expect.any(String), enabled: false, failures: [{ statusCode: 503 }] }] }],
@@ -180,7 +202,8 @@ describe('addresses', () => {
     const given = { emailId: ids.failed }
     for (const name of ['explain_email', 'show_email', 'list_attempts']) {
       expect((await http.call(name, given)).text).not.toContain('hardfail+ann')
-      if (name !== 'list_attempts') expect((await http.call(name, { ...given, showAddresses: true })).text).toContain('hardfail+ann@simulator.test')
+      if (name !== 'list_attempts')
+        expect((await http.call(name, { ...given, showAddresses: true })).text).toContain('hardfail+ann@simulator.test')
     }
     const list = await http.call('list_suppressions')
     expect(list.text).toContain('***@')
@@ -366,16 +389,31 @@ test('200 subjects and replies that give orders appear only below untrusted, neu
   const { results } = await asOwner<{ results: { id: string; status: string }[] }>('POST', '/emails/batch', batch, service.testKey)
   expect(results.filter((one) => one.status !== 'accepted')).toEqual([])
   const at = new Date(clock.nowMs())
-  const attempt = { status: 'softfail', at, durationMs: 5, code: 451, enhanced: '4.0.0', secure: false, classification: 'spam_block' } as const
+  const attempt = {
+    status: 'softfail',
+    at,
+    durationMs: 5,
+    code: 451,
+    enhanced: '4.0.0',
+    secure: false,
+    classification: 'spam_block',
+  } as const
   await service.db.transaction(async (tx) => {
     for (const [n, { id }] of results.entries()) {
       const text = (hostileTexts[n]?.text ?? 'Harmless').replaceAll('\u0000', ' ').slice(0, 2000)
-      await appendAttempt(tx, { tenantId: service.tenantId, id }, { ...attempt, details: text, output: text, remoteHost: text.slice(0, 200) })
+      await appendAttempt(
+        tx,
+        { tenantId: service.tenantId, id },
+        { ...attempt, details: text, output: text, remoteHost: text.slice(0, 200) },
+      )
     }
   })
 
   const harmless = results[200]?.id ?? ''
-  const facts = (answer: ToolAnswer, id: string) => JSON.stringify(factsOf(answer.data)).replaceAll(id, 'ID').replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+  const facts = (answer: ToolAnswer, id: string) =>
+    JSON.stringify(factsOf(answer.data))
+      .replaceAll(id, 'ID')
+      .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
   const check = (answer: ToolAnswer, words: readonly string[]) => {
     expect(answer.isError).toBe(false)
     expect(answer.text.length).toBeLessThanOrEqual(24_000)

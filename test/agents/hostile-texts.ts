@@ -18,7 +18,8 @@ const disguises: ((text: string, word: string) => string)[] = [
   (text, word) => `\u001b[2J\u001b[31m${word}\u001b]8;;https://evil.example\u0007${text}\u001b[0m`,
   (text, word) => `\u202e${word} ${text}\u202c\u2066\u2069`,
   (text, word) => `${word} ${[...text].join('\u200b')}`,
-  (text, word) => `${word} ${[...text].map((one) => (/[ -~]/.test(one) ? String.fromCodePoint(0xe0000 + one.charCodeAt(0)) : one)).join('')}`,
+  (text, word) =>
+    `${word} ${[...text].map((one) => (/[ -~]/.test(one) ? String.fromCodePoint(0xe0000 + one.charCodeAt(0)) : one)).join('')}`,
   (text, word) => `${word} ${text.replaceAll(' ', '\u2028')}\u0085\u2029`,
   (text, word) => `${word} ${[...text].map((one) => `${one}\ufe01\u{e0101}`).join('')}`,
   (text, word) => `${word}\r\n${text}\r\n.\r\nRCPT TO:<eve@example.org>`,

@@ -15,9 +15,9 @@ test('an agent rehearses, finds the suppression of a person who got nothing, and
   await service.call('POST', '/suppressions', { address, reason: 'asked by phone' }, service.testKey)
   const { data: sent } = await agent.call('send_test_email', { to: address, subject: 'Receipt', text: 'Thank you.' })
   const why = async () => (await agent.call('why_no_mail', { address })).data
-  await expect.poll(async () => (await why()).finding).toBe(
-    'the address is suppressed; the newest email is held: its recipient is suppressed, or its tenant is paused or suspended',
-  )
+  await expect
+    .poll(async () => (await why()).finding)
+    .toBe('the address is suppressed; the newest email is held: its recipient is suppressed, or its tenant is paused or suspended')
   expect(await why()).toMatchObject({ suppressions: [{ untrusted: { address: 'a***@example.com', reason: 'asked by phone' } }] })
 
   const { data: plan } = await agent.call('remove_suppression', { address })
