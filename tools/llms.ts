@@ -14,7 +14,10 @@ export function llmsDocument(index: string): string {
   const [, title = ''] = /^# (.+)$/m.exec(index) ?? []
   const lines = index.split('\n')
   const firstLine = lines.findIndex((line, at) => at > 0 && line !== '' && !line.startsWith('#'))
-  const summary = lines.slice(firstLine, lines.indexOf('', firstLine)).join(' ')
+  const [summary = ''] = lines
+    .slice(firstLine, lines.indexOf('', firstLine))
+    .join(' ')
+    .split(/(?<=\.) /)
   const sections = lines.flatMap((line) => {
     const heading = /^## (.+)$/.exec(line)?.[1]
     if (heading !== undefined) return ['', `## ${heading}`, '']

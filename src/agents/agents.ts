@@ -6,7 +6,7 @@
  * bound to one key and exact arguments, expires, and works once in all processes; text from outside stands only below `untrusted`, as one
  * bounded line without markup; addresses are masked unless asked for; answers have at most 24,000 characters.
  */
-import { listedTools, makeServer } from './mcp-server.ts'
+import { answerRequest, listedTools, makeServer } from './mcp-server.ts'
 import { openRemoteTools, type Send } from './remote-tools.ts'
 import { openRunTool, type RunDeps } from './run-tool.ts'
 import type { AgentCaller } from './tool.ts'
@@ -21,15 +21,9 @@ export interface Agents {
 export function openAgents(deps: RunDeps & { version: string }): Agents {
   const runTool = openRunTool(deps)
   return {
-    async answer(request, body, caller) {
-      const { createMcpHandler } = await import('@modelcontextprotocol/server')
-      const source = {
-        listTools: async () => listedTools,
-        runTool: (name: string, given: unknown) => runTool(name, given, caller),
-      }
-      // A server for each request: it holds the rights of one caller and no state. No streams: nothing ever changes the list of tools.
-      const handler = createMcpHandler(() => makeServer(deps.version, source), { responseMode: 'json', maxSubscriptions: 0 })
-      return handler.fetch(request, { parsedBody: body })
+    answer(request, body, caller) {
+      const runForCaller = (name: string, given: unknown) => runTool(name, given, caller)
+      return answerRequest(request, body, () => makeServer(deps.version, { listTools: async () => listedTools, runTool: runForCaller }))
     },
   }
 }

@@ -2,7 +2,7 @@
  * The protocol: the official library answers requests of both of its generations, and this file says which tools there are. The library is
  * loaded at the first request to it, because most processes never need its 3 MB.
  */
-import type { Tool as ListedTool } from '@modelcontextprotocol/server'
+import type { Tool as ListedTool, Server } from '@modelcontextprotocol/server'
 import { commonArguments, dataNotice, type RunResult, tools } from './run-tool.ts'
 import type { Tool } from './tool.ts'
 
@@ -38,7 +38,7 @@ export interface ToolSource {
   runTool(name: string, given: unknown): Promise<RunResult>
 }
 
-export async function makeServer(version: string, source: ToolSource) {
+export async function makeServer(version: string, source: ToolSource): Promise<Server> {
   const { Server } = await import('@modelcontextprotocol/server')
   const server = new Server({ name: 'postrider', title: 'Postrider', version }, { capabilities: { tools: {} }, instructions })
   server.setRequestHandler('tools/list', async () => ({ tools: [...(await source.listTools())] }))
@@ -53,4 +53,22 @@ export async function makeServer(version: string, source: ToolSource) {
     }
   })
   return server
+}
+
+/**
+ * Answers one request of either generation, in JSON. Each has a server of its own, which holds the rights of one caller and no state. There
+ * are no subscriptions: the list of tools never changes.
+ */
+export async function answerRequest(request: Request, parsedBody: unknown, make: () => Promise<Server>): Promise<Response> {
+  const { createMcpHandler, isLegacyRequest, WebStandardStreamableHTTPServerTransport } = await import('@modelcontextprotocol/server')
+  if (!(await isLegacyRequest(request, parsedBody)))
+    return createMcpHandler(make, { legacy: 'reject', responseMode: 'json', maxSubscriptions: 0 }).fetch(request, { parsedBody })
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+  const server = await make()
+  await server.connect(transport)
+  try {
+    return await transport.handleRequest(request, { parsedBody })
+  } finally {
+    await server.close()
+  }
 }

@@ -78,7 +78,8 @@ export function openQuoter({ showAddresses }: { showAddresses: boolean }): Quote
     address(value) {
       if (typeof value !== 'string') return null
       const at = value.lastIndexOf('@')
-      return quoted(showAddresses || at < 1 ? value : `${firstOf(value)}***${value.slice(at)}`, usualLength)
+      if (showAddresses || at < 1) return quoted(value, usualLength)
+      return cut(oneLine(`${firstOf(value)}***${value.slice(at)}`), usualLength, false)
     },
     list: (values) => {
       const texts = Array.isArray(values) ? values.filter((one) => typeof one === 'string') : []

@@ -148,9 +148,13 @@ function asRequest({ headers }: FastifyRequest): Request {
 
 async function sendAnswer(reply: FastifyReply, answered: Response): Promise<FastifyReply> {
   const type = answered.headers.get('content-type')
+  if (type?.startsWith('text/event-stream')) {
+    await answered.body?.cancel()
+    throw new Refusal('not_found', { message: 'there are no subscriptions: the list of tools never changes' })
+  }
+  const text = await answered.text()
   reply.code(answered.status).header('cache-control', 'no-store')
-  if (type === null) return reply.send()
-  return reply.type(type).send(await answered.text())
+  return type === null ? reply.send() : reply.type(type).send(text)
 }
 
 function callerOf(request: FastifyRequest, { credential, rate }: Admission, deps: McpDeps): AgentCaller {

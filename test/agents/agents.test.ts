@@ -1,5 +1,5 @@
 /** The tools for agents, by the official client: each over HTTP and stdio, rights, plans and tokens, and texts that give orders. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { appendAttempt } from '#emails'
 import { listAudit } from '#members'
@@ -78,8 +78,7 @@ beforeAll(async () => {
     disabled,
     delivery: await recordFailure(webhook),
   }
-  await expect.poll(() => statusOf(ids.failed)).toBe('hardfail')
-  await expect.poll(() => statusOf(ids.held)).toBe('held')
+  await vi.waitFor(async () => expect([await statusOf(ids.failed), await statusOf(ids.held)]).toEqual(['hardfail', 'held']), 10_000)
 })
 beforeEach(() => {
   aheadMs = 0
@@ -119,7 +118,11 @@ const questions: [string, () => object, object][] = [
     () => ({ emailId: ids.held, includeContent: true }),
     { status: 'held', untrusted: { subject: 'Order 7', text: 'Hello.' } },
   ],
-  ['list_attempts', () => ({ emailId: ids.failed }), { attemptsInAll: 1, attempts: [{ status: 'hardfail' }] }],
+  [
+    'list_attempts',
+    () => ({ emailId: ids.failed }),
+    { attemptsInAll: expect.any(Number), attempts: expect.arrayContaining([expect.objectContaining({ status: 'hardfail' })]) },
+  ],
   ['queue', () => ({}), { recipientDomains: [], pauses: [], providers: expect.any(Array) }],
   [
     'classify_reply',
@@ -312,8 +315,9 @@ test('every call is in the audit log with its step, and without addresses', asyn
     expect(JSON.stringify(entries)).not.toContain('@example.com')
     return entries.map(({ actor, data }) => [actor.kind, actor.name, data.step])
   }
-  expect(await steps('mcp remove_suppression', 3)).toEqual([
+  expect(await steps('mcp remove_suppression', 4)).toEqual([
     ['key', 'test', 'act'],
+    ['key', 'test', 'refused'],
     ['key', 'test', 'refused'],
     ['key', 'test', 'plan'],
   ])
@@ -355,9 +359,14 @@ describe('refused are', () => {
       const answer = await fetch(`http://127.0.0.1:${service.port}/mcp`, { method })
       expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
     }
-    const answer = await post({ jsonrpc: '2.0', id: 1, method: 'subscriptions/listen', params: {} })
-    expect(answer.headers.get('content-type')).toContain('application/json')
-    expect(await answer.json()).toHaveProperty('error')
+    const method = 'subscriptions/listen'
+    const version = '2026-07-28'
+    const about = { 'io.modelcontextprotocol/protocolVersion': version, 'io.modelcontextprotocol/clientCapabilities': {} }
+    const modern = { ...list, method, params: { _meta: about, notifications: { toolsListChanged: true } } }
+    for (const answer of [await post({ ...list, method }), await post(modern, { 'mcp-protocol-version': version, 'mcp-method': method })]) {
+      expect(answer.headers.get('content-type')).toContain('application/json')
+      expect(await answer.json()).toHaveProperty('error')
+    }
   })
 
   test.each<[string, object, string]>([
@@ -379,14 +388,23 @@ describe('refused are', () => {
   })
 })
 
+interface Batch {
+  results: { id: string; status: string }[]
+}
+
 test('200 subjects and replies that give orders appear only below untrusted, neutral and bounded, and change nothing else', async () => {
   expect(hostileTexts).toHaveLength(200)
   const toolsBefore = await http.tools()
-  // A subject cannot have control characters: the API refuses them.
-  const subjects = hostileTexts.map(({ text }) => text.replace(/\p{Cc}+/gu, ' ').slice(0, 900))
+  // The API refuses control characters and line separators in a subject.
+  const subjects = hostileTexts.map(({ text }) => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, 900))
   const emails = [...subjects, 'Harmless'].map((subject, n) => ({ to: [`reader${n}@simulator.test`], subject, text: 'Hello.' }))
-  const batch = { from, emails, scheduledAt: inAnHour() }
-  const { results } = await asOwner<{ results: { id: string; status: string }[] }>('POST', '/emails/batch', batch, service.testKey)
+  const batchOf = async (some: readonly object[]) =>
+    (await asOwner<Batch>('POST', '/emails/batch', { from, emails: some, scheduledAt: inAnHour() }, service.testKey)).results
+  const results = [
+    ...(await batchOf(emails.slice(0, 100))),
+    ...(await batchOf(emails.slice(100, 200))),
+    ...(await batchOf(emails.slice(200))),
+  ]
   expect(results.filter((one) => one.status !== 'accepted')).toEqual([])
   const at = new Date(clock.nowMs())
   const attempt = {
