@@ -397,9 +397,10 @@ test('200 subjects and replies that give orders appear only below untrusted, neu
   const toolsBefore = await http.tools()
   // The API refuses control characters and line separators in a subject.
   const subjects = hostileTexts.map(({ text }) => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, 900))
-  const emails = [...subjects, 'Harmless'].map((subject, n) => ({ to: [`reader${n}@simulator.test`], subject, text: 'Hello.' }))
+  const usual = { text: 'Hello.', scheduledAt: inAnHour() }
+  const emails = [...subjects, 'Harmless'].map((subject, n) => ({ to: [`reader${n}@simulator.test`], subject, ...usual }))
   const batchOf = async (some: readonly object[]) =>
-    (await asOwner<Batch>('POST', '/emails/batch', { from, emails: some, scheduledAt: inAnHour() }, service.testKey)).results
+    (await asOwner<Batch>('POST', '/emails/batch', { from, emails: some }, service.testKey)).results
   const results = [
     ...(await batchOf(emails.slice(0, 100))),
     ...(await batchOf(emails.slice(100, 200))),
