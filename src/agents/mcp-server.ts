@@ -1,6 +1,6 @@
 /**
  * The protocol: the official library answers requests of both of its generations, and this file says which tools there are. The library is
- * loaded at the first request to it, because most processes never need its 3 MB.
+ * loaded at the first request to it: it takes 28 MB of memory and 0.1 s, which most processes never need.
  */
 import type { Tool as ListedTool, Server } from '@modelcontextprotocol/server'
 import { commonArguments, dataNotice, type RunResult, tools } from './run-tool.ts'
