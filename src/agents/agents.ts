@@ -7,7 +7,7 @@
  * bounded line without markup; addresses are masked unless asked for; answers have at most 24,000 characters.
  */
 import { answerRequest, listedTools, makeServer } from './mcp-server.ts'
-import { openRemoteTools, type Send } from './remote-tools.ts'
+import { openRemoteTools } from './remote-tools.ts'
 import { openRunTool, type RunDeps } from './run-tool.ts'
 import type { AgentCaller } from './tool.ts'
 
@@ -29,9 +29,9 @@ export function openAgents(deps: RunDeps & { version: string }): Agents {
 }
 
 /** Serves the tools of a service on standard input and output, until the input ends. */
-export async function serveOnStdio({ url, key, version, send }: { url: string; key: string; version: string; send?: Send }): Promise<void> {
+export async function serveOnStdio({ url, key, version }: { url: string; key: string; version: string }): Promise<void> {
   const { serveStdio } = await import('@modelcontextprotocol/server/stdio')
-  const source = openRemoteTools({ url, key, agent: `postrider-mcp/${version}`, ...(send ? { send } : {}) })
+  const source = openRemoteTools({ url, key, agent: `postrider-mcp/${version}` })
   await new Promise<void>((resolve) => {
     process.stdin.once('end', resolve).once('close', resolve)
     serveStdio(() => makeServer(version, source))

@@ -11,14 +11,12 @@ interface Answered {
   error?: { code?: unknown; message?: unknown }
 }
 
-export type Send = (url: string, init: RequestInit) => Promise<Response>
-
 /** `url`: the service's own, without `/mcp`. */
-export function openRemoteTools({ url, key, agent, send = fetch }: { url: string; key: string; agent: string; send?: Send }): ToolSource {
+export function openRemoteTools({ url, key, agent }: { url: string; key: string; agent: string }): ToolSource {
   let id = 0
   const ask = async (method: string, params: object): Promise<NonNullable<Answered['result']>> => {
     id += 1
-    const response = await send(`${url}/mcp`, {
+    const response = await fetch(`${url}/mcp`, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${key}`,

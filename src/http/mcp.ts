@@ -50,6 +50,8 @@ const endpoint: Endpoint = {
   },
 }
 
+/** Node passes on a few characters in a header that a `Request` refuses. */
+const headerText = /^[\t -~\x80-\xff]*$/
 /** The headers that the protocol reads. */
 const protocolHeader = /^(?:accept|content-type|mcp-[a-z-]{1,60})$/
 
@@ -141,7 +143,7 @@ function checkerOf(schema: TSchema): (value: unknown) => void {
 
 function asRequest({ headers }: FastifyRequest): Request {
   const shown = Object.entries(headers).flatMap(([name, value]) =>
-    protocolHeader.test(name) && value !== undefined ? [[name, String(value)] as [string, string]] : [],
+    protocolHeader.test(name) && headerText.test(String(value)) ? [[name, String(value)] as [string, string]] : [],
   )
   return new Request(`http://localhost${path}`, { method: 'POST', headers: shown })
 }

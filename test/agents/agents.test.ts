@@ -1,10 +1,11 @@
 /** The tools for agents, by the official client: each over HTTP and stdio, rights, plans and tokens, and texts that give orders. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { appendAttempt } from '#emails'
 import { listAudit } from '#members'
 import { recordDeliveries } from '#webhooks'
 import { type Service, startService } from '../support/in-process-service.ts'
+import { runHere } from '../support/run-command.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { type Agent, overHttp, overStdio, type ToolAnswer } from './agent-client.ts'
 import { factsOf, forbidden, hostileTexts, stringsOf } from './hostile-texts.ts'
@@ -455,6 +456,19 @@ test('200 subjects and replies that give orders appear only below untrusted, neu
   for (const page of [1, 2, 3, 4]) check(await http.call('list_emails', { from, page, limit: 50, status: 'pending' }), [])
   check(await http.call('why_no_mail', { address: 'reader7@simulator.test' }), [hostileTexts[7]?.word ?? ''])
   expect(await http.tools()).toBe(toolsBefore)
+})
+
+test('the command needs the URL of a service and a key', async () => {
+  const told = vi.spyOn(console, 'error').mockImplementation(() => undefined)
+  onTestFinished(() => told.mockRestore())
+  expect(await runHere(['mcp'], {})).toBe(2)
+  expect(await runHere(['mcp', '--url', 'http://127.0.0.1:1'], {})).toBe(2)
+  expect(await runHere(['mcp'], { environment: { POSTRIDER_URL: 'ftp://x', POSTRIDER_KEY: 'x' } })).toBe(2)
+  expect(told.mock.calls.map(([text]) => String(text))).toEqual([
+    expect.stringContaining('--url is required'),
+    expect.stringContaining('--key is required'),
+    expect.stringContaining('must be an http or https URL'),
+  ])
 })
 
 test('/llms.txt lists the pages of the guide, and each address leads to a page', async () => {
