@@ -3,13 +3,13 @@ import Type from 'typebox'
 import { Refusal } from '#base'
 import { pauseQueue, releaseQueue, resumePaused } from '#delivery'
 import { parseAddress } from '#mail'
-import { Address, EmailId, emailOf, TenantId } from './email-tools.ts'
+import { AddressInput, EmailId, expandedEmail, TenantId } from './email-tools.ts'
 import { action, facts, fieldsOf, type Tool, type ToolContext } from './tool.ts'
 
 const operator = { permission: 'full access', scope: 'organisation' } as const
 
 async function shortEmail(emailId: string, context: ToolContext) {
-  const email = await emailOf(emailId, '', context)
+  const email = await expandedEmail(emailId, '', context)
   const { quote } = context
   return {
     status: String(email.status),
@@ -65,7 +65,7 @@ const removeSuppression = action({
   name: 'remove_suppression',
   title: 'Remove a suppression',
   description: 'Removes an address from the suppression list of the tenant or, without a tenant, of the organisation.',
-  input: Type.Object({ address: Address, tenantId: TenantId }),
+  input: Type.Object({ address: AddressInput, tenantId: TenantId }),
   async plan({ address, tenantId }, { caller, quote }) {
     const { data } = await caller.call('suppressions.retrieve', { params: { email: address }, query: { tenantId } })
     const found = fieldsOf(data)

@@ -6,9 +6,10 @@
  * bound to one key and exact arguments, expires, and works once in all processes; text from outside stands only below `untrusted`, as one
  * bounded line without markup; addresses are masked unless asked for; answers have at most 24,000 characters.
  */
+import type { Clock } from '#base'
 import { answerRequest, listedTools, makeServer } from './mcp-server.ts'
 import { openRemoteTools } from './remote-tools.ts'
-import { openRunTool, type RunDeps } from './run-tool.ts'
+import { openRunTool, type ToolDeps } from './run-tool.ts'
 import type { AgentCaller } from './tool.ts'
 
 export type { AgentCaller, ApiAnswer, ApiCall, Right } from './tool.ts'
@@ -18,7 +19,7 @@ export interface Agents {
   answer(request: Request, body: unknown, caller: AgentCaller): Promise<Response>
 }
 
-export function openAgents(deps: RunDeps & { version: string }): Agents {
+export function openAgents(deps: ToolDeps & { version: string }): Agents {
   const runTool = openRunTool(deps)
   return {
     answer(request, body, caller) {
@@ -29,9 +30,9 @@ export function openAgents(deps: RunDeps & { version: string }): Agents {
 }
 
 /** Serves the tools of a service on standard input and output, until the input ends. */
-export async function serveOnStdio({ url, key, version }: { url: string; key: string; version: string }): Promise<void> {
+export async function serveOnStdio({ version, ...service }: { url: string; key: string; version: string; clock: Clock }): Promise<void> {
   const { serveStdio } = await import('@modelcontextprotocol/server/stdio')
-  const source = openRemoteTools({ url, key, agent: `postrider-mcp/${version}` })
+  const source = openRemoteTools({ ...service, agent: `postrider-mcp/${version}` })
   await new Promise<void>((resolve) => {
     process.stdin.once('end', resolve).once('close', resolve)
     serveStdio(() => makeServer(version, source))

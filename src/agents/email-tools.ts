@@ -4,7 +4,7 @@ import { Refusal } from '#base'
 import { type Fields, facts, fieldsOf, listOf, question, rehearsal, type Tool, type ToolContext } from './tool.ts'
 
 export const EmailId = Type.String({ minLength: 1, maxLength: 40, description: 'Id of the email' })
-export const Address = Type.String({ minLength: 3, maxLength: 320, description: 'Email address' })
+export const AddressInput = Type.String({ minLength: 3, maxLength: 320, description: 'Email address' })
 export const TenantId = Type.Optional(
   Type.String({ maxLength: 64, description: 'Tenant id; default: the tenant of the key, or all tenants' }),
 )
@@ -44,7 +44,7 @@ function explanationOf(email: Fields, { quote }: ToolContext) {
   }
 }
 
-export async function emailOf(emailId: string, expand: string, { caller }: ToolContext): Promise<Fields> {
+export async function expandedEmail(emailId: string, expand: string, { caller }: ToolContext): Promise<Fields> {
   const { data } = await caller.call('emails.retrieve', { params: { emailId }, query: { expand } })
   return fieldsOf(data)
 }
@@ -57,7 +57,7 @@ const explainEmail = question({
   description: 'The present state of one email, its reason, the next step, and its last attempt.',
   input: Type.Object({ emailId: EmailId }),
   async read({ emailId }, context) {
-    const email = await emailOf(emailId, 'deliveries', context)
+    const email = await expandedEmail(emailId, 'deliveries', context)
     const last = listOf(email.deliveries).at(-1)
     return {
       email: itemOf(email, context),
@@ -72,13 +72,12 @@ const whyNoMail = question({
   title: 'Explain why an address got nothing',
   description:
     'The newest emails to one address, whether it is suppressed, and the reason why the newest email did not arrive, in one answer.',
-  input: Type.Object({ address: Address, tenantId: TenantId }),
+  input: Type.Object({ address: AddressInput, tenantId: TenantId }),
   async read({ address, tenantId }, context) {
-    const { call } = context.caller
-    const { data, total } = await call('emails.list', { query: { to: address, tenantId, perPage: 10 } })
+    const { data, total } = await context.caller.call('emails.list', { query: { to: address, tenantId, perPage: 10 } })
     const emails = listOf(data)
     const suppressions = await suppressionsOf(address, tenantId, context)
-    const newest = emails[0] === undefined ? undefined : await emailOf(String(emails[0].id), 'deliveries', context)
+    const newest = emails[0] === undefined ? undefined : await expandedEmail(String(emails[0].id), 'deliveries', context)
     const last = listOf(newest?.deliveries).at(-1)
     return {
       finding: findingOf(newest, suppressions),
@@ -130,8 +129,8 @@ const listEmails = question({
   title: 'List emails',
   description: 'Emails, newest first, by recipient, sender, status, words of the subject, tag or time.',
   input: Type.Object({
-    to: Type.Optional(Address),
-    from: Type.Optional(Address),
+    to: Type.Optional(AddressInput),
+    from: Type.Optional(AddressInput),
     status: Status,
     subject: Type.Optional(Type.String({ maxLength: 200, description: 'Words of the subject' })),
     tag: Type.Optional(Type.String({ maxLength: 100 })),
@@ -157,7 +156,7 @@ const showEmail = question({
     includeContent: Type.Optional(Type.Boolean({ description: 'true: the beginning of its text, and its headers' })),
   }),
   async read({ emailId, includeContent }, context) {
-    const email = await emailOf(emailId, includeContent === true ? 'content,headers' : '', context)
+    const email = await expandedEmail(emailId, includeContent === true ? 'content,headers' : '', context)
     const { quote } = context
     return {
       ...facts(email, [...itemFacts, 'spam']),

@@ -3,7 +3,7 @@
  * loaded at the first request to it: it takes 28 MB of memory and 0.1 s, which most processes never need.
  */
 import type { Tool as ListedTool, Server } from '@modelcontextprotocol/server'
-import { commonArguments, dataNotice, type RunResult, tools } from './run-tool.ts'
+import { commonArguments, dataNotice, type ToolRunResult, tools } from './run-tool.ts'
 import type { Tool } from './tool.ts'
 
 export type { ListedTool }
@@ -35,7 +35,7 @@ const instructions = `Postrider sends transactional email. These tools read its 
 /** Lists and runs the tools: in this process, or at a service. */
 export interface ToolSource {
   listTools(): Promise<readonly ListedTool[]>
-  runTool(name: string, given: unknown): Promise<RunResult>
+  runTool(name: string, given: unknown): Promise<ToolRunResult>
 }
 
 export async function makeServer(version: string, source: ToolSource): Promise<Server> {

@@ -47,7 +47,12 @@ const oneLine = (text: string) =>
 
 /** By code points: a half of a character would be invalid in JSON for some readers. A cut text ends with `…`. */
 function cut(line: string, maxLength: number, isCut: boolean): string {
-  const shown = line.length > maxLength ? [...line.slice(0, maxLength * 2)].slice(0, maxLength).join('') : line
+  const shown =
+    line.length > maxLength
+      ? Array.from(line.slice(0, maxLength * 2))
+          .slice(0, maxLength)
+          .join('')
+      : line
   return isCut || shown.length < line.length ? `${shown}…` : shown
 }
 

@@ -1,13 +1,19 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '#base'
 import { openRemoteTools } from './remote-tools.ts'
 
 async function toolsOf(answer: RequestListener) {
   const server = createServer(answer)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
-  return openRemoteTools({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: 'svc_test_x', agent: 'test' })
+  return openRemoteTools({
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    key: 'svc_test_x',
+    agent: 'test',
+    clock: systemClock,
+  })
 }
 
 test.each<[string, RequestListener, RegExp]>([
@@ -28,11 +34,14 @@ test.each<[string, RequestListener, RegExp]>([
 
 test('the key goes to the service as bearer, with the arguments of the call', async () => {
   const seen: unknown[] = []
-  const tools = await toolsOf(async (request, response) => {
+  const tools = await toolsOf((request, response) => {
     const pieces: Buffer[] = []
-    for await (const piece of request) pieces.push(piece as Buffer)
-    seen.push(request.url, request.headers.authorization, JSON.parse(Buffer.concat(pieces).toString()))
-    response.end('{"result":{"content":[{"text":"notice"},{"text":"{}"}],"isError":true}}')
+    request
+      .on('data', (piece: Buffer) => pieces.push(piece))
+      .on('end', () => {
+        seen.push(request.url, request.headers.authorization, JSON.parse(Buffer.concat(pieces).toString()))
+        response.end('{"result":{"content":[{"text":"notice"},{"text":"{}"}],"isError":true}}')
+      })
   })
   expect(await tools.runTool('queue', { tenantId: 'a' })).toEqual({ text: '{}', isError: true })
   const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'queue', arguments: { tenantId: 'a' } } }

@@ -1,6 +1,7 @@
-/** The tools of a service, called over HTTP with a key: what `postrider mcp` offers on standard input and output. */
+/** The tools of a service, called over HTTP with a key: `postrider mcp` offers them on standard input and output. */
+import type { Clock } from '#base'
 import type { ListedTool, ToolSource } from './mcp-server.ts'
-import type { RunResult } from './run-tool.ts'
+import type { ToolRunResult } from './run-tool.ts'
 
 /** Longer than a service takes for its slowest tool. */
 const answerWithinMs = 40_000
@@ -11,11 +12,28 @@ interface Answered {
   error?: { code?: unknown; message?: unknown }
 }
 
-/** `url`: the service's own, without `/mcp`. */
-export function openRemoteTools({ url, key, agent }: { url: string; key: string; agent: string }): ToolSource {
+interface RemoteService {
+  /** The service's own, without `/mcp`. */
+  url: string
+  key: string
+  /** The name of this program. */
+  agent: string
+  clock: Clock
+}
+
+export function openRemoteTools({ url, key, agent, clock }: RemoteService): ToolSource {
   let id = 0
   const ask = async (method: string, params: object): Promise<NonNullable<Answered['result']>> => {
     id += 1
+    const late = new AbortController()
+    const cancel = clock.after(answerWithinMs, () => late.abort(new Error(`${url}/mcp did not answer within ${answerWithinMs / 1000} s`)))
+    try {
+      return await answerTo({ jsonrpc: '2.0', id, method, params }, late.signal)
+    } finally {
+      cancel()
+    }
+  }
+  const answerTo = async (message: object, signal: AbortSignal): Promise<NonNullable<Answered['result']>> => {
     const response = await fetch(`${url}/mcp`, {
       method: 'POST',
       headers: {
@@ -24,13 +42,13 @@ export function openRemoteTools({ url, key, agent }: { url: string; key: string;
         accept: 'application/json, text/event-stream',
         'user-agent': agent,
       },
-      body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
-      signal: AbortSignal.timeout(answerWithinMs),
+      body: JSON.stringify(message),
+      signal,
     })
     const { result, error } = readAnswer(await response.text(), response.status)
-    if (result === undefined)
-      throw new Error(`${url}/mcp: ${String(error?.code ?? response.status)}: ${String(error?.message ?? 'no result')}`)
-    return result
+    if (result !== undefined) return result
+    const { code = response.status, message: reason = 'no result' } = error ?? {}
+    throw new Error(`${url}/mcp: ${wordOf(code)}: ${wordOf(reason)}`)
   }
   return {
     async listTools() {
@@ -38,7 +56,7 @@ export function openRemoteTools({ url, key, agent }: { url: string; key: string;
       if (!Array.isArray(tools)) throw new Error(`${url}/mcp returned no list of tools`)
       return tools
     },
-    async runTool(name, given): Promise<RunResult> {
+    async runTool(name, given): Promise<ToolRunResult> {
       const { content, isError } = await ask('tools/call', { name, arguments: given ?? {} })
       // The first part is the notice, which this process adds itself.
       const text = content?.[1]?.text
@@ -47,6 +65,8 @@ export function openRemoteTools({ url, key, agent }: { url: string; key: string;
     },
   }
 }
+
+const wordOf = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : 'unknown')
 
 /** A refusal outside the protocol, such as that of an unknown key, has the envelope of /v1 with a code and a message. */
 function readAnswer(text: string, status: number): Answered {

@@ -14,12 +14,12 @@ import { openPlanTokens, type PlannedAction, type PlanTokens, wrongToken } from 
 import { openQuoter } from './quote.ts'
 import type { AgentCaller, Tool, ToolContext, ToolResult } from './tool.ts'
 
-export interface RunDeps {
+export interface ToolDeps {
   db: Db
   clock: Clock
   ids: Ids
   secrets: Secrets
-  runChecks(): Promise<CheckResult[]>
+  runChecks: () => Promise<CheckResult[]>
   /** A check of values against a schema; it throws `validation_error`. */
   checkerOf(schema: TSchema): (value: unknown) => void
   /** The refusal for a fault of the program or its database, which it logs. */
@@ -43,12 +43,12 @@ export const dataNotice =
 /** Characters of JSON in one answer. */
 const maxLength = 24_000
 
-export interface RunResult {
+export interface ToolRunResult {
   text: string
   isError: boolean
 }
 
-export type RunTool = (name: string, given: unknown, caller: AgentCaller) => Promise<RunResult>
+export type RunTool = (name: string, given: unknown, caller: AgentCaller) => Promise<ToolRunResult>
 
 /** Ids among the arguments, which the audit log may have. Addresses and texts can be erased elsewhere, so it has only their fields' names. */
 const loggedIds = ['emailId', 'tenantId', 'domainId', 'webhookId', 'deliveryId', 'destination']
@@ -57,7 +57,7 @@ const maxAgentLength = 200
 /** Clocks of the processes may differ. */
 const clockSlackMs = 3_600_000
 
-export function openRunTool(deps: RunDeps): RunTool {
+export function openRunTool(deps: ToolDeps): RunTool {
   const tokens = openPlanTokens({ ids: deps.ids, secrets: deps.secrets, lifeMs: deps.planLifeMs })
   const known = new Map(tools.map((tool) => [tool.name, { tool, check: deps.checkerOf(tool.input) }]))
   return async (name, given, caller) => {
@@ -87,12 +87,12 @@ function refused({ code, field, message, suggestion }: Refusal): ToolResult {
 type Given = Record<string, unknown>
 
 class ToolCall {
-  readonly #deps: RunDeps
+  readonly #deps: ToolDeps
   readonly #tokens: PlanTokens
   readonly #tool: Tool
   readonly #caller: AgentCaller
 
-  constructor(deps: RunDeps, tokens: PlanTokens, tool: Tool, caller: AgentCaller) {
+  constructor(deps: ToolDeps, tokens: PlanTokens, tool: Tool, caller: AgentCaller) {
     this.#deps = deps
     this.#tokens = tokens
     this.#tool = tool

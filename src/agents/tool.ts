@@ -43,7 +43,7 @@ export interface ToolContext {
   clock: Clock
   caller: AgentCaller
   quote: Quoter
-  runChecks(): Promise<CheckResult[]>
+  runChecks: () => Promise<CheckResult[]>
 }
 
 /** Fields from outside stand below `untrusted`. */
@@ -58,7 +58,7 @@ interface Declaration<Input extends TProperties> {
 
 type Given<Input extends TProperties> = Static<TObject<Input>>
 
-/** What a plan reports before the action. */
+/** The description of an action before it happens. */
 export interface Plan {
   /** Sentences without text from outside. */
   plan: string

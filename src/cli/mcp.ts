@@ -16,12 +16,12 @@ An agent that speaks HTTP needs no command: it connects to URL/mcp with the key 
 
 Example: POSTRIDER_URL=https://mail.example.com POSTRIDER_KEY=svc_test_… postrider mcp`,
   options: { url: { type: 'string' }, key: { type: 'string' } },
-  async run(given, { environment, version }) {
+  async run(given, { environment, version, clock }) {
     const url = text(given, 'url') ?? environment.POSTRIDER_URL
     const key = text(given, 'key') ?? environment.POSTRIDER_KEY
     if (!url) throw new UsageError('--url is required (or set POSTRIDER_URL)')
     if (!key) throw new UsageError('--key is required (or set POSTRIDER_KEY)')
     const { serveOnStdio } = await import('#agents')
-    await serveOnStdio({ url: baseOf(url).replace(/\/v1$/, ''), key, version })
+    await serveOnStdio({ url: baseOf(url).replace(/\/v1$/, ''), key, version, clock })
   },
 }
