@@ -59,6 +59,12 @@ async function schemaOf(root: string): Promise<string> {
   }
 }
 
+function llmsOf(root: string): string {
+  const path = join(root, 'docs/index.md')
+  if (!existsSync(path)) throw new NotYet('there is no docs/index.md yet')
+  return llmsDocument(readFileSync(path, 'utf8'))
+}
+
 const clientOf = async () => clientApi((await openApiDocument()) as ApiDocument)
 
 function goldens(root: string): Golden[] {
@@ -73,7 +79,7 @@ function goldens(root: string): Golden[] {
       },
     },
     { file: '../remote-misbehaviour.md', make: async () => (await import('../test/faults/remote/misbehaviours-document.ts')).document() },
-    { file: 'llms.txt', make: async () => llmsDocument(readFileSync(join(root, 'docs/index.md'), 'utf8')) },
+    { file: 'llms.txt', make: async () => llmsOf(root) },
     { file: 'schema.sql', make: () => schemaOf(root) },
     { file: 'openapi.json', make: async () => `${JSON.stringify(await openApiDocument(), null, 2)}\n` },
     { file: '../../packages/client/src/generated-types.ts', make: async () => (await clientOf()).types },

@@ -62,7 +62,7 @@ export async function makeServer(version: string, source: ToolSource): Promise<S
 export async function answerRequest(request: Request, parsedBody: unknown, make: () => Promise<Server>): Promise<Response> {
   const { createMcpHandler, isLegacyRequest, WebStandardStreamableHTTPServerTransport } = await import('@modelcontextprotocol/server')
   if (!(await isLegacyRequest(request, parsedBody)))
-    return createMcpHandler(make, { legacy: 'reject', responseMode: 'json', maxSubscriptions: 0 }).fetch(request, { parsedBody })
+    return createMcpHandler(make, { legacy: 'reject', maxSubscriptions: 0 }).fetch(request, { parsedBody })
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   const server = await make()
   await server.connect(transport)

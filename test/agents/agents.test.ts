@@ -447,10 +447,14 @@ test('200 subjects and replies that give orders appear only below untrusted, neu
   }
   for (const name of ['explain_email', 'list_attempts', 'show_email']) {
     const expected = facts(await http.call(name, { emailId: harmless }), harmless)
-    const answers = await Promise.all(results.slice(0, 200).map(({ id }) => http.call(name, { emailId: id })))
-    for (const [n, answer] of answers.entries()) {
-      check(answer, [hostileTexts[n]?.word ?? ''])
-      expect(facts(answer, results[n]?.id ?? '')).toBe(expected)
+    // The first has both texts of each email.
+    const chosen = hostileTexts
+      .map(({ word }, n) => ({ word, id: results[n]?.id ?? '', n }))
+      .filter(({ n }) => name === 'explain_email' || n % 7 === 0)
+    const answers = await Promise.all(chosen.map(async ({ id, word }) => ({ id, word, answer: await http.call(name, { emailId: id }) })))
+    for (const { id, word, answer } of answers) {
+      check(answer, [word])
+      expect(facts(answer, id)).toBe(expected)
     }
   }
   for (const page of [1, 2, 3, 4]) check(await http.call('list_emails', { from, page, limit: 50, status: 'pending' }), [])
