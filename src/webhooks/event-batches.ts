@@ -14,6 +14,7 @@ export interface WebhookPayload {
   emailId: string | null
   tenantId: string
   messageId?: string | undefined
+  isTest?: boolean | undefined
   bodyFor: BodyFor
 }
 
@@ -68,7 +69,12 @@ export function openEventBatches({ db, clock, bodies }: { db: Db; clock: Clock; 
     wanted.forEach((one, index) => {
       const body = made[index]
       const { emailId } = one.event
-      one.payload = body ? { name: body.event, emailId, tenantId: body.tenantId, messageId: body.messageId, bodyFor: bodyFor(body) } : null
+      if (!body) {
+        one.payload = null
+        return
+      }
+      const { event: name, tenantId, messageId, isTest } = body
+      one.payload = { name, emailId, tenantId, messageId, isTest, bodyFor: bodyFor(body) }
     })
   }
 
