@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { mailgunApi } from '../../src/http/mailgun-endpoints.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
-import { recordSdkCalls } from '../support/sdk-calls.ts'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
 import { type MailgunClient as Client, mailgunClient } from '../support/sdk-clients.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 

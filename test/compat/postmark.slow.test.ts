@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Errors, type Message, Models, type ServerClient } from 'postmark'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, startService } from '../support/in-process-service.ts'
-import { recordSdkCalls } from '../support/sdk-calls.ts'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
 import { postmarkClient } from '../support/sdk-clients.ts'
 
 recordSdkCalls()

@@ -4,7 +4,7 @@ import type { Resend } from 'resend'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
 import { type Service, startService } from '../support/in-process-service.ts'
-import { recordSdkCalls } from '../support/sdk-calls.ts'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
 import { resendClient } from '../support/sdk-clients.ts'
 
 const newestActions = sql<{ action: string; data: object }>`

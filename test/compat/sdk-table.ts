@@ -75,7 +75,7 @@ const end = '<!-- end of the written part -->'
 
 /** The page with this table. */
 export function withTable(page: string, rows: readonly Row[]): string {
-  const [head, , tail] = [page.split(begin)[0], '', page.split(end)[1]]
+  const [head, tail] = [page.split(begin)[0], page.split(end)[1]]
   if (head === undefined || tail === undefined) throw new Error('the page has no place for the table')
   const table = ['| SDK | version | from | methods served | driven | passed |', '|---|---|---|---|---|---|', ...rows.map(rowText)]
   const methods = ['| SDK | methods |', '|---|---|', ...rows.map(({ sdk }) => methodsText(sdk))]

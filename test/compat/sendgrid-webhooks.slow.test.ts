@@ -1,7 +1,7 @@
 /** Webhooks in the format of SendGrid: created through its API, sent by the whole program, verified by @sendgrid/eventwebhook. */
 import { EventWebhook, EventWebhookHeader } from '@sendgrid/eventwebhook'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { recordSdkCalls } from '../support/sdk-calls.ts'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
 import { type SendGridClient, sendgridClient } from '../support/sdk-clients.ts'
 import { freePort, type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'

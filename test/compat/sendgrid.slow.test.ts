@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sendgridApi } from '../../src/http/sendgrid-endpoints.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
-import { recordSdkCalls } from '../support/sdk-calls.ts'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
 import { type SendGridClient, type SendGridMailer, sendgridClient, sendgridMailer } from '../support/sdk-clients.ts'
 
 recordSdkCalls()

@@ -32,7 +32,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { awsHeaders, type SignedBy as Key } from '../support/aws-signature.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
-import { recorded, recordSdkCalls } from '../support/sdk-calls.ts'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
+import { recorded } from '../support/sdk-calls.ts'
 import { sesClient, sesSettings as settingsOf, sesv2Client } from '../support/sdk-clients.ts'
 
 recordSdkCalls()

@@ -3,7 +3,8 @@ import { execFile, execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type CallEnd, noteSdkCall, noteSdkCalls, recordSdkCalls } from '../support/sdk-calls.ts'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
+import { type CallEnd, noteSdkCall, noteSdkCalls } from '../support/sdk-calls.ts'
 import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const hasPython = (() => {

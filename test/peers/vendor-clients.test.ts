@@ -4,7 +4,8 @@ import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type CallEnd, noteSdkCall, noteSdkCalls, recordSdkCalls } from '../support/sdk-calls.ts'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
+import { type CallEnd, noteSdkCall, noteSdkCalls } from '../support/sdk-calls.ts'
 import { freePort, type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const run = promisify(execFile)

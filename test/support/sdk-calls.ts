@@ -1,8 +1,4 @@
-/**
- * Records which methods of a vendor's SDK a test calls, and whether each call was answered or refused. The record is part of vitest's report,
- * beside the result of the test: `npm run compat` makes its table of it.
- */
-import { beforeEach } from 'vitest'
+/** Records which methods of a vendor's SDK a test calls, and whether each call was answered or refused. */
 
 export type CallEnd = 'answered' | 'refused'
 
@@ -16,12 +12,10 @@ export interface SdkCall {
 /** The calls of the running test, each once. */
 let calls: SdkCall[] = []
 
-/** To be called once in each file whose tests use recorded clients. */
-export function recordSdkCalls(): void {
-  beforeEach(({ task }) => {
-    calls = []
-    Object.assign(task.meta, { sdkCalls: calls })
-  })
+/** Forgets the calls so far, and returns the list to which later ones are added. */
+export function beginSdkCalls(): readonly SdkCall[] {
+  calls = []
+  return calls
 }
 
 /** Records a call. */
