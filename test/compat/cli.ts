@@ -1,5 +1,5 @@
 /**
- * `npm run compat`: runs the tests that drive the vendors' SDKs and writes the table of docs/vendor-sdks.md. With reports of earlier runs as
+ * `npm run compat`: runs the tests that drive the vendors' SDKs and writes the tables of docs/vendor-sdks.md. With reports of earlier runs as
  * arguments, it only judges them. Exits with 1 if a test failed, or if no test drives a served method.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -7,13 +7,13 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Report, rowsOf, rowText, upstreamVersion, withTable } from './sdk-table.ts'
+import { type Report, rowsOf, rowText, upstreamVersion, withTables } from './sdk-table.ts'
 import { type ServedSdk, servedSdks } from './served-methods.ts'
 
 const help = `npm run compat
 npm run compat -- REPORT.json ...
 
-Runs the tests that drive the vendors' SDKs, and writes the table of docs/vendor-sdks.md. With JSON reports of vitest, it runs no test and
+Runs the tests that drive the vendors' SDKs, and writes the tables of docs/vendor-sdks.md. With JSON reports of vitest, it runs no test and
 writes nothing: it only judges the reports. SDKs whose Debian package is not installed are left out of the judgement.`
 
 const page = 'docs/vendor-sdks.md'
@@ -67,5 +67,5 @@ else {
   if (!isOnlyJudged && absent.length > 0) {
     console.log(`${page} stays as it is, because packages are missing: apt-get install ${absent.map(({ sdk }) => sdk.name).join(' ')}`)
     process.exitCode = 1
-  } else if (!isOnlyJudged) writeFileSync(page, withTable(readFileSync(page, 'utf8'), rows))
+  } else if (!isOnlyJudged) writeFileSync(page, withTables(readFileSync(page, 'utf8'), rows))
 }

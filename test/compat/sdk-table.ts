@@ -70,14 +70,14 @@ export const methodsText = ({ name, methods }: ServedSdk): string =>
     .map((method) => `\`${method}\``)
     .join(', ')} |`
 
-const begin = '<!-- written by npm run compat -->'
-const end = '<!-- end of the written part -->'
+/** The written part of the page lies between these headings. */
+const [begin, end] = ['\n## Counts\n', '\n## Repetition\n']
 
-/** The page with this table. */
-export function withTable(page: string, rows: readonly Row[]): string {
+/** The page with these tables. */
+export function withTables(page: string, rows: readonly Row[]): string {
   const [head, tail] = [page.split(begin)[0], page.split(end)[1]]
-  if (head === undefined || tail === undefined) throw new Error('the page has no place for the table')
-  const table = ['| SDK | version | from | methods served | driven | passed |', '|---|---|---|---|---|---|', ...rows.map(rowText)]
+  if (head === undefined || tail === undefined) throw new Error('the page has no place for the tables')
+  const counts = ['| SDK | version | from | methods served | driven | passed |', '|---|---|---|---|---|---|', ...rows.map(rowText)]
   const methods = ['| SDK | methods |', '|---|---|', ...rows.map(({ sdk }) => methodsText(sdk))]
-  return [head + begin, '', ...table, '', ...methods, '', end + tail].join('\n')
+  return `${[head + begin, ...counts, '\n## Methods\n', ...methods].join('\n')}\n${end}${tail}`
 }

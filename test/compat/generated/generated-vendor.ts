@@ -49,6 +49,9 @@ export const fieldsOf =
 
 export const encoded = (texts: fc.Arbitrary<string>): fc.Arbitrary<string> => texts.map((one) => encodeURIComponent(one.toWellFormed()))
 
+/** The path of a request without its query; a last slash has no meaning. */
+export const endpointOf = ({ path }: GeneratedRequest): string => (path.split('?', 1)[0] ?? '').replace(/\/$/, '')
+
 export const json = { 'content-type': 'application/json' }
 
 /** A request with this value as JSON. */

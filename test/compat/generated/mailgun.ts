@@ -1,6 +1,6 @@
 /** Generated requests of Mailgun's API, in every form that a body may have. */
 import fc from 'fast-check'
-import { encoded, type GeneratedRequest, type GeneratedVendor, isText, json, objectIn, textsWith } from './generated-vendor.ts'
+import { encoded, endpointOf, type GeneratedRequest, type GeneratedVendor, isText, json, objectIn, textsWith } from './generated-vendor.ts'
 
 const texts = textsWith('%recipient.n%', 'yes', '\r\n--b', '{"a@one.example":{"n":1}}')
 type Fields = Readonly<Record<string, readonly string[]>>
@@ -108,8 +108,7 @@ export const mailgun: GeneratedVendor = {
   },
   /** Recipient variables make a message for each address in `to`. */
   messagesOf(_answer, request) {
-    const path = request.path.split('?', 1)[0]
-    if (request.method !== 'POST' || (path !== sendPath && path !== rawPath)) return 0
+    if (request.method !== 'POST' || ![sendPath, rawPath].includes(endpointOf(request))) return 0
     const hasVariables = valuesOf(request, 'recipient-variables').some((one) => one !== '')
     const addresses = valuesOf(request, 'to').flatMap((one) => one.match(/[^\s,<>]+@[^\s,<>]+/g) ?? [])
     return hasVariables ? new Set(addresses.map((one) => one.toLowerCase())).size : 1

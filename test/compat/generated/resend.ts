@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import {
   anythingOf,
   encoded,
+  endpointOf,
   fieldsOf,
   type GeneratedVendor,
   html,
@@ -78,8 +79,9 @@ export const resend: GeneratedVendor = {
     })
     return true
   },
-  messagesOf({ text, headers }, { method, path }) {
-    if (method !== 'POST' || headers.get('idempotent-replayed') !== null) return 0
+  messagesOf({ text, headers }, request) {
+    const path = endpointOf(request)
+    if (request.method !== 'POST' || headers.get('idempotent-replayed') !== null) return 0
     if (path === '/emails') return 1
     return path === '/emails/batch' ? (JSON.parse(text) as { data: unknown[] }).data.length : 0
   },
