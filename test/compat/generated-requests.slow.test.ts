@@ -1,6 +1,6 @@
 /**
  * Generated requests of each vendor's API against one service: none fails with 500, every refusal has the vendor's form, and nothing is half
- * sent. `npm run generated-requests` sends 50,000 to each; POSTRIDER_GENERATED_REQUESTS sets another number.
+ * sent. `npm run generated-requests` sends 50,000 to each; POSTRIDER_GENERATED_REQUESTS and POSTRIDER_GENERATED_SEED choose others.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { SignedBy } from '../support/aws-signature.ts'
@@ -14,7 +14,7 @@ import { sendgrid } from './generated/sendgrid.ts'
 import { ses } from './generated/ses.ts'
 
 const count = Number(process.env['POSTRIDER_GENERATED_REQUESTS'] ?? 300)
-const firstSeed = 24
+const firstSeed = Number(process.env['POSTRIDER_GENERATED_SEED'] ?? 24)
 const withinMs = 30_000 + count * 60
 
 let service: Service

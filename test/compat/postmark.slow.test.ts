@@ -148,6 +148,9 @@ describe('bounces and suppressions', () => {
       Inactive: true,
     })
     expect(await postmark.getBounce(bounce.ID)).toMatchObject({ ID: bounce.ID, MessageID })
+    const other = await postmark.sendEmail({ ...mail, To: 'hardfail+2@simulator.test' })
+    expect(await bounceOf(other.MessageID)).toMatchObject({ Email: 'hardfail+2@simulator.test', MessageID: other.MessageID })
+    expect(await bounceOf(MessageID)).toEqual(bounce)
     const refused = await postmark.sendEmail({ ...mail, To: 'hardfail+1@simulator.test' }).catch((one: unknown) => one)
     expect(refused).toBeInstanceOf(Errors.InactiveRecipientsError)
     expect((refused as Errors.InactiveRecipientsError).recipients).toEqual(['hardfail+1@simulator.test'])

@@ -4,13 +4,15 @@ import io
 import json
 import sys
 
-from awscli.clidriver import AWSCLIEntryPoint
+from awscli.clidriver import AWSCLIEntryPoint, create_clidriver
+
+driver = create_clidriver()
 
 
 def run(words):
     output, errors = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        code = AWSCLIEntryPoint().main(words)
+        code = AWSCLIEntryPoint(driver).main(words)
     return [code, *(one.buffer.getvalue().decode() for one in (output, errors))]
 
 

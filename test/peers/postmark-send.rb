@@ -38,8 +38,8 @@ bounce = call.(client, :bounces, { messageID: failed }, &first)
 bounced = call.(client, :get_bounce, bounce[:id])
 inactive = begin
   client.deliver(message.merge(to: 'hardfail+rb@simulator.test'))
-rescue Postmark::InactiveRecipientError => error
-  error.recipients
+rescue Postmark::Error => error
+  [error.class.name, error.full_response['ErrorCode']]
 end
 activated = call.(client, :activate_bounce, bounce[:id])
 

@@ -201,7 +201,7 @@ test.skipIf(!hasRuby)(
       dump: expect.stringContaining('Subject: From Ruby'),
       bounce,
       bounced: bounce,
-      inactive: ['hardfail+rb@simulator.test'],
+      inactive: ['Postmark::InactiveRecipientError', 406],
       activated: { inactive: false },
       suppressed: { suppressions: [expect.anything()] },
       dumped: ['gone+rb@simulator.test'],
