@@ -9,7 +9,9 @@ const page = readFileSync('docs/vendor-sdks.md', 'utf8')
 
 test('every endpoint of a vendor is called by a method of an SDK, and every method calls an endpoint that exists', () => {
   const served = new Set([...servedSdks].flatMap(({ api }) => api.endpoints.map(({ name }) => name)))
-  const called = new Set(servedSdks.flatMap(({ api, methods }) => Object.values(methods).flatMap((names) => names.map((one) => `${api.name}.${one}`))))
+  const called = new Set(
+    servedSdks.flatMap(({ api, methods }) => Object.values(methods).flatMap((names) => names.map((one) => `${api.name}.${one}`))),
+  )
   expect([...served].filter((name) => !called.has(name) && !refusingEndpoints.has(name))).toEqual([])
   expect([...called, ...refusingEndpoints].filter((name) => !served.has(name))).toEqual([])
 })
@@ -20,7 +22,10 @@ test('the page has every method, and the versions that are installed', () => {
     const count = Object.keys(sdk.methods).length
     const row = { sdk, version: '1', served: count, driven: count, passed: count, faults: [] }
     if (sdk.from === 'debian') expect(page).toContain(rowText(row).replace(/^.*Debian/, 'Debian'))
-    else expect(page).toContain(rowText({ ...row, version: JSON.parse(readFileSync(`node_modules/${sdk.name}/package.json`, 'utf8')).version }))
+    else
+      expect(page).toContain(
+        rowText({ ...row, version: JSON.parse(readFileSync(`node_modules/${sdk.name}/package.json`, 'utf8')).version }),
+      )
   }
 })
 
@@ -28,7 +33,9 @@ const [first] = servedSdks
 const sdk: ServedSdk = { ...(first as ServedSdk), name: 'some-sdk', methods: { send: [], list: [] } }
 const call = (method: string, end: SdkCall['end'], name = sdk.name) => ({ sdk: name, method, end })
 const report = (...tests: [status: string, calls: SdkCall[]][]): Report => ({
-  testResults: [{ assertionResults: tests.map(([status, sdkCalls], index) => ({ status, fullName: `test ${index}`, meta: { sdkCalls } })) }],
+  testResults: [
+    { assertionResults: tests.map(([status, sdkCalls], index) => ({ status, fullName: `test ${index}`, meta: { sdkCalls } })) },
+  ],
 })
 const judge = (...reports: Report[]) => {
   const [row] = rowsOf([sdk], reports, () => '1.0.0')
@@ -65,5 +72,10 @@ test('a method whose test failed has not passed', () => {
 })
 
 test('the revision of Debian is not a part of the version', () => {
-  expect(['5.4.53+dfsg-0+deb12u1', '1:2.9.19-1', '9.0-1', '1.22.0~rc1-2'].map(upstreamVersion)).toEqual(['5.4.53', '2.9.19', '9.0', '1.22.0'])
+  expect(['5.4.53+dfsg-0+deb12u1', '1:2.9.19-1', '9.0-1', '1.22.0~rc1-2'].map(upstreamVersion)).toEqual([
+    '5.4.53',
+    '2.9.19',
+    '9.0',
+    '1.22.0',
+  ])
 })

@@ -35,11 +35,7 @@ const callsIn = (reports: readonly Report[]): Made[] =>
       (meta?.sdkCalls ?? []).map((call) => ({ ...call, test: fullName, hasPassed: status === 'passed' })),
     )
 
-export function rowsOf(
-  sdks: readonly ServedSdk[],
-  reports: readonly Report[],
-  versionOf: (sdk: ServedSdk) => string | undefined,
-): Row[] {
+export function rowsOf(sdks: readonly ServedSdk[], reports: readonly Report[], versionOf: (sdk: ServedSdk) => string | undefined): Row[] {
   const calls = callsIn(reports)
   return sdks.map((sdk) => {
     const version = versionOf(sdk)

@@ -34,7 +34,7 @@ import { awsHeaders, type SignedBy as Key } from '../support/aws-signature.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { recordSdkCalls } from '../support/record-sdk-calls.ts'
 import { recorded } from '../support/sdk-calls.ts'
-import { sesClient, sesSettings as settingsOf, sesv2Client } from '../support/sdk-clients.ts'
+import { sesClient, sesv2Client, sesSettings as settingsOf } from '../support/sdk-clients.ts'
 
 recordSdkCalls()
 let service: Service
@@ -585,8 +585,7 @@ describe('signatures', () => {
 })
 
 test("nodemailer's transport sends and verifies", async () => {
-  const transportOf = (sesClient: SESv2Client) =>
-    recorded('nodemailer', createTransport({ SES: { sesClient, SendEmailCommand } } as never))
+  const transportOf = (sesClient: SESv2Client) => recorded('nodemailer', createTransport({ SES: { sesClient, SendEmailCommand } } as never))
   const transport = transportOf(client)
   const sent = (await transport.sendMail({
     from,

@@ -159,9 +159,7 @@ function openSdks({ url, key, from }: SdkLoadOptions, signing: SignedBy): SdkLoa
       return String(sent.MessageId)
     },
     async ses(to) {
-      const sent = await one.send(
-        new SendEmail1Command({ Source: from, Destination: { ToAddresses: [to] }, Message: { Subject, Body } }),
-      )
+      const sent = await one.send(new SendEmail1Command({ Source: from, Destination: { ToAddresses: [to] }, Message: { Subject, Body } }))
       return String(sent.MessageId)
     },
   }

@@ -66,7 +66,8 @@ export const jsonRequest = (method: string, path: string, value?: unknown): Gene
 export function objectIn({ text }: GeneratedAnswer, members: Readonly<Record<string, (value: unknown) => boolean>>): void {
   const found = JSON.parse(text) as Record<string, unknown>
   const names = Object.keys(members)
-  if (Object.keys(found).sort().join() !== names.sort().join()) throw new Error(`members ${Object.keys(found).join()} instead of ${names.join()}`)
+  if (Object.keys(found).sort().join() !== names.sort().join())
+    throw new Error(`members ${Object.keys(found).join()} instead of ${names.join()}`)
   for (const name of names) if (members[name]?.(found[name]) !== true) throw new Error(`a wrong member ${name}`)
 }
 

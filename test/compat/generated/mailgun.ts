@@ -21,7 +21,20 @@ const message = fc.record(
   },
   { requiredKeys: ['from', 'to', 'html'] },
 )
-const names = ['to', 'cc', 'subject', 'html', 'text', 'template', 'o:tag', 'o:tracking', 'h:X-A', 'v:a', 'recipient-variables', 'attachment']
+const names = [
+  'to',
+  'cc',
+  'subject',
+  'html',
+  'text',
+  'template',
+  'o:tag',
+  'o:tracking',
+  'h:X-A',
+  'v:a',
+  'recipient-variables',
+  'attachment',
+]
 const strange = fc.dictionary(
   fc.oneof(texts, fc.constantFrom(...names, 'address', 'id', 'url', 'message')),
   fc.array(texts, { maxLength: 2 }),

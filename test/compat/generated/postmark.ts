@@ -38,7 +38,14 @@ const message = fc.record(
   { requiredKeys: ['From', 'To', 'HtmlBody'] },
 )
 const suppressions = fc.record({ Suppressions: fc.array(fc.record({ EmailAddress: field('s@one.example') }), { maxLength: 3 }) })
-const lists = fc.constantFrom('/messages/outbound', '/bounces', '/bounces/1', '/message-streams/x/suppressions/dump', '/webhooks', '/server')
+const lists = fc.constantFrom(
+  '/messages/outbound',
+  '/bounces',
+  '/bounces/1',
+  '/message-streams/x/suppressions/dump',
+  '/webhooks',
+  '/server',
+)
 
 const requests = fc.oneof(
   { weight: 6, arbitrary: fc.oneof({ weight: 9, arbitrary: message }, anything).map((one) => jsonRequest('POST', '/email', one)) },
@@ -57,9 +64,7 @@ const requests = fc.oneof(
   fc
     .tuple(fc.constantFrom('GET', 'GET', 'PUT', 'DELETE'), lists, encoded(texts), encoded(texts), anything)
     .map(([method, path, name, value, body]) => jsonRequest(method, `${path}?count=2&offset=0&${name}=${value}&fromdate=${value}`, body)),
-  fc
-    .tuple(fc.constantFrom('details', 'dump'), encoded(texts))
-    .map(([part, id]) => jsonRequest('GET', `/messages/outbound/${id}/${part}`)),
+  fc.tuple(fc.constantFrom('details', 'dump'), encoded(texts)).map(([part, id]) => jsonRequest('GET', `/messages/outbound/${id}/${part}`)),
 )
 
 export const postmark: GeneratedVendor = {

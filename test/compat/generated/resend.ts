@@ -36,7 +36,10 @@ const email = fc.record(
   },
   { requiredKeys: ['from', 'to', 'subject', 'html'] },
 )
-const key = fc.oneof({ weight: 6, arbitrary: fc.constant({}) }, fc.constantFrom('a/1', 'b', '').map((one) => ({ 'idempotency-key': one })))
+const key = fc.oneof(
+  { weight: 6, arbitrary: fc.constant({}) },
+  fc.constantFrom('a/1', 'b', '').map((one) => ({ 'idempotency-key': one })),
+)
 const validation = fc.constantFrom({}, {}, { 'x-batch-validation': 'permissive' }, { 'x-batch-validation': 'other' })
 const sends = fc
   .tuple(

@@ -68,7 +68,9 @@ const sendPath = '/v3/mail/send'
 const requests = fc.oneof(
   {
     weight: 6,
-    arbitrary: fc.oneof({ weight: 9, arbitrary: mail }, { weight: 1, arbitrary: anything }).map((one) => jsonRequest('POST', sendPath, one)),
+    arbitrary: fc
+      .oneof({ weight: 9, arbitrary: mail }, { weight: 1, arbitrary: anything })
+      .map((one) => jsonRequest('POST', sendPath, one)),
   },
   fc.tuple(methods, lists, encoded(texts), changes).map(([method, path, part, body]) => jsonRequest(method, `${path}/${part}`, body)),
   fc

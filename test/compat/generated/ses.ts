@@ -79,9 +79,7 @@ const version2 = fc.oneof(
     weight: 1,
     arbitrary: fc
       .tuple(fc.constantFrom('GET', 'POST', 'PUT'), paths, coded, coded, change)
-      .map(([method, path, name, value, body]) =>
-        jsonRequest(method, `${path}?${name}=${value}&StartDate=${value}&Reason=BOUNCE`, body),
-      ),
+      .map(([method, path, name, value, body]) => jsonRequest(method, `${path}?${name}=${value}&StartDate=${value}&Reason=BOUNCE`, body)),
   },
 )
 
