@@ -396,7 +396,7 @@ const eventsOf = async (asked: object, by = client) => {
   return { items: items as unknown as MailgunEvent[], pages }
 }
 
-test('Ghost sends a newsletter to 1,000 members, polls its events in pages and deletes a suppression', async () => {
+test('Ghost sends a newsletter to 1,000 members, polls its events in pages and deletes a suppression', { timeout: 60_000 }, async () => {
   const tenantId = await service.makeTenant('Ghost')
   await service.addDomain(tenantId, 'news.test')
   const ghost = clientOf(await service.makeKey({ tenantId }))

@@ -98,7 +98,7 @@ async function runAws(url: string, commands: readonly (readonly string[])[], sec
 
 test.skipIf(!hasAws)(
   `the AWS command line calls both versions, below /compat/ses too${hasAws ? '' : ' (there is no awscli)'}`,
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const simple = 'Simple={Subject={Data=Hello},Body={Text={Data=Hi}}}'
     const address = ['--email-address', 'cli+gone@simulator.test']
