@@ -99,7 +99,7 @@ export const sendgrid: GeneratedVendor = {
   },
   /** 200 instead of 202 answers a mail in sandbox mode. */
   messagesOf({ status }, { path, body }) {
-    if (path !== sendPath || status !== 202) return 0
-    return (JSON.parse(String(body)) as { personalizations: unknown[] }).personalizations.length
+    if (path !== sendPath || status !== 202 || typeof body !== 'string') return 0
+    return (JSON.parse(body) as { personalizations: unknown[] }).personalizations.length
   },
 }

@@ -136,7 +136,7 @@ export const ses: GeneratedVendor = {
   isRefused(answer, { path }) {
     const { status, headers, text } = answer
     if (status === 403) throw new Error('a correct signature was refused')
-    if (!/^req_/.test(headers.get('x-amzn-requestid') ?? '')) throw new Error('no request id')
+    if (!headers.get('x-amzn-requestid')?.startsWith('req_')) throw new Error('no request id')
     if (status < 400) return false
     if (path !== '/') objectIn(answer, { message: isText })
     const isInForm = path === '/' ? xmlError.test(text) : /^[A-Z]\w+$/.test(headers.get('x-amzn-errortype') ?? '')
