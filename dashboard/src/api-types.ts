@@ -17,6 +17,7 @@ export type {
   LoggedRequest,
   LogsRetrieveData,
   ReceivedEmail,
+  ReputationRetrieveData,
   Suppression,
   SuppressionsBulkCreateData,
   TemplatesCreateData,

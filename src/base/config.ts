@@ -120,6 +120,20 @@ function resolvers(value: string | undefined): string[] {
   })
 }
 
+/** An IPv6 question before the zone takes 64 octets, and a name has at most 253. */
+const maxZoneOctets = 180
+const maxZones = 20
+
+function blocklistZones(value: string | undefined): string[] {
+  const zones = list(value).map((item) => item.toLowerCase().replace(/\.$/, ''))
+  const wrong = zones.find(
+    (zone) => zone.length > maxZoneOctets || !/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/.test(zone),
+  )
+  if (wrong !== undefined) throw new Error(`"${wrong}" is not a DNS zone such as bl.example.org`)
+  if (zones.length > maxZones) throw new Error(`has more than ${maxZones} zones`)
+  return [...new Set(zones)]
+}
+
 export interface Relay {
   host: string
   port: number
@@ -201,6 +215,7 @@ export const settings = {
   ),
   dnsUpdate: setting(
     'POSTRIDER_DNS_UPDATE',
+  'POSTRIDER_BLOCKLISTS',
     'none',
     'where Postrider writes the DNS records of its own names: `rfc2136://KEYNAME:SECRET@HOST[:PORT]/ZONE` or `exec:/path/to/program` (docs/dns-updates.md)',
     (v) => (v === undefined ? undefined : parseDnsUpdate(v)),
@@ -216,6 +231,12 @@ export const settings = {
     'off',
     '`on` also prepares new keys for domains with TXT records, and uses them when their owner has published them',
     (v) => oneOf(v, ['on', 'off'], 'off') === 'on',
+  ),
+  blocklists: setting(
+    'POSTRIDER_BLOCKLISTS',
+    'none',
+    'comma-separated DNS blocklists, at most 20, that Postrider asks once a day about its own addresses (docs/reputation.md)',
+    blocklistZones,
   ),
   mxPort: setting('POSTRIDER_MX_PORT', '25', 'port for connections to MX hosts (for tests and labs)', (v) => port(v, 25)),
   mtaStsPort: setting('POSTRIDER_MTA_STS_PORT', '443', 'port for fetching MTA-STS policies (for tests and labs)', (v) => port(v, 443)),
@@ -493,7 +514,7 @@ export interface ShownSetting {
   value: string | null
 }
 
-/** Settings that are secrets, and URLs that may contain one. */
+/** Settings that are secrets, and those that may contain one: URLs, and blocklists with the key of a registered user. */
 const secretSettings = new Set([
   'DATABASE_URL',
   'POSTRIDER_RELAY',
