@@ -6,6 +6,7 @@ import { createTransport } from 'nodemailer'
 import { expect, vi } from 'vitest'
 import { type Clock, openIds, silentLog, systemClock, systemRandom } from '#base'
 import { ensureUpcomingPartitions } from '#housekeeping'
+import { countOutcomes, openProviderNames } from '#reputation'
 import { lateReport } from '#simulator'
 import { writeTrackingEvents } from '#tracking'
 import { startSending } from '#webhooks'
@@ -278,6 +279,8 @@ class Week {
       body: { from: 'nobody@elsewhere.example', to: ['x@y.example'], subject: 'Refused', text: 'x' },
     })
     await this.#untilTried()
+    // Each turn counts a limited number of events.
+    for (let turn = 0; turn < 10; turn++) await countOutcomes(service.db, openProviderNames({ relay: undefined, providerRules: undefined }))
     const { data } = (await service.call('GET', '/logs?perPage=1', { key: service.liveKey })).body
     return {
       emailId: await first('status=softfail'),

@@ -155,11 +155,11 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
   )
 }
 
-/** Days without figures are absent in the answer, and empty in the charts. */
+/** Days without figures are absent in the answer, and empty in the charts. Noon in UTC is on the same date in nearly every time zone. */
 function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieveData }) {
   const known = new Map(days.map((one) => [one.day, one]))
   const [first, last] = [Date.parse(from), Date.parse(to)]
-  const times = Array.from({ length: Math.round((last - first) / dayMs) + 1 }, (_, index) => new Date(first + index * dayMs))
+  const times = Array.from({ length: Math.round((last - first) / dayMs) + 1 }, (_, index) => new Date(first + index * dayMs + dayMs / 2))
   const values = (pick: (one: Day) => number) =>
     times.map((time) => {
       const one = known.get(time.toISOString().slice(0, 10))
