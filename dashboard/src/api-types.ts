@@ -62,6 +62,7 @@ const everyEvent = [
   'RecipientUnsubscribed',
   'SuppressionAdded',
   'SuppressionRemoved',
+  'ReputationWarning',
 ] as const
 export const webhookEvents: Complete<Webhook['events'][number], typeof everyEvent> = everyEvent
 

@@ -6,7 +6,7 @@ export interface DmarcShare {
   aligned: number
 }
 
-export interface DmarcShareFilter {
+interface DmarcShareFilter {
   /** Null: all tenants. */
   tenantId: string | null
   /** The first and the last day, UTC. */
@@ -65,7 +65,7 @@ interface DmarcChangeRow {
   alignedNow: number
 }
 
-export interface DmarcChange {
+interface DmarcChange {
   tenantId: string
   headerFrom: string
   before: DmarcShare

@@ -20,7 +20,7 @@ const testEntries = {
 } as const
 
 /** `ignored`: the list works wrongly or refuses this resolver. `silent`: it did not answer. */
-export type BlocklistVerdict =
+type BlocklistVerdict =
   | { kind: 'listed'; codes: string[] }
   | { kind: 'clear' }
   | { kind: 'ignored'; why: string }

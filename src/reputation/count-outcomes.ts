@@ -1,5 +1,5 @@
 /**
- * OutcomeCounts the outcomes in the event log by day, sending domain, egress source and provider. The position in the log moves in the transaction
+ * Counts the outcomes in the event log by day, sending domain, egress source and provider. The position in the log moves in the transaction
  * that adds the counts, so that each event counts once, also after a crash.
  */
 import { type Db, sql, type Tx } from '#db'
@@ -29,12 +29,12 @@ type CountedOutcome = OutcomeEvent & { kind: OutcomeKind; emailId: string }
 const attemptKinds: readonly string[] = ['MessageSent', 'MessageDelayed', 'MessageDeliveryFailed']
 const reportKinds: readonly string[] = ['MessageBounced', 'ComplaintReceived']
 
-/** An attempt in which no server took part is not counted: it is no evidence of reputation. */
+/** An attempt without a mail server, such as one with a DNS failure, is not counted: it is no evidence of reputation. */
 const isCounted = (event: OutcomeEvent): event is CountedOutcome =>
   event.emailId !== null && (reportKinds.includes(event.kind) || (attemptKinds.includes(event.kind) && event.remoteHost !== null))
 
-/** The effect of one event on the counts. @public */
-export function changeOf({ kind, classification, secure }: Pick<CountedOutcome, 'kind' | 'classification' | 'secure'>): Partial<OutcomeCounts> {
+/** The effect of one event on the counts. */
+function changeOf({ kind, classification, secure }: Pick<CountedOutcome, 'kind' | 'classification' | 'secure'>): Partial<OutcomeCounts> {
   switch (kind) {
     case 'MessageSent':
       return { accepted: 1, secured: secure ? 1 : 0 }
@@ -49,7 +49,7 @@ export function changeOf({ kind, classification, secure }: Pick<CountedOutcome, 
   }
 }
 
-/** OutcomeCounts the next events that no earlier event can precede any more; returns how many were read. */
+/** Counts the next events that no earlier event can precede any more; returns how many were read. */
 export async function countOutcomes(db: Db, providerOf: ProviderOf): Promise<number> {
   let all = 0
   for (let round = 0; round < maxRounds; round++) {

@@ -24,7 +24,7 @@ export interface ReputationFinding {
   text: string
 }
 
-export interface Share {
+interface Share {
   part: number
   whole: number
 }
@@ -40,7 +40,7 @@ export interface ShareChange {
   now: Share
 }
 
-export interface NewListing {
+interface NewListing {
   zone: string
   address: string
   codes: readonly string[]
@@ -75,7 +75,8 @@ export const findingBounds = {
   complaintsOver: 0.003,
 } as const
 
-const shareOf = ({ part, whole }: Share) => (whole === 0 ? 0 : part / whole)
+/** More complaints than accepted emails are possible, because they arrive later. */
+const shareOf = ({ part, whole }: Share) => (whole === 0 ? 0 : Math.min(1, part / whole))
 const shown = (share: number) => `${Number((share * 100).toFixed(2))} %`
 const subjectOf = ({ domain, source, provider }: Pick<ShareChange, 'domain' | 'source' | 'provider'>) =>
   [domain, source === '' ? 'the usual address' : source, provider === null || provider === '' ? null : `at ${provider}`]
@@ -142,7 +143,7 @@ export function complaintRateHigh(change: ShareChange): ReputationFinding | unde
   }
 }
 
-export const newlyListed = ({ zone, address, codes, day }: NewListing): ReputationFinding => ({
+const newlyListed = ({ zone, address, codes, day }: NewListing): ReputationFinding => ({
   kind: 'blocklist_new',
   severity: 'problem',
   tenantId: null,

@@ -1,10 +1,11 @@
 /**
- * Notifies owners of findings about live mail: an entry of the event log and a line of the process's log, once for each finding and day. The
- * mark and the event are one transaction.
+ * Notifies owners of findings about live mail: an event, which webhooks receive by name, and a line of the process's log, once for each finding
+ * and day. The mark and the event are one transaction.
  */
 import type { Log } from '#base'
 import { type Db, sql } from '#db'
 import { appendEvents } from '#events'
+import { findServer } from '#tenants'
 import { readChangeFacts } from './change-facts.ts'
 import { findChanges, findingSubject, type ReputationFinding } from './findings.ts'
 import { utcDayOf } from './reputation-days.ts'
@@ -51,14 +52,16 @@ function markAndRecord(db: Db, found: readonly ReputationFinding[], nowMs: numbe
   return db.transaction(async (tx) => {
     const added = await tx.rows(mark, values)
     const fresh = added.flatMap(({ nth }) => found[nth - 1] ?? [])
+    // As for the organisation's send limit: only readers of the whole organisation receive its events.
+    const organisationId = fresh.some(({ tenantId }) => tenantId === null) ? (await findServer(tx, null)).uuid : ''
     await appendEvents(
       tx,
-      fresh.map(({ tenantId, ...data }) => ({
-        tenantId: tenantId ?? '',
+      fresh.map(({ tenantId, zone, ...data }) => ({
+        tenantId: tenantId ?? organisationId,
         kind: 'ReputationWarning' as const,
         emailId: null,
         at: new Date(nowMs),
-        data,
+        data: { ...data, blocklist: zone },
       })),
     )
     return fresh

@@ -16,7 +16,6 @@ export interface OutcomeCounts {
 }
 
 export const noCounts = (): OutcomeCounts => ({ accepted: 0, secured: 0, deferred: 0, failed: 0, blocked: 0, bounced: 0, complained: 0 })
-export const attemptsOf = ({ accepted, deferred, failed, blocked }: OutcomeCounts) => accepted + deferred + failed + blocked
 
 export interface DayRow extends OutcomeCounts {
   tenant_id: string

@@ -1,7 +1,7 @@
 /**
  * Reputation: how mailbox providers treat the mail, by sending domain, egress source and provider; blocklists; changes since yesterday, and
  * notifications of them. Owns: reputation_days, reputation_position, reputation_notices, blocklist_checks. Uses: base, net, simulator, db,
- * events, emails, delivery, domain-reports. Used by: housekeeping, doctor, http, cli. Promises: each event of the log counts once, also after a
+ * tenants, events, emails, delivery, domain-reports. Used by: housekeeping, doctor, http, cli. Promises: each event of the log counts once, also after a
  * crash; no blocklist is asked that the settings do not name; an owner is notified of a finding once a day.
  */
 import type { Config } from '#base'
@@ -14,7 +14,7 @@ export { blocklistName } from './blocklists.ts'
 export { countOutcomes } from './count-outcomes.ts'
 export { type FindingKind, findingKinds, type ReputationFinding } from './findings.ts'
 export { notifyChanges } from './record-notices.ts'
-export { deleteOldDays, type Grouping, groupings, type OutcomeCounts } from './reputation-days.ts'
+export { deleteOldDays, type Grouping, groupings } from './reputation-days.ts'
 export { maxDays, type ReputationSummary, type SourceState, summariseReputation } from './summary.ts'
 
 /** Providers that no rule names are counted together, so that the number of rows does not grow with the number of mail servers. */

@@ -1,5 +1,5 @@
 /** The figures, changes and addresses that the API, the command and the dashboard show, for one tenant or all. */
-import { inSnapshot, type Db, type Tx } from '#db'
+import { type Db, inSnapshot, type Tx } from '#db'
 import { listSources, warmUpCeiling, warmUpDay } from '#delivery'
 import { type DmarcShare, sumDmarc, sumDmarcBy } from '#domain-reports'
 import { type BlocklistState, listBlocklistStates } from './blocklist-records.ts'
@@ -7,7 +7,7 @@ import { readChangeFacts } from './change-facts.ts'
 import { findChanges, type ReputationFinding } from './findings.ts'
 import { type Grouping, listDays, listGroups, noCounts, type OutcomeCounts, type ReputationFilter, utcDayOf } from './reputation-days.ts'
 
-export interface ReputationGroup extends OutcomeCounts {
+interface ReputationGroup extends OutcomeCounts {
   /** A domain, an address ('': chosen by the operating system) or a provider ('': unknown). */
   name: string
   /** As receivers report it; null: they report it neither by provider nor for simulated mail. */
@@ -36,7 +36,7 @@ export interface ReputationSummary {
   findings: ReputationFinding[]
 }
 
-export interface ReputationQuestion extends Pick<ReputationFilter, 'tenantId' | 'test' | 'domain' | 'source' | 'provider'> {
+interface ReputationQuestion extends Pick<ReputationFilter, 'tenantId' | 'test' | 'domain' | 'source' | 'provider'> {
   days: number
   groupBy: Grouping
 }
@@ -54,7 +54,8 @@ async function summarise(tx: Tx, { days, groupBy, ...asked }: ReputationQuestion
   const filter = { ...asked, from, to }
   const { groups, all } = await listGroups(tx, filter, groupBy, maxGroups)
   const byDay = await listDays(tx, filter, maxDays)
-  const [dmarc, dmarcByName] = await dmarcOf(tx, filter, groupBy, groups.map(({ name }) => name))
+  const names = groups.map(({ name }) => name)
+  const [dmarc, dmarcByName] = await dmarcOf(tx, filter, groupBy, names)
   const findings = findChanges(await readChangeFacts(tx, asked.tenantId, nowMs)).slice(0, maxFindings)
   return {
     from,

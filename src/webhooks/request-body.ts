@@ -110,6 +110,19 @@ function sampleData(event: WebhookEvent, { nowMs, emailId, uuid, tenant, organis
     case 'SuppressionAdded':
     case 'SuppressionRemoved':
       return { address: recipient, reason: 'bounce', source: 'automatic' }
+    case 'ReputationWarning':
+      return {
+        kind: 'block_rate_up',
+        severity: 'problem',
+        day: new Date(nowMs).toISOString().slice(0, 10),
+        domain: 'mail.example.com',
+        source: null,
+        provider: 'gmail',
+        blocklist: null,
+        before: 0.01,
+        now: 0.12,
+        text: "mail.example.com at gmail: 12 % of today's attempts are blocked, 1 % yesterday",
+      }
     case 'DomainDNSError':
       return {
         domain: 'mail.example.com',
