@@ -29,9 +29,11 @@ type CountedOutcome = OutcomeEvent & { kind: OutcomeKind; emailId: string }
 const attemptKinds: readonly string[] = ['MessageSent', 'MessageDelayed', 'MessageDeliveryFailed']
 const reportKinds: readonly string[] = ['MessageBounced', 'ComplaintReceived']
 
+const isReport = ({ kind }: { kind: string }) => reportKinds.includes(kind)
+
 /** An attempt without a mail server, such as one with a DNS failure, is not counted: it is no evidence of reputation. */
 const isCounted = (event: OutcomeEvent): event is CountedOutcome =>
-  event.emailId !== null && (reportKinds.includes(event.kind) || (attemptKinds.includes(event.kind) && event.remoteHost !== null))
+  event.emailId !== null && (isReport(event) || (attemptKinds.includes(event.kind) && event.remoteHost !== null))
 
 /** The effect of one event on the counts. */
 function changeOf({ kind, classification, secure }: Pick<CountedOutcome, 'kind' | 'classification' | 'secure'>): Partial<OutcomeCounts> {
@@ -77,7 +79,7 @@ async function countNext(tx: Tx, providerOf: ProviderOf): Promise<number> {
 const attemptOf = ({ tenantId, emailId, kind, at, simulatedAt }: CountedOutcome): AskedAttempt => ({
   tenantId,
   emailId,
-  at: reportKinds.includes(kind) ? null : simulatedAt === null ? at : new Date(simulatedAt),
+  at: isReport({ kind }) ? null : simulatedAt === null ? at : new Date(simulatedAt),
 })
 
 function sumsOf(events: readonly CountedOutcome[], facts: ReadonlyMap<number, SendingFacts>, providerOf: ProviderOf): DayRow[] {
@@ -92,7 +94,8 @@ function sumsOf(events: readonly CountedOutcome[], facts: ReadonlyMap<number, Se
       test: isSimulated(sending),
       domain: sending.senderDomain,
       source: sending.source ?? '',
-      provider: providerOfAttempt(sending, event.remoteHost ?? sending.remoteHost, providerOf),
+      // The host of a report may be another one.
+      provider: providerOfAttempt(sending, isReport(event) ? sending.remoteHost : event.remoteHost, providerOf),
     }
     const key = JSON.stringify(place)
     const row = rows.get(key) ?? { ...place, ...noCounts() }

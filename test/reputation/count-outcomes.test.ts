@@ -144,7 +144,7 @@ describe('the figures', () => {
     const [email] = await addMail(1)
     if (!email) throw new Error('no email')
     const at = new Date(startMs + 2 * dayMs)
-    const report = (kind: EventKind): NewEvent => ({ tenantId: email.tenantId, kind, emailId: email.id, at, data: { was: 'sent' } })
+    const report = (kind: EventKind): NewEvent => ({ tenantId: email.tenantId, kind, emailId: email.id, at, data: { was: 'sent', remoteHost: 'reporter.example' } })
     // An email past its retention, and an event of no email, are not counted and do not stop the counting.
     const others: NewEvent[] = [
       { ...report('ComplaintReceived'), emailId: ids.emailId(startMs) },

@@ -92,8 +92,7 @@ const Nothing = ({ isTest, onTest }: { isTest: boolean; onTest: () => void }) =>
 )
 
 function Changes({ findings }: Pick<ReputationRetrieveData, 'findings'>) {
-  const { tenants } = useHere()
-  const nameOf = (id: string) => tenants.find((one) => one.id === id)?.name ?? id
+  const { tenants, nameOf } = useHere()
   return (
     <Section title={words.changes}>
       {findings.length === 0 && <p className="text-sm text-soft">{words.unchanged}</p>}
@@ -251,11 +250,11 @@ const share = (name: string, pick: (one: Group) => number): Column<Group> => ({
   cell: (one) => percent(pick(one), attemptsOf(one)),
 })
 
-const nameOf = (groupBy: Grouping, name: string) =>
+const groupName = (groupBy: Grouping, name: string) =>
   name !== '' ? name : groupBy === 'source' ? words.usualSource : words.unknownProvider
 
 const columnsOf = (groupBy: Grouping): readonly Column<Group>[] => [
-  { name: words.groupings[groupBy], phone: 'title', by: ({ name }) => name, cell: ({ name }) => nameOf(groupBy, name) },
+  { name: words.groupings[groupBy], phone: 'title', by: ({ name }) => name, cell: ({ name }) => groupName(groupBy, name) },
   { name: words.attempts, isNumber: true, by: attemptsOf, cell: (one) => attemptsOf(one).toLocaleString() },
   share(words.accepted, (one) => one.accepted),
   share(words.deferred, (one) => one.deferred),
