@@ -215,7 +215,6 @@ export const settings = {
   ),
   dnsUpdate: setting(
     'POSTRIDER_DNS_UPDATE',
-  'POSTRIDER_BLOCKLISTS',
     'none',
     'where Postrider writes the DNS records of its own names: `rfc2136://KEYNAME:SECRET@HOST[:PORT]/ZONE` or `exec:/path/to/program` (docs/dns-updates.md)',
     (v) => (v === undefined ? undefined : parseDnsUpdate(v)),
@@ -519,6 +518,7 @@ const secretSettings = new Set([
   'DATABASE_URL',
   'POSTRIDER_RELAY',
   'POSTRIDER_DNS_UPDATE',
+  'POSTRIDER_BLOCKLISTS',
   'POSTRIDER_SECRET',
   'POSTRIDER_SECRET_NEW',
   'POSTRIDER_METRICS_TOKEN',

@@ -69,7 +69,9 @@ function shown({ from, to, groupBy, totals, groups, moreGroups, sources, finding
     ...(sources.length === 0 ? [] : ['', 'Source addresses:', ...sources.map(sourceLine)]),
     '',
     findings.length === 0 ? 'No changes since yesterday' : 'Changes since yesterday:',
-    ...findings.map(({ severity, tenantId, text: said }) => `  ${severity}: ${plain(said)}${tenantId === null ? '' : ` (tenant ${tenantId})`}`),
+    ...findings.map(
+      ({ severity, tenantId, text: said }) => `  ${severity}: ${plain(said)}${tenantId === null ? '' : ` (tenant ${tenantId})`}`,
+    ),
   ].join('\n')
 }
 

@@ -43,10 +43,6 @@ const factsAmong = sql<SendingFacts>`
 /** Of the emails that still exist, by index. */
 export async function findSendingFacts(on: Queryable, asked: readonly AskedAttempt[]): Promise<Map<number, SendingFacts>> {
   if (asked.length === 0) return new Map()
-  const rows = await on.rows(factsAmong, [
-    asked.map((one) => one.tenantId),
-    asked.map((one) => one.emailId),
-    asked.map((one) => one.at),
-  ])
+  const rows = await on.rows(factsAmong, [asked.map((one) => one.tenantId), asked.map((one) => one.emailId), asked.map((one) => one.at)])
   return new Map(rows.map((row) => [row.nth - 1, row]))
 }

@@ -11,7 +11,10 @@ const working = { listed: found('127.0.0.2'), absent: nxdomain }
 
 const octet = fc.integer({ min: 0, max: 255 })
 const loopback = fc.tuple(octet, octet, octet).map((rest) => `127.${rest.join('.')}`)
-const other = fc.tuple(octet, octet, octet, octet).map((all) => all.join('.')).filter((address) => !address.startsWith('127.'))
+const other = fc
+  .tuple(octet, octet, octet, octet)
+  .map((all) => all.join('.'))
+  .filter((address) => !address.startsWith('127.'))
 const answers: fc.Arbitrary<Answer> = fc.oneof(
   fc.constant<Answer>(nxdomain),
   fc.constant<Answer>({ kind: 'none' }),
@@ -33,7 +36,11 @@ describe('an answer of a list', () => {
   test.each<[string, { listed?: Answer; absent?: Answer; asked: Answer }, object]>([
     ['an entry', { asked: found('127.0.0.4', '127.0.0.2') }, { kind: 'listed', codes: ['127.0.0.2', '127.0.0.4'] }],
     ['no entry', { asked: nxdomain }, { kind: 'clear' }],
-    ['a list that lists every address', { absent: found('127.0.0.2'), asked: found('127.0.0.2') }, { kind: 'ignored', why: 'it lists every address' }],
+    [
+      'a list that lists every address',
+      { absent: found('127.0.0.2'), asked: found('127.0.0.2') },
+      { kind: 'ignored', why: 'it lists every address' },
+    ],
     ['a list without its test entry', { listed: nxdomain, asked: nxdomain }, { kind: 'ignored', why: 'its test entry is missing' }],
     [
       'a zone with a new owner',

@@ -2,7 +2,7 @@
 import { type Queryable, type Sql, sql } from '#db'
 import { compareDmarcDays } from '#domain-reports'
 import { listNewListings } from './blocklist-records.ts'
-import { type ChangeFacts, type ShareChange, findingBounds } from './findings.ts'
+import { type ChangeFacts, findingBounds, type ShareChange } from './findings.ts'
 import { utcDayOf } from './reputation-days.ts'
 
 const dayMs = 86_400_000
@@ -23,7 +23,12 @@ interface ChangeRow {
 const attempts = sql.part`accepted + deferred + failed + blocked`
 
 /** $2 is the day before, $3 the day, $4 the least part and $5 the least whole of the day. */
-const changes = (names: Sql<unknown>, groups: Sql<unknown>, { part, whole }: Record<'part' | 'whole', Sql<unknown>>, scope: Sql<unknown>) => sql<ChangeRow>`
+const changes = (
+  names: Sql<unknown>,
+  groups: Sql<unknown>,
+  { part, whole }: Record<'part' | 'whole', Sql<unknown>>,
+  scope: Sql<unknown>,
+) => sql<ChangeRow>`
   select ${names},
     coalesce(sum(${part}) filter (where day < $3::date), 0)::double precision as "partBefore",
     coalesce(sum(${whole}) filter (where day < $3::date), 0)::double precision as "wholeBefore",

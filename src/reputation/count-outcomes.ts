@@ -6,7 +6,7 @@ import { type Db, sql, type Tx } from '#db'
 import { type AskedAttempt, findSendingFacts, type SendingFacts } from '#emails'
 import { type LogPosition, type OutcomeEvent, readOutcomeEvents } from '#events'
 import { simulatorDomain } from '#simulator'
-import { addDayRows, type OutcomeCounts, type DayRow, utcDayOf, noCounts } from './reputation-days.ts'
+import { addDayRows, type DayRow, noCounts, type OutcomeCounts, utcDayOf } from './reputation-days.ts'
 
 const maxEvents = 5000
 const maxRounds = 4

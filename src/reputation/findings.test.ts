@@ -50,7 +50,9 @@ describe('a finding', () => {
     fc.assert(
       fc.property(changes, (one) => {
         const same = { ...one, before: one.now }
-        expect([blockRateUp(same), tlsShareDown(same), dmarcPassRateDown(same)].filter((found) => found && found.before !== null)).toEqual([])
+        expect([blockRateUp(same), tlsShareDown(same), dmarcPassRateDown(same)].filter((found) => found && found.before !== null)).toEqual(
+          [],
+        )
       }),
     )
   })
@@ -132,7 +134,8 @@ describe('all findings', () => {
       { maxLength: 4 },
     ),
   })
-  const shape = (given: ReturnType<typeof findChanges>) => given.map((one) => `${one.severity} ${one.kind} ${one.tenantId} ${findingSubject(one)}`)
+  const shape = (given: ReturnType<typeof findChanges>) =>
+    given.map((one) => `${one.severity} ${one.kind} ${one.tenantId} ${findingSubject(one)}`)
 
   test('have the problems first, and the same order for facts in any order', () => {
     fc.assert(

@@ -18,7 +18,17 @@ const mark = sql<{ nth: number }>`
   added as (
     insert into reputation_notices (tenant_id, day, kind, subject)
     select tenant_id, day, kind, subject
-    from given
+    from (
+      select tenant_id, day, kind, subject
+      from given
+      where not exists (
+        select
+        from reputation_notices as known
+        where known.tenant_id = given.tenant_id and known.day = given.day and known.kind = given.kind and known.subject = given.subject
+      )
+      order by nth
+      limit $5
+    ) as fresh
     order by tenant_id, day, kind, subject
     on conflict do nothing
     returning tenant_id, day, kind, subject
@@ -32,7 +42,7 @@ const deleteMarks = sql`
   delete from reputation_notices
   where day < $1::date`
 
-/** Most notifications of one turn, the problems first; the others follow in the next. */
+/** Most new notifications of one turn, the problems first; the others follow in the next. */
 const maxAtOnce = 200
 /** A finding cannot come again after this time, because its day is over. */
 const keepMs = 7 * 86_400_000
@@ -48,7 +58,13 @@ export async function notifyChanges(db: Db, log: Pick<Log, 'warn'>, nowMs: numbe
 
 function markAndRecord(db: Db, found: readonly ReputationFinding[], nowMs: number): Promise<ReputationFinding[]> {
   const column = (value: (finding: ReputationFinding) => string) => found.map(value)
-  const values = [column((one) => one.tenantId ?? ''), column((one) => one.day), column((one) => one.kind), column(findingSubject)]
+  const values = [
+    column((one) => one.tenantId ?? ''),
+    column((one) => one.day),
+    column((one) => one.kind),
+    column(findingSubject),
+    maxAtOnce,
+  ]
   return db.transaction(async (tx) => {
     const added = await tx.rows(mark, values)
     const fresh = added.flatMap(({ nth }) => found[nth - 1] ?? [])

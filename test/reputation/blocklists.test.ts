@@ -51,7 +51,9 @@ const check = (asked = zones, addresses = [address]) => checkDueBlocklists(deps(
 const states = async () => {
   const { sources } = await summariseReputation(database.db, { tenantId: null, test: false, days: 1, groupBy: 'domain' }, nowMs)
   return Object.fromEntries(
-    sources.flatMap(({ blocklists }) => blocklists.map(({ zone, listed, codes, problem }) => [zone, problem ?? (listed ? codes : 'clear')])),
+    sources.flatMap(({ blocklists }) =>
+      blocklists.map(({ zone, listed, codes, problem }) => [zone, problem ?? (listed ? codes : 'clear')]),
+    ),
   )
 }
 

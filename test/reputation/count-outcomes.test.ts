@@ -134,7 +134,10 @@ describe('the figures', () => {
     const expected = await db.rows(recount)
     expect(expected.length).toBeGreaterThan(30)
     for (const column of ['accepted', 'secured', 'deferred', 'failed', 'blocked'] as const)
-      expect(expected.reduce((sum, row) => sum + row[column], 0), column).toBeGreaterThan(5)
+      expect(
+        expected.reduce((sum, row) => sum + row[column], 0),
+        column,
+      ).toBeGreaterThan(5)
     expect(await db.rows(counted)).toEqual(expected)
     expect(await countOutcomes(db, hostItself)).toBe(0)
   })
@@ -144,7 +147,13 @@ describe('the figures', () => {
     const [email] = await addMail(1)
     if (!email) throw new Error('no email')
     const at = new Date(startMs + 2 * dayMs)
-    const report = (kind: EventKind): NewEvent => ({ tenantId: email.tenantId, kind, emailId: email.id, at, data: { was: 'sent', remoteHost: 'reporter.example' } })
+    const report = (kind: EventKind): NewEvent => ({
+      tenantId: email.tenantId,
+      kind,
+      emailId: email.id,
+      at,
+      data: { was: 'sent', remoteHost: 'reporter.example' },
+    })
     // An email past its retention, and an event of no email, are not counted and do not stop the counting.
     const others: NewEvent[] = [
       { ...report('ComplaintReceived'), emailId: ids.emailId(startMs) },
@@ -215,14 +224,14 @@ test('owners are notified of a finding once a day, by the log of events and that
     { tenantId: 'ta', kind: 'tls_share_down', severity: 'problem', source: null },
   ])
   expect(lines).toHaveLength(4)
-  expect(lines[0]?.[1]).toBe(
-    'reputation: shop.example: 6 complaints about 1390 emails accepted in seven days (0.43 %, the limit is 0.3 %)',
-  )
+  expect(lines[0]?.[1]).toBe('reputation: shop.example: 6 complaints about 1390 emails accepted in seven days (0.43 %, the limit is 0.3 %)')
   expect(await notifyChanges(db, log, startMs + 1000)).toEqual([])
   // On the next day the complaints of the week are still too many.
   expect((await notifyChanges(db, log, startMs + dayMs)).map(({ kind }) => kind)).toEqual(['complaint_rate_high'])
   const warnings = async () =>
-    (await readEvents(db, startOfLog, 100)).filter(({ kind }) => kind === 'ReputationWarning').map(({ tenantId, data }) => [tenantId, data.kind])
+    (await readEvents(db, startOfLog, 100))
+      .filter(({ kind }) => kind === 'ReputationWarning')
+      .map(({ tenantId, data }) => [tenantId, data.kind])
   await expect.poll(warnings, { timeout: 15_000 }).toEqual([
     ['ta', 'complaint_rate_high'],
     ['', 'block_rate_up'],
