@@ -1,6 +1,8 @@
 /** Blocklists over real DNS: lists that work, that are shut down in every way, and that do not answer. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Clock, openIds, silentLog, systemClock, systemRandom } from '#base'
+import { ensurePartitions } from '#db'
+import { eventTables } from '#events'
 import { openResolver } from '#net'
 import { type BlocklistDeps, checkDueBlocklists, notifyChanges, summariseReputation } from '#reputation'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
@@ -22,6 +24,7 @@ let database: TestDatabase
 let dns: TestDns
 beforeAll(async () => {
   database = await testDatabase()
+  await ensurePartitions(database.db, eventTables, startMs - dayMs, 8)
   dns = await startTestDns({
     '2.0.0.127.good.bl.test': { A: ['127.0.0.2'] },
     [`${name}.good.bl.test`]: { A: ['127.0.0.3', '127.0.0.2'] },
