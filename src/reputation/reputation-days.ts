@@ -8,7 +8,7 @@ export interface OutcomeCounts {
   secured: number
   deferred: number
   failed: number
-  /** Refused as spam or for reputation, for now or permanently. */
+  /** Refused as spam or for reputation, for a time or permanently. */
   blocked: number
   /** Reports that arrived on the day, whenever the email was sent. */
   bounced: number
@@ -139,7 +139,12 @@ export async function listGroups(
 ): Promise<{ groups: (OutcomeCounts & { name: string })[]; all: number }> {
   const { groups } = filter.tenantId === null ? ofAll : ofTenant
   const rows = await on.rows(groups[by], valuesOf(filter, limit))
-  return { groups: rows.map(({ allGroups: _, ...group }) => group), all: rows[0]?.allGroups ?? 0 }
+  return { groups: rows.map(groupOf), all: rows[0]?.allGroups ?? 0 }
+}
+
+function groupOf(row: Group): OutcomeCounts & { name: string } {
+  const { allGroups: _, ...group } = row
+  return group
 }
 
 /** Days without figures are absent. */

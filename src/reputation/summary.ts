@@ -104,9 +104,14 @@ async function sourcesFor(tx: Tx, filter: ReputationFilter, nowMs: number): Prom
         address,
         pool: source?.pool ?? null,
         warmUp: warmUpOf(source?.warmUpFrom ?? null, nowMs),
-        blocklists: (states.get(address) ?? []).map(({ address: _, ...state }) => state),
+        blocklists: (states.get(address) ?? []).map(listOf),
       }
     })
+}
+
+function listOf(state: BlocklistState): SourceState['blocklists'][number] {
+  const { address: _, ...list } = state
+  return list
 }
 
 /** Counted from day 1. */

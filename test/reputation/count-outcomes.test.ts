@@ -1,4 +1,4 @@
-/** Figures of reputation from a real log: equal to a recount of the attempts, whatever interrupts the counting; and their notifications. */
+/** Figures of reputation from a real log: equal to a recount of the attempts, also when the counting is interrupted; and their notifications. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, silentLog, systemRandom } from '#base'
 import { ensurePartitions, sql } from '#db'
@@ -202,7 +202,12 @@ test('owners are notified of a finding once a day, by the log of events and that
   const dayOneMs = startMs + 40 * dayMs
   await ensurePartitions(db, eventTables, dayOneMs, 3)
   const row = (day: string, more: Partial<DayRow>): DayRow => ({
-    ...{ tenant_id: 'ta', test: false, domain: 'shop.example', source: '192.0.2.1', provider: 'gmail', day },
+    tenant_id: 'ta',
+    test: false,
+    domain: 'shop.example',
+    source: '192.0.2.1',
+    provider: 'gmail',
+    day,
     ...noCounts(),
     ...more,
   })
