@@ -18,7 +18,7 @@ import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
-import { countOutcomes, deleteOldDays, notifyChanges, openProviderNames, startBlocklistChecks } from '#reputation'
+import { deleteOldDays, notifyChanges, openProviderNames, startBlocklistChecks, startCountingOutcomes } from '#reputation'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
 import { openWakefulness, openWaker, releaseScheduled, releaseWaiting, type Wakefulness } from '#spool'
@@ -42,7 +42,6 @@ const dayMs = 86_400_000
 const auditMs = 400 * 86_400_000
 /** So that other tasks get their turn when there is much to count. */
 const maxCountingRounds = 10
-const countOutcomesEveryMs = 2000
 const notifyEveryMs = 600_000
 const choreLock = 7_305_010
 
@@ -87,9 +86,7 @@ async function countAll(db: Db): Promise<boolean> {
 /** Of the reputation of the mail. */
 function reputationChores({ db, log, keep, reputation }: HousekeepingDeps): Chore[] {
   if (!reputation) return []
-  const providerOf = openProviderNames(reputation)
   return [
-    { name: 'counting outcomes by domain, source and provider', everyMs: countOutcomesEveryMs, run: () => countOutcomes(db, providerOf) },
     { name: 'notifying of changes of reputation', everyMs: notifyEveryMs, run: (nowMs) => notifyChanges(db, log, nowMs) },
     {
       name: 'deleting old figures of reputation',
@@ -176,7 +173,8 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
   const tidying = startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn)
   wakefulness.wakes(tidying)
   const rotating = deps.keyRotation ? [startKeyRotation({ db, clock, log, ...deps.keyRotation })] : []
-  const loops = [tidying, startDomainChecks(deps), ...rotating]
+  const counting = deps.reputation ? [startCountingOutcomes({ db, clock, log, providerOf: openProviderNames(deps.reputation) })] : []
+  const loops = [tidying, startDomainChecks(deps), ...rotating, ...counting]
   // On separate schedules: they wait for DNS, or for readers of a table, such as a dump that takes hours, and must not delay other tasks.
   const patient = [
     ...(deps.reputation ? [startBlocklistChecks({ ...deps, config: deps.reputation })] : []),

@@ -2,6 +2,7 @@
  * Counts the outcomes in the event log by day, sending domain, egress source and provider. The position in the log moves in the transaction
  * that adds the counts, so that each event counts once, also after a crash.
  */
+import { type Clock, type Log, type Loop, startLoop } from '#base'
 import { type Db, sql, type Tx } from '#db'
 import { type AskedAttempt, findSendingFacts, type SendingFacts } from '#emails'
 import { type LogPosition, type OutcomeEvent, readOutcomeEvents } from '#events'
@@ -9,12 +10,13 @@ import { simulatorDomain } from '#simulator'
 import { addDayRows, type DayRow, noCounts, type OutcomeCounts, utcDayOf } from './reputation-days.ts'
 
 const maxEvents = 5000
-const maxRounds = 4
+const everyMs = 2000
 
+/** No row while another process counts. */
 const lockPosition = sql<LogPosition>`
   select xact::text as xact, id
   from reputation_position
-  for update`
+  for update skip locked`
 
 const movePosition = sql`
   update reputation_position
@@ -52,19 +54,17 @@ function changeOf({ kind, classification, secure }: Pick<CountedOutcome, 'kind' 
 }
 
 /** Counts the next events that no earlier event can precede any more; returns how many were read. */
-export async function countOutcomes(db: Db, providerOf: ProviderOf): Promise<number> {
-  let all = 0
-  for (let round = 0; round < maxRounds; round++) {
-    const read = await db.transaction((tx) => countNext(tx, providerOf))
-    all += read
-    if (read < maxEvents) break
-  }
-  return all
-}
+export const countOutcomes = (db: Db, providerOf: ProviderOf): Promise<number> => db.transaction((tx) => countNext(tx, providerOf))
+
+/** On a schedule of its own: after an upgrade it counts the kept log, which must not delay other tasks. */
+export const startCountingOutcomes = ({ db, clock, log, providerOf }: { db: Db; clock: Clock; log: Log; providerOf: ProviderOf }): Loop =>
+  startLoop({ clock, log, name: 'counting outcomes by domain, source and provider', everyMs }, async () =>
+    (await countOutcomes(db, providerOf)) < maxEvents ? everyMs : 0,
+  )
 
 async function countNext(tx: Tx, providerOf: ProviderOf): Promise<number> {
   const from = await tx.first(lockPosition)
-  if (!from) throw new Error('reputation_position is empty')
+  if (!from) return 0
   const events = await readOutcomeEvents(tx, from, maxEvents)
   const last = events.at(-1)
   if (!last) return 0

@@ -11,7 +11,7 @@ import type { ProviderOf } from './count-outcomes.ts'
 
 export { type BlocklistDeps, checkDueBlocklists, startBlocklistChecks } from './blocklist-checks.ts'
 export { blocklistName } from './blocklists.ts'
-export { countOutcomes } from './count-outcomes.ts'
+export { countOutcomes, startCountingOutcomes } from './count-outcomes.ts'
 export { type FindingKind, findingKinds, type ReputationFinding } from './findings.ts'
 export { notifyChanges } from './record-notices.ts'
 export { deleteOldDays, type Grouping, groupings } from './reputation-days.ts'
