@@ -114,7 +114,7 @@ test.each<[[number, number], string | undefined]>([
   [[4, 100], undefined],
   [[15, 5000], 'problem'],
   [[14, 5000], 'warning'],
-])('complaints %j are judged by 0.1 and 0.3 %%: %s', (now, severity) => {
+])('the limits for %j complaints and emails give %s', (now, severity) => {
   expect(complaintRateHigh(change([0, 0], now))?.severity).toBe(severity)
 })
 
