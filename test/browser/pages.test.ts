@@ -418,7 +418,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByText('192.0.2.25 is listed by bl.example.test (127.0.0.2)').waitFor()
     const sources = page.getByRole('region', { name: 'Source addresses' })
     await sources.getByText('Listed by bl.example.test since').waitFor()
-    await sources.getByText('Not listed by 1').waitFor()
+    await sources.getByText('Not listed by one list').waitFor()
     await page.getByRole('combobox', { name: 'Mail' }).selectOption('test')
     await page.getByRole('region', { name: 'Sending domain' }).getByRole('cell', { name: 'simulator.test', exact: true }).waitFor()
     await page.getByText('Good: below 0.1 %').waitFor()

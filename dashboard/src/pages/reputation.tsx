@@ -191,7 +191,10 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
           isSmall
           unit=" %"
           atLeast={most * headroom}
-          limits={[high, most].map((value) => ({ value, name: texts.chart.limit(`${value} %`) }))}
+          limits={[
+            { value: high, name: words.highFrom(`${high} %`) },
+            { value: most, name: texts.chart.limit(`${most} %`) },
+          ]}
           series={[
             { name: texts.chart.complaintRate, fill: 'complaint', values: rates, note: percent(totals.complained, totals.accepted) },
           ]}
