@@ -173,6 +173,12 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
   })
   const { high, most } = limits.complaints
   const rates = values((one) => (one.accepted === 0 ? 0 : (one.complained / one.accepted) * 100))
+  // On a larger scale the two lines would meet.
+  const isFar = Math.max(...rates) > most * headroom
+  const limitLines = [
+    ...(isFar ? [] : [{ value: high, name: words.highFrom(`${high} %`) }]),
+    { value: most, name: texts.chart.limit(`${most} %`) },
+  ]
   return (
     <>
       <Section title={words.overTime}>
@@ -191,10 +197,7 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
           isSmall
           unit=" %"
           atLeast={most * headroom}
-          limits={[
-            { value: high, name: words.highFrom(`${high} %`) },
-            { value: most, name: texts.chart.limit(`${most} %`) },
-          ]}
+          limits={limitLines}
           series={[
             { name: texts.chart.complaintRate, fill: 'complaint', values: rates, note: percent(totals.complained, totals.accepted) },
           ]}
