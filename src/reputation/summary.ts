@@ -16,7 +16,7 @@ interface ReputationGroup extends OutcomeCounts {
 
 export interface SourceState {
   address: string
-  /** Null: the address of the host name, without a pool. */
+  /** Null: the address of the host name, without a pool; or a tenant asks. */
   pool: string | null
   /** Null: no warm-up, or a completed one. */
   warmUp: { day: number; messagesPerDay: number } | null
@@ -88,7 +88,7 @@ async function dmarcOf(
   return [total.messages === 0 ? null : total, byName]
 }
 
-/** A tenant sees the addresses that sent its mail in the period. */
+/** A tenant sees the addresses that sent its mail in the period, without the names of pools, which are the operator's. */
 async function sourcesFor(tx: Tx, filter: ReputationFilter, nowMs: number): Promise<SourceState[]> {
   const known = await listSources(tx)
   const states = Map.groupBy(await listBlocklistStates(tx), (one) => one.address)
@@ -102,7 +102,7 @@ async function sourcesFor(tx: Tx, filter: ReputationFilter, nowMs: number): Prom
       const source = known.find((one) => one.address === address)
       return {
         address,
-        pool: source?.pool ?? null,
+        pool: used === undefined ? (source?.pool ?? null) : null,
         warmUp: warmUpOf(source?.warmUpFrom ?? null, nowMs),
         blocklists: (states.get(address) ?? []).map(listOf),
       }

@@ -5,6 +5,7 @@ import { ensurePartitions, sql } from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, type EventKind, eventTables, type NewEvent, readEvents, startOfLog } from '#events'
 import { countOutcomes, deleteOldDays, notifyChanges, summariseReputation } from '#reputation'
+import { createOrganisation, findServer } from '#tenants'
 import { addDayRows, type DayRow, noCounts } from '../../src/reputation/reputation-days.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 
@@ -201,6 +202,9 @@ test('owners are notified of a finding once a day, by the log of events and that
   const { db } = database
   const dayOneMs = startMs + 40 * dayMs
   await ensurePartitions(db, eventTables, dayOneMs, 3)
+  await db.transaction((tx) => createOrganisation(tx, { name: 'House', secretFingerprint: 'f', nowMs: startMs, ids }))
+  const organisation = (await findServer(db, null)).uuid
+  expect(organisation).not.toBe('')
   const row = (day: string, more: Partial<DayRow>): DayRow => ({
     tenant_id: 'ta',
     test: false,
@@ -239,7 +243,7 @@ test('owners are notified of a finding once a day, by the log of events and that
       .map(({ tenantId, data }) => [tenantId, data.kind])
   await expect.poll(warnings, { timeout: 15_000 }).toEqual([
     ['ta', 'complaint_rate_high'],
-    ['', 'block_rate_up'],
+    [organisation, 'block_rate_up'],
     ['ta', 'block_rate_up'],
     ['ta', 'tls_share_down'],
     ['ta', 'complaint_rate_high'],

@@ -1736,7 +1736,7 @@ export interface ReputationRetrieveData {
   /** For a tenant: those that sent its mail in the period */
   sources: ({
     address: string
-    /** null: the address of the host name */
+    /** null: the address of the host name, or the figures of a tenant */
     pool: string | null
     /** null: no warm-up, or a completed one */
     warmUp: {

@@ -56,7 +56,7 @@ const Finding = Type.Object({
 
 const Source = Type.Object({
   address: Type.String(),
-  pool: Name('null: the address of the host name'),
+  pool: Name('null: the address of the host name, or the figures of a tenant'),
   warmUp: nullable(
     Type.Object(
       { day: Type.Integer({ minimum: 1 }), messagesPerDay: Type.Integer({ minimum: 0, description: 'To each provider' }) },
