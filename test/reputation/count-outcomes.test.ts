@@ -253,3 +253,59 @@ test('owners are notified of a finding once a day, by the log of events and that
     (await summariseReputation(db, { tenantId, test: false, days: 7, groupBy: 'domain' }, dayOneMs)).findings.length
   expect([await seen('ta'), await seen('tb'), await seen(null)]).toEqual([3, 0, 4])
 })
+
+test('the DMARC pass rate is that of reports with a valid signature, and its fall is a finding', async () => {
+  const { db } = database
+  const nowMs = startMs + 80 * dayMs
+  const row = (tenant: string, day: string, source: string, authenticated: boolean, messages: number, aligned: number) =>
+    `('${tenant}', 1, '${day}', '${source}', 'shop.example', ${authenticated}, ${messages}, ${aligned}, 0, 0, 0, 0, '{}', '{}')`
+  const rows = [
+    row('ta', '2026-05-18', '192.0.2.1', true, 200, 196),
+    row('ta', '2026-05-19', '192.0.2.1', true, 150, 50),
+    row('ta', '2026-05-19', '198.51.100.9', true, 50, 0),
+    row('ta', '2026-05-19', '198.51.100.9', false, 1000, 0),
+    row('tb', '2026-05-19', '192.0.2.2', true, 300, 300),
+  ]
+  // Without the domains that the rows refer to.
+  await db.script(`begin; set local session_replication_role = replica; insert into dmarc_days values ${rows.join(', ')}; commit`)
+  await db.transaction((tx) =>
+    addDayRows(
+      tx,
+      ['192.0.2.1', '192.0.2.2'].map((source) => ({
+        tenant_id: 'ta',
+        day: '2026-05-19',
+        test: false,
+        domain: 'shop.example',
+        provider: 'gmail',
+        source,
+        ...noCounts(),
+        accepted: 10,
+      })),
+    ),
+  )
+  const ask = (more: object) =>
+    summariseReputation(
+      db,
+      { tenantId: 'ta', test: false, days: 7, groupBy: 'domain', ...more } as Parameters<typeof summariseReputation>[1],
+      nowMs,
+    )
+  const byDomain = await ask({})
+  expect(byDomain.totals.dmarc).toEqual({ messages: 400, aligned: 246 })
+  expect(byDomain.groups).toMatchObject([{ name: 'shop.example', dmarc: { messages: 400, aligned: 246 } }])
+  expect((await ask({ groupBy: 'source' })).groups.map(({ name, dmarc }) => [name, dmarc])).toEqual([
+    ['192.0.2.1', { messages: 350, aligned: 246 }],
+    ['192.0.2.2', null],
+  ])
+  expect((await ask({ source: '198.51.100.9' })).totals.dmarc).toEqual({ messages: 50, aligned: 0 })
+  for (const more of [{ provider: 'gmail' }, { test: true }, { domain: 'other.example' }]) expect((await ask(more)).totals.dmarc).toBeNull()
+  expect((await ask({ tenantId: null })).totals.dmarc).toEqual({ messages: 700, aligned: 546 })
+  expect(byDomain.findings).toMatchObject([
+    {
+      kind: 'dmarc_pass_rate_down',
+      severity: 'problem',
+      tenantId: 'ta',
+      domain: 'shop.example',
+      text: 'shop.example: 25 % of the reported mail passes DMARC, 98 % the day before',
+    },
+  ])
+})
