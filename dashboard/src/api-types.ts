@@ -22,6 +22,7 @@ export type {
   SuppressionsBulkCreateData,
   TemplatesCreateData,
   TemplatesListItem,
+  TemplatesListVersionsItem,
   TemplatesPreviewData,
   Tenant,
   TrackDomain,

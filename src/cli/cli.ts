@@ -30,6 +30,7 @@ import { erase } from './erase.ts'
 import { importDomainsCommand } from './import-domains.ts'
 import { importPostalCommand } from './import-postal.ts'
 import { importSuppressionsCommand } from './import-suppressions.ts'
+import { importWebhooksCommand } from './import-webhooks.ts'
 import { keyCreate, keyList, keyRevoke, keyUpdate } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
@@ -166,7 +167,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     limitsSet,
     limitsList,
   ],
-  'Move in': [importPostalCommand, importDomainsCommand, importSuppressionsCommand],
+  'Move in': [importPostalCommand, importDomainsCommand, importWebhooksCommand, importSuppressionsCommand],
 }
 
 const commands = Object.values(topics).flat()

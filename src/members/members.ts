@@ -9,6 +9,7 @@
 export { dropOldAudit, listAudit, recordAction } from './audit.ts'
 export {
   addMember,
+  changeRole,
   listMembers,
   listMembersOf,
   membersAmong,
