@@ -425,7 +425,6 @@ export const texts = {
     blocked: 'Blocked',
     blockedHelp: 'refused as spam or for reputation',
     complaints: 'Complaints',
-    complaintsHelp: 'complaints of accepted attempts',
     bounced: 'Bounced',
     tls: 'Over TLS',
     tlsHelp: 'of the accepted attempts',

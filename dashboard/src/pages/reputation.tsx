@@ -125,7 +125,7 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
           <Figure name={words.blocked} value={percent(totals.blocked, attempts)} note={words.blockedHelp} />
           <RateFigure
             name={texts.chart.complaintRate}
-            of={words.complaintsHelp}
+            of={texts.rate.ofComplaints}
             part={totals.complained}
             whole={totals.accepted}
             limits={limits.complaints}
