@@ -123,7 +123,13 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
           <Figure name={words.accepted} value={percent(totals.accepted, attempts)} />
           <Figure name={words.deferred} value={percent(totals.deferred, attempts)} note={words.deferredHelp} />
           <Figure name={words.blocked} value={percent(totals.blocked, attempts)} note={words.blockedHelp} />
-          <RateFigure name={texts.chart.complaintRate} part={totals.complained} whole={totals.accepted} limits={limits.complaints} />
+          <RateFigure
+            name={texts.chart.complaintRate}
+            of={texts.rate.ofComplaints}
+            part={totals.complained}
+            whole={totals.accepted}
+            limits={limits.complaints}
+          />
           <Figure name={words.attempts} value={attempts.toLocaleString()} note={words.attemptsHelp} />
           <Figure name={words.bounced} value={totals.bounced.toLocaleString()} />
           <Figure name={words.tls} value={percent(totals.secured, totals.accepted)} note={words.tlsHelp} />
