@@ -802,6 +802,7 @@ export const texts = {
     wrongLink: 'This link does not work',
     choose: 'Choose a password',
     chooseHelp: 'At least 10 characters. Your link works only once: from now on, sign in with your address and this password.',
+    withProvider: (name: string) => `Sign in with ${name}`,
     forgotten: 'Forgot your password? Ask an owner to run postrider member reset ADDRESS.',
   },
   noEmails: 'No emails yet. Run the curl command that Postrider printed at its first start.',

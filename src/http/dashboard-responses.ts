@@ -40,6 +40,16 @@ export interface SignInLinkResponse {
   needsCode: boolean
 }
 
+export interface OpenIdResponse {
+  /** The name of the OpenID Connect provider; null: none is configured. */
+  name: string | null
+}
+
+export interface OpenIdBeginResponse {
+  /** At the provider. */
+  url: string
+}
+
 export interface MembersResponse {
   members: ShownListedMember[]
 }

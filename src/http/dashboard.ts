@@ -23,6 +23,7 @@ import { serveAccount } from './dashboard-account.ts'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
+import { serveOpenIdBegin, serveOpenIdReturn } from './dashboard-openid.ts'
 import { serveWaiting } from './dashboard-queue.ts'
 import type { InvitationResponse, MembersResponse, SessionResponse, SignInLinkResponse } from './dashboard-responses.ts'
 import { isFromOurPages, type SignedInMember, sessionCookie, setDeviceCookie, setSessionCookie } from './dashboard-session.ts'
@@ -55,7 +56,7 @@ const readOneMember = reader(OneMember)
 
 type AllDeps = DashboardDeps & OperationDeps & ApiDeps
 
-/** Registered under /dashboard/api. The app's error handler answers refusals. */
+/** Registered under /dashboard/api, and the return of a sign-in at the provider. The app's error handler answers refusals. */
 export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promise<void> {
   const context = openDashboardContext(deps)
   await app.register(
@@ -69,6 +70,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
           })
       })
       serveSignIn(api, context, deps)
+      serveOpenIdBegin(api, context, deps)
       serveMembers(api, context, deps)
       serveAccount(api, context, deps)
       serveSecondFactor(api, context, deps)
@@ -81,6 +83,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
     },
     { prefix: '/dashboard/api' },
   )
+  serveOpenIdReturn(app, context, deps)
 }
 
 function serveSignIn(api: FastifyInstance, context: DashboardContext, { sessions, config }: DashboardDeps): void {

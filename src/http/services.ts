@@ -9,6 +9,7 @@ import { openDomainService } from '#domains'
 import { openKeyRates, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
 import { openGuard, openPost, type Resolver } from '#net'
+import { type OpenIdDeps, openOpenId } from '#openid'
 import { openRequestLogs } from '#request-logs'
 import { openTemplates } from '#templates'
 import type { Tenants } from '#tenants'
@@ -31,8 +32,17 @@ export interface ServicesDeps {
   isAlone: () => boolean
   config: Pick<
     Config,
-    'hostname' | 'dnsUpdate' | 'publicUrl' | 'allowedNetworks' | 'keepEmailDays' | 'relay' | 'providerRules' | 'webhookSignatureHeader'
-  >
+    | 'hostname'
+    | 'dnsUpdate'
+    | 'publicUrl'
+    | 'allowedNetworks'
+    | 'keepEmailDays'
+    | 'relay'
+    | 'providerRules'
+    | 'webhookSignatureHeader'
+    | 'passwordSignIn'
+  > &
+    OpenIdDeps['config']
 }
 
 export type Services = ReturnType<typeof openServices>
@@ -46,7 +56,8 @@ export function openServices(deps: ServicesDeps) {
     trackingEvents: openTrackingEvents({ db, clock, log, ids, keepEmailDays: config.keepEmailDays }),
     tokens: openTokens(secrets),
     trackHosts: openTrackHosts({ db, clock }),
-    sessions: openSessions({ db, clock, ids, secrets }),
+    sessions: openSessions({ db, clock, ids, secrets, passwordSignIn: config.passwordSignIn }),
+    openId: openOpenId(deps),
     rateLimiter,
     keyRates: openKeyRates({ db, clock, rateLimiter, isAlone }),
   }

@@ -16,6 +16,7 @@ export interface Member {
 }
 
 interface ListedMember extends Member {
+  /** The member has chosen a password, or signs in with an account of a provider. */
   hasPassword: boolean
   hasSecondFactor: boolean
   createdAt: Date
@@ -34,7 +35,7 @@ const insertMember = sql<Member>`
 
 const renewMember = sql`
   update members
-  set sign_in_token_hash = $2, sign_in_expires_at = $3, password = null
+  set sign_in_token_hash = $2, sign_in_expires_at = $3, password = null, openid_issuer = null, openid_subject = null
   where id = $1`
 
 const organisationMembersAmong = sql<{ address: string }>`
@@ -44,7 +45,7 @@ const organisationMembersAmong = sql<{ address: string }>`
 
 /** $1: only this tenant; null: all. */
 const allMembers = sql<ListedMember>`
-  select address, role, tenant_id as "tenantId", password is not null as "hasPassword",
+  select address, role, tenant_id as "tenantId", password is not null or openid_subject is not null as "hasPassword",
     totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt"
   from members
   where $1::text is null or tenant_id = $1
@@ -115,7 +116,7 @@ export async function addMember(
   return { member: added, signInToken }
 }
 
-/** Deletes the password, ends all sessions and creates a new sign-in token. `tenantId`: as `getMember`. */
+/** Deletes the password and the binding to an account, ends all sessions and creates a new sign-in token. `tenantId`: as `getMember`. */
 export async function resetMember(
   tx: Tx,
   address: string,

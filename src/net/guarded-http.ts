@@ -31,6 +31,8 @@ export interface PostOutcome {
 
 export interface GetRequest {
   url: string
+  /** Sent with POST instead of GET. */
+  body?: Buffer
   headers?: Readonly<Record<string, string>>
   withinMs: number
   /** Limit of the body; octets beyond it are not read. */
@@ -130,12 +132,12 @@ export function openPost(deps: PostDeps): Post {
         kept.sweepIfFull()
       }
     },
-    async get({ url, headers = {}, withinMs, maxOctets }) {
+    async get({ url, headers = {}, body: sent, withinMs, maxOctets }) {
       const { signal, cancel } = deadline(withinMs)
       let line: HttpConnection | undefined
       try {
         line = await openLine(url, withinMs, signal)
-        const asked = { method: 'GET' as const, headers, maxOctets, closes: true }
+        const asked = { method: sent ? ('POST' as const) : ('GET' as const), headers, body: sent, maxOctets, closes: true }
         const { body, statusCode, contentType, isWhole } = await exchange(line, asked, signal)
         return { statusCode, contentType, isWhole, body: sanitiseText(text(body), maxOctets), error: null }
       } catch (error) {
