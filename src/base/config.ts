@@ -371,18 +371,18 @@ export const settings = {
   oidcIssuer: setting(
     'POSTRIDER_OIDC_ISSUER',
     'none',
-    'issuer URL of an OpenID Connect provider, with which members of the organisation may sign in (docs/sign-in.md)',
+    'issuer URL of an identity provider (OpenID Connect), with which members of the organisation may sign in (docs/sign-in.md)',
     (v) => (v === undefined ? undefined : issuerFrom(v)),
   ),
-  oidcClientId: setting('POSTRIDER_OIDC_CLIENT_ID', 'none', 'client id of Postrider at that provider', (v) => v),
-  oidcClientSecret: setting('POSTRIDER_OIDC_CLIENT_SECRET', 'none', 'client secret of Postrider at that provider', (v) => v),
+  oidcClientId: setting('POSTRIDER_OIDC_CLIENT_ID', 'none', 'client id of Postrider at the identity provider', (v) => v),
+  oidcClientSecret: setting('POSTRIDER_OIDC_CLIENT_SECRET', 'none', 'client secret of Postrider at the identity provider', (v) => v),
   oidcClientSecretFile: setting(
     'POSTRIDER_OIDC_CLIENT_SECRET_FILE',
     'none',
     'file that contains POSTRIDER_OIDC_CLIENT_SECRET',
     (v) => v,
   ),
-  oidcName: setting('POSTRIDER_OIDC_NAME', "the issuer's host name", 'name of the provider on the sign-in page', (v) => {
+  oidcName: setting('POSTRIDER_OIDC_NAME', "the issuer's host name", 'name of the identity provider on the sign-in page', (v) => {
     if (v !== undefined && v.length > 60) throw new Error('must have at most 60 characters')
     return v
   }),
@@ -404,7 +404,7 @@ export const settings = {
   passwordSignIn: setting(
     'POSTRIDER_PASSWORD_SIGN_IN',
     'on',
-    '`off`: members of the organisation sign in with the OpenID Connect provider only; members of tenants keep their passwords',
+    '`off`: members of the organisation sign in with the identity provider only; members of tenants keep their passwords',
     (v) => oneOf(v, ['on', 'off'], 'on') === 'on',
   ),
   revealKeys: setting(

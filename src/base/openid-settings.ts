@@ -47,7 +47,7 @@ export function openIdProblem(given: OpenIdSettings): string | undefined {
   if (oidcIssuer === undefined)
     return passwordSignIn ? undefined : 'POSTRIDER_PASSWORD_SIGN_IN=off needs POSTRIDER_OIDC_ISSUER, otherwise no member can sign in'
   if (oidcClientId === undefined || oidcClientSecret === undefined)
-    return 'POSTRIDER_OIDC_ISSUER needs POSTRIDER_OIDC_CLIENT_ID and POSTRIDER_OIDC_CLIENT_SECRET, which the provider gives'
+    return 'POSTRIDER_OIDC_ISSUER needs POSTRIDER_OIDC_CLIENT_ID and POSTRIDER_OIDC_CLIENT_SECRET, which the identity provider gives'
   if ((oidcRoleClaim === undefined) !== (oidcRoles.length === 0))
     return 'POSTRIDER_OIDC_ROLE_CLAIM and POSTRIDER_OIDC_ROLES: set both or neither'
   if (!oidcScope.split(' ').includes('openid')) return `POSTRIDER_OIDC_SCOPE: "${oidcScope}" does not contain openid`

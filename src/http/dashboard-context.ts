@@ -24,7 +24,7 @@ export interface DashboardDeps extends SessionDeps {
   tenants: Tenants
   rateLimiter: RateLimiter
   config: Pick<Config, 'publicUrl' | 'oidcIssuer'>
-  /** undefined: no provider is configured. */
+  /** undefined: no identity provider is configured. */
   openId: OpenId | undefined
   /** The program's version, settings and doctor results, for owners. */
   installation: { version: string; settings: readonly ShownSetting[]; runChecks(): Promise<CheckResult[]> }

@@ -1,5 +1,5 @@
 /**
- * Sign-in with the OpenID Connect provider: the begin, from the sign-in page, and the return, by a link of the provider's. A failure is a page
+ * Sign-in with the identity provider: the begin, from the sign-in page, and the return, by a link of the identity provider. A failure is a page
  * that names the reason and leads back to the sign-in page.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -25,12 +25,12 @@ export function serveOpenIdBegin(api: FastifyInstance, context: DashboardContext
 const configured = (openId: OpenId | undefined): OpenId => {
   if (openId) return openId
   throw new Refusal('not_found', {
-    message: 'no OpenID Connect provider is configured',
+    message: 'no identity provider is configured',
     suggestion: 'Sign in with a password, or set POSTRIDER_OIDC_ISSUER',
   })
 }
 
-/** The address to which the provider leads browsers back. */
+/** The address to which the identity provider leads browsers back. */
 export function serveOpenIdReturn(app: FastifyInstance, context: DashboardContext, deps: DashboardDeps): void {
   const { openId, sessions, config } = deps
   const signInNoted = async (request: FastifyRequest, tx: Parameters<DashboardContext['recordAction']>[0], session: Session, changes: AccountChanges) => {

@@ -41,12 +41,12 @@ export interface SignInLinkResponse {
 }
 
 export interface OpenIdResponse {
-  /** The name of the OpenID Connect provider; null: none is configured. */
+  /** The name of the identity provider; null: none is configured. */
   name: string | null
 }
 
 export interface OpenIdBeginResponse {
-  /** At the provider. */
+  /** At the identity provider. */
   url: string
 }
 

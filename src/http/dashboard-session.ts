@@ -128,11 +128,11 @@ interface CookieFacts {
   sameSite?: 'Strict' | 'Lax'
 }
 
-/** The ticket of a sign-in at the provider. */
+/** The ticket of a sign-in at the identity provider. */
 export const ticketCookie = (request: SessionRequest, publicUrl: string): string | undefined =>
   cookieNamed(request, `${isSecure(request, publicUrl) ? secureName : plainName}${ticketSuffix}`)
 
-/** Lax: the provider's page leads back here, and a browser sends no Strict cookie with a link of another site. */
+/** Lax: the identity provider's page leads back here, and a browser sends no Strict cookie with a link of another site. */
 export const setTicketCookie = (request: FastifyRequest, reply: FastifyReply, ticket: string, publicUrl: string): void =>
   setCookie(request, reply, { suffix: ticketSuffix, value: ticket, seconds: ticketLifeSeconds, sameSite: 'Lax' }, publicUrl)
 

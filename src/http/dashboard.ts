@@ -56,7 +56,7 @@ const readOneMember = reader(OneMember)
 
 type AllDeps = DashboardDeps & OperationDeps & ApiDeps
 
-/** Registered under /dashboard/api, and the return of a sign-in at the provider. The app's error handler answers refusals. */
+/** Registered under /dashboard/api, and the return of a sign-in at the identity provider. The app's error handler answers refusals. */
 export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promise<void> {
   const context = openDashboardContext(deps)
   await app.register(

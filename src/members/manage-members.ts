@@ -16,7 +16,7 @@ export interface Member {
 }
 
 interface ListedMember extends Member {
-  /** The member has chosen a password, or signs in with an account of a provider. */
+  /** The member has chosen a password, or signs in with an account of the identity provider. */
   hasPassword: boolean
   hasSecondFactor: boolean
   createdAt: Date

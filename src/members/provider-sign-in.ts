@@ -1,18 +1,18 @@
 /**
- * Sign-in with an account of an OpenID Connect provider, for members of the organisation. The first sign-in binds the account to the member
+ * Sign-in with an account of an identity provider, for members of the organisation. The first sign-in binds the account to the member
  * with its verified address; from then on only the account counts. An account belongs to one member, and a member has one account.
  */
 import { type Ids, Refusal } from '#base'
 import { sql, type Tx } from '#db'
 import { type Member, type Role, tokenHashOf } from './manage-members.ts'
 
-/** A person as the provider identified them. */
+/** A person as the identity provider identified them. */
 export interface ProvenAccount {
   issuer: string
   subject: string
-  /** The address that the provider has verified; undefined: none. */
+  /** The address that the identity provider has verified; undefined: none. */
   address: string | undefined
-  /** The role that the provider gives; undefined: it gives none, and members keep the role that they have. */
+  /** The role that the identity provider gives; undefined: it gives none, and members keep the role that they have. */
   role: Role | undefined
 }
 
@@ -84,12 +84,12 @@ export async function memberOfAccount(
   return { member: { id, address, tenantId, role: role ?? member.role }, changes: { isNew, isBound: !bound, formerRole } }
 }
 
-/** The member with the verified address. If the provider gives roles, it decides who is a member. */
+/** The member with the verified address. If the identity provider gives roles, it decides who is a member. */
 async function memberToBind(tx: Tx, { issuer, address, role }: ProvenAccount, nowMs: number): Promise<{ member: StoredMember; isNew: boolean }> {
   if (address === undefined)
     throw new Refusal('permission_denied', {
-      message: 'the provider has not verified an email address of this account',
-      suggestion: 'Verify the address at the provider, then sign in again',
+      message: 'the identity provider has not verified an email address of this account',
+      suggestion: 'Verify the address at the identity provider, then sign in again',
     })
   const name = address.toLowerCase()
   const added = role === undefined ? undefined : await tx.first(insertMember, [name, role, new Date(nowMs)])
@@ -102,7 +102,7 @@ async function memberToBind(tx: Tx, { issuer, address, role }: ProvenAccount, no
     })
   if (member.issuer === issuer)
     throw new Refusal('permission_denied', {
-      message: `${name} signs in with another account of the provider`,
+      message: `${name} signs in with another account of the identity provider`,
       suggestion: 'Use that account, or ask an owner to reset this member',
     })
   return { member, isNew: false }

@@ -1,4 +1,4 @@
-/** Sign-in by password, one-time link or an OpenID Connect provider, and sessions. A session lives 7 days, and ends earlier after a day without use. */
+/** Sign-in by password, one-time link or an identity provider (OpenID Connect), and sessions. A session lives 7 days, and ends earlier after a day without use. */
 import { type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
 import { type Member, tokenHashOf } from './manage-members.ts'
@@ -38,7 +38,7 @@ export interface Sessions {
    */
   signIn(given: { address: string; tenantId?: string | null | undefined } & From & SignInProof, onSession?: OnSession): Promise<SignedIn>
   /**
-   * Signs in with an account that a provider has identified. Its authentication replaces the password and the second factor. Refuses
+   * Signs in with an account that the identity provider has proven. Its authentication replaces the password and the second factor. Refuses
    * `permission_denied` if the account belongs to no member of the organisation.
    */
   signInWithAccount(
@@ -59,7 +59,7 @@ export interface Sessions {
   knownDevice(token: string | undefined, address: string): Device | undefined
   /**
    * The member of a sign-in link; refuses `not_found` if it was used, has expired, or never existed, and `permission_denied` if the member
-   * signs in with the provider only.
+   * signs in with the identity provider only.
    */
   ownerOfLink(signInToken: string, from: From): Promise<{ address: string; needsCode: boolean }>
   /**
@@ -144,7 +144,7 @@ export interface SessionsDeps {
   clock: Clock
   ids: Ids
   secrets: Secrets
-  /** false: members of the organisation sign in with the provider only. */
+  /** false: members of the organisation sign in with the identity provider only. */
   passwordSignIn?: boolean | undefined
 }
 
@@ -290,8 +290,8 @@ async function ownerOf({ db, clock, failures, hasPassword }: SignInDeps, signInT
   const found = tokenForm.test(signInToken) ? await db.first(memberByLink, [tokenHashOf(signInToken), new Date(clock.nowMs())]) : undefined
   if (found && !hasPassword(found))
     throw new Refusal('permission_denied', {
-      message: 'members of the organisation sign in with the OpenID Connect provider, not with a password',
-      suggestion: 'Open the sign-in page and use the button of the provider',
+      message: 'members of the organisation sign in with the identity provider, not with a password',
+      suggestion: 'Open the sign-in page and use the button below the form',
     })
   if (found) return found
   await failures.note(counts)

@@ -6,7 +6,7 @@ import { type ProvenAccount, roles } from '#members'
 export type Claims = Readonly<Record<string, unknown>>
 
 export interface RoleSettings {
-  /** undefined: the provider gives no roles. */
+  /** undefined: the identity provider gives no roles. */
   oidcRoleClaim: string | undefined
   oidcRoles: readonly RoleValue[]
 }
@@ -49,7 +49,7 @@ export function roleOf(sources: readonly Claims[], { oidcRoleClaim, oidcRoles }:
   if (role !== undefined) return role
   throw new Refusal('permission_denied', {
     message: 'this account has no role in Postrider',
-    suggestion: `Ask the administrator of the provider for a role, which Postrider reads from the claim ${oidcRoleClaim}`,
+    suggestion: `Ask the administrator of the identity provider for a role, which Postrider reads from the claim ${oidcRoleClaim}`,
   })
 }
 
@@ -61,8 +61,8 @@ export function accountOf(claims: Claims, more: Claims, settings: RoleSettings):
   const { iss: issuer, sub: subject } = claims
   if (typeof issuer !== 'string' || typeof subject !== 'string' || !subjectForm.test(subject))
     throw new Refusal('permission_denied', {
-      message: 'the provider identifies this account by a subject that is not 1 to 255 ASCII characters',
-      suggestion: 'Ask the administrator of the provider',
+      message: 'the identity provider identifies this account by a subject that is not 1 to 255 ASCII characters',
+      suggestion: 'Ask the administrator of the identity provider',
     })
   return { issuer, subject, address: addressOf(claims) ?? addressOf(more), role: roleOf([claims, more], settings) }
 }

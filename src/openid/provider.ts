@@ -1,5 +1,5 @@
 /**
- * The provider: its metadata, read at the first sign-in and then once an hour, and the requests to it. The issuer's own host may be private,
+ * The identity provider: its metadata, read at the first sign-in and then once an hour, and the requests to it. The issuer's own host may be private,
  * because the operator named it. Other hosts that its metadata names must be public, or in POSTRIDER_ALLOWED_NETWORKS.
  */
 import type { Configuration, CustomFetch } from 'openid-client'
@@ -24,7 +24,7 @@ export interface Provider {
   configuration: Configuration
 }
 
-/** The provider did not respond, or not with a whole HTTP response. */
+/** The identity provider did not respond, or not with a whole HTTP response. */
 export class ProviderSilent extends Error {}
 
 const requestWithinMs = 5000
@@ -82,14 +82,14 @@ function boundedFetch({ issuer, clock, resolver, allowedNetworks }: ProviderDeps
   const others = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock }).get
   const isOwn = (url: string) => URL.parse(url)?.origin === issuer.origin
   return async (url, { method, headers, body }) => {
-    if (method !== 'GET' && method !== 'POST') throw new Error(`unexpected request to the provider: ${method}`)
+    if (method !== 'GET' && method !== 'POST') throw new Error(`unexpected request to the identity provider: ${method}`)
     return responseTo(isOwn(url) ? own : others, url, headers, method === 'POST' ? textOf(body) : undefined)
   }
 }
 
 function textOf(body: unknown): string {
   if (body instanceof URLSearchParams || typeof body === 'string') return String(body)
-  throw new Error('unexpected body of a request to the provider')
+  throw new Error('unexpected body of a request to the identity provider')
 }
 
 async function responseTo(get: Get, url: string, headers: Record<string, string>, form: string | undefined): Promise<Response> {

@@ -1,5 +1,5 @@
 /**
- * One sign-in: from the redirection to the provider to its return. The browser keeps the sign-in's secrets in a sealed ticket. A used state is
+ * One sign-in: from the redirection to the identity provider to its return. The browser keeps the sign-in's secrets in a sealed ticket. A used state is
  * a row, so that no process accepts it again.
  */
 import { createHash } from 'node:crypto'
@@ -33,13 +33,13 @@ export interface OpenIdDeps {
 }
 
 export interface OpenId {
-  /** The provider's name, for the sign-in page. */
+  /** The identity provider's name, for the sign-in page. */
   readonly name: string
-  /** The URL at the provider, and the ticket that the browser brings back. Refuses `authentication_required` if the provider is silent. */
+  /** The URL at the identity provider, and the ticket that the browser brings back. Refuses `authentication_required` if the identity provider is silent. */
   begin(): Promise<{ url: string; ticket: string }>
   /**
    * The account of a sign-in that returns with this query. Refuses `authentication_required` if it was not begun in this browser, has
-   * expired, was used, or if the provider's response is not valid; `permission_denied` for an account without a role.
+   * expired, was used, or if the identity provider's response is not valid; `permission_denied` for an account without a role.
    */
   finish(query: string, ticket: string | undefined): Promise<ProvenAccount>
 }
@@ -156,14 +156,14 @@ class SignIns implements OpenId {
     return { claims, more: isEnough ? {} : await library.fetchUserInfo(configuration, tokens.access_token, claims.sub) }
   }
 
-  /** Runs requests to the provider. Its failures become refusals; the log has the reason. */
+  /** Runs requests to the identity provider. Its failures become refusals; the log has the reason. */
   async #reach<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
       if (error instanceof Refusal) throw error
       const why = reasonsOf(error)
-      this.#deps.log.warn({ issuer: this.#issuer.href, why }, 'a sign-in with the OpenID Connect provider failed')
+      this.#deps.log.warn({ issuer: this.#issuer.href, why }, 'a sign-in with the identity provider failed')
       throw refusalFor(error, this.name)
     }
   }
@@ -198,7 +198,7 @@ const errorCodeForm = /^[a-z_]{1,64}$/
 function refusalFor(error: unknown, name: string): Refusal {
   if (causesOf(error).some((one) => one instanceof ProviderSilent))
     return new Refusal('authentication_required', {
-      message: `the sign-in provider ${name} does not respond`,
+      message: `the identity provider ${name} does not respond`,
       suggestion: 'Try again later, or sign in with a password. The log of the service has the reason',
     })
   // The `error` of RFC 6749 sections 4.1.2.1 and 5.2.
@@ -206,7 +206,7 @@ function refusalFor(error: unknown, name: string): Refusal {
   const shown = typeof code === 'string' && errorCodeForm.test(code) ? ` (${code})` : ''
   return new Refusal('authentication_required', {
     message:
-      code === 'invalid_grant' ? 'this sign-in has expired or was already used at the provider' : `the provider's response was not accepted${shown}`,
+      code === 'invalid_grant' ? 'this sign-in has expired or was already used at the identity provider' : `the identity provider's response was not accepted${shown}`,
     suggestion: `${again}. The log of the service has the reason`,
   })
 }

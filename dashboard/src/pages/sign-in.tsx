@@ -1,6 +1,6 @@
 /**
  * Sign-in by password, or by one-time link, which sets the password; with a code if the member has a second factor. With a button for the
- * OpenID Connect provider, if one is configured.
+ * identity provider, if one is configured.
  */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
