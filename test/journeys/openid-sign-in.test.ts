@@ -1,5 +1,6 @@
-/** Sign-in with a real OpenID Connect provider, through the endpoints that a browser uses. */
+/** Sign-in with a real identity provider (OpenID Connect), through the endpoints that a browser uses. */
 import { createServer } from 'node:http'
+import { pipeline, Readable } from 'node:stream'
 import { type TOTP, URI } from 'otpauth'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#base'
@@ -21,9 +22,9 @@ const roleSettings = {
 let aheadMs = 0
 const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
 let provider: OpenIdProvider
-/** Without roles at the provider. */
+/** Without roles at the identity provider. */
 let service: Service
-/** With roles at the provider, and without passwords. */
+/** With roles at the identity provider, and without passwords. */
 let strict: Service
 beforeAll(async () => {
   provider = await startOpenIdProvider({ redirectUri })
@@ -49,7 +50,7 @@ async function begin(on = service): Promise<Begun> {
   return { url: (reply.data as { url: string }).url, cookie: cookieOf(reply) }
 }
 
-/** The provider's link back, in the browser with this cookie. */
+/** The identity provider's link back, in the browser with this cookie. */
 const comeBack = (query: string, cookie: string, on = service) =>
   ask(on, 'GET', `/sign-in/openid?${query}`, { ...fromElsewhere(), cookie, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' })
 
@@ -82,7 +83,7 @@ interface Entry {
 const auditOf = async (headers: Record<string, string>, on = service) =>
   (await ask(on, 'GET', '/dashboard/api/audit', headers)).data as Entry[]
 
-describe('without roles at the provider', () => {
+describe('without roles at the identity provider', () => {
   test('a member signs in with the account of the verified address, which alone counts from then on', async () => {
     await invite(service, 'ann@house.test', 'owner')
     provider.accounts.set('ann', { email: 'Ann@House.test', email_verified: true })
@@ -146,7 +147,7 @@ describe('without roles at the provider', () => {
   })
 })
 
-describe('with roles at the provider', () => {
+describe('with roles at the identity provider', () => {
   test('the role is that of the claim at each sign-in, and a person with a role becomes a member', async () => {
     provider.accounts.set('new', { email: 'new@house.test', email_verified: true, groups: ['staff', 'mail-owners', 'others'] })
     const first = await signIn('new', strict)
@@ -175,7 +176,7 @@ describe('with roles at the provider', () => {
     expect(await tried('link@house.test')).toMatchObject({ status: 401 })
   })
 
-  test('the sign-in page gets the name of the provider', async () => {
+  test('the sign-in page gets the name of the identity provider', async () => {
     const nameOf = async (on: Service) => (await ask(on, 'GET', '/dashboard/api/openid', fromOurPages)).data as object
     expect([await nameOf(strict), await nameOf(service)]).toEqual([{ name: 'Example login' }, { name: '127.0.0.1' }])
   })
@@ -245,7 +246,7 @@ describe('a return that is not the one of this sign-in', () => {
     expectRefused(await comeBack(String(bare), again.cookie), 401, 'response was not accepted')
   })
 
-  test('shows that the person refused at the provider', async () => {
+  test('shows that the person refused at the identity provider', async () => {
     provider.next = undefined
     const { url, cookie } = await begin()
     expectRefused(await comeBack(await provider.visit(url), cookie), 401, '(access_denied)')
@@ -269,7 +270,11 @@ test('the ticket of a sign-in is out of reach of scripts, and only pages of the 
   expect((await ask(service, 'POST', '/dashboard/api/openid/begin', { 'sec-fetch-site': 'cross-site' })).status).toBe(403)
 })
 
-describe('a provider that fails', () => {
+function* endless() {
+  for (;;) yield 'x'.repeat(65_536)
+}
+
+describe('an identity provider that fails', () => {
   const beginAt = async (issuer: string) => {
     const other = await startService({ settings: { ...common, ...provider.settings, POSTRIDER_OIDC_ISSUER: issuer } })
     onTestFinished(() => other.stop())
@@ -282,12 +287,7 @@ describe('a provider that fails', () => {
   test('is reported, and passwords go on', async () => {
     const hostile = createServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
-      response.write('{"issuer":"')
-      const more = () => {
-        while (!response.destroyed && response.write('x'.repeat(65_536))) continue
-      }
-      response.on('drain', more).on('error', () => {})
-      more()
+      pipeline(Readable.from(endless()), response, () => undefined)
     })
     await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve))
     const address = hostile.address()

@@ -1,5 +1,5 @@
 /**
- * A real OpenID Connect provider (oidc-provider) on a port of this machine. Its sign-in page is left out: the test chooses the account that
+ * A real identity provider (OpenID Connect, by the package oidc-provider) on a port of this machine. Its sign-in page is left out: the test chooses the account that
  * signs in next, or none, which is a refusal.
  */
 import { generateKeyPairSync } from 'node:crypto'
@@ -13,6 +13,7 @@ export interface Account {
 }
 
 export interface OpenIdProvider extends AsyncDisposable {
+  /** As it names itself. */
   readonly issuer: string
   /** The settings of a service that uses it. */
   readonly settings: Record<string, string>
@@ -26,18 +27,12 @@ export interface OpenIdProvider extends AsyncDisposable {
   visit(url: string): Promise<string>
 }
 
-export interface ProviderOptions {
-  redirectUri: string
-  /** The claims are in the ID token, not only in the user info. */
-  inIdToken?: boolean
-}
-
 const clientId = 'postrider'
 const clientSecret = 'a secret of the client: 100% + & ='
 const maxRedirections = 10
 
-/** Long because the provider's settings are one object. */
-export async function startOpenIdProvider({ redirectUri, inIdToken = false }: ProviderOptions): Promise<OpenIdProvider> {
+/** Long because the settings are one object. */
+export async function startOpenIdProvider({ redirectUri }: { redirectUri: string }): Promise<OpenIdProvider> {
   const accounts = new Map<string, Account>()
   let handle = (_request: IncomingMessage, response: ServerResponse) => void response.writeHead(503).end()
   const server = createServer((request, response) => handle(request, response))
@@ -50,7 +45,6 @@ export async function startOpenIdProvider({ redirectUri, inIdToken = false }: Pr
     clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri], grant_types: ['authorization_code'], response_types: ['code'] }],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
     scopes: scope.split(' '),
-    conformIdTokenClaims: !inIdToken,
     pkce: { required: () => true },
     cookies: { keys: ['of the tests'] },
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kid: 'one', use: 'sig', alg: 'RS256' }] },
@@ -92,7 +86,7 @@ export async function startOpenIdProvider({ redirectUri, inIdToken = false }: Pr
   return started
 }
 
-/** A browser without a session at the provider. */
+/** A browser without a session at the identity provider. */
 async function followed(from: string, redirectUri: string): Promise<string> {
   const cookies = new Map<string, string>()
   let url = from
