@@ -1,7 +1,7 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, tracking, certificates, accept, delivery, usage, webhooks, housekeeping, installation, crash-test, dns-updates, doctor,
+ * emails, spool, tracking, certificates, accept, delivery, usage, webhooks, privacy, housekeeping, installation, crash-test, dns-updates, doctor,
  * imports. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
@@ -34,6 +34,7 @@ import { keyCreate, keyList, keyRevoke, keyUpdate } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
 import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
+import { privacyReport, privacySet } from './privacy.ts'
 import { queueCancel, queueFlush, queuePause, queueRelease, queueResume, queueShow, tenantPause, tenantResume } from './queue-admin.ts'
 import { secretRotate } from './secret.ts'
 import { sendCommand } from './send.ts'
@@ -163,6 +164,8 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     memberReset,
     limitsSet,
     limitsList,
+    privacySet,
+    privacyReport,
   ],
   'Move in': [importPostalCommand, importDomainsCommand, importSuppressionsCommand],
 }

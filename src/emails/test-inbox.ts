@@ -8,7 +8,7 @@ import { type Email, emailColumns } from './email-record.ts'
 import { erasedAddress } from './erase.ts'
 
 /** How long test mail stays in the inbox, from its acceptance. */
-const keptMs = 7 * 86_400_000
+export const keptMs = 7 * 86_400_000
 
 export interface ReceivedEmail extends Email {
   /** By the tenant's test clock. */

@@ -97,12 +97,12 @@ async function memberToBind(tx: Tx, { issuer, address, role }: ProvenAccount, no
   const member = await tx.first(memberByAddress, [name])
   if (!member)
     throw new Refusal('permission_denied', {
-      message: `${name} is not a member of the organisation`,
+      message: `the address ${name} does not belong to a member of the organisation`,
       suggestion: 'Ask an owner to add this address on the page Members',
     })
   if (member.issuer === issuer)
     throw new Refusal('permission_denied', {
-      message: `${name} signs in with another account of the identity provider`,
+      message: `the member ${name} signs in with another account of the identity provider`,
       suggestion: 'Use that account, or ask an owner to reset this member',
     })
   return { member, isNew: false }

@@ -51,7 +51,7 @@ interface Ticket {
   atMs: number
 }
 
-export const ticketLifeMs = 600_000
+const ticketLifeMs = 600_000
 const tokenLength = 43
 const maxTicketLength = 2048
 const sealName = 'ticket'

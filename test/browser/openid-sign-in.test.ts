@@ -42,7 +42,7 @@ describe.skipIf(!hasChromium)('the button of the identity provider', () => {
     provider.next = 'eve'
     await button.click()
     await page.getByRole('heading', { name: 'Sign-in failed' }).waitFor()
-    await page.getByText('Eve@house.test is not a member of the organisation.').waitFor()
+    await page.getByText('The address eve@house.test does not belong to a member of the organisation.').waitFor()
     await page.getByRole('link', { name: 'Sign in' }).click()
 
     // Another browser: the identity provider remembers who signed in.

@@ -110,7 +110,7 @@ describe('without roles at the identity provider', () => {
     provider.accounts.set('silent', { email: 'bea@house.test' })
     expectRefused(await signIn('silent'), 403, 'has not verified an email address')
     provider.accounts.set('stranger', { email: 'stranger@house.test', email_verified: true })
-    expectRefused(await signIn('stranger'), 403, 'stranger@house.test is not a member of the organisation')
+    expectRefused(await signIn('stranger'), 403, 'stranger@house.test does not belong to a member of the organisation')
     // The link still works: no refused sign-in changed the member.
     expect((await useLink(service, link)).status).toBe(200)
     provider.accounts.set('bea', { email: 'bea@house.test', email_verified: true })
@@ -133,7 +133,7 @@ describe('without roles at the identity provider', () => {
   test('a member of a tenant is not signed in', async () => {
     await invite(service, 'tenant@house.test', 'owner', service.tenantId)
     provider.accounts.set('tenant', { email: 'tenant@house.test', email_verified: true })
-    expectRefused(await signIn('tenant'), 403, 'is not a member of the organisation')
+    expectRefused(await signIn('tenant'), 403, 'does not belong to a member of the organisation')
   })
 
   test('of many first sign-ins at once each finds the same member', async () => {
