@@ -52,8 +52,11 @@ export async function startOpenIdProvider({ redirectUri }: { redirectUri: string
     interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
     ttl: { AccessToken: 60, AuthorizationCode: 60, Grant: 60, IdToken: 60, Interaction: 60, Session: 60 },
     findAccount: (_context, id) => ({ accountId: id, claims: () => ({ sub: id, ...accounts.get(id) }) }),
-    async loadExistingGrant(context) {
-      const grant = new context.oidc.provider.Grant({ clientId, accountId: context.oidc.session?.accountId })
+    async loadExistingGrant({ oidc }) {
+      const accountId = oidc.session?.accountId
+      if (accountId === undefined) return undefined
+      // Without it, a page would ask for the person's consent.
+      const grant = new provider.Grant({ clientId, accountId })
       grant.addOIDCScope(scope)
       await grant.save()
       return grant
