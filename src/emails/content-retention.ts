@@ -2,7 +2,7 @@
 import { emailIdPrefix, emailIdTimeMs } from '#base'
 import { type Queryable, sql } from '#db'
 import { erasedAddress } from './erase.ts'
-import { keptMs as inboxMs } from './test-inbox.ts'
+import { testInboxMs } from './test-inbox.ts'
 
 /** Contents of live mail, and of test mail that the inbox no longer shows. The id of a content is that of its first email. */
 const oldContents = sql<{ contentId: string }>`
@@ -22,7 +22,7 @@ export async function listOldContents(
   { after, beforeMs, nowMs }: { after: string; beforeMs: number; nowMs: number },
   most: number,
 ): Promise<string[]> {
-  const rows = await on.rows(oldContents, [tenantId, after, emailIdPrefix(beforeMs), emailIdPrefix(nowMs - inboxMs), most])
+  const rows = await on.rows(oldContents, [tenantId, after, emailIdPrefix(beforeMs), emailIdPrefix(nowMs - testInboxMs), most])
   return rows.map(({ contentId }) => contentId)
 }
 

@@ -36,7 +36,7 @@ const places =
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-export const pageHeaders = {
+export const documentHeaders = {
   'content-security-policy': policy,
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
@@ -101,7 +101,7 @@ export const messagePage = (reply: FastifyReply, status: number, message: Messag
   reply
     .code(status)
     .headers({
-      ...pageHeaders,
+      ...documentHeaders,
       'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
       'cache-control': 'no-store',
     })
@@ -181,9 +181,9 @@ export function sendStaticFile(
   request: FastifyRequest,
   reply: FastifyReply,
   caching: string,
-  policy: string = pageHeaders['content-security-policy'],
+  policy: string = documentHeaders['content-security-policy'],
 ): FastifyReply {
-  reply.headers({ ...pageHeaders, 'content-security-policy': policy, etag: tag, vary: 'accept-encoding', 'cache-control': caching })
+  reply.headers({ ...documentHeaders, 'content-security-policy': policy, etag: tag, vary: 'accept-encoding', 'cache-control': caching })
   if (request.headers['if-none-match'] === tag) return reply.code(304).send()
   const takesGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
   if (takesGzip) reply.header('content-encoding', 'gzip')

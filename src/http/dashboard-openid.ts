@@ -7,7 +7,7 @@ import { Refusal } from '#base'
 import type { AccountChanges, Session } from '#members'
 import type { OpenId } from '#openid'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets } from './dashboard-context.ts'
-import { messagePage, pageHeaders } from './dashboard-files.ts'
+import { messagePage, documentHeaders } from './dashboard-files.ts'
 import type { OpenIdBeginResponse, OpenIdResponse } from './dashboard-responses.ts'
 import { setDeviceCookie, setSessionCookie, setTicketCookie, ticketCookie } from './dashboard-session.ts'
 
@@ -51,7 +51,7 @@ export function serveOpenIdReturn(app: FastifyInstance, context: DashboardContex
       const signedIn = await sessions.signInWithAccount(account, (tx, session, changes) => signInNoted(request, tx, session, changes))
       setSessionCookie(request, reply, signedIn.token, config.publicUrl)
       setDeviceCookie(request, reply, signedIn.device, config.publicUrl)
-      return reply.headers({ ...pageHeaders, 'cache-control': 'no-store' }).redirect('/', 303)
+      return reply.headers({ ...documentHeaders, 'cache-control': 'no-store' }).redirect('/', 303)
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       request.refusal = error

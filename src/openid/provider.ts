@@ -19,7 +19,7 @@ export interface ProviderDeps {
   allowedNetworks: readonly Network[]
 }
 
-export interface Provider {
+export interface Discovered {
   library: Library
   configuration: Configuration
 }
@@ -35,8 +35,8 @@ const loopback = ['127.0.0.0/8', '::1/128'].flatMap((text) => networkFrom(text) 
 export class ProviderConnection {
   readonly #deps: ProviderDeps
   readonly #fetch: CustomFetch
-  #known: { provider: Provider; atMs: number } | undefined
-  #loading: Promise<Provider> | undefined
+  #known: { provider: Discovered; atMs: number } | undefined
+  #loading: Promise<Discovered> | undefined
 
   constructor(deps: ProviderDeps) {
     this.#deps = deps
@@ -44,7 +44,7 @@ export class ProviderConnection {
   }
 
   /** Concurrent sign-ins share one request for the metadata; a failure is not kept. */
-  get(): Promise<Provider> {
+  get(): Promise<Discovered> {
     const { clock } = this.#deps
     if (this.#known && clock.monotonicMs() - this.#known.atMs < keptMs) return Promise.resolve(this.#known.provider)
     this.#loading ??= this.#discover().finally(() => {
@@ -53,7 +53,7 @@ export class ProviderConnection {
     return this.#loading
   }
 
-  async #discover(): Promise<Provider> {
+  async #discover(): Promise<Discovered> {
     const { issuer, clientId, clientSecret, clock } = this.#deps
     const library = await loadLibrary()
     const execute = issuer.protocol === 'http:' ? [library.allowInsecureRequests] : []

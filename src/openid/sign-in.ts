@@ -9,7 +9,7 @@ import { type Db, sql } from '#db'
 import type { ProvenAccount } from '#members'
 import type { Resolver } from '#net'
 import { accountOf, type Claims, claimAt, type RoleSettings } from './claims.ts'
-import { type Provider, ProviderConnection, ProviderSilent } from './provider.ts'
+import { type Discovered, ProviderConnection, ProviderSilent } from './provider.ts'
 
 export interface OpenIdDeps {
   db: Db
@@ -146,7 +146,7 @@ class SignIns implements OpenId {
   }
 
   /** The claims of the ID token, and of the user info if the address or the role is missing. */
-  async #claimsFrom({ library, configuration }: Provider, url: URL, ticket: Ticket): Promise<{ claims: Claims; more: Claims }> {
+  async #claimsFrom({ library, configuration }: Discovered, url: URL, ticket: Ticket): Promise<{ claims: Claims; more: Claims }> {
     const { state, nonce, verifier } = ticket
     const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
     const tokens = await library.authorizationCodeGrant(configuration, url, checks)
