@@ -30,7 +30,7 @@ export class ProviderSilent extends Error {}
 const requestWithinMs = 5000
 const maxResponseOctets = 262_144
 const keptMs = 3_600_000
-const loopback = ['127.0.0.0/8', '::1/128'].flatMap((text) => networkFrom(text) ?? [])
+const loopback = ['127.0.0.0/8', '::1/128'].map(networkFrom).filter((one) => one !== undefined)
 
 export class ProviderConnection {
   readonly #deps: ProviderDeps

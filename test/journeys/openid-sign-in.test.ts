@@ -52,7 +52,7 @@ async function begin(on = service): Promise<Begun> {
 
 /** The identity provider's link back, in the browser with this cookie. */
 const comeBack = (query: string, cookie: string, on = service) =>
-  ask(on, 'GET', `/sign-in/openid?${query}`, { ...fromElsewhere(), cookie, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' })
+  ask(on, 'GET', `/sign-in/openid?${query}`, { ...fromElsewhere(), cookie, 'sec-fetch-site': 'cross-site' })
 
 async function signIn(subject: string, on = service): Promise<Reply> {
   provider.next = subject
