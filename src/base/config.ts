@@ -376,12 +376,7 @@ export const settings = {
   ),
   oidcClientId: setting('POSTRIDER_OIDC_CLIENT_ID', 'none', 'client id of Postrider at the identity provider', (v) => v),
   oidcClientSecret: setting('POSTRIDER_OIDC_CLIENT_SECRET', 'none', 'client secret of Postrider at the identity provider', (v) => v),
-  oidcClientSecretFile: setting(
-    'POSTRIDER_OIDC_CLIENT_SECRET_FILE',
-    'none',
-    'file that contains POSTRIDER_OIDC_CLIENT_SECRET',
-    (v) => v,
-  ),
+  oidcClientSecretFile: setting('POSTRIDER_OIDC_CLIENT_SECRET_FILE', 'none', 'file that contains POSTRIDER_OIDC_CLIENT_SECRET', (v) => v),
   oidcName: setting('POSTRIDER_OIDC_NAME', "the issuer's host name", 'name of the identity provider on the sign-in page', (v) => {
     if (v !== undefined && v.length > 60) throw new Error('must have at most 60 characters')
     return v
@@ -500,8 +495,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   if (databaseUrlFile !== undefined) rest.databaseUrl = readSecretFile('DATABASE_URL_FILE', databaseUrlFile)
   if (secretFile !== undefined) rest.secret = readSecretFile('POSTRIDER_SECRET_FILE', secretFile)
   if (newSecretFile !== undefined) rest.newSecret = readSecretFile('POSTRIDER_SECRET_NEW_FILE', newSecretFile)
-  if (oidcClientSecretFile !== undefined)
-    rest.oidcClientSecret = readSecretFile('POSTRIDER_OIDC_CLIENT_SECRET_FILE', oidcClientSecretFile)
+  if (oidcClientSecretFile !== undefined) rest.oidcClientSecret = readSecretFile('POSTRIDER_OIDC_CLIENT_SECRET_FILE', oidcClientSecretFile)
   const problem = openIdProblem(rest)
   if (problem !== undefined) throw new ConfigError(problem)
   if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined))

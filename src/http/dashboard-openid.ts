@@ -7,7 +7,7 @@ import { Refusal } from '#base'
 import type { AccountChanges, Session } from '#members'
 import type { OpenId } from '#openid'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets } from './dashboard-context.ts'
-import { messagePage, documentHeaders } from './dashboard-files.ts'
+import { documentHeaders, messagePage } from './dashboard-files.ts'
 import type { OpenIdBeginResponse, OpenIdResponse } from './dashboard-responses.ts'
 import { setDeviceCookie, setSessionCookie, setTicketCookie, ticketCookie } from './dashboard-session.ts'
 
@@ -33,7 +33,12 @@ const configured = (openId: OpenId | undefined): OpenId => {
 /** The address to which the identity provider leads browsers back. */
 export function serveOpenIdReturn(app: FastifyInstance, context: DashboardContext, deps: DashboardDeps): void {
   const { openId, sessions, config } = deps
-  const signInNoted = async (request: FastifyRequest, tx: Parameters<DashboardContext['recordAction']>[0], session: Session, changes: AccountChanges) => {
+  const signInNoted = async (
+    request: FastifyRequest,
+    tx: Parameters<DashboardContext['recordAction']>[0],
+    session: Session,
+    changes: AccountChanges,
+  ) => {
     const { address: name, tenantId, role } = session
     const record = (action: string, data: Record<string, unknown>) => context.recordAction(tx, request, { name, tenantId }, action, data)
     if (changes.isNew) await record('members.add', { address: name, role, by: 'openid' })

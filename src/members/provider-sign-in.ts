@@ -85,7 +85,11 @@ export async function memberOfAccount(
 }
 
 /** The member with the verified address. If the identity provider gives roles, it decides who is a member. */
-async function memberToBind(tx: Tx, { issuer, address, role }: ProvenAccount, nowMs: number): Promise<{ member: StoredMember; isNew: boolean }> {
+async function memberToBind(
+  tx: Tx,
+  { issuer, address, role }: ProvenAccount,
+  nowMs: number,
+): Promise<{ member: StoredMember; isNew: boolean }> {
   if (address === undefined)
     throw new Refusal('permission_denied', {
       message: 'the identity provider has not verified an email address of this account',

@@ -179,7 +179,9 @@ function openedTicket(sealed: string, secrets: Secrets): Ticket | undefined {
 }
 
 const isComplete = (claims: Claims, { oidcRoleClaim }: RoleSettings) =>
-  claims['email'] !== undefined && claims['email_verified'] !== undefined && (oidcRoleClaim === undefined || claimAt(claims, oidcRoleClaim) !== undefined)
+  claims['email'] !== undefined &&
+  claims['email_verified'] !== undefined &&
+  (oidcRoleClaim === undefined || claimAt(claims, oidcRoleClaim) !== undefined)
 
 const maxCauses = 4
 const maxReasonLength = 200
@@ -206,7 +208,9 @@ function refusalFor(error: unknown, name: string): Refusal {
   const shown = typeof code === 'string' && errorCodeForm.test(code) ? ` (${code})` : ''
   return new Refusal('authentication_required', {
     message:
-      code === 'invalid_grant' ? 'this sign-in has expired or was already used at the identity provider' : `the identity provider's response was not accepted${shown}`,
+      code === 'invalid_grant'
+        ? 'this sign-in has expired or was already used at the identity provider'
+        : `the identity provider's response was not accepted${shown}`,
     suggestion: `${again}. The log of the service has the reason`,
   })
 }

@@ -40,8 +40,7 @@ export const getContentDays = async (on: Queryable, tenantId: string): Promise<n
 export async function setContentDays(tx: Tx, tenantId: string, days: number | null, nowMs: number): Promise<void> {
   await getTenant(tx, tenantId)
   if (days === null) await tx.run(deleteRetention, [tenantId])
-  else if (Number.isInteger(days) && days >= 0 && days <= maxContentDays)
-    await tx.run(saveRetention, [tenantId, days, new Date(nowMs)])
+  else if (Number.isInteger(days) && days >= 0 && days <= maxContentDays) await tx.run(saveRetention, [tenantId, days, new Date(nowMs)])
   else throw wrongField('contentDays', `must be a whole number of days from 0 to ${maxContentDays}, or null`)
 }
 

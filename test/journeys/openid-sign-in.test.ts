@@ -4,7 +4,18 @@ import { pipeline, Readable } from 'node:stream'
 import { type TOTP, URI } from 'otpauth'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#base'
-import { ask, cookieOf, elsewhere, fromElsewhere, fromOurPages, invite, password, type Reply, signedIn, useLink } from '../dashboard/signed-in-browser.ts'
+import {
+  ask,
+  cookieOf,
+  elsewhere,
+  fromElsewhere,
+  fromOurPages,
+  invite,
+  password,
+  type Reply,
+  signedIn,
+  useLink,
+} from '../dashboard/signed-in-browser.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { type OpenIdProvider, startOpenIdProvider } from '../support/openid-provider.ts'
 
@@ -224,7 +235,11 @@ describe('a return that is not the one of this sign-in', () => {
       return comeBack(await provider.visit(asked.href), cookie)
     }
     expectRefused(await changed('nonce', 'another'), 401, 'response was not accepted')
-    expectRefused(await changed('code_challenge', 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'), 401, 'has expired or was already used at the provider')
+    expectRefused(
+      await changed('code_challenge', 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'),
+      401,
+      'has expired or was already used at the provider',
+    )
   })
 
   test('is refused with an expired code', async () => {
@@ -257,7 +272,13 @@ test('the identity provider stands in for the second factor', async () => {
   const headers = await signedIn(service, 'factor@house.test', 'viewer')
   const begun = await ask(service, 'POST', '/dashboard/api/second-factor/begin', { ...headers, ...fromElsewhere() }, { password })
   const app = URI.parse((begun.data as { uri: string }).uri) as TOTP
-  const confirmed = await ask(service, 'POST', '/dashboard/api/second-factor/confirm', { ...headers, ...fromElsewhere() }, { code: app.generate() })
+  const confirmed = await ask(
+    service,
+    'POST',
+    '/dashboard/api/second-factor/confirm',
+    { ...headers, ...fromElsewhere() },
+    { code: app.generate() },
+  )
   expect(confirmed.status).toBe(200)
   provider.accounts.set('factor', { email: 'factor@house.test', email_verified: true })
   expect(await memberOf(await signIn('factor'))).toMatchObject({ address: 'factor@house.test' })

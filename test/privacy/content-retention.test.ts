@@ -13,8 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const setDays = (tenantId: string, days: number | null) =>
-  service.db.transaction((tx) => setContentDays(tx, tenantId, days, Date.now()))
+const setDays = (tenantId: string, days: number | null) => service.db.transaction((tx) => setContentDays(tx, tenantId, days, Date.now()))
 /** A round that is a moment later, so that mail accepted in this millisecond counts. */
 const clean = (aheadMs = 1000, bounds?: { tenants: number; contents: number }) =>
   (bounds ? new ContentRetention(service.db, bounds) : new ContentRetention(service.db)).run(Date.now() + aheadMs)
@@ -34,7 +33,8 @@ async function send(tenantId: string, from: string, key = service.liveKey, to = 
 
 const finish = (emailId = '') => cancelQueued(service.db, { emailId }, 'no longer wanted', Date.now())
 const bodyOf = async (id = '') =>
-  ((await service.call('GET', `/emails/${id}?expand=content`, { key: service.liveKey })).body.data as { plainBody?: string | null }).plainBody
+  ((await service.call('GET', `/emails/${id}?expand=content`, { key: service.liveKey })).body.data as { plainBody?: string | null })
+    .plainBody
 
 describe('with a retention of 0 days', () => {
   test('content is deleted once the last email of the message is final, and only that of the tenant', async () => {

@@ -42,7 +42,15 @@ export async function startOpenIdProvider({ redirectUri }: { redirectUri: string
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const scope = 'openid email groups'
   const provider = new Provider(issuer, {
-    clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri], grant_types: ['authorization_code'], response_types: ['code'] }],
+    clients: [
+      {
+        client_id: clientId,
+        client_secret: clientSecret,
+        redirect_uris: [redirectUri],
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
+      },
+    ],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
     scopes: scope.split(' '),
     pkce: { required: () => true },
