@@ -152,7 +152,6 @@ describe('test keys', () => {
       ['apikeys', key],
       [service.tenantId, key],
       [`${tenantId}/other`, key],
-      [`\r\n250 2.0.0 Ok`, service.testKey],
       ['apikey', `${key.slice(0, -1)}!`],
       ['apikey', `svc_test_${'0'.repeat(32)}`],
       ['apikey', service.liveKey],
