@@ -34,7 +34,7 @@ const maxRedirections = 10
 /** Long because the settings are one object. */
 export async function startOpenIdProvider({ redirectUri }: { redirectUri: string }): Promise<OpenIdProvider> {
   const accounts = new Map<string, Account>()
-  let handle = (_request: IncomingMessage, response: ServerResponse) => void response.writeHead(503).end()
+  let handle: (request: IncomingMessage, response: ServerResponse) => unknown = (_request, response) => response.writeHead(503).end()
   const server = createServer((request, response) => handle(request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
@@ -75,7 +75,7 @@ export async function startOpenIdProvider({ redirectUri }: { redirectUri: string
     if (!request.url?.startsWith('/interaction/')) return others(request, response)
     const accountId = started.next
     const result = accountId === undefined ? { error: 'access_denied' } : { login: { accountId } }
-    provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false }).catch((error: unknown) => {
+    return provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false }).catch((error: unknown) => {
       response.writeHead(500).end(String(error))
     })
   }
