@@ -17,9 +17,9 @@ export const privacySet: Command = {
   summary: 'set how long the contents of a tenant are kept',
   help: `postrider privacy set TENANT --content-days DAYS|default [--json]
 
-Sets the retention of the contents (subject lines stay) of a tenant's emails, in days. 0 deletes the content within a minute after the last
-recipient's email is final. It cannot be longer than POSTRIDER_KEEP_CONTENT_DAYS. Queued emails, and test mail in the test inbox, keep
-their content.
+Sets the retention of the contents of a tenant's emails, in days; their records stay. 0 deletes a content within a minute after the last
+recipient's email is final. POSTRIDER_KEEP_CONTENT_DAYS applies to every tenant, so a longer retention has no effect. Queued emails, and
+test mail in the test inbox, keep their content.
 
 Example: postrider privacy set tq3v6k2m --content-days 0`,
   options: { 'content-days': { type: 'string' }, ...jsonOption },
