@@ -47,7 +47,8 @@ export function serveOpenIdReturn(app: FastifyInstance, context: DashboardContex
     await record('sessions.begin', { by: 'openid' })
   }
 
-  app.get('/sign-in/openid', async (request, reply) => {
+  /** Starts the session and sets its cookies; returns the refusal of a sign-in that fails. */
+  const finish = async (request: FastifyRequest, reply: FastifyReply): Promise<Refusal | undefined> => {
     try {
       context.tryingFrom(request)
       const ticket = ticketCookie(request, config.publicUrl)
@@ -56,12 +57,18 @@ export function serveOpenIdReturn(app: FastifyInstance, context: DashboardContex
       const signedIn = await sessions.signInWithAccount(account, (tx, session, changes) => signInNoted(request, tx, session, changes))
       setSessionCookie(request, reply, signedIn.token, config.publicUrl)
       setDeviceCookie(request, reply, signedIn.device, config.publicUrl)
-      return reply.headers({ ...documentHeaders, 'cache-control': 'no-store' }).redirect('/', 303)
+      return undefined
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error
-      request.refusal = error
-      return showFailure(reply, error)
+      if (error instanceof Refusal) return error
+      throw error
     }
+  }
+
+  app.get('/sign-in/openid', async (request, reply) => {
+    const refusal = await finish(request, reply)
+    request.refusal = refusal ?? null
+    if (refusal) return showFailure(reply, refusal)
+    return reply.headers({ ...documentHeaders, 'cache-control': 'no-store' }).redirect('/', 303)
   })
 }
 

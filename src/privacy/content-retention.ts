@@ -2,12 +2,12 @@
  * Deletes the contents of tenants with a retention of their own. A round reads a bounded number of contents of some tenants; the next round
  * goes on after them. Queued emails keep their contents, so that a tenant's backlog is read again and again, but never deleted.
  */
-import { type Db } from '#db'
+import type { Db } from '#db'
 import { eraseContents, listOldContents } from '#emails'
 import { contentsStillQueued } from '#spool'
 import { listRetentions, type TenantRetention } from './manage-retention.ts'
 
-export interface ContentRetentionBounds {
+interface ContentRetentionBounds {
   /** In one round. */
   tenants: number
   /** Of one tenant in one round. */

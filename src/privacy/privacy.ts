@@ -3,6 +3,6 @@
  * Owns: tenant_retention. Uses: base, db, tenants, emails, spool. Used by: housekeeping, cli.
  * Promises: the content of an email that is not final is never deleted; a round of deletions is bounded, and the next round goes on.
  */
-export { ContentRetention, type ContentRetentionBounds } from './content-retention.ts'
-export { getContentDays, maxContentDays, setContentDays } from './manage-retention.ts'
+export { ContentRetention } from './content-retention.ts'
+export { maxContentDays, setContentDays } from './manage-retention.ts'
 export { type PrivacyReport, reportPrivacy } from './report.ts'

@@ -52,10 +52,10 @@ describe.skipIf(!hasChromium)('the button of the identity provider', () => {
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
     expect(new URL(page.url()).search).toBe('')
     const cookies = await context.cookies(`http://localhost:${service.port}`)
-    expect(cookies.map(({ name, sameSite }) => [name, sameSite]).sort()).toEqual([
-      ['postrider', 'Strict'],
-      ['postrider-device', 'Strict'],
-    ])
+    expect(Object.fromEntries(cookies.map(({ name, sameSite }) => [name, sameSite]))).toEqual({
+      postrider: 'Strict',
+      'postrider-device': 'Strict',
+    })
     await page.reload()
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
     await context.close()

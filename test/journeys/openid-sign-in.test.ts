@@ -213,7 +213,7 @@ describe('a return that is not the one of this sign-in', () => {
     const { url, cookie } = await begin()
     const query = await provider.visit(url)
     const replies = await Promise.all([comeBack(query, cookie), comeBack(query, cookie)])
-    expect(replies.map(({ status }) => status).sort()).toEqual([303, 401])
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([303, 401]))
   })
 
   test('is refused in another browser, for another sign-in, with a changed ticket, and after ten minutes', async () => {
