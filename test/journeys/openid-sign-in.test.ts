@@ -206,7 +206,7 @@ describe('a return that is not the one of this sign-in', () => {
     const { url, cookie } = await begin()
     const query = await provider.visit(url)
     expect(await memberOf(await comeBack(query, cookie))).toMatchObject({ address: 'eve@house.test' })
-    expectRefused(await comeBack(query, cookie), 401, 'was already used')
+    expectRefused(await comeBack(query, cookie), 401, 'This sign-in was already used.')
   })
 
   test('is accepted once, of two at the same time', async () => {
