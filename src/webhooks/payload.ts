@@ -23,6 +23,8 @@ export interface PreparedBody {
   payload: Record<string, unknown>
   /** The id of the email's message, as other vendors' formats have it. */
   messageId?: string | undefined
+  /** The email was for the simulator; absent: unknown. */
+  isTest?: boolean | undefined
 }
 
 /** In the order of the events; undefined for an event that webhooks never get. */
@@ -43,7 +45,8 @@ export function openPayloadBodies({ db }: { db: Queryable }): Bodies {
       if (!isWebhookEmailEvent(kind)) return undefined
       const fields = facts.get(emailId ?? '')
       const message = messageOf(emailId ?? '', fields, at)
-      return { event: kind, tenantId, timestamp: secondsOf(at), payload: payloadOf(kind, event, message), messageId: fields?.contentId }
+      const body = { event: kind, tenantId, timestamp: secondsOf(at), payload: payloadOf(kind, event, message) }
+      return { ...body, messageId: fields?.contentId, isTest: fields?.test }
     })
   }
 }
@@ -69,7 +72,7 @@ export interface Message {
 }
 
 /** `at` stands in for the acceptance time if the id does not contain it. */
-export function messageOf(id: string, facts: Omit<WebhookFields, 'tenantId' | 'id' | 'contentId'> | undefined, at: Date): Message {
+export function messageOf(id: string, facts: Omit<WebhookFields, 'tenantId' | 'id' | 'contentId' | 'test'> | undefined, at: Date): Message {
   return {
     id: facts?.number ?? 0,
     token: id,
@@ -115,6 +118,8 @@ export function payloadOf(event: WebhookEmailEvent, logged: Logged, message: Mes
     case 'SuppressionAdded':
     case 'SuppressionRemoved':
       return listChangeOf(data, message)
+    case 'ReputationWarning':
+      return findingOf(data)
     case 'SendLimitApproaching':
     case 'SendLimitExceeded':
       return { server: serverOf(data.server), volume: numberOf(data.volume), limit: numberOf(data.limit) }
@@ -188,9 +193,24 @@ const listChangeOf = (data: Logged['data'], message: Message) => ({
   metadata: message.metadata,
 })
 
+/** A change of reputation: its kind, its place, and the shares before and now. */
+const findingOf = (data: Logged['data']) => ({
+  kind: textOf(data.kind),
+  severity: textOf(data.severity),
+  day: textOf(data.day),
+  domain: nullableTextOf(data.domain),
+  source: nullableTextOf(data.source),
+  provider: nullableTextOf(data.provider),
+  blocklist: nullableTextOf(data.blocklist),
+  before: nullableNumberOf(data.before),
+  now: nullableNumberOf(data.now),
+  text: textOf(data.text),
+})
+
 const secondsOf = (at: Date) => at.getTime() / 1000
 const bare = (messageId: string) => messageId.replace(/^<|>$/g, '')
 const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
+const nullableNumberOf = (value: unknown) => (typeof value === 'number' ? value : null)
 const nullableTextOf = (value: unknown) => (typeof value === 'string' ? value : null)
 const recordOf = (value: unknown) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {})
 
