@@ -51,6 +51,8 @@ export interface Prepared {
   /** When the emails are to leave, by the same clock as their other times; null: at once. */
   scheduledAtMs: number | null
   emails: NewEmail[]
+  /** Sent whatever TLS policies the recipients' domains publish. */
+  ignoresTlsPolicies?: true
   accepted: AcceptedSubmission
 }
 
