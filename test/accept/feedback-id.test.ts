@@ -18,6 +18,28 @@ test('is built from tag, domain and tenant, and a header of the caller has prece
   expect(await headerOf({ headers: { 'feedback-id': 'mine:Sender' } })).toBeUndefined()
 })
 
+test('is added to raw messages and signed, except where a signature or a header of the caller would be affected', async () => {
+  await using service = await startService({ settings: { POSTRIDER_FEEDBACK_ID: '{tag}:{domain}:ExampleCo' } })
+  const headersOf = async (fields: string) => {
+    const message = `From: shop@simulator.test\r\nTo: a@simulator.test\r\nSubject: s\r\n${fields}\r\nt\r\n`
+    const body = { from: sent.from, to: sent.to, rawMessage: Buffer.from(message).toString('base64') }
+    const made = await service.call('POST', '/emails/raw', { key: service.testKey, body })
+    const { id } = made.body.data as { id: string }
+    const shown = await service.call('GET', `/emails/${id}?expand=headers,raw`, { key: service.testKey })
+    const { headers, rawMessage } = shown.body.data as { headers: Record<string, string>; rawMessage: string }
+    return { headers, signedNames: /h=([^;]*);/.exec(Buffer.from(rawMessage, 'base64').toString())?.[1]?.replace(/\s/g, '').split(':') }
+  }
+  const added = await headersOf('')
+  expect(added.headers['Feedback-ID']).toBe('none:simulator.test:ExampleCo')
+  expect(added.signedNames?.filter((name) => name === 'feedback-id')).toEqual(['feedback-id'])
+  const own = await headersOf('Feedback-ID: mine:Sender\r\n')
+  expect(own.headers['Feedback-ID']).toBe('mine:Sender')
+  const signature = (names: string) => `DKIM-Signature: v=1; a=rsa-sha256; d=x.test; s=s; h=${names}; bh=AA==; b=AA==\r\n`
+  expect((await headersOf(signature('from:subject'))).headers['Feedback-ID']).toBe('none:simulator.test:ExampleCo')
+  const covered = await headersOf(signature('from:Feedback-ID'))
+  expect(covered.headers['Feedback-ID']).toBeUndefined()
+})
+
 test('is off by default, and a pattern without a constant last part is refused at the start', async () => {
   await using service = await startService()
   const made = await service.call('POST', '/emails', { key: service.testKey, body: sent })
