@@ -1,7 +1,7 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, tracking, certificates, accept, delivery, usage, webhooks, housekeeping, installation, crash-test, dns-updates, doctor,
+ * emails, spool, tracking, certificates, accept, delivery, tls-reports, usage, webhooks, housekeeping, installation, crash-test, dns-updates, doctor,
  * imports. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
@@ -42,7 +42,7 @@ import { alarming, strong } from './styles.ts'
 import { suppressionAdd, suppressionList, suppressionRemove } from './suppressions.ts'
 import { templateDelete, templateList, templatePreview, templatePublish, templatePush } from './templates.ts'
 import { tenantCreate, tenantDelete, tenantList, tenantShow } from './tenants.ts'
-import { tlsList, tlsRemove, tlsRequire } from './tls.ts'
+import { tlsList, tlsRemove, tlsReports, tlsRequire } from './tls.ts'
 import { transportAdd, transportList, transportRemove, transportSet, transportShare, transportTest } from './transports.ts'
 import { webhookAdd, webhookList, webhookRemove, webhookReplay, webhookRotateKey, webhookTest } from './webhooks.ts'
 
@@ -120,6 +120,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     tlsRequire,
     tlsRemove,
     tlsList,
+    tlsReports,
   ],
   'Bounces and suppressions': [suppressionList, suppressionAdd, suppressionRemove, bounceParse, classifyCommand],
   'Domains and webhooks': [

@@ -63,6 +63,16 @@ export async function saveSentReport(on: Queryable, given: ReportChange): Promis
   await on.run(saveReport, [day, domain, destination, state, tries, nextAt, problem, successful, failed])
 }
 
+const recentReports = sql<ReportChange>`
+  select day::text as day, policy_domain as domain, destination, state, tries, next_at as "nextAt", problem,
+    successful::double precision as successful, failed::double precision as failed
+  from tls_reports
+  order by tls_reports.day desc, policy_domain, destination
+  limit $1`
+
+/** The newest first. */
+export const listRecentReports = (on: Queryable, limit: number): Promise<ReportChange[]> => on.rows(recentReports, [limit])
+
 /** Deletes the rows of days before `beforeMs`; returns how many. */
 export const deleteOldTlsReports = (db: Db, beforeMs: number): Promise<number> =>
   db.run(deleteReports, [new Date(beforeMs).toISOString().slice(0, 10)])

@@ -1,7 +1,7 @@
 /**
  * TLS reports to other domains (RFC 8460): the sessions with the mail servers of a recipient domain that publishes MTA-STS or DANE, counted by
  * day, and sent to the addresses that the domain names. Owns: tls_reports. Uses: base, mail, net, db, domains, delivery. Used by:
- * housekeeping, main. Promises: a report about a day and a domain is sent to each destination once; only a crash between the sending and
+ * housekeeping, cli, main. Promises: a report about a day and a domain is sent to each destination once; only a crash between the sending and
  * its record can repeat it, under the same id. One process sends at a time.
  */
 import { type Clock, type Log, type Loop, startLoop, type TlsReporter } from '#base'
@@ -12,7 +12,7 @@ import { type ReportDeps, reportDay } from './report-day.ts'
 import type { SendReport } from './send-report.ts'
 import { listReportsOf } from './sent-reports.ts'
 
-export { deleteOldTlsReports } from './sent-reports.ts'
+export { deleteOldTlsReports, listRecentReports } from './sent-reports.ts'
 
 const everyMs = 60_000
 const dayMs = 86_400_000

@@ -41,7 +41,7 @@ interface Form {
   optional?: Record<string, Check>
 }
 
-const forms = {
+const forms: Record<'report' | 'range' | 'policy' | 'summary' | 'failure', Form> = {
   report: {
     required: {
       'organization-name': isText,
@@ -68,7 +68,7 @@ const forms = {
       'failure-reason-code': isText,
     },
   },
-} satisfies Record<string, Form>
+}
 
 function faultsOf(name: string, value: unknown, { required, optional = {} }: Form): string[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${name} is not an object`]

@@ -142,7 +142,7 @@ async function store(tx: Tx, policies: readonly PolicyCount[], failures: readonl
   const stored = await tx.rows(storedOf, [pairs.map(({ day }) => day), pairs.map(({ domain }) => domain)])
   const before = new Map(stored.map((one) => [`${one.day} ${one.domain}`, { keys: new Set(one.policies), failures: one.failures }]))
   const kept = policies.map((one) => {
-    const keys = before.get(`${one.day} ${one.domain}`)?.keys ?? new Set()
+    const keys = before.get(`${one.day} ${one.domain}`)?.keys ?? new Set<string>()
     if (!keys.has(one.key) && keys.size >= maxPolicies) return { ...one, key: others, lines: '' }
     keys.add(one.key)
     return one
