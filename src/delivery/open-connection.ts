@@ -100,7 +100,13 @@ export async function openConnection(
       const { peer, path } = reached.target
       const result = 'failure' in reached ? { ok: false as const, failure: reached.failure } : await greet(reached, tls, nextHop, deps)
       deps.tlsSessions?.note(guarded, sessionOf(result), { receivingIp: peer.address, sendingIp: path.source ?? '' })
-      if (result.ok) return { ok: true, connection: result.connection, path, remote: { ...remoteOf(peer, result.connection, guarded), source: path.source } }
+      if (result.ok)
+        return {
+          ok: true,
+          connection: result.connection,
+          path,
+          remote: { ...remoteOf(peer, result.connection, guarded), source: path.source },
+        }
       const { failure } = result
       const attemptResult = resultOfFailure(failure)
       const { reply } = attemptResult
@@ -159,9 +165,7 @@ async function withWeakerTls(options: ConnectOptions, first: ConnectResult): Pro
 }
 
 const sessionOf = (result: Greeted): TlsSession =>
-  result.ok
-    ? { isOpen: true, tls: result.connection.tls, weakened: result.weakened }
-    : { isOpen: false, failure: result.failure }
+  result.ok ? { isOpen: true, tls: result.connection.tls, weakened: result.weakened } : { isOpen: false, failure: result.failure }
 
 const untrusted = (message: string): AttemptResult => ({
   kind: 'temporary',

@@ -42,12 +42,7 @@ export const listReportsOf = (on: Queryable, days: readonly DayOfDomain[]): Prom
   on.rows(reportsOf, [days.map(({ day }) => day), days.map(({ domain }) => domain)])
 
 /** Adds the destinations that were looked up, in place of the look-up. */
-export async function addDestinations(
-  tx: Tx,
-  { day, domain }: DayOfDomain,
-  destinations: readonly string[],
-  nowMs: number,
-): Promise<void> {
+export async function addDestinations(tx: Tx, { day, domain }: DayOfDomain, destinations: readonly string[], nowMs: number): Promise<void> {
   await tx.run(dropLookUp, [day, domain])
   await tx.run(addReports, [day, domain, destinations, new Date(nowMs)])
 }

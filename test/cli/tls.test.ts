@@ -68,7 +68,9 @@ describe('postrider tls', () => {
       expect.stringMatching(/^2026-11-21 b\.example +waiting +40 successful, +2 failed +https:\/\/b\.example\/ \(HTTP status 503\)$/),
       expect.stringMatching(/^2026-11-20 b\.example +sent +40 successful, +2 failed +mailto:a@b\.example$/),
     ])
-    expect(JSON.parse((await ran('tls', 'reports', '--json')).text)).toMatchObject({ reports: [{ day: '2026-11-21', tries: 1 }, { state: 'sent' }] })
+    expect(JSON.parse((await ran('tls', 'reports', '--json')).text)).toMatchObject({
+      reports: [{ day: '2026-11-21', tries: 1 }, { state: 'sent' }],
+    })
   })
 
   test.each([

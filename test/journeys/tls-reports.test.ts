@@ -192,10 +192,13 @@ test('an hour with a broken certificate is reported with the right counts, by ma
   expect((await service.db.rows(reportsOf, [domain]))[0]).toMatchObject({ day, tries: 1, problem: 'HTTP status 503' })
   isUp = true
   aheadMs += hourMs
-  await until(async () => (await service.db.rows(reportsOf, [domain])).map(({ state, tries }) => [state, tries]), [
-    ['sent', 2],
-    ['sent', 1],
-  ])
+  await until(
+    async () => (await service.db.rows(reportsOf, [domain])).map(({ state, tries }) => [state, tries]),
+    [
+      ['sent', 2],
+      ['sent', 1],
+    ],
+  )
 
   const expected = {
     'organization-name': 'Example Ltd',

@@ -8,7 +8,7 @@ import { type Clock, openIds, parseDnsUpdate, silentLog, systemClock, systemRand
 import { sql } from '#db'
 import { runDnsUpdate } from '#dns-updates'
 import { readPlatform } from '#doctor'
-import { listDomainKeys, requestRotation, type RotationDeps, rotateDueDomains } from '#domains'
+import { listDomainKeys, type RotationDeps, requestRotation, rotateDueDomains } from '#domains'
 import { openResolver, type Resolver } from '#net'
 import { makeReport } from '../../src/tls-reports/make-report.ts'
 import { reportMessage } from '../../src/tls-reports/report-message.ts'
@@ -16,7 +16,14 @@ import { mailOf } from '../support/dmarc-dialects.ts'
 import { type FakeMx, type MxMessage, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { smtpClient } from '../support/smtp-client.ts'
-import { customerZone, missingUpdateServer, startUpdateServer, type UpdateServerProcess, updateSecrets, updateZone } from '../support/update-servers.ts'
+import {
+  customerZone,
+  missingUpdateServer,
+  startUpdateServer,
+  type UpdateServerProcess,
+  updateSecrets,
+  updateZone,
+} from '../support/update-servers.ts'
 
 const missing = missingUpdateServer('bind9')
 const hourMs = 3_600_000
@@ -26,11 +33,7 @@ const recipient = `ada@inbox.${updateZone}`
 const ids = openIds(systemRandom)
 
 /** The records of the operator: the addresses of the host, and a recipient. */
-const operators = [
-  'mail 300 IN A 127.0.0.1',
-  'inbox 300 IN MX 10 mx.inbox',
-  'mx.inbox 300 IN A 127.0.0.1',
-]
+const operators = ['mail 300 IN A 127.0.0.1', 'inbox 300 IN MX 10 mx.inbox', 'mx.inbox 300 IN A 127.0.0.1']
 
 interface ShownRecord {
   type: string
@@ -229,7 +232,13 @@ describe.skipIf(missing !== undefined)(`a bare domain${missing === undefined ? '
     expect(await deliver(dmarc.address, report)).toMatch(/^250/)
     expect((await call<ShownReports>('GET', `/domains/${id}/dmarc`)).totals).toMatchObject({ messages: 12, aligned: 12 })
     const sender = { reporter: { organisation: 'Peer Ltd', contact: 'tls@peer.example' }, senderDomain: 'mail.peer.example' }
-    const failure = { result: 'certificate-expired', receivingMx: 'mx.shop.example', receivingIp: '192.0.2.1', sendingIp: '', reason: 'expired' }
+    const failure = {
+      result: 'certificate-expired',
+      receivingMx: 'mx.shop.example',
+      receivingIp: '192.0.2.1',
+      sendingIp: '',
+      reason: 'expired',
+    }
     const sessions = [{ type: 'sts', lines: ['version: STSv1'], successful: 40, failures: [{ ...failure, failed: 2 }] }]
     const [, to = ''] = /rua=mailto:(\S+)/.exec((await texts(tls.record.fullName))[0] ?? '') ?? []
     const document = makeReport({ day, domain: customerZone }, sessions, sender)

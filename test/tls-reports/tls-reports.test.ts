@@ -1,12 +1,12 @@
 /** TLS reports in parts: the record, results of sessions, counting with limits, and the sender with its repetitions. */
 import { gunzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { readConfig, silentLog } from '#base'
 import { sql } from '#db'
 import { deleteOldTlsSessions, listCountedPolicies } from '#delivery'
 import { readReportMailHere } from '#domain-reports'
 import { type DnsAnswer, findTlsReportUris, type Resolver, stsResultOf } from '#net'
-import { sendDueReports, type TlsReportsDeps } from '#tls-reports'
+import { deleteOldTlsReports, sendDueReports, type TlsReportsDeps } from '#tls-reports'
 import { type PublishedPolicy, sessionResult, type TlsSession } from '../../src/delivery/tls/published-policy.ts'
 import { TlsSessions } from '../../src/delivery/tls/tls-sessions.ts'
 import { type TestDatabase, testDatabase, testTimeMs } from '../support/database.ts'
@@ -17,7 +17,8 @@ const dayMs = 86_400_000
 const dayOf = (atMs: number) => new Date(atMs).toISOString().slice(0, 10)
 
 test('the setting names organisation and address, and is refused without a public host name', () => {
-  const read = (value: string, host = 'mail.example.com') => readConfig({ POSTRIDER_TLS_REPORTS: value, POSTRIDER_HOSTNAME: host }).tlsReports
+  const read = (value: string, host = 'mail.example.com') =>
+    readConfig({ POSTRIDER_TLS_REPORTS: value, POSTRIDER_HOSTNAME: host }).tlsReports
   expect(read('off')).toBeUndefined()
   expect(read('Müller & Söhne <tls@example.com>')).toEqual({ organisation: 'Müller & Söhne', contact: 'tls@example.com' })
   for (const wrong of ['on', 'tls@example.com', '<tls@example.com>', 'A <b>', 'A\r\nB <tls@example.com>'])
@@ -29,7 +30,10 @@ test.each<[string, string[] | string]>([
   ['v=TLSRPTv1; rua=mailto:a@b.test', ['mailto:a@b.test']],
   ['v=TLSRPTv1;rua=mailto:a@b.test,https://c.test/x?y=1 , mailto:a@b.test;', ['mailto:a@b.test', 'https://c.test/x?y=1']],
   ['v=TLSRPTv1; ext=1; rua=ftp://x.test,mailto:a@b.test', ['mailto:a@b.test']],
-  [`v=TLSRPTv1; rua=${Array.from({ length: 9 }, (_, n) => `mailto:a${n}@b.test`).join()}`, [0, 1, 2, 3, 4].map((n) => `mailto:a${n}@b.test`)],
+  [
+    `v=TLSRPTv1; rua=${Array.from({ length: 9 }, (_, n) => `mailto:a${n}@b.test`).join()}`,
+    [0, 1, 2, 3, 4].map((n) => `mailto:a${n}@b.test`),
+  ],
   ['v=TLSRPTv1; rua=http://plain.test/', 'none'],
   ['v=TLSRPTv2; rua=mailto:a@b.test', 'none'],
   ['v=TLSRPTv1', 'none'],
@@ -94,12 +98,19 @@ describe('the sender', () => {
   let database: TestDatabase
   let clock: HandMoved
   let sessions: TlsSessions
-  beforeEach(async () => {
+  beforeAll(async () => {
     database = await testDatabase()
+  })
+  afterAll(() => database.close())
+  beforeEach(() => {
     clock = handMoved()
     sessions = new TlsSessions({ db: database.db, clock, log: silentLog })
   })
-  afterEach(() => database.close())
+  afterEach(async () => {
+    const later = clock.nowMs() + 10 * dayMs
+    await deleteOldTlsSessions(database.db, later)
+    await deleteOldTlsReports(database.db, later)
+  })
 
   const place = { receivingIp: '192.0.2.1', sendingIp: '198.51.100.7' }
   const note = (domain: string, session: TlsSession, host = `mx.${domain}`, policy = sts) =>
@@ -168,7 +179,11 @@ describe('the sender', () => {
     expect(tlsReportFaults(report)).toEqual([])
     expect(report.policies[0].summary).toEqual({ 'total-successful-session-count': 2, 'total-failure-session-count': 1 })
     const mail = await readReportMailHere(given.mails[0]?.octets ?? Buffer.alloc(0), { atMs: clock.nowMs(), network: '' })
-    expect(mail).toMatchObject({ kind: 'tls', sender: 'mail.example.com', report: { reporter: 'Example Ltd', reportId: report['report-id'] } })
+    expect(mail).toMatchObject({
+      kind: 'tls',
+      sender: 'mail.example.com',
+      report: { reporter: 'Example Ltd', reportId: report['report-id'] },
+    })
     expect(await counts('b.test')).toEqual([])
     expect(await rows()).toMatchObject([
       { destination: 'https://c.test/', state: 'sent' },
@@ -201,7 +216,9 @@ describe('the sender', () => {
     await sessions.flush()
     clock.moveMs(dayMs)
     await look(given)
-    expect(await rows()).toEqual([{ destination: '', state: 'waiting', tries: 1, problem: 'lookup of _smtp._tls.b.test failed (SERVFAIL)' }])
+    expect(await rows()).toEqual([
+      { destination: '', state: 'waiting', tries: 1, problem: 'lookup of _smtp._tls.b.test failed (SERVFAIL)' },
+    ])
     given.records['_smtp._tls.b.test'] = asks('https://c.test/')
     for (const [tries, problem] of [
       [1, 'no response'],

@@ -37,7 +37,7 @@ export interface PublishedPolicy {
 
 /** The session: an open connection, or the failure to open one. */
 export type TlsSession =
-  | { isOpen: true; tls: TlsFacts | null; /** Of a handshake before the connection went on without TLS. */ weakened?: Failure | undefined }
+  | { isOpen: true; tls: TlsFacts | null /** Of a handshake before the connection went on without TLS. */; weakened?: Failure | undefined }
   | { isOpen: false; failure: Pick<Failure, 'kind' | 'message' | 'tls' | 'isWithoutTls'> }
 
 const maxRecords = 20
@@ -54,7 +54,9 @@ export function policyLines({ sts, tlsa }: PublishedPolicy): string[] {
       `max_age: ${sts.maxAgeSeconds}`,
     ]
   return (tlsa ?? [])
-    .map(({ usage, selector, matchingType, data }) => `${usage} ${selector} ${matchingType} ${data.toString('hex')}`.slice(0, maxLineLength))
+    .map(({ usage, selector, matchingType, data }) =>
+      `${usage} ${selector} ${matchingType} ${data.toString('hex')}`.slice(0, maxLineLength),
+    )
     .sort()
     .slice(0, maxRecords)
 }

@@ -89,7 +89,8 @@ export class TlsSessions {
     const [policies, failures] = [[...this.#policies.values()], [...this.#failures.values()]]
     this.#policies = new Map()
     this.#failures = new Map()
-    if (this.#dropped > 0) log.warn({ sessions: this.#dropped }, 'too many TLS policies and results at once: sessions not counted for reports')
+    if (this.#dropped > 0)
+      log.warn({ sessions: this.#dropped }, 'too many TLS policies and results at once: sessions not counted for reports')
     this.#dropped = 0
     try {
       await db.transaction((tx) => store(tx, policies, failures))
