@@ -7,7 +7,7 @@ const sent = { from: 'shop@simulator.test', to: ['a@simulator.test'], subject: '
 
 let service: Service
 beforeAll(async () => {
-  service = await startService({ settings: { POSTRIDER_FEEDBACK_ID: '{tag}:{domain}:{tenant}:ExampleCo' } })
+  service = await startService({ rateLimit: null, settings: { POSTRIDER_FEEDBACK_ID: '{tag}:{domain}:{tenant}:ExampleCo' } })
 })
 afterAll(() => service.stop())
 
