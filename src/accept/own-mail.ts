@@ -1,6 +1,6 @@
 /**
  * Accepts a message that Postrider itself wrote, as an email of the default tenant: signed with the key of the platform's domain, with a
- * signed return path, and sent whatever TLS policy the recipient's domain publishes.
+ * signed return path, and sent without regard to the TLS policy of the recipient's domain.
  */
 import type { Clock, Ids } from '#base'
 import { returnPathDomainOf } from '#domains'

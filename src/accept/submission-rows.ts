@@ -51,7 +51,7 @@ export interface Prepared {
   /** When the emails are to leave, by the same clock as their other times; null: at once. */
   scheduledAtMs: number | null
   emails: NewEmail[]
-  /** Sent whatever TLS policies the recipients' domains publish. */
+  /** Sent without regard to the TLS policies of the recipients' domains. */
   ignoresTlsPolicies?: true
   accepted: AcceptedSubmission
 }

@@ -22,7 +22,7 @@ import { type EgressPath, isWithoutLease, type Outlet, pathBackoffMs, targetsOf 
 import type { PipeliningFallback } from './pipelining-fallback.ts'
 import type { ConnectionLease } from './shaping/connection-leases.ts'
 import { isBlockedAtGreeting } from './shaping/reputation-block.ts'
-import type { TlsSession } from './tls/published-policy.ts'
+import type { CountedSession } from './tls/published-policy.ts'
 import type { GuardedHost } from './tls/tls-policy.ts'
 import type { TlsSessions } from './tls/tls-sessions.ts'
 
@@ -164,7 +164,7 @@ async function withWeakerTls(options: ConnectOptions, first: ConnectResult): Pro
   return result.ok && !first.ok ? { ...result, weakened: first.failure } : result
 }
 
-const sessionOf = (result: Greeted): TlsSession =>
+const sessionOf = (result: Greeted): CountedSession =>
   result.ok ? { isOpen: true, tls: result.connection.tls, weakened: result.weakened } : { isOpen: false, failure: result.failure }
 
 const untrusted = (message: string): AttemptResult => ({

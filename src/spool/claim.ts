@@ -25,7 +25,7 @@ export interface Claimed {
   clockOffsetMs: number
   /** When a scheduled email was to leave, in real time. */
   scheduledAt: Date | null
-  /** It is sent whatever TLS policy the recipient's domain publishes; null: no. */
+  /** It is sent without regard to the TLS policy of the recipient's domain; null: no. */
   ignoresTlsPolicies?: boolean | null
 }
 

@@ -18,7 +18,7 @@ export interface ReportDeps extends SendReport {
   reporter: TlsReporter
   senderDomain: string
   /** When the last try for the day is made. */
-  until(day: string): number
+  until: (day: string) => number
 }
 
 const firstRetryMs = 1_800_000

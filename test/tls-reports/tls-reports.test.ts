@@ -7,7 +7,7 @@ import { deleteOldTlsSessions, listCountedPolicies } from '#delivery'
 import { readReportMailHere } from '#domain-reports'
 import { type DnsAnswer, findTlsReportUris, type Resolver, stsResultOf } from '#net'
 import { deleteOldTlsReports, sendDueReports, type TlsReportsDeps } from '#tls-reports'
-import { type PublishedPolicy, sessionResult, type TlsSession } from '../../src/delivery/tls/published-policy.ts'
+import { type CountedSession, type PublishedTls, sessionResult } from '../../src/delivery/tls/published-policy.ts'
 import { TlsSessions } from '../../src/delivery/tls/tls-sessions.ts'
 import { type TestDatabase, testDatabase, testTimeMs } from '../support/database.ts'
 import { type HandMoved, handMoved } from '../support/test-clock.ts'
@@ -63,12 +63,12 @@ test.each([
   expect(stsResultOf(reason)).toBe(result)
 })
 
-const sts: PublishedPolicy = { domain: 'b.test', type: 'sts', sts: { mode: 'enforce', mx: ['mx.b.test'], maxAgeSeconds: 60 } }
-const tlsa: PublishedPolicy = { domain: 'b.test', type: 'tlsa', tlsa: [] }
-const open = (certificate: string, version = 'TLSv1.3'): TlsSession => ({ isOpen: true, tls: { version, cipher: 'x', certificate } })
-const refused = (given: object): TlsSession => ({ isOpen: false, failure: { kind: 'tls', message: 'm', ...given } })
+const sts: PublishedTls = { domain: 'b.test', type: 'sts', sts: { mode: 'enforce', mx: ['mx.b.test'], maxAgeSeconds: 60 } }
+const tlsa: PublishedTls = { domain: 'b.test', type: 'tlsa', tlsa: [] }
+const open = (certificate: string, version = 'TLSv1.3'): CountedSession => ({ isOpen: true, tls: { version, cipher: 'x', certificate } })
+const refused = (given: object): CountedSession => ({ isOpen: false, failure: { kind: 'tls', message: 'm', ...given } })
 
-test.each<[string, PublishedPolicy, TlsSession, string | undefined]>([
+test.each<[string, PublishedTls, CountedSession, string | undefined]>([
   ['a valid certificate', sts, open('valid'), 'success'],
   ['a record that matches', tlsa, open('matches a TLSA record'), 'success'],
   ['a valid certificate that no record names', tlsa, open('valid'), 'certificate-not-trusted'],
@@ -113,7 +113,7 @@ describe('the sender', () => {
   })
 
   const place = { receivingIp: '192.0.2.1', sendingIp: '198.51.100.7' }
-  const note = (domain: string, session: TlsSession, host = `mx.${domain}`, policy = sts) =>
+  const note = (domain: string, session: CountedSession, host = `mx.${domain}`, policy = sts) =>
     sessions.note({ host, published: { ...policy, domain } }, session, place)
 
   interface World {

@@ -2,7 +2,7 @@
 
 -- Module: spool
 
--- The email is sent whatever TLS policy the recipient's domain publishes; null: no.
+-- The email is sent without regard to the TLS policy of the recipient's domain; null: no.
 alter table spool add column ignores_tls_policies boolean;
 
 -- Module: delivery

@@ -24,7 +24,7 @@ export interface SessionFailure {
   reason: string
 }
 
-export interface PublishedPolicy {
+export interface PublishedTls {
   /** The recipient domain, in A-labels. */
   domain: string
   /** `no-policy-found`: the domain announces a policy that could not be fetched. */
@@ -36,7 +36,7 @@ export interface PublishedPolicy {
 }
 
 /** The session: an open connection, or the failure to open one. */
-export type TlsSession =
+export type CountedSession =
   | { isOpen: true; tls: TlsFacts | null /** Of a handshake before the connection went on without TLS. */; weakened?: Failure | undefined }
   | { isOpen: false; failure: Pick<Failure, 'kind' | 'message' | 'tls' | 'isWithoutTls'> }
 
@@ -45,7 +45,7 @@ const maxPatterns = 100
 const maxLineLength = 1000
 
 /** The lines of the policy, as reports quote it: those of an MTA-STS policy, or TLSA records. */
-export function policyLines({ sts, tlsa }: PublishedPolicy): string[] {
+export function policyLines({ sts, tlsa }: PublishedTls): string[] {
   if (sts)
     return [
       'version: STSv1',
@@ -62,7 +62,7 @@ export function policyLines({ sts, tlsa }: PublishedPolicy): string[] {
 }
 
 /** `success`, or the failure; undefined: the session ended before TLS was of importance, and is not counted. */
-export function sessionResult({ type, fault }: PublishedPolicy, session: TlsSession): SessionFailure | 'success' | undefined {
+export function sessionResult({ type, fault }: PublishedTls, session: CountedSession): SessionFailure | 'success' | undefined {
   if (!session.isOpen && session.failure.kind !== 'tls') return undefined
   if (fault) return fault
   if (!session.isOpen) return failureOf(session.failure)

@@ -7,7 +7,7 @@ import type { Clock, Config } from '#base'
 import { type Dnssec, daneComplaint, isListedMx, needsNames, type RouteHost, type TlsaRecord, usableTlsa } from '#net'
 import type { ConnectOptions, TlsDemand } from '#smtp'
 import type { Sts, StsFetchFailure } from './mta-sts-cache.ts'
-import type { PublishedPolicy } from './published-policy.ts'
+import type { PublishedTls } from './published-policy.ts'
 import type { openTlsRequirements } from './tls-requirements.ts'
 
 /** As stored in the record of an attempt. */
@@ -20,7 +20,7 @@ export interface GuardedHost extends RouteHost {
   /** MTA-STS in testing mode: the policy does not list this host. */
   isUnlisted?: boolean
   /** The domain's policy, for TLS reports; undefined: it has none. */
-  published?: PublishedPolicy | undefined
+  published?: PublishedTls | undefined
 }
 
 export type Guarded =
@@ -129,8 +129,8 @@ function choose(host: RouteHost, dane: Dane, policy: Policy, required: 'valid' |
   return as('opportunistic', 'opportunistic', '')
 }
 
-/** The policy that applies to this host by what the domain publishes: DANE before MTA-STS. */
-function publishedBy(domain: string, { host }: RouteHost, dane: Dane, sts: Policy | StsFetchFailure): PublishedPolicy | undefined {
+/** The published policy that applies to this host: DANE before MTA-STS. */
+function publishedBy(domain: string, { host }: RouteHost, dane: Dane, sts: Policy | StsFetchFailure): PublishedTls | undefined {
   if (dane.kind === 'unusable') return { domain, type: 'tlsa', fault: { result: 'dnssec-invalid', reason: dane.reason } }
   if (dane.kind === 'records') return { domain, type: 'tlsa', tlsa: dane.found }
   if (dane.kind === 'encrypted')

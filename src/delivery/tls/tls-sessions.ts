@@ -7,7 +7,7 @@ import { hash } from 'node:crypto'
 import { type Clock, type Log, sanitiseText } from '#base'
 import { CommitUnknown, type Db, NotDurable, sql, type Tx } from '#db'
 import type { SessionPlace } from './counted-sessions.ts'
-import { type PublishedPolicy, policyLines, type SessionFailure, sessionResult, type TlsSession } from './published-policy.ts'
+import { type CountedSession, type PublishedTls, policyLines, type SessionFailure, sessionResult } from './published-policy.ts'
 import type { GuardedHost } from './tls-policy.ts'
 
 /** The keys of one flush; sessions with further ones are not counted. */
@@ -22,7 +22,7 @@ interface PolicyCount {
   day: string
   domain: string
   key: string
-  type: PublishedPolicy['type']
+  type: PublishedTls['type']
   lines: string
   successful: number
 }
@@ -72,7 +72,7 @@ export class TlsSessions {
   }
 
   /** Counts the session, if the host's domain publishes a policy and the session came as far as TLS. */
-  note({ host, published }: Pick<GuardedHost, 'host' | 'published'>, session: TlsSession, place: SessionPlace): void {
+  note({ host, published }: Pick<GuardedHost, 'host' | 'published'>, session: CountedSession, place: SessionPlace): void {
     const result = published && sessionResult(published, session)
     if (published && result) this.#count(published, host, result, place)
   }
@@ -101,7 +101,7 @@ export class TlsSessions {
     }
   }
 
-  #count(published: PublishedPolicy, receivingMx: string, result: SessionFailure | 'success', place: SessionPlace): void {
+  #count(published: PublishedTls, receivingMx: string, result: SessionFailure | 'success', place: SessionPlace): void {
     const { domain, type } = published
     const day = new Date(this.#deps.clock.nowMs()).toISOString().slice(0, 10)
     const lines = policyLines(published).join('\n')
