@@ -2,7 +2,7 @@
 import { gunzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { readConfig, silentLog } from '#base'
-import { sql } from '#db'
+import { CommitUnknown, DatabaseUnreachable, type Db, sql } from '#db'
 import { deleteOldTlsSessions, listCountedPolicies } from '#delivery'
 import { readReportMailHere } from '#domain-reports'
 import { type DnsAnswer, findTlsReportUris, type Resolver, stsResultOf } from '#net'
@@ -257,6 +257,34 @@ describe('the sender', () => {
     expect(given.mails).toEqual([])
     expect((await rows()).map(({ state }) => state)).toEqual(['failed', 'failed', 'failed'])
     expect([await counts('own.test'), await counts('quiet.test')]).toEqual([[], []])
+  })
+
+  test('counts a session once, also when the database fails at the moment', async () => {
+    const failures = [new DatabaseUnreachable('away', undefined), new CommitUnknown(undefined)]
+    const db: Db = {
+      ...database.db,
+      transaction: async (work) => {
+        const failure = failures.shift()
+        if (failure) throw failure
+        return database.db.transaction(work)
+      },
+    }
+    const counting = new TlsSessions({ db, clock, log: silentLog })
+    const published = { ...sts, domain: 'c.test' }
+    counting.note({ host: 'mx.c.test', published }, open('expired'), place)
+    await expect(counting.flush()).rejects.toThrow('away')
+    counting.note({ host: 'mx.c.test', published }, open('expired'), place)
+    // The commit may have taken place: nothing of it is repeated.
+    await expect(counting.flush()).rejects.toThrow(CommitUnknown)
+    counting.note({ host: 'mx.c.test', published }, open('valid'), place)
+    await counting.flush()
+    await counting.flush()
+    expect(await counts('c.test')).toMatchObject([{ successful: 1, failures: [] }])
+    failures.push(new DatabaseUnreachable('away', undefined))
+    for (const certificate of ['expired', 'valid']) counting.note({ host: 'mx.c.test', published }, open(certificate), place)
+    await expect(counting.flush()).rejects.toThrow('away')
+    await counting.flush()
+    expect(await counts('c.test')).toMatchObject([{ successful: 2, failures: [{ failed: 1 }] }])
   })
 
   test('joins what is beyond its limits, and the sums stay right', async () => {
