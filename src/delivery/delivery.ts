@@ -6,7 +6,7 @@
  * connection_leases, simulated_events, egress_sources, pool_assignments, sts_policies, tls_requirements, tls_session_policies,
  * tls_session_failures, warm_up_days, transports, transport_rules, transport_states. Uses: base, mail,
  * dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: tls-reports,
- * usage, housekeeping, installation, doctor, imports, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
+ * usage, housekeeping, installation, doctor, imports, agents, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
  * its lease stops before the next final dot; an outcome is kept and recorded however long the database is unavailable; an orderly stop
  * repeats no message.
  */

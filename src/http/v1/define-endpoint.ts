@@ -11,6 +11,7 @@ import type { Db } from '#db'
 import type { DelayReasons } from '#delivery'
 import type { DomainService, Domains } from '#domains'
 import type { LimitSettings, RateVerdict, SendLimitUsage } from '#limits'
+import type { LinkChecks } from '#message-checks'
 import type { Resolver } from '#net'
 import type { Templates } from '#templates'
 import type { Tenants } from '#tenants'
@@ -38,6 +39,7 @@ export interface ApiDeps {
   live: EventStream
   usage: Usage
   resolver: Resolver
+  linkChecks: LinkChecks
   delayReasons: DelayReasons
   ids: Ids
   secrets: Secrets
