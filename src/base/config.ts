@@ -151,7 +151,8 @@ export interface TlsReporter {
 /** The organisation and the contact address in a report (RFC 8460 section 4.4). */
 function tlsReporter(value: string | undefined): TlsReporter | undefined {
   if (value === undefined || value === 'off') return undefined
-  const [, organisation = '', contact = ''] = /^([^<>"\u0000-\u001f]{1,200}) <([\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9.-]{1,253})>$/.exec(value) ?? []
+  const [, organisation = '', contact = ''] =
+    /^([^<>"\u0000-\u001f]{1,200}) <([\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9.-]{1,253})>$/.exec(value) ?? []
   if (organisation.trim() === '') throw new Error(`"${value}" is not a name with an address, such as Example Ltd <tls@example.com>`)
   return { organisation: organisation.trim(), contact }
 }
