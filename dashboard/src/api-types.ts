@@ -17,6 +17,7 @@ export type {
   LoggedRequest,
   LogsRetrieveData,
   ReceivedEmail,
+  ReputationRetrieveData,
   Suppression,
   SuppressionsBulkCreateData,
   TemplatesCreateData,
@@ -62,6 +63,7 @@ const everyEvent = [
   'RecipientUnsubscribed',
   'SuppressionAdded',
   'SuppressionRemoved',
+  'ReputationWarning',
 ] as const
 export const webhookEvents: Complete<Webhook['events'][number], typeof everyEvent> = everyEvent
 

@@ -118,6 +118,8 @@ export function payloadOf(event: WebhookEmailEvent, logged: Logged, message: Mes
     case 'SuppressionAdded':
     case 'SuppressionRemoved':
       return listChangeOf(data, message)
+    case 'ReputationWarning':
+      return findingOf(data)
     case 'SendLimitApproaching':
     case 'SendLimitExceeded':
       return { server: serverOf(data.server), volume: numberOf(data.volume), limit: numberOf(data.limit) }
@@ -191,9 +193,24 @@ const listChangeOf = (data: Logged['data'], message: Message) => ({
   metadata: message.metadata,
 })
 
+/** A change of reputation: its kind, its place, and the shares before and now. */
+const findingOf = (data: Logged['data']) => ({
+  kind: textOf(data.kind),
+  severity: textOf(data.severity),
+  day: textOf(data.day),
+  domain: nullableTextOf(data.domain),
+  source: nullableTextOf(data.source),
+  provider: nullableTextOf(data.provider),
+  blocklist: nullableTextOf(data.blocklist),
+  before: nullableNumberOf(data.before),
+  now: nullableNumberOf(data.now),
+  text: textOf(data.text),
+})
+
 const secondsOf = (at: Date) => at.getTime() / 1000
 const bare = (messageId: string) => messageId.replace(/^<|>$/g, '')
 const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
+const nullableNumberOf = (value: unknown) => (typeof value === 'number' ? value : null)
 const nullableTextOf = (value: unknown) => (typeof value === 'string' ? value : null)
 const recordOf = (value: unknown) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {})
 

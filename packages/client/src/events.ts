@@ -71,6 +71,23 @@ interface ListChanged extends WithMetadata {
   message: EventMessage | null
 }
 
+interface ReputationChanged {
+  kind: 'blocklist_new' | 'complaint_rate_high' | 'block_rate_up' | 'dmarc_pass_rate_down' | 'tls_share_down' | ''
+  severity: 'warning' | 'problem' | ''
+  /** UTC, such as `2026-03-01`. */
+  day: string
+  domain: string | null
+  /** Empty: the operating system chose the address. */
+  source: string | null
+  provider: string | null
+  /** The DNS zone. */
+  blocklist: string | null
+  /** Shares from 0 to 1; null: without comparison. */
+  before: number | null
+  now: number | null
+  text: string
+}
+
 export interface EventPayloads {
   MessageSent: Attempted<'Sent'>
   MessageDelayed: FailedAttempt<'SoftFail'>
@@ -82,7 +99,7 @@ export interface EventPayloads {
   DomainDNSError: Checked & { domain: string; uuid: string; dns_checked_at: number; server: Server }
   SendLimitApproaching: LimitReached
   SendLimitExceeded: LimitReached
-  /** Sent only to subscriptions that name it, like the three below. */
+  /** Sent only to subscriptions that name it, like the four below. */
   ComplaintReceived: WithMetadata & {
     message: EventMessage
     matched_by: 'return path' | 'trace header' | ''
@@ -91,6 +108,7 @@ export interface EventPayloads {
   RecipientUnsubscribed: WithMetadata & { message: EventMessage }
   SuppressionAdded: ListChanged
   SuppressionRemoved: ListChanged
+  ReputationWarning: ReputationChanged
 }
 
 export type EventName = keyof EventPayloads

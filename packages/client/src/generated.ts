@@ -40,6 +40,8 @@ import type {
   PlatformWebhooksUpdateBody,
   RawEmailToSend,
   ReceivedEmail,
+  ReputationRetrieveData,
+  ReputationRetrieveQuery,
   Reveal,
   ScheduledEmail,
   SentBatch,
@@ -189,7 +191,7 @@ export const organisationApi = (api: Api) => ({
       name: string
       url: string
       /** Empty: all events */
-      events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved')[]
+      events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning')[]
       allEvents: boolean
       enabled: boolean
       /** null: enabled, or disabled before this field existed */
@@ -479,6 +481,12 @@ export const sharedApi = (api: Api, under: string) => ({
     /** Send the events of a period again. Permission `webhooks:manage`. */
     replay(webhookId: string, body: WebhooksReplayBody, options: Options = {}): Promise<WebhooksReplayData> {
       return api.ask('POST', `${under}/webhooks/${at(webhookId)}/replay`, { body, options })
+    },
+  },
+  reputation: {
+    /** Get the reputation of the mail: outcomes by domain, source or provider, blocklists, and changes since yesterday. Permission `emails:read`. */
+    retrieve(query: ReputationRetrieveQuery = {}, options: Options = {}): Promise<ReputationRetrieveData> {
+      return api.ask('GET', `${under}/reputation`, { query, options })
     },
   },
   templates: {

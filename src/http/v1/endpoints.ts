@@ -18,6 +18,7 @@ import {
   updatePlatformWebhook,
 } from './platform-webhooks.ts'
 import { promoteEmail } from './promote.ts'
+import { retrieveReputation } from './reputation.ts'
 import { cancelEmail, rescheduleEmail } from './scheduled-emails.ts'
 import { sendBatch, sendEmail, sendRaw } from './send-emails.ts'
 import {
@@ -137,6 +138,7 @@ export const routes: readonly Endpoint[] = [
   exportUsage,
   retrieveTenantUsage,
   retrieveTenantSeries,
+  retrieveReputation,
   getLimits,
   streamEvents,
   promoteEmail,
