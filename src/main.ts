@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
-import { openAccept, openCommit } from '#accept'
+import { openAccept, openCommit, openOwnMail } from '#accept'
 import {
   type Children,
   type Config,
@@ -33,6 +33,7 @@ import {
   startMemoryTrim,
   systemClock,
   systemRandom,
+  type TlsReporter,
   type Traces,
   takeEnvironment,
 } from '#base'
@@ -189,6 +190,7 @@ async function startRoles(
       }),
     )
     if (config.dnsUpdate) open.push(await openDnsUpdates(ground, config.dnsUpdate))
+    if (config.tlsReports) open.push(await openTlsReports(ground, config.tlsReports))
   }
   const https = config.https && (wants.has('api') || wants.has('inbound')) ? await openHttps(ground) : undefined
   if (https) open.push(https)
@@ -215,6 +217,20 @@ async function openDnsUpdates({ config, log, secrets, db }: Ground, target: DnsU
     resolver,
     readPlatform: () => readPlatform({ config, db, clock, ids, secrets }, resolver),
   })
+}
+
+/** Sends TLS reports about the mail servers of others. */
+async function openTlsReports({ config, log, secrets, db }: Ground, reporter: TlsReporter): Promise<Role> {
+  const { startTlsReports } = await import('#tls-reports')
+  const { hostname, sandboxSender, allowedNetworks: openedNetworks } = config
+  const senderDomain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
+  await ensurePlatformKey(db, senderDomain, { nowMs: clock.nowMs(), ids, secrets })
+  const limitSettings = openLimitSettings({ db, clock, config })
+  const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }), failpoint })
+  const submit = openOwnMail({ clock, ids, tenants: openTenants({ db, clock }), commit, hostname })
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
+  const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock })
+  return startTlsReports({ db, clock, log, resolver, post, submit, reporter, senderDomain, hostname })
 }
 
 /** One for each resolver of the settings, or one for those of the system. */

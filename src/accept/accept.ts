@@ -41,6 +41,7 @@ export { type Commit, openCommit } from './commit.ts'
 export { markEveryMs, openMarking } from './elapsed-time.ts'
 export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
 export { type AcceptMoved, type MovedMessage, openMoved } from './moved-message.ts'
+export { openOwnMail } from './own-mail.ts'
 export type { ScheduledMessage } from './scheduled-emails.ts'
 export { maxAheadMs, parseScheduledTime, type ScheduledTime } from './scheduled-time.ts'
 export type {

@@ -40,6 +40,7 @@ export const submissionRow = (one: Prepared, { n, onceKey, slots, limitedKey }: 
   simulated_schedule: one.scheduledAtMs === null ? null : new Date(one.scheduledAtMs),
   size_octets: one.sizeOctets,
   limited_key: limitedKey,
+  ignores_tls_policies: one.ignoresTlsPolicies ?? null,
   once_key: onceKey,
   emails: one.emails.map((email, index) => ({
     id: email.id,
@@ -68,6 +69,7 @@ export const submissionColumns: ColumnTypes<ReturnType<typeof submissionRow>> = 
   simulated_schedule: 'timestamptz',
   size_octets: 'integer',
   limited_key: 'bigint',
+  ignores_tls_policies: 'boolean',
   once_key: 'text',
   emails: 'json',
 }

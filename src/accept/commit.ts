@@ -81,9 +81,9 @@ const commitOf = (bodies: number): Sql<{ credentialId: number; key: string }> =>
   ),
   queued as (
     insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets, scheduled_at,
-                       limited_key)
+                       limited_key, ignores_tls_policies)
     select tenant_id, email.id, content_id, shard, email.recipient, email.recipient_domain, email.state, test, size_octets, scheduled_at,
-           limited_key
+           limited_key, ignores_tls_policies
     from winner, json_to_recordset(winner.emails) as email (id text, recipient text, recipient_domain text, state text)
   ),
   logged_event as (

@@ -51,6 +51,8 @@ export interface Prepared {
   /** When the emails are to leave, by the same clock as their other times; null: at once. */
   scheduledAtMs: number | null
   emails: NewEmail[]
+  /** Sent without regard to the TLS policies of the recipients' domains. */
+  ignoresTlsPolicies?: true
   accepted: AcceptedSubmission
 }
 
@@ -154,6 +156,7 @@ export interface CheckedRaw {
   originators: Originator[]
   subject: string
   messageId: string | undefined
+  takesFeedbackId: boolean
   tag: string | null
   metadata: Record<string, string> | null
   /** null: sent at once. */
@@ -219,6 +222,7 @@ export function checkRaw(submission: RawSubmission): CheckedRaw {
     originators: [{ field: 'From', address: facts.from.address }, ...facts.originators],
     subject: facts.subject,
     messageId: facts.messageId,
+    takesFeedbackId: facts.takesFeedbackId,
     tag: checkTag(submission.tag),
     metadata: checkMetadata(submission.metadata, submission.vendor),
     scheduled: checkScheduledTime(submission.scheduledAt),
@@ -243,6 +247,7 @@ export function prepareRawSubmission(
     returnPathDomain: submission.bounce ? null : facts.sender.returnPathDomain,
     signing: facts.sender.signing,
     ...(submission.bounce ? {} : { marked: true, ...trackingFor(facts.sender, submission.vendor?.tracking) }),
+    ...feedbackOf(checked, facts),
   }
   const from = checkSender(submission.from)
   return finish(content, from, {
@@ -257,6 +262,13 @@ export function prepareRawSubmission(
     scheduledAtMs,
     sizeOctets: checked.octets,
   })
+}
+
+/** Not added where the caller's own signature or header would be affected. */
+function feedbackOf({ takesFeedbackId, originators, tag }: CheckedRaw, { feedbackId, tenant }: PrepareFacts): { feedbackId?: string } {
+  const [from] = originators
+  if (feedbackId === undefined || !takesFeedbackId || !from) return {}
+  return { feedbackId: feedbackIdOf(feedbackId, { tag, tenantId: tenant.id, domain: from.address.domain }) }
 }
 
 /** A raw message's subject may contain characters that a text column cannot store. */

@@ -22,6 +22,7 @@ export {
   type ShownSetting,
   settings,
   shownSettings,
+  type TlsReporter,
   takeEnvironment,
 } from './config.ts'
 export { makeDataDirectory } from './data-directory.ts'

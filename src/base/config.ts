@@ -157,6 +157,21 @@ export function parseRelay(value: string): Relay {
   }
 }
 
+export interface TlsReporter {
+  organisation: string
+  /** An email address. */
+  contact: string
+}
+
+/** The organisation and the contact address in a report (RFC 8460 section 4.4). */
+function tlsReporter(value: string | undefined): TlsReporter | undefined {
+  if (value === undefined || value === 'off') return undefined
+  const [, organisation = '', contact = ''] =
+    /^([^<>"\u0000-\u001f]{1,200}) <([\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9.-]{1,253})>$/.exec(value) ?? []
+  if (organisation.trim() === '') throw new Error(`"${value}" is not a name with an address, such as Example Ltd <tls@example.com>`)
+  return { organisation: organisation.trim(), contact }
+}
+
 const machineName = host(undefined, hostname())
 
 export const settings = {
@@ -340,6 +355,12 @@ export const settings = {
         throw new Error(`"${v}" is not a pattern of up to four parts, such as {tag}:{domain}:{tenant}:Example`)
       return v
     },
+  ),
+  tlsReports: setting(
+    'POSTRIDER_TLS_REPORTS',
+    'off',
+    'name and contact address of the sender of TLS reports, such as `Example Ltd <tls@example.com>`; if set, Postrider sends them each day (docs/tls-reports.md)',
+    tlsReporter,
   ),
   webhookSignatureHeader: setting(
     'POSTRIDER_WEBHOOK_SIGNATURE_HEADER',
@@ -532,6 +553,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     publicUrl: rest.publicUrl ?? `http://localhost:${rest.port}`,
   }
   refuseUnusableHttps(config)
+  refuseUnusableReports(config)
   return config
 }
 
@@ -548,6 +570,15 @@ function refuseUnusableHttps({ https, publicUrl, hostname, roles, tlsCert }: Con
   if (roles.includes('inbound') && tlsCert === undefined && !isPublicName(hostname))
     throw new ConfigError(
       `POSTRIDER_HTTPS=on needs a public host name in POSTRIDER_HOSTNAME for the certificate of the SMTP listeners: "${hostname}" is not one. Set it, or POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY`,
+    )
+}
+
+/** Reports are signed by the domain of the sandbox sender, which their receivers look up. */
+function refuseUnusableReports({ tlsReports, sandboxSender }: Config): void {
+  const domain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
+  if (tlsReports && !isPublicName(domain))
+    throw new ConfigError(
+      `POSTRIDER_TLS_REPORTS needs a public host name in POSTRIDER_HOSTNAME, whose key signs the reports: "${domain}" is not one`,
     )
 }
 

@@ -1,8 +1,8 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, tracking, certificates, accept, delivery, webhooks, usage, reputation, privacy, housekeeping, installation, crash-test,
- * dns-updates, doctor, imports, agents. Used by: main.
+ * emails, spool, tracking, certificates, accept, delivery, tls-reports, webhooks, usage, reputation, privacy, housekeeping, installation,
+ * crash-test, dns-updates, doctor, imports, agents. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
@@ -46,7 +46,7 @@ import { alarming, strong } from './styles.ts'
 import { suppressionAdd, suppressionList, suppressionRemove } from './suppressions.ts'
 import { templateDelete, templateList, templatePreview, templatePublish, templatePush } from './templates.ts'
 import { tenantCreate, tenantDelete, tenantList, tenantShow } from './tenants.ts'
-import { tlsList, tlsRemove, tlsRequire } from './tls.ts'
+import { tlsList, tlsRemove, tlsReports, tlsRequire } from './tls.ts'
 import { transportAdd, transportList, transportRemove, transportSet, transportShare, transportTest } from './transports.ts'
 import { webhookAdd, webhookList, webhookRemove, webhookReplay, webhookRotateKey, webhookTest } from './webhooks.ts'
 
@@ -138,6 +138,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     tlsRequire,
     tlsRemove,
     tlsList,
+    tlsReports,
   ],
   'Bounces and suppressions': [suppressionList, suppressionAdd, suppressionRemove, bounceParse, classifyCommand],
   'Domains and webhooks': [

@@ -1,6 +1,7 @@
 /** Commands for recipient domains that require TLS. */
 import { listTlsRequirements, removeTlsRequirement, requireTls } from '#delivery'
 import { parseAddress } from '#mail'
+import { listRecentReports } from '#tls-reports'
 import { type Command, type CommandArguments, jsonOption, printed, UsageError } from './command-definition.ts'
 
 function domainOf({ positionals: [given = ''] }: CommandArguments): string {
@@ -57,5 +58,26 @@ export const tlsList: Command = {
       const required = await listTlsRequirements(db)
       const lines = required.map(({ domain, certificate, at }) => `${domain.padEnd(40)} ${certificate.padEnd(6)} ${at.toISOString()}`)
       printed(given, deps, { required }, lines.length > 0 ? lines.join('\n') : 'no domain requires TLS')
+    }),
+}
+
+const maxReports = 200
+
+export const tlsReports: Command = {
+  name: 'tls reports',
+  summary: 'list the TLS reports that were sent',
+  help: `postrider tls reports [--json]
+
+Lists the newest ${maxReports} TLS reports (RFC 8460) to other domains: the day, the domain, its destination, the state, and the counted sessions. With
+--json also the number of tries. POSTRIDER_TLS_REPORTS turns them on.`,
+  options: jsonOption,
+  run: (given, deps) =>
+    deps.withInstallation(async ({ db }) => {
+      const reports = await listRecentReports(db, maxReports)
+      const lines = reports.map(
+        ({ day, domain, destination, state, successful, failed, problem }) =>
+          `${day} ${domain.padEnd(30)} ${state.padEnd(7)} ${String(successful).padStart(6)} successful, ${String(failed).padStart(6)} failed  ${destination}${problem === null ? '' : ` (${problem})`}`,
+      )
+      printed(given, deps, { reports }, lines.length > 0 ? lines.join('\n') : 'no TLS report was sent')
     }),
 }

@@ -4,9 +4,9 @@
  * (`connection-worker`, `prepare-messages`, `render-message`). The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
  * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy, `transports/` the relay of a share of the
  * mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping, connection_leases, simulated_events,
- * egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days, transports, transport_rules, transport_states. Uses:
+ * egress_sources, pool_assignments, sts_policies, tls_requirements, tls_session_policies, tls_session_failures, warm_up_days, transports, transport_rules, transport_states. Uses:
  * base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, domains, events, suppressions, emails, spool, tracking. Used by:
- * usage, reputation, housekeeping, installation, doctor, imports, agents, http, cli, main. Promises: a recipient reaches a connection only
+ * tls-reports, usage, reputation, housekeeping, installation, doctor, imports, agents, http, cli, main. Promises: a recipient reaches a connection only
  * after its claim is committed; a process that lost its lease stops before the next final dot; an outcome is kept and recorded however
  * long the database is unavailable; an orderly stop repeats no message.
  */
@@ -61,6 +61,7 @@ import { openRequeue, type Requeue } from './requeue.ts'
 import { openProviders } from './shaping/providers.ts'
 import { TrafficShaper } from './shaping/shaping.ts'
 import { runDueSimulatedEvents, type SimulatedEventDeps } from './simulated-events.ts'
+import { TlsSessions } from './tls/tls-sessions.ts'
 import { openTransportStates, type TransportStates } from './transports/transport-states.ts'
 import { openTransports } from './transports/transport-table.ts'
 
@@ -102,6 +103,15 @@ export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restore-
 export { openProviders } from './shaping/providers.ts'
 export { TrafficShaper } from './shaping/shaping.ts'
 export { testTransport } from './test-transport.ts'
+export {
+  type CountedFailure,
+  type CountedPolicy,
+  type DayOfDomain,
+  deleteOldTlsSessions,
+  deleteTlsSessions,
+  listCountedPolicies,
+  listTlsSessionDays,
+} from './tls/counted-sessions.ts'
 export { deleteExpiredPolicies, openSts } from './tls/mta-sts-cache.ts'
 export { listTlsRequirements, removeTlsRequirement, requireTls } from './tls/tls-requirements.ts'
 export {
@@ -145,6 +155,7 @@ const orderlyStopMs = 25_000
 /** How long a stopping process keeps trying to record the last outcomes. */
 const lastRecordsMs = 5000
 const stopLookMs = 10
+const countTlsMs = 2000
 
 export interface DeliveryDeps {
   db: Db
@@ -170,6 +181,7 @@ export interface DeliveryDeps {
     | 'retryBaseSeconds'
     | 'retryMaxSeconds'
     | 'scenario'
+    | 'tlsReports'
   >
   processId: string
   /** Receives simulated reports. Without it, simulated recipients do not act after delivery. */
@@ -222,6 +234,8 @@ class DeliveryProcess implements Delivery {
   readonly #shaper: TrafficShaper
   readonly #pauses: ReturnType<typeof openQueuePauses>
   readonly #dispatch: Dispatch
+  /** Undefined: no reports are sent. */
+  readonly #tlsSessions: TlsSessions | undefined
   readonly #sources: ReturnType<typeof openSources>
   readonly #transports: ReturnType<typeof openTransports>
   readonly #transportHealths: TransportHealths
@@ -252,6 +266,7 @@ class DeliveryProcess implements Delivery {
     this.#pauses = openQueuePauses(deps)
     this.#transportStates = openTransportStates(deps)
     this.#transportHealths = new TransportHealths({ clock, log, states: this.#transportStates }, deps.bounds?.downForMs)
+    this.#tlsSessions = config.tlsReports && new TlsSessions({ db, clock, log })
     this.#dispatch = new Dispatch({
       db,
       clock,
@@ -269,6 +284,7 @@ class DeliveryProcess implements Delivery {
       pauses: () => this.#pauses.current(),
       schedule: this.#schedule,
       transportHealths: this.#transportHealths,
+      tlsSessions: this.#tlsSessions,
       finished: (outcomes) => this.#finished(outcomes),
       requeue,
       postpone,
@@ -292,6 +308,7 @@ class DeliveryProcess implements Delivery {
     if (this.#inFlight.size > 0) this.#dispatch.destroy()
     while (this.#recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + lastRecordsMs) await pause(clock, stopLookMs)
     await this.#renewing.stop()
+    await this.#tlsSessions?.flush().catch((error) => log.warn({ err: error }, 'failed to store counts for TLS reports'))
     await this.#shaper.stop().catch((error) => log.warn({ err: error }, 'failed to release connection leases'))
     await this.#transportStates.close()
     await this.#leases.close()
@@ -304,6 +321,8 @@ class DeliveryProcess implements Delivery {
       loop('making deferred mail due', promoteMs, () => this.#promote()),
       loop('correcting due times', recallMs, () => this.#recall()),
     ]
+    const tlsSessions = this.#tlsSessions
+    if (tlsSessions) loops.push(loop('counting TLS sessions', countTlsMs, () => tlsSessions.flush()))
     if (takeReport) loops.push(loop('the simulator', simulatedEventsEveryMs, () => this.#runSimulatedEvents(takeReport)))
     return loops
   }

@@ -17,12 +17,13 @@ import type { Job, JobResult } from './job.ts'
 import { openMailGuard } from './mail-ssrf-guard.ts'
 import { MessagePreparer } from './prepare-messages.ts'
 import { type Requeue, UnsentJobs } from './requeue.ts'
-import { type LookedUpRoute, openRouteLookup } from './route-lookup.ts'
+import { type LookedUpRoute, openRouteLookup, withoutTlsPolicies } from './route-lookup.ts'
 import { type DeliveryRoute, Router } from './router.ts'
 import type { Providers } from './shaping/providers.ts'
 import type { TrafficShaper } from './shaping/shaping.ts'
 import { sendToSimulator } from './simulated-delivery.ts'
 import { Sites } from './sites.ts'
+import type { TlsSessions } from './tls/tls-sessions.ts'
 import type { Transport } from './transports/transport-records.ts'
 
 /** The first backoff of a site that accepts no message (adaptive limits); twice as long as a failed connection counts. */
@@ -51,6 +52,8 @@ export interface DispatchDeps extends Requeue {
   scenario?: Scenario | undefined
   /** Replaces the real network: the resolver that answers DNS queries, and the function that opens connections. */
   outside?: { resolver: Resolver; dial: Dial } | undefined
+  /** Undefined: sessions are not counted for TLS reports. */
+  tlsSessions?: TlsSessions | undefined
   /** Overrides of the default timeouts. */
   bounds?: { smtp?: Partial<SmtpLimits>; dnsQueryMs?: number; downForMs?: number } | undefined
 }
@@ -111,6 +114,7 @@ export class Dispatch {
         smtpLimits: bounds?.smtp,
         downForMs: bounds?.downForMs,
         dial: outside?.dial,
+        tlsSessions: deps.tlsSessions,
       },
     })
     const { pauses } = deps
@@ -153,8 +157,13 @@ export class Dispatch {
   }
 
   #routeFound(domain: string, found: LookedUpRoute | undefined, jobs: readonly Job[]): void {
-    if (found && !this.#isClosing) this.#follow(this.#router.ofDomain(domain, found), jobs)
-    else for (const job of jobs) this.#deps.requeue(job.recipients)
+    if (!found || this.#isClosing) {
+      for (const job of jobs) this.#deps.requeue(job.recipients)
+      return
+    }
+    const { true: free = [], false: bound = [] } = Object.groupBy(jobs, (job) => (ignoresTlsPolicies(job) ? 'true' : 'false'))
+    if (bound.length > 0) this.#follow(this.#router.ofDomain(domain, found), bound)
+    if (free.length > 0) this.#follow(this.#router.ofDomain(domain, withoutTlsPolicies(found)), free)
   }
 
   #follow(route: DeliveryRoute, jobs: readonly Job[]): void {
@@ -229,6 +238,8 @@ export class Dispatch {
     )
   }
 }
+
+const ignoresTlsPolicies = ({ recipients: [first] }: Job) => first.ignoresTlsPolicies === true
 
 /** The transport of mail without a share, and of the end of a chain. */
 export const defaultNameOf = ({ relay }: Pick<Config, 'relay'>): 'mx' | 'relay' => (relay ? 'relay' : 'mx')

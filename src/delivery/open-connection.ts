@@ -10,6 +10,7 @@ import {
   type ConnectResult,
   connect,
   type Dial,
+  type Failure,
   happyEyeballs,
   type Peer,
   type Reply,
@@ -21,7 +22,9 @@ import { type EgressPath, isWithoutLease, type Outlet, pathBackoffMs, targetsOf 
 import type { PipeliningFallback } from './pipelining-fallback.ts'
 import type { ConnectionLease } from './shaping/connection-leases.ts'
 import { isBlockedAtGreeting } from './shaping/reputation-block.ts'
+import type { CountedSession } from './tls/published-policy.ts'
 import type { GuardedHost } from './tls/tls-policy.ts'
+import type { TlsSessions } from './tls/tls-sessions.ts'
 
 /** How a site is reached: MX hosts, or the operator's relay. */
 export interface NextHop {
@@ -60,6 +63,8 @@ export interface OpeningDeps {
   pipeliningFallback: PipeliningFallback
   smtpLimits?: Partial<SmtpLimits> | undefined
   dial?: Dial | undefined
+  /** Undefined: sessions are not counted for TLS reports. */
+  tlsSessions?: Pick<TlsSessions, 'note' | 'noteUnusable'> | undefined
 }
 
 /**
@@ -78,6 +83,7 @@ export async function openConnection(
   hosts: for (const guarded of nextHop.hosts) {
     const { host, tls } = guarded
     if (typeof tls === 'object' && 'unusable' in tls) {
+      deps.tlsSessions?.noteUnusable(guarded)
       last = leastSevere(last, connectFailure(untrusted(tls.unusable), { ...noRemote, host }))
       continue
     }
@@ -93,7 +99,14 @@ export async function openConnection(
     for await (const reached of happyEyeballs(targets, { clock: deps.clock, connectMs: deps.smtpLimits?.connectMs, dial: deps.dial })) {
       const { peer, path } = reached.target
       const result = 'failure' in reached ? { ok: false as const, failure: reached.failure } : await greet(reached, tls, nextHop, deps)
-      if (result.ok) return { ...result, path, remote: { ...remoteOf(peer, result.connection, guarded), source: path.source } }
+      deps.tlsSessions?.note(guarded, sessionOf(result), { receivingIp: peer.address, sendingIp: path.source ?? '' })
+      if (result.ok)
+        return {
+          ok: true,
+          connection: result.connection,
+          path,
+          remote: { ...remoteOf(peer, result.connection, guarded), source: path.source },
+        }
       const { failure } = result
       const attemptResult = resultOfFailure(failure)
       const { reply } = attemptResult
@@ -111,13 +124,16 @@ export async function openConnection(
   return { ...(last ?? connectFailure(unreachable('the domain', { kind: 'none' }), noRemote)), reputationBlock }
 }
 
+/** `weakened`: the failure of a first handshake, after which the connection uses older TLS or none. */
+type Greeted = ConnectResult & { weakened?: Failure | undefined }
+
 /** Reads the greeting over the connected socket, and starts TLS as the host's policy requires. */
 async function greet(
   { target: { peer, path }, socket }: { target: { peer: Peer; path: EgressPath }; socket: Socket },
   tls: ConnectOptions['tls'],
   { ownName, auth }: NextHop,
   { clock, pipeliningFallback, smtpLimits: limits = {}, dial }: OpeningDeps,
-): Promise<ConnectResult> {
+): Promise<Greeted> {
   const options: ConnectOptions = {
     peer,
     ehloName: path.ehloName,
@@ -139,14 +155,17 @@ async function greet(
  * Opportunistic TLS: a failed handshake must not cost the mail (RFC 7435). An older TLS version is tried over a new connection, then no
  * TLS.
  */
-async function withWeakerTls(options: ConnectOptions, first: ConnectResult): Promise<ConnectResult> {
+async function withWeakerTls(options: ConnectOptions, first: ConnectResult): Promise<Greeted> {
   let result = first
   for (const tls of ['old', 'none'] as const) {
-    if (result.ok || result.failure.kind !== 'tls') return result
+    if (result.ok || result.failure.kind !== 'tls') break
     if (tls === 'none' || result.failure.mayBeOldTls) result = await connect({ ...options, socket: undefined, tls })
   }
-  return result
+  return result.ok && !first.ok ? { ...result, weakened: first.failure } : result
 }
+
+const sessionOf = (result: Greeted): CountedSession =>
+  result.ok ? { isOpen: true, tls: result.connection.tls, weakened: result.weakened } : { isOpen: false, failure: result.failure }
 
 const untrusted = (message: string): AttemptResult => ({
   kind: 'temporary',

@@ -66,8 +66,8 @@ export const needsOnly8bit = ({ needs8bit, needsSmtpUtf8 }: Pick<BuiltMessage, '
   needs8bit && !needsSmtpUtf8
 
 function fromRaw(raw: string, content: Content, recipient: TrackedRecipient, tokens: Tokens): RebuiltMessage {
-  const prepared = prepareRaw(Buffer.from(raw, 'base64'), { dateMs: content.acceptedAtMs, messageId: content.messageId })
-  const { tracking } = content
+  const { acceptedAtMs: dateMs, messageId, feedbackId, tracking } = content
+  const prepared = prepareRaw(Buffer.from(raw, 'base64'), { dateMs, messageId, feedbackId })
   if (!tracking) return { ...prepared, personal: false }
   let { opens } = tracking
   const octets = changeHtml(prepared.octets, (html, charset) => {

@@ -19,6 +19,15 @@ export interface LookedUpRoute {
   pauses: readonly QueuePause[]
 }
 
+/** The same route with opportunistic TLS, for mail that has to arrive also where a policy is broken. Its sessions are not counted. */
+export function withoutTlsPolicies({ route, pauses }: LookedUpRoute): LookedUpRoute {
+  if (route.kind !== 'hosts') return { route, pauses }
+  const hosts = route.hosts.map(({ host, preference }) => ({ host, preference, ...opportunistic }))
+  return { route: { ...route, hosts, key: '' }, pauses }
+}
+
+const opportunistic = { tls: 'opportunistic', policy: 'opportunistic' } as const
+
 export interface RouteLookupDeps {
   db: Db
   clock: Clock

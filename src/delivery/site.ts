@@ -11,7 +11,7 @@ import { connectionsWanted } from './connections-wanted.ts'
 import { acquireLeases, type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
 import { type FairQueue, fairQueue } from './fair-queue.ts'
 import type { Job } from './job.ts'
-import { type ConnectFailure, type NextHop, type OpenedConnection, openConnection } from './open-connection.ts'
+import { type ConnectFailure, type NextHop, type OpenedConnection, type OpeningDeps, openConnection } from './open-connection.ts'
 import { openPipeliningFallback, type PipeliningFallback } from './pipelining-fallback.ts'
 import type { ConnectionLease } from './shaping/connection-leases.ts'
 import { openWaiters, type Waiters } from './waiters.ts'
@@ -41,6 +41,7 @@ export interface SiteDeps extends ConnectionWorkerDeps, ConnectFailureDeps {
   dial?: Dial | undefined
   /** How long a failed connection counts for the whole site. */
   downForMs?: number | undefined
+  tlsSessions?: OpeningDeps['tlsSessions']
 }
 
 /**
@@ -236,7 +237,7 @@ export class Site implements SiteQueue {
   }
 
   #connect(leases: ReadonlyMap<EgressPath, ConnectionLease>): Promise<OpenedConnection | ConnectFailure | 'no lease'> {
-    const { resolver, smtpLimits, dial } = this.#deps
+    const { resolver, smtpLimits, dial, tlsSessions } = this.#deps
     metrics.deliveryConnections.inc({ phase: 'connecting' })
     // The queued jobs came with a next hop.
     return openConnection(this.#nextHop as NextHop, leases, {
@@ -246,6 +247,7 @@ export class Site implements SiteQueue {
       pipeliningFallback: this.pipeliningFallback,
       smtpLimits,
       dial,
+      tlsSessions,
     }).finally(() => metrics.deliveryConnections.dec({ phase: 'connecting' }))
   }
 

@@ -19,6 +19,8 @@ const oversigned = [
   'list-unsubscribe',
   'list-unsubscribe-post',
 ]
+/** Signed where it occurs: Gmail's feedback loop counts the field only in mail that was signed with it. */
+const feedbackId = 'feedback-id'
 const base64Line = 72
 /** Runs on another thread: an RSA signature takes as long as all other work on a message. */
 const signOnThread = promisify(cryptoSign)
@@ -53,14 +55,14 @@ export async function signatureFields(message: Buffer, keys: readonly SigningKey
 function signedHeaders(fields: readonly HeaderField[]): { names: string; text: string } {
   const names: string[] = []
   let text = ''
-  for (const name of oversigned) {
+  for (const name of [...oversigned, feedbackId]) {
     for (let index = fields.length - 1; index >= 0; index--) {
       const field = fields[index]
       if (field?.name !== name) continue
       names.push(name)
       text += `${relaxedHeader(field)}\r\n`
     }
-    names.push(name)
+    if (name !== feedbackId) names.push(name)
   }
   return { names: wrapped(names), text }
 }

@@ -58,6 +58,8 @@ export interface Content {
   signing: DkimSigning | null
   /** Also decided at acceptance, so that a retry and the raw form have the same octets. Absent: not tracked. */
   tracking?: Tracking
+  /** The Feedback-ID that is added to a raw message. */
+  feedbackId?: string
   /** Scheme and host of the one-click unsubscribe link, if the sender requested one. */
   unsubscribe?: string
 }

@@ -1,8 +1,9 @@
 /**
  * Housekeeping: schedules background tasks. Every process with the role has a schedule; a database lock lets one process run tasks at a
  * time.
- * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool, request-logs,
- * tracking, templates, accept, delivery, returns, domain-reports, webhooks, usage, reputation, privacy. Used by: http, cli, main.
+ * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, domains, events, suppressions, emails, spool, request-logs,
+ * tracking, templates, accept, delivery, returns, domain-reports, tls-reports, webhooks, usage, reputation, privacy. Used by: http, cli,
+ * main.
  * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and
  * scheduled mail within five seconds after its time; a failed
  * task is logged and retried, and delays no other.
@@ -11,7 +12,7 @@
 import { deleteExpiredKeys, markEveryMs, openMarking } from '#accept'
 import { type Clock, type Config, type Log, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
-import { deleteExpiredPolicies, expireHolds, followQueueUpdates, notifyWarmUps } from '#delivery'
+import { deleteExpiredPolicies, deleteOldTlsSessions, expireHolds, followQueueUpdates, notifyWarmUps } from '#delivery'
 import { deleteOldReports } from '#domain-reports'
 import { deleteSeconds, emailTables, findOldestEmailMs, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
@@ -24,6 +25,7 @@ import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
 import { openWakefulness, openWaker, releaseScheduled, releaseWaiting, type Wakefulness } from '#spool'
 import { deleteEndedSuppressions } from '#suppressions'
+import { deleteOldTlsReports } from '#tls-reports'
 import { checkDueTrackDomains, trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
 import { deliveryTables } from '#webhooks'
@@ -42,6 +44,8 @@ const hourMs = 3_600_000
 const dayMs = 86_400_000
 /** Retention of the audit log: a year, plus time to review it. */
 const auditMs = 400 * 86_400_000
+/** Counts of sessions whose report was not sent by then: reports are turned off, or their destinations were away for days. */
+const tlsSessionMs = 7 * 86_400_000
 /** So that other tasks get their turn when there is much to count. */
 const maxCountingRounds = 10
 const notifyEveryMs = 600_000
@@ -146,6 +150,14 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
       run: (nowMs) => deleteOldReports(db, nowMs - deps.keep.keepReportDays * dayMs),
     },
     { name: 'deleting contents by the retention of tenants', everyMs: contentsEveryMs, run: (nowMs) => contents.run(nowMs) },
+    {
+      name: 'deleting old TLS reports',
+      everyMs: hourMs,
+      run: async (nowMs) => {
+        await deleteOldTlsSessions(db, nowMs - tlsSessionMs)
+        await deleteOldTlsReports(db, nowMs - deps.keep.keepReportDays * dayMs)
+      },
+    },
     { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },

@@ -22,6 +22,8 @@ export interface RawFacts {
   headers: Record<string, string>
   /** In addition to From. */
   originators: Originator[] | { unreadable: string }
+  /** A Feedback-ID can be added: the message has none, and no signature of its own covers the field. */
+  takesFeedbackId: boolean
 }
 
 export type RawProblem = 'no-header-block' | 'no-from' | 'several-from' | 'bad-from' | 'header-line-malformed'
@@ -47,6 +49,8 @@ export function readRaw(octets: Buffer): RawFacts | RawProblem {
     messageId: messageIdOf(fields),
     headers: headerMap(fields),
     originators: readOriginators(fields),
+    takesFeedbackId:
+      valuesOf(fields, 'feedback-id').length === 0 && !valuesOf(fields, 'dkim-signature').some((value) => /feedback-id/i.test(value)),
   }
 }
 
@@ -81,7 +85,7 @@ const dropped = new Set(['bcc', 'resent-bcc', 'return-path', 'authentication-res
 const isDropped = (name: string) => dropped.has(name) || name.startsWith('arc-')
 
 /** The octets to send, for a message accepted by `readRaw`; an invalid or repeated Message-ID is replaced by `messageId`. */
-export function prepareRaw(octets: Buffer, add: { dateMs: number; messageId: string }): BuiltMessage {
+export function prepareRaw(octets: Buffer, add: { dateMs: number; messageId: string; feedbackId?: string | undefined }): BuiltMessage {
   const { head, bodyStart } = splitMessage(octets)
   const written = parseFields(head) ?? []
   const keepsId = messageIdOf(written) !== undefined
@@ -91,6 +95,7 @@ export function prepareRaw(octets: Buffer, add: { dateMs: number; messageId: str
   const lines = fields.map(fieldLines)
   if (!has('date')) lines.push(plainField('Date', dateText(add.dateMs)))
   if (!has('message-id')) lines.push(plainField('Message-ID', add.messageId))
+  if (add.feedbackId !== undefined && !has('feedback-id')) lines.push(plainField('Feedback-ID', add.feedbackId))
   if (!has('mime-version')) lines.push(plainField('MIME-Version', '1.0'))
   const block = Buffer.from(lines.join(''), 'latin1')
   const body = withCrlf(octets.subarray(bodyStart))

@@ -28,6 +28,10 @@ export async function findStsId(domain: string, resolver: Resolver): Promise<Dns
   return id === undefined ? { kind: 'none' } : { kind: 'found', value: id }
 }
 
+const notText = 'the policy is not text/plain'
+const notWhole = 'the policy is too long or truncated'
+const notPolicy = 'the response is not an MTA-STS policy'
+
 /** The policy published by the domain's web server, or the reason for its absence in words. */
 export async function fetchStsPolicy(domain: string, port: number, get: Get): Promise<StsPolicy | string> {
   const host = `mta-sts.${domain}${port === 443 ? '' : `:${port}`}`
@@ -39,9 +43,16 @@ export async function fetchStsPolicy(domain: string, port: number, get: Get): Pr
   if (statusCode === null || body === null) return error ?? 'no response'
   // RFC 8461 section 3.3: redirects are not followed, so any status but 200 means no policy.
   if (statusCode !== 200) return `HTTP status ${statusCode}`
-  if (!/^text\/plain\b/i.test(contentType ?? '')) return 'the policy is not text/plain'
-  if (!isWhole) return 'the policy is too long or truncated'
-  return parseStsPolicy(body) ?? 'the response is not an MTA-STS policy'
+  if (!/^text\/plain\b/i.test(contentType ?? '')) return notText
+  if (!isWhole) return notWhole
+  return parseStsPolicy(body) ?? notPolicy
+}
+
+/** The result type of a TLS report (RFC 8460 section 4.3.2.2) for a reason that `fetchStsPolicy` returned. */
+export function stsResultOf(reason: string): 'sts-policy-fetch-error' | 'sts-policy-invalid' | 'sts-webpki-invalid' {
+  if ([notText, notWhole, notPolicy].includes(reason)) return 'sts-policy-invalid'
+  // The codes of OpenSSL and Node for a certificate that is not accepted.
+  return /\b[A-Z_]*(?:CERT|ISSUER|LEAF_SIGNATURE)[A-Z_]*\b/.test(reason) ? 'sts-webpki-invalid' : 'sts-policy-fetch-error'
 }
 
 /** RFC 8461 section 3.2. Unknown fields are ignored; of a repeated field the first counts. */

@@ -1,7 +1,8 @@
 /**
  * Outbound queries: DNS with its DNSSEC verdict, the route of a domain's mail and its TLS policies, HTTP requests to URLs from untrusted
- * parties, updates of DNS zones, and the addresses that may be connected to. Owns: nothing. Uses: base. Used by: openid, domains, tracking,
- * delivery, returns, domain-reports, message-checks, webhooks, reputation, housekeeping, dns-updates, doctor, imports, http, cli, main.
+ * parties, updates of DNS zones, and the addresses that may be connected to. Owns: nothing. Uses: base. Used by: openid, domains,
+ * tracking, delivery, returns, domain-reports, tls-reports, message-checks, webhooks, reputation, housekeeping, dns-updates, doctor,
+ * imports, http, cli, main.
  * Promises: every query has a time limit; an address is checked where the connection is opened, for addresses from any source.
  */
 export {
@@ -17,7 +18,8 @@ export { textOfData, type UpdateType, updateTypes, wireData } from './dns-wire.t
 export { type Dnssec, openDnssec, type TlsaRecord } from './dnssec.ts'
 export { type Get, openPost, type Post, type PostOutcome } from './guarded-http.ts'
 export { type AddressesResult, findAddresses, findRoute, mailSiteOf, type Route, type RouteHost, type RouteOptions } from './mail-route.ts'
-export { fetchStsPolicy, findStsId, isListedMx, type StsPolicy } from './mta-sts.ts'
+export { fetchStsPolicy, findStsId, isListedMx, type StsPolicy, stsResultOf } from './mta-sts.ts'
 export { type DnsAnswer, openResolver, type Resolver } from './resolver.ts'
 export { type AddressGuard, openGuard } from './ssrf-guard.ts'
+export { findTlsReportUris } from './tls-report-record.ts'
 export { daneComplaint, needsNames, usableTlsa } from './tlsa.ts'

@@ -25,7 +25,7 @@ class Stopped extends Error {
   readonly kind: Failure['kind']
   readonly reply: Reply | undefined
   /** Further fields of the failure. */
-  readonly facts: Pick<Failure, 'tls' | 'mayBeOldTls'>
+  readonly facts: Pick<Failure, 'tls' | 'mayBeOldTls' | 'isWithoutTls'>
   constructor(stage: Stage, kind: Failure['kind'], message: string, reply?: Reply, facts: Stopped['facts'] = {}) {
     super(message)
     this.facts = facts
@@ -125,7 +125,7 @@ async function introduce(setup: Setup): Promise<Hello> {
       await startTls(setup)
       hello = await sendHello(setup)
     } else if (options.tls === 'require' || typeof options.tls === 'object') {
-      throw new Stopped('tls', 'tls', 'TLS is required, but the peer does not offer STARTTLS')
+      throw new Stopped('tls', 'tls', 'TLS is required, but the peer does not offer STARTTLS', undefined, { isWithoutTls: true })
     }
   }
   if (options.auth) await authenticate(setup, hello, options.auth)
@@ -148,7 +148,7 @@ async function startTls(setup: Setup): Promise<void> {
   const { channel, transcript, limits } = setup
   send(setup, 'STARTTLS')
   const reply = await nextReply(channel, 'tls', limits.commandMs, transcript, () => channel.discardRest())
-  if (reply.code !== 220) throw new Stopped('tls', 'tls', `the peer refused STARTTLS: ${reply.text}`)
+  if (reply.code !== 220) throw new Stopped('tls', 'tls', `the peer refused STARTTLS: ${reply.text}`, undefined, { isWithoutTls: true })
   await handshake(setup)
 }
 

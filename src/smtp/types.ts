@@ -107,6 +107,8 @@ export interface Failure {
   tls?: TlsFacts | undefined
   /** The handshake was refused; an older TLS version may succeed. */
   mayBeOldTls?: boolean
+  /** The peer does not offer STARTTLS, or refused the command. */
+  isWithoutTls?: boolean
 }
 
 export interface Reply {

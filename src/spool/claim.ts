@@ -25,6 +25,8 @@ export interface Claimed {
   clockOffsetMs: number
   /** When a scheduled email was to leave, in real time. */
   scheduledAt: Date | null
+  /** It is sent without regard to the TLS policy of the recipient's domain; null: no. */
+  ignoresTlsPolicies?: boolean | null
 }
 
 /** The status of an email in the spool, derived from its row. */
@@ -42,7 +44,8 @@ export interface Lane {
 const claimedColumns = sql.part`
   spool.tenant_id as "tenantId", spool.email_id as "emailId", spool.content_id as "contentId", spool.shard, spool.epoch,
   spool.recipient, spool.recipient_domain as "recipientDomain", spool.attempt_count as "attempts", spool.manual_retry as "manualRetry", spool.test, spool.size_octets as "sizeOctets",
-  spool.hold_reason as "holdReason", ${rowClockOffset} as "clockOffsetMs", spool.scheduled_at as "scheduledAt"`
+  spool.hold_reason as "holdReason", ${rowClockOffset} as "clockOffsetMs", spool.scheduled_at as "scheduledAt",
+  spool.ignores_tls_policies as "ignoresTlsPolicies"`
 
 /** The shards that the caller owns, in every statement of a delivery process. */
 const ownedTypes = { shards: 'smallint[]', epochs: 'bigint[]' } as const

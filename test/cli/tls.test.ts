@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { readEvents, startOfLog } from '#events'
 import type { Installation } from '#installation'
+import { saveSentReport } from '../../src/tls-reports/sent-reports.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { runHere } from '../support/run-command.ts'
 
@@ -55,6 +56,21 @@ describe('postrider tls', () => {
       ['OperatorAction', { action: 'require tls', recipientDomain: 'partner.example', certificate: 'any' }],
       ['OperatorAction', { action: 'remove tls requirement', recipientDomain: 'partner.example' }],
     ])
+  })
+
+  test('lists the TLS reports that were sent, the newest first', async () => {
+    expect((await ran('tls', 'reports')).text).toBe('no TLS report was sent')
+    const common = { domain: 'b.example', tries: 1, nextAt: new Date(), successful: 40, failed: 2 }
+    await saveSentReport(database.db, { ...common, day: '2026-11-20', destination: 'mailto:a@b.example', state: 'sent', problem: null })
+    const away = { state: 'waiting' as const, problem: 'HTTP status 503' }
+    await saveSentReport(database.db, { ...common, ...away, day: '2026-11-21', destination: 'https://b.example/' })
+    expect((await ran('tls', 'reports')).text.split('\n')).toEqual([
+      expect.stringMatching(/^2026-11-21 b\.example +waiting +40 successful, +2 failed +https:\/\/b\.example\/ \(HTTP status 503\)$/),
+      expect.stringMatching(/^2026-11-20 b\.example +sent +40 successful, +2 failed +mailto:a@b\.example$/),
+    ])
+    expect(JSON.parse((await ran('tls', 'reports', '--json')).text)).toMatchObject({
+      reports: [{ day: '2026-11-21', tries: 1 }, { state: 'sent' }],
+    })
   })
 
   test.each([

@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openAccept, openCommit } from '#accept'
+import { openAccept, openCommit, openOwnMail } from '#accept'
 import {
   type Clock,
   type Log,
@@ -24,16 +24,17 @@ import type { Db } from '#db'
 import { type DeliveryDeps, startDelivery } from '#delivery'
 import { readPlatform, runChecks } from '#doctor'
 import { openDomainReports, openReportMailReader } from '#domain-reports'
-import { addDomain, makeDomain, openDomains } from '#domains'
+import { addDomain, ensurePlatformKey, makeDomain, openDomains } from '#domains'
 import { ensureUpcomingPartitions, startHousekeeping } from '#housekeeping'
 import { type HttpDeps, startHttp } from '#http'
 import { ensureCertificate, type Inbound, type InboundDeps, type ReturnHandler, startInbound } from '#inbound'
 import { openLimitSettings } from '#limits'
-import { openResolver } from '#net'
+import { openGuard, openPost, openResolver } from '#net'
 import { openReader, openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
 import { openWaker } from '#spool'
 import { addTenant, createOrganisation, openTenants } from '#tenants'
+import { startTlsReports } from '#tls-reports'
 import { openTracks } from '#tracking'
 import { testDatabase } from './database.ts'
 import { expectCounted } from './expect-counts.ts'
@@ -241,6 +242,14 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
         keyRotation: { ids, secrets, config, resolvers: [resolver] },
       }),
     )
+  if (wish.roles?.includes('housekeeping') && config.tlsReports) {
+    const { tlsReports: reporter, sandboxSender, allowedNetworks: openedNetworks } = config
+    const senderDomain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
+    await ensurePlatformKey(db, senderDomain, founded)
+    const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock })
+    const submit = openOwnMail({ clock, ids, tenants, commit, hostname })
+    running.push(startTlsReports({ db, clock, log, resolver, post, submit, reporter, senderDomain, hostname }, 100))
+  }
   if (wish.roles?.includes('delivery'))
     running.push(
       await startDelivery({

@@ -14,6 +14,8 @@ export const missingUpdateServer = (kind: UpdateServerKind): string | undefined 
   existsSync(programs[kind]) ? undefined : `${kind} is not installed (Debian package ${kind})`
 
 export const updateZone = 'host.example'
+/** A customer's zone, which takes no updates; BIND serves it. */
+export const customerZone = 'shop.example'
 /** `postrider` may write everything, `texts` only TXT records. */
 export const updateSecrets = {
   postrider: Buffer.alloc(32, 1).toString('base64'),
@@ -25,23 +27,27 @@ export interface UpdateServerProcess extends AsyncDisposable {
   /** `127.0.0.1:port`, the format of POSTRIDER_DNS. */
   address: string
   log(): string
+  /** Replaces the records of the customer's zone, given as in a zone file (BIND only). */
+  publishCustomer(records: readonly string[]): Promise<void>
   /** Stops answering until `proceed`. */
   halt(): void
   proceed(): void
 }
 
-const zoneText = (records: readonly string[]) =>
-  `$ORIGIN ${updateZone}.\n$TTL 300\n@ IN SOA ns hostmaster 1 3600 600 86400 1\n@ IN NS ns\nns IN A 127.0.0.1\n${records.map((one) => `${one}\n`).join('')}`
+const zoneText = (records: readonly string[], zone = updateZone, serial = 1) =>
+  `$ORIGIN ${zone}.\n$TTL 300\n@ IN SOA ns hostmaster ${serial} 3600 600 86400 1\n@ IN NS ns\nns IN A 127.0.0.1\n${records.map((one) => `${one}\n`).join('')}`
 
 const bindConfig = (folder: string, port: number) => `options {
   directory "${folder}"; pid-file "${folder}/pid"; session-keyfile "${folder}/session.key"; managed-keys-directory "${folder}";
   listen-on port ${port} { 127.0.0.1; }; listen-on-v6 { none; };
-  recursion no; dnssec-validation no; allow-transfer { none; }; allow-query { any; };
+  recursion yes; allow-recursion { 127.0.0.1; }; dnssec-validation no; allow-transfer { none; }; allow-query { any; };
 };
 controls { };
 key "postrider" { algorithm hmac-sha256; secret "${updateSecrets.postrider}"; };
 key "texts" { algorithm hmac-sha512; secret "${updateSecrets.texts}"; };
 zone "${updateZone}" { type primary; file "${folder}/zone"; update-policy { grant postrider zonesub ANY; grant texts zonesub TXT; }; };
+zone "${customerZone}" { type primary; file "${folder}/customer"; };
+zone "." { type primary; file "${folder}/root"; };
 `
 
 const knotConfig = (folder: string, port: number) => `server:
@@ -86,6 +92,9 @@ export async function startUpdateServer(kind: UpdateServerKind, records: readonl
   mkdirSync(join(folder, 'db'))
   const port = await freeDnsPort()
   writeFileSync(join(folder, 'zone'), zoneText(records))
+  writeFileSync(join(folder, 'customer'), zoneText([], customerZone))
+  // An empty root: aliases lead from one zone to the other, and no query leaves the machine.
+  writeFileSync(join(folder, 'root'), zoneText([], ''))
   const config = join(folder, 'config')
   writeFileSync(config, kind === 'bind9' ? bindConfig(folder, port) : knotConfig(folder, port))
   const words = kind === 'bind9' ? ['-g', '-n', '1', '-c', config] : ['-c', config]
@@ -104,10 +113,20 @@ export async function startUpdateServer(kind: UpdateServerKind, records: readonl
     }
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
+  let serial = 1
   return {
     port,
     address: `127.0.0.1:${port}`,
     log: () => said,
+    async publishCustomer(given) {
+      writeFileSync(join(folder, 'customer'), zoneText(given, customerZone, ++serial))
+      child.kill('SIGHUP')
+      const isLoaded = () => said.includes(`zone ${customerZone}/IN: loaded serial ${serial}`)
+      for (let look = 0; !isLoaded(); look++) {
+        if (look === 300 || child.exitCode !== null) throw new Error(`${kind} does not load the zone: ${said}`)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    },
     halt: () => void child.kill('SIGSTOP'),
     proceed: () => void child.kill('SIGCONT'),
     [Symbol.asyncDispose]: stop,

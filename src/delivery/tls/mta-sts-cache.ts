@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import { atMost, type Clock, type Config, type Log } from '#base'
 import { type Db, type Queryable, sql } from '#db'
-import { fetchStsPolicy, findStsId, type Get, type Resolver, type StsPolicy } from '#net'
+import { fetchStsPolicy, findStsId, type Get, type Resolver, type StsPolicy, stsResultOf } from '#net'
 
 export interface StsDeps {
   db: Db
@@ -19,17 +19,35 @@ export interface StsDeps {
 
 type Mode = StsPolicy['mode']
 
-interface CachedPolicy {
+interface CachedPolicy extends StsInForce {
   policyId: string
-  mode: Mode
-  mx: string[]
   fetchedAt: Date
   expiresAt: Date
 }
 
+/** The policy that applies now, whenever it was fetched. */
+export interface StsInForce {
+  mode: Mode
+  mx: string[]
+  maxAgeSeconds: number
+}
+
+/** A policy that the domain announces and that could not be fetched, in the words of RFC 8460 section 4.3.2.2. */
+export interface StsFetchFailure {
+  result: ReturnType<typeof stsResultOf>
+  reason: string
+}
+
 export interface Sts {
   /** Undefined: no policy is in force. */
-  find(domain: string): Promise<Pick<CachedPolicy, 'mode' | 'mx'> | undefined>
+  find(domain: string): Promise<StsInForce | undefined>
+  /** The failure of the last fetch, if it left the domain without a policy. Call it after `find`. */
+  fetchFailure(domain: string): StsFetchFailure | undefined
+}
+
+interface LookedUpPolicy {
+  kept: CachedPolicy | undefined
+  failure?: StsFetchFailure
 }
 
 /** Interval between lookups of a domain's record, and between failed fetches (RFC 8461 section 3.3). */
@@ -38,7 +56,8 @@ const maxCachedPolicies = 20_000
 const refreshEveryMs = 86_400_000
 
 const policyOf = sql<CachedPolicy>`
-  select policy_id as "policyId", mode, mx, fetched_at as "fetchedAt", expires_at as "expiresAt"
+  select policy_id as "policyId", mode, mx, fetched_at as "fetchedAt", expires_at as "expiresAt",
+    extract(epoch from expires_at - fetched_at)::integer as "maxAgeSeconds"
   from sts_policies
   where domain = $1 and expires_at > $2`
 
@@ -57,23 +76,23 @@ const deletePolicies = sql`
 export const deleteExpiredPolicies = (on: Queryable, nowMs: number): Promise<number> => on.run(deletePolicies, [new Date(nowMs)])
 
 export function openSts({ db, clock, log, config, resolver, get }: StsDeps): Sts {
-  const known = new LRUCache<string, { kept: CachedPolicy | undefined; untilMs: number }>(atMost(maxCachedPolicies))
+  const known = new LRUCache<string, LookedUpPolicy & { untilMs: number }>(atMost(maxCachedPolicies))
 
-  const look = async (domain: string): Promise<CachedPolicy | undefined> => {
+  const look = async (domain: string): Promise<LookedUpPolicy> => {
     const nowMs = clock.nowMs()
     const [id, kept] = await Promise.all([findStsId(domain, resolver), db.first(policyOf, [domain, new Date(nowMs)])])
-    if (id.kind !== 'found') return kept
-    if (kept && kept.policyId === id.value && !isOld(kept, nowMs)) return kept
+    if (id.kind !== 'found') return { kept }
+    if (kept && kept.policyId === id.value && !isOld(kept, nowMs)) return { kept }
     const policy = await fetchStsPolicy(domain, config.mtaStsPort, get)
     if (typeof policy === 'string') {
       log.warn({ domain, reason: policy, policyInForce: kept?.mode }, 'failed to fetch an MTA-STS policy')
-      return kept
+      return { kept, ...(kept ? {} : { failure: { result: stsResultOf(policy), reason: policy } }) }
     }
     const { mode, mx, maxAgeSeconds } = policy
     const fetchedAt = new Date(clock.nowMs())
     const expiresAt = new Date(fetchedAt.getTime() + maxAgeSeconds * 1000)
     await db.run(keepPolicy, [domain, id.value, mode, mx, fetchedAt, expiresAt])
-    return { policyId: id.value, mode, mx, fetchedAt, expiresAt }
+    return { kept: { policyId: id.value, mode, mx, maxAgeSeconds, fetchedAt, expiresAt } }
   }
 
   return {
@@ -81,10 +100,11 @@ export function openSts({ db, clock, log, config, resolver, get }: StsDeps): Sts
       const nowMs = clock.nowMs()
       const remembered = known.get(domain)
       if (remembered && nowMs < remembered.untilMs) return remembered.kept
-      const kept = await look(domain)
-      known.set(domain, { kept, untilMs: Math.min(clock.nowMs() + lookEveryMs, kept?.expiresAt.getTime() ?? Infinity) })
-      return kept
+      const found = await look(domain)
+      known.set(domain, { ...found, untilMs: Math.min(clock.nowMs() + lookEveryMs, found.kept?.expiresAt.getTime() ?? Infinity) })
+      return found.kept
     },
+    fetchFailure: (domain) => known.get(domain)?.failure,
   }
 }
 

@@ -6,7 +6,8 @@
 import type { Clock, Config } from '#base'
 import { type Dnssec, daneComplaint, isListedMx, needsNames, type RouteHost, type TlsaRecord, usableTlsa } from '#net'
 import type { ConnectOptions, TlsDemand } from '#smtp'
-import type { Sts } from './mta-sts-cache.ts'
+import type { Sts, StsFetchFailure } from './mta-sts-cache.ts'
+import type { PublishedTls } from './published-policy.ts'
 import type { openTlsRequirements } from './tls-requirements.ts'
 
 /** As stored in the record of an attempt. */
@@ -18,6 +19,8 @@ export interface GuardedHost extends RouteHost {
   policy: PolicyName
   /** MTA-STS in testing mode: the policy does not list this host. */
   isUnlisted?: boolean
+  /** The domain's policy, for TLS reports; undefined: it has none. */
+  published?: PublishedTls | undefined
 }
 
 export type Guarded =
@@ -51,7 +54,8 @@ export async function guardHosts(domain: string, hosts: readonly RouteHost[], de
     const dane = validated ? await daneOf(host.host, domain, validated, deps) : none
     const { chosen, key } = choose(host, dane, policy, required)
     keys[index] = key
-    return chosen
+    const published = publishedBy(domain, host, dane, policy ?? deps.sts.fetchFailure(domain))
+    return published ? { ...chosen, published } : chosen
   })
   const all = await Promise.all(guarded)
   return { kind: 'hosts', hosts: all, key: keys.join(' ').trim() }
@@ -61,8 +65,8 @@ type Dane =
   | { kind: 'none' }
   | { kind: 'unusable'; reason: string }
   /** The TLSA records are unusable: TLS with any certificate (RFC 7672 section 2.2). */
-  | { kind: 'encrypted' }
-  | { kind: 'records'; demand: TlsDemand; key: string }
+  | { kind: 'encrypted'; found: readonly TlsaRecord[] }
+  | { kind: 'records'; found: readonly TlsaRecord[]; demand: TlsDemand; key: string }
 
 const none: Dane = { kind: 'none' }
 
@@ -87,7 +91,7 @@ async function daneOf(host: string, domain: string, validated: readonly string[]
 
 function daneFrom(found: readonly TlsaRecord[], base: string, names: readonly string[], clock: Clock): Dane {
   const records = usableTlsa(found)
-  if (records.length === 0) return { kind: 'encrypted' }
+  if (records.length === 0) return { kind: 'encrypted', found }
   const demand: TlsDemand = {
     serverName: base,
     judge(certificates) {
@@ -97,7 +101,7 @@ function daneFrom(found: readonly TlsaRecord[], base: string, names: readonly st
   }
   const key = records.map(({ usage, selector, matchingType, data }) => `${usage}${selector}${matchingType}${data.toString('base64')}`)
   // If names are checked, the recipient domain is one of them (RFC 7672 section 3.2.2).
-  return { kind: 'records', demand, key: `dane:${base}:${key.sort().join('+')}${needsNames(records) ? `:${names.at(-1)}` : ''}` }
+  return { kind: 'records', found, demand, key: `dane:${base}:${key.sort().join('+')}${needsNames(records) ? `:${names.at(-1)}` : ''}` }
 }
 
 const validOnly: TlsDemand = { judge: (_, complaint) => ({ isContent: complaint === undefined, verdict: complaint ?? 'valid' }) }
@@ -124,3 +128,18 @@ function choose(host: RouteHost, dane: Dane, policy: Policy, required: 'valid' |
   if (policy?.mode === 'testing') return as('opportunistic', 'mta-sts testing', isListed ? 'testing' : 'testing-unlisted', !isListed)
   return as('opportunistic', 'opportunistic', '')
 }
+
+/** The published policy that applies to this host: DANE before MTA-STS. */
+function publishedBy(domain: string, { host }: RouteHost, dane: Dane, sts: Policy | StsFetchFailure): PublishedTls | undefined {
+  if (dane.kind === 'unusable') return { domain, type: 'tlsa', fault: { result: 'dnssec-invalid', reason: dane.reason } }
+  if (dane.kind === 'records') return { domain, type: 'tlsa', tlsa: dane.found }
+  if (dane.kind === 'encrypted')
+    return { domain, type: 'tlsa', tlsa: dane.found, fault: { result: 'tlsa-invalid', reason: 'no TLSA record is usable for mail' } }
+  if (!sts) return undefined
+  if ('result' in sts) return { domain, type: 'no-policy-found', fault: sts }
+  if (sts.mode === 'none') return undefined
+  const fault = isListedMx(sts, host) ? undefined : unlisted
+  return { domain, type: 'sts', sts, fault }
+}
+
+const unlisted = { result: 'validation-failure', reason: 'the MTA-STS policy does not list the mail server' } as const

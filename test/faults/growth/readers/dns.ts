@@ -1,7 +1,18 @@
 /** Responses of external name servers, and the policy published by a domain's web server. */
 import { systemClock } from '#base'
 import { checkDomain } from '#domains'
-import { type DnsAnswer, daneComplaint, fetchStsPolicy, findRoute, findStsId, isListedMx, openGuard, type Resolver, usableTlsa } from '#net'
+import {
+  type DnsAnswer,
+  daneComplaint,
+  fetchStsPolicy,
+  findRoute,
+  findStsId,
+  findTlsReportUris,
+  isListedMx,
+  openGuard,
+  type Resolver,
+  usableTlsa,
+} from '#net'
 import { looksLikeKey, parseKeyRecord } from '../../../../src/domains/dkim-record.ts'
 import { countLookups, isSpf, parseSpf } from '../../../../src/domains/spf.ts'
 import { answersIn, decodeAnswer, isName } from '../../../../src/net/dns-query.ts'
@@ -136,6 +147,31 @@ export const dnsReaders: Reader[] = [
     ],
     units: ['v=STSv1;', ' ', '\t', ';', 'id', 'id=', '; id = ', 'a', '=', '\n', '; id=a '],
     read: (octets) => findStsId('b.example', resolver({ txt: async () => found(linesOf(octets)) })),
+  }),
+  reader({
+    name: 'TXT of TLS reports',
+    longest: maxAnswer,
+    reads: ['src/net/tls-report-record.ts findTlsReportUris'],
+    frames: [
+      ['v=TLSRPTv1; ', ''],
+      ['v=TLSRPTv1; rua=', ''],
+      ['', ''],
+    ],
+    units: [
+      'v=TLSRPTv1;',
+      'rua=',
+      'mailto:a@b.example',
+      'mailto:a{i}@b.example,',
+      'https://a{i}.example/',
+      ',',
+      ';',
+      ' ',
+      '\t',
+      '!',
+      '%2c',
+      '\n',
+    ],
+    read: (octets) => findTlsReportUris('b.example', resolver({ txt: async () => found(linesOf(octets)) })),
   }),
   reader({
     name: 'policy of MTA-STS',
