@@ -685,6 +685,7 @@ create table spool (
   scheduled_at timestamptz,
   transport text,
   limited_key bigint,
+  ignores_tls_policies boolean,
   constraint spool_pkey PRIMARY KEY (tenant_id, email_id)
 ) with (autovacuum_vacuum_scale_factor=0.01, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_threshold=20000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX spool_due ON spool (shard, due_at) WHERE (state = ANY (ARRAY['deferred'::text, 'held'::text]));
@@ -831,12 +832,49 @@ create table tls_failures (
 );
 CREATE INDEX tls_failures_by_day ON tls_failures (day);
 
+create table tls_reports (
+  day date not null,
+  policy_domain text collate "C" not null,
+  destination text collate "C" not null,
+  state text not null,
+  tries integer not null,
+  next_at timestamptz not null,
+  problem text,
+  successful bigint not null,
+  failed bigint not null,
+  constraint tls_reports_pkey PRIMARY KEY (day, policy_domain, destination),
+  constraint tls_reports_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'sent'::text, 'failed'::text])))
+);
+
 create table tls_requirements (
   domain text collate "C" not null,
   certificate text not null,
   at timestamptz not null,
   constraint tls_requirements_pkey PRIMARY KEY (domain),
   constraint tls_requirements_certificate_check CHECK ((certificate = ANY (ARRAY['valid'::text, 'any'::text])))
+);
+
+create table tls_session_failures (
+  day date not null,
+  policy_domain text collate "C" not null,
+  policy_key text collate "C" not null,
+  result text collate "C" not null,
+  receiving_mx text collate "C" not null,
+  receiving_ip text collate "C" not null,
+  sending_ip text collate "C" not null,
+  reason text not null,
+  failed bigint not null,
+  constraint tls_session_failures_pkey PRIMARY KEY (day, policy_domain, policy_key, result, receiving_mx, receiving_ip, sending_ip)
+);
+
+create table tls_session_policies (
+  day date not null,
+  policy_domain text collate "C" not null,
+  policy_key text collate "C" not null,
+  policy_type text not null,
+  policy_lines text not null,
+  successful bigint not null,
+  constraint tls_session_policies_pkey PRIMARY KEY (day, policy_domain, policy_key)
 );
 
 create table track_domains (
