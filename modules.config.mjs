@@ -3,7 +3,7 @@
  * those after it. Changing the list needs a decision record (docs/decisions/).
  */
 export const modules = `base mail dkim net smtp bounces simulator db tenants members credentials limits
-  domains events suppressions emails spool request-logs tracking templates certificates accept delivery returns domain-reports message-checks webhooks
+  domains events suppressions emails spool request-logs tracking templates certificates accept delivery returns domain-reports received-mail message-checks webhooks
   usage housekeeping installation crash-test dns-updates doctor vendors postal resend sendgrid postmark ses mailgun imports inbound http cli`.split(
   /\s+/,
 )

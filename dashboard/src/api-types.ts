@@ -61,6 +61,7 @@ const everyEvent = [
   'RecipientUnsubscribed',
   'SuppressionAdded',
   'SuppressionRemoved',
+  'MessageReceived',
 ] as const
 export const webhookEvents: Complete<Webhook['events'][number], typeof everyEvent> = everyEvent
 

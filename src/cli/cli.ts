@@ -35,6 +35,7 @@ import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
 import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
 import { queueCancel, queueFlush, queuePause, queueRelease, queueResume, queueShow, tenantPause, tenantResume } from './queue-admin.ts'
+import { routeAdd, routeList, routeRemove } from './routes.ts'
 import { secretRotate } from './secret.ts'
 import { sendCommand } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
@@ -148,6 +149,9 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     tenantDelete,
     tenantPause,
     tenantResume,
+    routeList,
+    routeAdd,
+    routeRemove,
     templateList,
     templatePush,
     templatePublish,

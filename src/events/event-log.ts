@@ -29,6 +29,7 @@ export type EventKind =
   | 'SendLimitApproaching'
   | 'SendLimitExceeded'
   | 'WebhookFailing'
+  | 'MessageReceived'
 
 /** An event with a new status has the previous status in `data.was`, from which the counts are made. */
 export interface NewEvent {

@@ -2,7 +2,7 @@
  * Housekeeping: schedules background tasks. Every process with the role has a schedule; a database lock lets one process run tasks at a
  * time.
  * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool, request-logs,
- * tracking, templates, accept, delivery, returns, domain-reports, webhooks, usage. Used by: http, cli, main.
+ * tracking, templates, accept, delivery, returns, domain-reports, received-mail, webhooks, usage. Used by: http, cli, main.
  * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and
  * scheduled mail within five seconds after its time; a failed
  * task is logged and retried, and delays no other.
@@ -18,6 +18,7 @@ import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
+import { deleteOldReceived } from '#received-mail'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
 import { openWakefulness, openWaker, releaseScheduled, releaseWaiting, type Wakefulness } from '#spool'
@@ -61,7 +62,7 @@ export interface HousekeepingDeps {
   clock: Clock
   log: Log
   limitSettings: LimitSettings
-  keep: Keep & Pick<Config, 'keepReportDays'>
+  keep: Keep & Pick<Config, 'keepReportDays' | 'keepReceivedDays'>
   brake: AutoPauseLimits
   /** Undefined: DKIM keys do not rotate. */
   keyRotation?: Pick<KeyRotationDeps, 'ids' | 'secrets' | 'resolvers' | 'config'>
@@ -125,6 +126,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
       everyMs: hourMs,
       run: (nowMs) => deleteOldReports(db, nowMs - deps.keep.keepReportDays * dayMs),
     },
+    { name: 'deleting old received mail', everyMs: 60_000, run: (nowMs) => deleteOldReceived(db, nowMs - deps.keep.keepReceivedDays * dayMs) },
     { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },

@@ -9,6 +9,7 @@ import { removeInboxOfTenant } from '#emails'
 import { removeLimitsOfKeys, removeLimitsOfTenant } from '#limits'
 import { removeMembersOfTenant } from '#members'
 import { recordTenantChange, removeQueuePausesOfTenant, removeTestClockOfTenant } from '#spool'
+import { removeReceivedOfTenant } from '#received-mail'
 import { removeSuppressionsOfTenant } from '#suppressions'
 import { removeTemplatesOfTenant } from '#templates'
 import { changeTenant, removeTenant, type Tenant, type TenantChanges } from '#tenants'
@@ -47,4 +48,5 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeRulesOfTenant,
   removeTransportStatesOfTenant,
   removeTemplatesOfTenant,
+  removeReceivedOfTenant,
 ]

@@ -5,10 +5,11 @@
 import type { Clock, Config, Ids, Log, Random, Secrets, Traces } from '#base'
 import type { Db } from '#db'
 import { openDelayReasons } from '#delivery'
-import { openDomainService } from '#domains'
+import { type Domains, openDomainService } from '#domains'
 import { openKeyRates, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
 import { openGuard, openPost, type Resolver } from '#net'
+import { openRoutes } from '#received-mail'
 import { openRequestLogs } from '#request-logs'
 import { openTemplates } from '#templates'
 import type { Tenants } from '#tenants'
@@ -25,6 +26,7 @@ export interface ServicesDeps {
   traces?: Traces | undefined
   secrets: Secrets
   tenants: Tenants
+  domains: Domains
   resolver: Resolver
   installation: { version: string }
   /** Whether this is the only process that authenticates keys, so that rate limits need no shared count. */
@@ -54,16 +56,17 @@ export function openServices(deps: ServicesDeps) {
 
 /** Those that the endpoints under /v1 call: without timers, so they need no end. */
 export function openEndpointServices(deps: Omit<ServicesDeps, 'isAlone' | 'log'>) {
-  const { db, clock, ids, random, traces, secrets, tenants, resolver, installation, config } = deps
+  const { db, clock, ids, random, traces, secrets, tenants, domains, resolver, installation, config } = deps
   const { hostname, allowedNetworks } = config
   const { version } = installation
   const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
   return {
     shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname, writesDns: config.dnsUpdate !== undefined }),
     templates: openTemplates({ db, clock, ids }),
+    routes: openRoutes({ db, clock, ids, domains }),
     delayReasons: openDelayReasons({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),
-    live: openEventStream({ db, clock }),
+    live: openEventStream({ db, clock, publicUrl: config.publicUrl }),
     webhooks: openWebhooks({ db, clock, ids, random, secrets, tenants, post, config, version, traces }),
   }
 }

@@ -21,7 +21,13 @@ const contractEvents = [
 const limitEvents = ['SendLimitApproaching', 'SendLimitExceeded'] as const
 
 /** Postrider's own. Only a subscription by name receives them, because receivers of all events know the contract's alone. */
-export const namedEvents = ['ComplaintReceived', 'RecipientUnsubscribed', 'SuppressionAdded', 'SuppressionRemoved'] as const
+export const namedEvents = [
+  'ComplaintReceived',
+  'RecipientUnsubscribed',
+  'SuppressionAdded',
+  'SuppressionRemoved',
+  'MessageReceived',
+] as const
 
 /** The events that `allEvents` means, now and in later releases: exactly those of contract 13.1. */
 export const allEventNames = [...contractEvents, ...limitEvents] as const

@@ -25,6 +25,8 @@ export class Postrider {
   readonly suppressions: Shared['suppressions']
   readonly webhooks: Shared['webhooks']
   readonly templates: Shared['templates']
+  readonly routes: Shared['routes']
+  readonly received: Shared['received']
   readonly platformWebhooks: Organisation['platformWebhooks']
   readonly events: Organisation['events']
   readonly usage: Organisation['usage']
@@ -36,7 +38,7 @@ export class Postrider {
   constructor(settings: Settings) {
     this.#api = new Api(settings)
     const { emails, tenants, platformWebhooks, events, usage, limits, logs, transports, test } = organisationApi(this.#api)
-    const { credentials, domains, tracking, suppressions, webhooks, templates } = sharedApi(this.#api, '')
+    const { credentials, domains, tracking, suppressions, webhooks, templates, routes, received } = sharedApi(this.#api, '')
     this.emails = withReact(emails, settings.render)
     this.tenants = tenants
     this.credentials = credentials
@@ -45,6 +47,8 @@ export class Postrider {
     this.suppressions = suppressions
     this.webhooks = webhooks
     this.templates = templates
+    this.routes = routes
+    this.received = received
     this.platformWebhooks = platformWebhooks
     this.events = events
     this.usage = usage
@@ -54,7 +58,7 @@ export class Postrider {
     this.test = test
   }
 
-  /** The keys, domains, track domains, suppressions, webhooks and templates of one tenant. */
+  /** The keys, domains, track domains, suppressions, webhooks, templates, routes and received mail of one tenant. */
   tenant(id: string): Shared {
     return sharedApi(this.#api, `/tenants/${at(id)}`)
   }

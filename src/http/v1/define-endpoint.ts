@@ -12,6 +12,7 @@ import type { DelayReasons } from '#delivery'
 import type { DomainService, Domains } from '#domains'
 import type { LimitSettings, RateVerdict, SendLimitUsage } from '#limits'
 import type { Resolver } from '#net'
+import type { Routes } from '#received-mail'
 import type { Templates } from '#templates'
 import type { Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
@@ -33,6 +34,7 @@ export interface ApiDeps {
   tracks: Tracks
   tenants: Tenants
   templates: Templates
+  routes: Routes
   limitSettings: LimitSettings
   webhooks: Webhooks
   live: EventStream
