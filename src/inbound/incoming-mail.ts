@@ -38,8 +38,8 @@ export interface ReturnEnvelope {
 export interface RouteHandler {
   /** `later`: the route cannot receive mail now. */
   accepts(address: string): Promise<'routed' | 'later' | 'unknown'>
-  /** Once it resolves with `stored`, the message is stored; otherwise it names the limit that the message exceeds. */
-  take(envelope: ReturnEnvelope, octets: Buffer): Promise<'stored' | 'network' | 'tenant'>
+  /** Once it resolves with `stored`, the message is stored; otherwise it names the limit that the message exceeds, or a loop. */
+  take(envelope: ReturnEnvelope & { greeting: string }, octets: Buffer): Promise<'stored' | 'network' | 'tenant' | 'loop'>
 }
 
 export interface IncomingDeps {
@@ -123,7 +123,7 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
         const refused = await reports.take(envelope(about), octets)
         if (refused) throw new ReplyError(550, '5.7.1', refused)
       }
-      if (routes && routed.length > 0) refuseOver(await routes.take(envelope(routed), octets))
+      if (routes && routed.length > 0) refuseUnstored(await routes.take({ ...envelope(routed), greeting: visit.greeting }, octets))
       if (forPostmaster) await forward(octets)
       const counts = { returned: back.length, reports: about.length, routed: routed.length, forPostmaster }
       log.info({ conversation: visit.id, octets: octets.length, ...counts }, 'received')
@@ -148,7 +148,8 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
 }
 
 /** The sender keeps a message over a limit. */
-function refuseOver(receipt: 'stored' | 'network' | 'tenant'): void {
+function refuseUnstored(receipt: Awaited<ReturnType<RouteHandler['take']>>): void {
+  if (receipt === 'loop') throw new ReplyError(554, '5.4.6', 'Mail loop detected')
   if (receipt === 'network') throw new ReplyError(451, '4.7.1', 'Too much mail from your network, try again in an hour')
   if (receipt === 'tenant') throw new ReplyError(452, '4.2.2', 'Mailbox is over its limit for a day, try again later')
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readReceivedMail } from './read-received-mail.ts'
 
-const read = (text: string) => readReceivedMail(Buffer.from(text))
+const read = (text: string) => readReceivedMail(Buffer.from(text), 0)
 
 describe('a received message', () => {
   test('is read into its parts', () => {
@@ -75,7 +75,7 @@ describe('a received message', () => {
   test('of any octets is read', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), (octets) => {
-        expect(readReceivedMail(Buffer.from(octets)).facts.attachments.length).toBeLessThanOrEqual(50)
+        expect(readReceivedMail(Buffer.from(octets), 0).facts.attachments.length).toBeLessThanOrEqual(50)
       }),
     )
   })

@@ -2,6 +2,7 @@
  * Reads the parts of a received message that callers get: all work that needs neither database nor DNS, so that another thread can do it.
  * The result is bounded, for any message, and the raw message has the rest.
  */
+import { type FoundSignature, signaturesOf } from '#dkim'
 import { fieldText, parseMailbox, readFields, readMessage } from '#mail'
 
 export interface ReceivedField {
@@ -39,6 +40,8 @@ export interface ReceivedParts {
   html: string | null
   /** Message-IDs to which it replies, without angle brackets: In-Reply-To, then the newest of References. */
   references: string[]
+  /** Checked without DNS; undefined: not read. */
+  signatures: FoundSignature[] | undefined
 }
 
 const maxTextLength = 200_000
@@ -60,7 +63,7 @@ const plain = (text: string, longest: number): string =>
 
 const oneLine = (text: string, longest: number) => plain(text.slice(0, longest), longest).replace(/\s+/g, ' ').trim()
 
-export function readReceivedMail(octets: Buffer): ReceivedParts {
+export function readReceivedMail(octets: Buffer, atMs: number): ReceivedParts {
   const fields = readFields(octets) ?? []
   const { text, html, attachments } = readMessage(octets)
   const raw = (name: string) => fields.find((field) => field.name.toLowerCase() === name)?.value ?? ''
@@ -95,6 +98,7 @@ export function readReceivedMail(octets: Buffer): ReceivedParts {
     text: text === undefined ? null : plain(text, maxTextLength),
     html: html === undefined ? null : plain(html, maxHtmlLength),
     references: [...new Set([...idsIn(raw('in-reply-to')), ...idsIn(raw('references')).reverse()])].slice(0, maxReferences),
+    signatures: signaturesOf(octets, atMs),
   }
 }
 
@@ -119,6 +123,7 @@ export const unreadParts = (): ReceivedParts => ({
   text: null,
   html: null,
   references: [],
+  signatures: undefined,
 })
 
 /** Message-IDs in a field's value, without angle brackets (RFC 5322 section 3.6.4). */

@@ -5,6 +5,6 @@ import { serveTasks } from '#base'
 import type { ToRead } from '#returns'
 import { type ReceivedParts, readReceivedMail } from './read-received-mail.ts'
 
-serveTasks(({ octets }: ToRead): { result: ReceivedParts } => ({
-  result: readReceivedMail(Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength)),
+serveTasks(({ octets, atMs }: ToRead): { result: ReceivedParts } => ({
+  result: readReceivedMail(Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength), atMs),
 }))

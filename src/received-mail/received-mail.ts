@@ -1,6 +1,7 @@
 /**
  * Mail in: routes of sending domains, and the messages that they receive, each stored with an event for webhooks.
- * Owns: mail_routes, received_messages, received_erasures. Uses: base, mail, db, tenants, domains, events, emails, returns. Used by:
+ * Owns: mail_routes, received_messages, received_erasures. Uses: base, mail, dkim, net, db, tenants, domains, events, emails,
+ * returns. Used by:
  * webhooks, housekeeping, http, main.
  * Promises: mail is accepted only for an address that a route of a verified domain names; when `take` resolves, the message and its event
  * are on disk; a message that its sender repeats is stored once; a hostile message costs a bounded time and memory, on a thread of its own.
@@ -15,7 +16,7 @@ import { routePattern } from './match-route.ts'
 import type { ReceivedParts } from './read-received-mail.ts'
 import { addRoute, getRoute, listRoutesOf, type Route, type RouteChanges, type RoutePage, removeRoute, updateRoute } from './route-records.ts'
 
-export type { ReceivedFacts } from './read-received-mail.ts'
+export { dkimResults, dmarcResults, spfResults } from './authenticate.ts'
 export { addressOf, hasRoute, type Route } from './route-records.ts'
 export {
   deleteOldReceived,

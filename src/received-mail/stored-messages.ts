@@ -7,12 +7,19 @@ import { Refusal, sanitiseJson } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import type { Amount } from './limits.ts'
+import type { Authentication } from './authenticate.ts'
 import type { ReceivedFacts } from './read-received-mail.ts'
 import { keepsRoutes, type RoutePage, removeRoutesOf } from './route-records.ts'
 
 export interface ReceivedRecipient {
   address: string
   routeId: string
+}
+
+/** A copy that was accepted for another address. */
+export interface Forwarding {
+  to: string
+  emailId: string
 }
 
 /** Without bodies, as lists have it. */
@@ -25,10 +32,14 @@ export interface ReceivedSummary {
   /** The client's address. */
   client: string
   sizeOctets: number
-  facts: ReceivedFacts
+  facts: ReceivedFacts & {
+    /** null: the message was not read. */
+    authentication: Authentication | null
+  }
   /** The tenant's email to which it replies. */
   replyToEmail: string | null
   receivedAt: Date
+  forwarded: Forwarding[]
 }
 
 export interface ReceivedMessage extends ReceivedSummary {
@@ -38,13 +49,13 @@ export interface ReceivedMessage extends ReceivedSummary {
   isCut: boolean
 }
 
-export interface NewReceived extends Omit<ReceivedMessage, 'isCut'> {
+export interface NewReceived extends Omit<ReceivedMessage, 'isCut' | 'forwarded'> {
   raw: Buffer
 }
 
 const summaryColumns = sql.part`
   tenant_id as "tenantId", id, sender, recipients, client, size_octets as "sizeOctets", facts, reply_to_email as "replyToEmail",
-  received_at as "receivedAt"`
+  received_at as "receivedAt", forwarded`
 
 const insertMessage = sql<{ id: string }>`
   insert into received_messages (tenant_id, id, key, sender, recipients, client, size_octets, facts, text_body, html_body, reply_to_email,
@@ -52,6 +63,16 @@ const insertMessage = sql<{ id: string }>`
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
   on conflict (tenant_id, key) do nothing
   returning id`
+
+const storedByKey = sql<StoredReceived>`
+  select id, forwarded
+  from received_messages
+  where tenant_id = $1 and key = $2`
+
+const addForwarding = sql`
+  update received_messages
+  set forwarded = forwarded || $3::jsonb
+  where tenant_id = $1 and id = $2`
 
 const pageOfMessages = sql<ReceivedSummary>`
   select ${summaryColumns}
@@ -127,6 +148,7 @@ const deletePerson = sql`
     limit $3)`
 
 const maxAtOnce = 200
+const maxRounds = 20
 
 const noSuchMessage = (id: string) =>
   new Refusal('not_found', { field: 'receivedId', message: `receivedId: no such received message: ${id.slice(0, 64)}` })
@@ -141,18 +163,29 @@ function keyOf({ sender, recipients, raw }: Pick<NewReceived, 'sender' | 'recipi
     .digest()
 }
 
-/** Stores a message with its event, unless it is stored already. False: a route was deleted meanwhile. */
-export function storeReceived(db: Db, message: NewReceived): Promise<boolean> {
+export interface StoredReceived {
+  id: string
+  /** Of an earlier attempt. */
+  forwarded: Forwarding[]
+}
+
+/** Stores a message with its event, unless it is stored already. Undefined: a route was deleted meanwhile. */
+export function storeReceived(db: Db, message: NewReceived): Promise<StoredReceived | undefined> {
   const { tenantId, id, sender, recipients, client, sizeOctets, facts, text, html, replyToEmail, raw, receivedAt } = message
   const key = keyOf(message)
   return db.transaction(async (tx) => {
-    if (!(await keepsRoutes(tx, tenantId, [...new Set(recipients.map(({ routeId }) => routeId))]))) return false
+    if (!(await keepsRoutes(tx, tenantId, [...new Set(recipients.map(({ routeId }) => routeId))]))) return undefined
     const shown = [sanitiseJson(recipients), client, sizeOctets, sanitiseJson(facts), text, html, replyToEmail]
     const added = await tx.first(insertMessage, [tenantId, id, key, sender, ...shown, raw, receivedAt])
-    if (added) await appendEvents(tx, [{ tenantId, kind: 'MessageReceived', emailId: null, at: receivedAt, data: { received: id } }])
-    return true
+    if (!added) return tx.first(storedByKey, [tenantId, key])
+    await appendEvents(tx, [{ tenantId, kind: 'MessageReceived', emailId: null, at: receivedAt, data: { received: id } }])
+    return { id, forwarded: [] }
   })
 }
+
+/** Records that a copy was accepted for another address, so that a repetition sends no second one. */
+export const recordForwarding = (on: Queryable, tenantId: string, id: string, forwarding: Forwarding): Promise<number> =>
+  on.run(addForwarding, [tenantId, id, JSON.stringify([forwarding])])
 
 /** Newest first. */
 export async function listReceived(
@@ -199,13 +232,17 @@ export async function findReceived(
 export const usedBy = async (on: Queryable, tenantId: string, since: Date): Promise<Amount> =>
   (await on.first(usedSince, [tenantId, since])) ?? { messages: 0, octets: 0 }
 
-/** Deletes the messages received before a time, and those of deleted tenants. */
+/** Deletes messages received before a time, and those of deleted tenants: a part of them at once, so that other tasks get their turn. */
 export async function deleteOldReceived(db: Db, beforeMs: number): Promise<void> {
-  while ((await db.run(deleteOlder, [new Date(beforeMs), maxAtOnce])) === maxAtOnce);
-  for (const { tenantId } of await db.rows(erasures)) {
-    while ((await db.run(deleteSomeOf, [tenantId, maxAtOnce])) === maxAtOnce);
-    await db.run(endErasure, [tenantId])
-  }
+  await inRounds(() => db.run(deleteOlder, [new Date(beforeMs), maxAtOnce]))
+  for (const { tenantId } of await db.rows(erasures))
+    if (await inRounds(() => db.run(deleteSomeOf, [tenantId, maxAtOnce]))) await db.run(endErasure, [tenantId])
+}
+
+/** Whether nothing is left. */
+async function inRounds(deleteSome: () => Promise<number>): Promise<boolean> {
+  for (let round = 0; round < maxRounds; round++) if ((await deleteSome()) < maxAtOnce) return true
+  return false
 }
 
 /** Deletes the messages from or to an address (lower case); `tenantId` null: of all tenants. Returns how many. */

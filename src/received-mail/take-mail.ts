@@ -4,15 +4,17 @@
  */
 import { type Clock, cached, type Ids, type Log, networkOf, TookTooLong } from '#base'
 import type { Db } from '#db'
-import type { Domains } from '#domains'
+import type { Domain, Domains } from '#domains'
 import { findEmail } from '#emails'
 import type { ReadWith } from '#returns'
 import type { Tenants } from '#tenants'
-import { isOver, NetworkUse, type ReceivingLimits, usualLimits } from './limits.ts'
+import { type AuthenticationDeps, authenticate } from './authenticate.ts'
+import { forwardedCopy, isLoop } from './forward-mail.ts'
+import { type Amount, isOver, NetworkUse, type ReceivingLimits, usualLimits } from './limits.ts'
 import { matchRoute, routedAddress } from './match-route.ts'
 import { type ReceivedParts, unreadParts } from './read-received-mail.ts'
 import { listRoutesOfDomain, type Route } from './route-records.ts'
-import { type ReceivedRecipient, storeReceived, usedBy } from './stored-messages.ts'
+import { type ReceivedRecipient, recordForwarding, storeReceived, usedBy } from './stored-messages.ts'
 
 export interface ReceivingDeps {
   db: Db
@@ -22,24 +24,46 @@ export interface ReceivingDeps {
   domains: Pick<Domains, 'find'>
   tenants: Pick<Tenants, 'find'>
   read: ReadWith<ReceivedParts>
+  /** For the checks of SPF, DKIM and DMARC. */
+  resolver: AuthenticationDeps['resolver']
+  hostname: string
+  /** Accepts a copy for another address as an email of the tenant, signed by the domain; returns the email's id. */
+  forward(octets: Buffer, to: string, by: { tenantId: string; domain: Domain; isBounce: boolean }): Promise<string>
   /** Stricter limits for tests. */
   limits?: Partial<ReceivingLimits>
 }
 
 /** `later`: the domain is no longer verified, or the tenant suspended or archived. */
 export type RouteVerdict = 'routed' | 'later' | 'unknown'
-/** `network`, `tenant`: over the limit of the client's network or of a tenant. */
-export type Receipt = 'stored' | 'network' | 'tenant'
+/** `network`, `tenant`: over the limit of the client's network or of a tenant. `loop`: a route has forwarded it before. */
+export type Receipt = 'stored' | 'network' | 'tenant' | 'loop'
+
+export interface IncomingEnvelope {
+  from: string
+  recipients: readonly string[]
+  /** The client's address, and the name in its EHLO. */
+  address: string
+  greeting: string
+}
 
 export interface Receiving {
   accepts(address: string): Promise<RouteVerdict>
   /** Once it resolves with `stored` the message is on disk, with an event for each tenant. Throws if the sender should retry. */
-  take(envelope: { from: string; recipients: readonly string[]; address: string }, octets: Buffer): Promise<Receipt>
+  take(envelope: IncomingEnvelope, octets: Buffer): Promise<Receipt>
 }
 
 interface Destination {
   route: Route
+  domain: Domain
   address: string
+}
+
+/** A message with the results of its reading and its checks. */
+interface ReadMail {
+  envelope: IncomingEnvelope
+  octets: Buffer
+  parts: ReceivedParts
+  authentication: Awaited<ReturnType<typeof authenticate>> | null
 }
 
 const dayMs = 86_400_000
@@ -50,8 +74,8 @@ class ReceivingService implements Receiving {
   readonly #deps: ReceivingDeps
   readonly #limits: ReceivingLimits
   readonly #networks: NetworkUse
-  readonly #routes
-  readonly #used
+  readonly #routes: ReturnType<typeof cached<Route[]>>
+  readonly #used: ReturnType<typeof cached<Amount>>
 
   constructor(deps: ReceivingDeps) {
     const { db, clock } = deps
@@ -65,40 +89,34 @@ class ReceivingService implements Receiving {
 
   async accepts(address: string): Promise<RouteVerdict> {
     const found = await this.#find(address)
-    if (!found) return 'unknown'
-    return (await this.#isReady(found.route)) ? 'routed' : 'later'
+    return found === undefined ? 'unknown' : 'route' in found ? 'routed' : 'later'
   }
 
-  async take(
-    { from, recipients, address }: { from: string; recipients: readonly string[]; address: string },
-    octets: Buffer,
-  ): Promise<Receipt> {
-    const { clock, log } = this.#deps
-    const network = networkOf(address)
-    const byTenant = await this.#destinations(recipients)
+  async take(envelope: IncomingEnvelope, octets: Buffer): Promise<Receipt> {
+    const network = networkOf(envelope.address)
+    const byTenant = await this.#destinations(envelope.recipients)
+    if (isLoop(octets, new Set([...byTenant.values()].flat().map(({ route }) => route.id)))) return 'loop'
     if (!this.#networks.allows(network)) return 'network'
     for (const tenantId of byTenant.keys()) if (isOver(await this.#used.get(tenantId), this.#limits.tenant)) return 'tenant'
     const parts = await this.#read(octets, network)
-    const receivedAt = new Date(clock.nowMs())
-    for (const [tenantId, to] of byTenant) {
-      const id = await this.#store(tenantId, to, { from, address, octets, parts, receivedAt })
-      log.info({ tenant: tenantId, received: id, octets: octets.length, recipients: to.length }, 'received for a route')
-    }
+    const { from: sender, address: client, greeting } = envelope
+    const facts = { client, greeting, sender, from: parts.facts.from, signatures: parts.signatures ?? [] }
+    const authentication = parts.signatures ? await authenticate(this.#deps, facts) : null
+    for (const [tenantId, to] of byTenant) await this.#store(tenantId, to, { envelope, octets, parts, authentication })
     this.#networks.count(network, octets.length)
     return 'stored'
   }
 
-  async #find(text: string): Promise<Destination | undefined> {
-    const wanted = routedAddress(text)
-    if (!wanted) return undefined
-    const route = matchRoute(await this.#routes.get(wanted.domain), wanted.local)
-    return route && { route, address: `${wanted.local}@${wanted.domain}` }
-  }
-
-  async #isReady({ tenantId, domain, domainId }: Route): Promise<boolean> {
+  /** Undefined: no route; `later`: one that cannot receive mail now. */
+  async #find(text: string): Promise<Destination | { later: true } | undefined> {
     const { domains, tenants } = this.#deps
-    const [owned, tenant] = await Promise.all([domains.find(tenantId, domain), tenants.find(tenantId)])
-    return owned?.id === domainId && owned.verified && tenant?.status === 'active'
+    const wanted = routedAddress(text)
+    const route = wanted && matchRoute(await this.#routes.get(wanted.domain), wanted.local)
+    if (!route) return undefined
+    const { tenantId, domain: name, domainId } = route
+    const [domain, tenant] = await Promise.all([domains.find(tenantId, name), tenants.find(tenantId)])
+    if (domain?.id !== domainId || !domain.verified || tenant?.status !== 'active') return { later: true }
+    return { route, domain, address: `${wanted.local}@${wanted.domain}` }
   }
 
   /** Throws if a recipient was accepted and has no route now. */
@@ -106,7 +124,7 @@ class ReceivingService implements Receiving {
     const byTenant = new Map<string, Destination[]>()
     for (const recipient of recipients) {
       const found = await this.#find(recipient)
-      if (!found || !(await this.#isReady(found.route))) throw new Error('a route no longer accepts mail')
+      if (!found || 'later' in found) throw new Error('a route no longer accepts mail')
       const known = byTenant.get(found.route.tenantId) ?? []
       if (!known.some(({ address }) => address === found.address)) known.push(found)
       byTenant.set(found.route.tenantId, known)
@@ -125,30 +143,40 @@ class ReceivingService implements Receiving {
     }
   }
 
-  async #store(
-    tenantId: string,
-    to: readonly Destination[],
-    { from, address, octets, parts, receivedAt }: { from: string; address: string; octets: Buffer; parts: ReceivedParts; receivedAt: Date },
-  ): Promise<string> {
-    const { db, ids } = this.#deps
-    const id = ids.emailId(receivedAt.getTime())
+  /** Stores the message for one tenant, then forwards it. Repeated by the sender after a failure, it continues where it ended. */
+  async #store(tenantId: string, to: readonly Destination[], mail: ReadMail): Promise<void> {
+    const { db, clock, ids, log } = this.#deps
+    const { envelope, octets, parts, authentication } = mail
+    const receivedAt = new Date(clock.nowMs())
     const recipients: ReceivedRecipient[] = to.map((one) => ({ address: one.address, routeId: one.route.id }))
-    const isStored = await storeReceived(db, {
+    const stored = await storeReceived(db, {
       tenantId,
-      id,
-      sender: from,
+      id: ids.emailId(receivedAt.getTime()),
+      sender: envelope.from,
       recipients,
-      client: address,
+      client: envelope.address,
       sizeOctets: octets.length,
-      facts: parts.facts,
+      facts: { ...parts.facts, authentication },
       text: parts.text,
       html: parts.html,
       replyToEmail: await this.#repliedTo(tenantId, parts.references),
       raw: octets,
       receivedAt,
     })
-    if (!isStored) throw new Error('a route was deleted meanwhile')
-    return id
+    if (!stored) throw new Error('a route was deleted meanwhile')
+    const { id } = stored
+    log.info({ tenant: tenantId, received: id, octets: octets.length, recipients: to.length }, 'received for a route')
+    const known = new Set(stored.forwarded.map((one) => one.to))
+    for (const { route, domain } of to) {
+      const target = route.forwardTo
+      if (target === null || known.has(target)) continue
+      known.add(target)
+      const { forward, hostname } = this.#deps
+      const routes = to.filter((one) => one.route.forwardTo === target).map((one) => one.route.id)
+      const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, atMs: receivedAt.getTime() })
+      const emailId = await forward(copy, target, { tenantId, domain, isBounce: envelope.from === '' })
+      await recordForwarding(db, tenantId, id, { to: target, emailId })
+    }
   }
 
   /** The email of the tenant that the message answers. Its Message-ID begins with its id, and must be the whole one. */

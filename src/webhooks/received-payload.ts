@@ -33,6 +33,7 @@ export function receivedPayload(id: string, message: ReceivedMessage | undefined
     hops: facts?.hops ?? 0,
     size: message?.sizeOctets ?? 0,
     in_reply_to: message?.replyToEmail ?? null,
+    authentication: facts?.authentication ?? null,
     url: `${url}/v1/received/${id}`,
     raw_url: `${url}/v1/received/${id}/raw`,
   }

@@ -85,12 +85,18 @@ const sampleReceived = (emailId: string, { nowMs, tenant }: SampleFacts): Receiv
     hops: 1,
     autoSubmitted: '',
     truncated: false,
+    authentication: {
+      spf: { result: 'pass', domain: 'example.org' },
+      dkim: [{ result: 'pass', domain: 'example.org', selector: 's1' }],
+      dmarc: { result: 'pass', domain: 'example.org', policy: 'reject' },
+    },
   },
   text: 'It arrived, thank you.',
   html: null,
   isCut: false,
   replyToEmail: emailId,
   receivedAt: new Date(nowMs),
+  forwarded: [],
 })
 
 const attempt = (details: string, output: string) => ({ details, output, secure: true, seconds: 0.418 })

@@ -4,6 +4,7 @@ import { systemClock } from '#base'
 import { sql } from '#db'
 import { eraseAddress } from '#housekeeping'
 import { deleteOldReceived } from '#received-mail'
+import { txtResolver } from '../support/authentication-samples.ts'
 import { openEventStream } from '../support/event-stream.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { oddMessages } from '../support/odd-messages.ts'
@@ -20,7 +21,7 @@ beforeAll(async () => {
     sendLimit: null,
     roles: ['inbound', 'delivery', 'housekeeping'],
     smtpBounds: { errors: 10_000 },
-    receiving: { limits: { network: { messages: 5_000, octets: 200_000_000 }, tenant: { messages: 1_500, octets: 100_000_000 } } },
+    receiving: { resolver: txtResolver(new Map()), limits: { network: { messages: 5_000, octets: 200_000_000 }, tenant: { messages: 1_500, octets: 100_000_000 } } },
   })
   client = await greetedClient(service.ports.smtp)
 })
@@ -276,7 +277,7 @@ test('a reply names the email of the tenant that it answers, by the whole Messag
 
 test('mail over the limit of the network or of the tenant stays with its sender', async () => {
   const limits = { network: { messages: 4, octets: 1_000_000 }, tenant: { messages: 2, octets: 1_000_000 } }
-  await using own = await startService({ rateLimit: null, roles: ['inbound'], receiving: { limits } })
+  await using own = await startService({ rateLimit: null, roles: ['inbound'], receiving: { resolver: txtResolver(new Map()), limits } })
   const body = (address: string) => ({ key: own.testKey, body: { address } })
   for (const name of ['one.test', 'two.test']) {
     await own.addDomain(own.tenantId, name)

@@ -222,7 +222,9 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     const reports = wish.reports ?? openDomainReports({ db, clock, log, secrets, resolver, hostname, read: mailReader.read })
     const common = { db, clock, log, accept, credentials, config: settings, bounds }
     const routeReader = openReceivedMailReader({ clock, log })
-    const routes = openReceiving({ db, clock, ids, log, domains, tenants, read: routeReader.read, ...wish.receiving })
+    const receiving = { db, clock, ids, log, domains, tenants, resolver, hostname, read: routeReader.read }
+    const forward = accept.forwardRouted
+    const routes = openReceiving({ ...receiving, forward, ...wish.receiving })
     const inbound = await startInbound({ ...common, returns: wish.returns ?? returns, reports, routes })
     running.push({
       async stop() {

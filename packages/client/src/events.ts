@@ -100,6 +100,14 @@ interface Received {
   size: number
   /** The id of the email that it replies to. */
   in_reply_to: string | null
+  /** Checks when it arrived; null: the message was too costly to read. */
+  authentication: {
+    spf: { result: 'pass' | 'fail' | 'softfail' | 'neutral' | 'none' | 'temperror' | 'permerror'; domain: string }
+    /** Of any domain. */
+    dkim: { result: 'pass' | 'fail' | 'temperror'; domain: string; selector: string }[]
+    /** `policy`: the one to apply if the result is fail. */
+    dmarc: { result: 'pass' | 'fail' | 'none' | 'temperror' | 'permerror'; domain: string; policy: string | null }
+  } | null
   url: string
   raw_url: string
 }

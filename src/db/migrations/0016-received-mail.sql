@@ -34,6 +34,7 @@ create table received_messages (
   html_body text,
   reply_to_email text collate "C", -- the email of the tenant that it replies to
   raw bytea not null,
+  forwarded jsonb not null default '[]', -- address and email of each accepted copy
   received_at timestamptz not null,
   primary key (tenant_id, id),
   unique (tenant_id, key)

@@ -1,6 +1,16 @@
 /** Mail in (an extension of the contract): routes of sending domains, and the messages that they received. */
 import Type, { type Static } from 'typebox'
-import { addressOf, getReceived, getReceivedRaw, listReceived, type ReceivedSummary, type Route } from '#received-mail'
+import {
+  addressOf,
+  dkimResults,
+  dmarcResults,
+  getReceived,
+  getReceivedRaw,
+  listReceived,
+  type ReceivedSummary,
+  type Route,
+  spfResults,
+} from '#received-mail'
 import { nullable, pageFields, type ScopedCall, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
@@ -116,6 +126,8 @@ export const deleteRoute = route({
   },
 })
 
+const Result = <Name extends string>(names: readonly Name[]) => Type.Unsafe<Name>({ type: 'string', enum: [...names] })
+
 const summary = {
   id: Type.String(),
   tenantId: Type.String(),
@@ -130,6 +142,23 @@ const summary = {
   size: Type.Integer({ description: 'Octets' }),
   attachmentCount: Type.Integer(),
   inReplyTo: nullable(Type.String({ description: 'Id of the email that it replies to, by the Message-ID in its header' })),
+  authentication: nullable(
+    Type.Object(
+      {
+        spf: Type.Object({ result: Result(spfResults), domain: Type.String() }),
+        dkim: Type.Array(Type.Object({ result: Result(dkimResults), domain: Type.String(), selector: Type.String() }), {
+          description: 'The first 5 signatures, of any domain',
+        }),
+        dmarc: Type.Object({
+          result: Result(dmarcResults),
+          domain: Type.String({ description: 'Of From' }),
+          policy: nullable(Type.String({ description: 'To apply if the result is fail: none, quarantine or reject' })),
+        }),
+      },
+      { description: 'Checks when it arrived; null: the message was too costly to read' },
+    ),
+  ),
+  forwarded: Type.Array(Type.Object({ to: Type.String(), emailId: Type.String() }), { description: 'Copies, as emails of the tenant' }),
   receivedAt: Instant,
 }
 const ReceivedObject = Type.Object({
@@ -234,5 +263,7 @@ const summaryToWire = ({ facts, ...one }: ReceivedSummary) => ({
   size: one.sizeOctets,
   attachmentCount: facts.attachmentCount,
   inReplyTo: one.replyToEmail,
+  authentication: facts.authentication,
+  forwarded: one.forwarded,
   receivedAt: one.receivedAt.toISOString(),
 })
