@@ -19,11 +19,7 @@ interface ForwardFacts {
 
 const anonymous = { returnPathDomain: null, signing: null }
 
-export function prepareForward(
-  octets: Buffer,
-  to: string,
-  { tenant, hostname, nowMs, ids, identity = anonymous }: ForwardFacts,
-): Prepared {
+export function prepareForward(octets: Buffer, to: string, { tenant, hostname, nowMs, ids, identity = anonymous }: ForwardFacts): Prepared {
   const recipient = parseAddress(to)
   if (!recipient) throw new Refusal('invalid_email_format', { message: `the address to forward to is not an email address: ${to}` })
   const id = ids.emailId(nowMs)

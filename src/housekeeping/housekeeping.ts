@@ -126,7 +126,11 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
       everyMs: hourMs,
       run: (nowMs) => deleteOldReports(db, nowMs - deps.keep.keepReportDays * dayMs),
     },
-    { name: 'deleting old received mail', everyMs: 60_000, run: (nowMs) => deleteOldReceived(db, nowMs - deps.keep.keepReceivedDays * dayMs) },
+    {
+      name: 'deleting old received mail',
+      everyMs: 60_000,
+      run: (nowMs) => deleteOldReceived(db, nowMs - deps.keep.keepReceivedDays * dayMs),
+    },
     { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },

@@ -103,7 +103,8 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
     async recipient(address) {
       const destination = await destinationOf(address)
       // RFC 3463 section 3.2: the destination mailbox has moved.
-      if (destination === 'former') throw new ReplyError(550, '5.1.6', 'Return path of mail that another program sent before, not read here')
+      if (destination === 'former')
+        throw new ReplyError(550, '5.1.6', 'Return path of mail that another program sent before, not read here')
       if (destination === 'later') throw new ReplyError(450, '4.2.1', 'Mailbox disabled for now, try again later')
       if (destination) return
       if (await isForPostmaster(address)) {

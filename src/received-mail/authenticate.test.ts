@@ -26,7 +26,9 @@ describe('a message', () => {
     expect(await spfOf('v=spf1 ip4:192.0.2.1 -all')).toBe('pass')
     expect(await spfOf('v=spf1 a:mx.example.net -all', { addresses })).toBe('pass')
     expect(await spfOf('v=spf1 mx -all', { addresses, mx })).toBe('pass')
-    expect(await spfOf('v=spf1 ptr:example.net -all', { addresses, ptr: async () => ({ kind: 'found', value: ['mx.example.net'] }) })).toBe('pass')
+    expect(await spfOf('v=spf1 ptr:example.net -all', { addresses, ptr: async () => ({ kind: 'found', value: ['mx.example.net'] }) })).toBe(
+      'pass',
+    )
     expect(await spfOf('v=spf1 a:other.example.net -all', { addresses })).toBe('fail')
     expect(await spfOf('v=spf1 include:none.example.net -all')).toBe('permerror')
   })

@@ -49,10 +49,10 @@ const maxNameLength = 255
 
 /** Loaded with the first message. */
 const require = createRequire(import.meta.url)
-let evaluators: (typeof MailauthSpf & typeof MailauthDmarc) | undefined
+let evaluators: ReturnType<typeof loadEvaluators> | undefined
 const loadEvaluators = () => ({
-  ...(require('mailauth/lib/spf/index.js') as typeof MailauthSpf),
-  ...(require('mailauth/lib/dmarc/index.js') as typeof MailauthDmarc),
+  spf: (require('mailauth/lib/spf/index.js') as typeof MailauthSpf).spf,
+  dmarc: (require('mailauth/lib/dmarc/index.js') as typeof MailauthDmarc).dmarc,
 })
 
 /** Never rejects; checks that are not done in time have the result temperror. */

@@ -93,7 +93,8 @@ export function readReceivedMail(octets: Buffer, atMs: number): ReceivedParts {
       attachmentCount: attachments.length,
       hops: fields.filter((field) => field.name.toLowerCase() === 'received').length,
       autoSubmitted: value('auto-submitted', maxNameLength).toLowerCase().replace(/;.*$/, '').trim(),
-      truncated: isCut(text, maxTextLength) || isCut(html, maxHtmlLength) || fields.length > maxFields || attachments.length > maxAttachments,
+      truncated:
+        isCut(text, maxTextLength) || isCut(html, maxHtmlLength) || fields.length > maxFields || attachments.length > maxAttachments,
     },
     text: text === undefined ? null : plain(text, maxTextLength),
     html: html === undefined ? null : plain(html, maxHtmlLength),

@@ -14,7 +14,16 @@ import { openReaderOf } from '#returns'
 import { tenantForNew } from '#tenants'
 import { routePattern } from './match-route.ts'
 import type { ReceivedParts } from './read-received-mail.ts'
-import { addRoute, getRoute, listRoutesOf, type Route, type RouteChanges, type RoutePage, removeRoute, updateRoute } from './route-records.ts'
+import {
+  addRoute,
+  getRoute,
+  listRoutesOf,
+  type Route,
+  type RouteChanges,
+  type RoutePage,
+  removeRoute,
+  updateRoute,
+} from './route-records.ts'
 
 export { dkimResults, dmarcResults, spfResults } from './authenticate.ts'
 export { addressOf, hasRoute, type Route } from './route-records.ts'

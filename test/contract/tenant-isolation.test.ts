@@ -1,8 +1,8 @@
 /** Two tenants with the same data: through no endpoint does one learn or change anything of the other. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Endpoint, pathsOf, routes } from '#http'
-import { type Answer, type Service, startService } from '../support/in-process-service.ts'
 import { txtResolver } from '../support/authentication-samples.ts'
+import { type Answer, type Service, startService } from '../support/in-process-service.ts'
 import { greetedClient, sendIncoming } from '../support/send-incoming.ts'
 import { goodBodies } from './valid-bodies.ts'
 

@@ -36,8 +36,7 @@ afterAll(async () => {
 })
 
 /** A client of the listeners, as soon as they listen. */
-const connected = () =>
-  vi.waitFor(() => greetedClient(port), { timeout: maxMs, interval: 50 })
+const connected = () => vi.waitFor(() => greetedClient(port), { timeout: maxMs, interval: 50 })
 
 interface Summary {
   id: string

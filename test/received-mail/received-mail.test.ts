@@ -21,7 +21,10 @@ beforeAll(async () => {
     sendLimit: null,
     roles: ['inbound', 'delivery', 'housekeeping'],
     smtpBounds: { errors: 10_000 },
-    receiving: { resolver: txtResolver(new Map()), limits: { network: { messages: 5_000, octets: 200_000_000 }, tenant: { messages: 1_500, octets: 100_000_000 } } },
+    receiving: {
+      resolver: txtResolver(new Map()),
+      limits: { network: { messages: 5_000, octets: 200_000_000 }, tenant: { messages: 1_500, octets: 100_000_000 } },
+    },
   })
   client = await greetedClient(service.ports.smtp)
 })
@@ -149,7 +152,10 @@ describe('a route', () => {
     expect(await refusal(owner, 'help@unverified.test')).toMatchObject({ code: 'domain_not_verified' })
     expect(await refusal(owner, 'help')).toMatchObject({ code: 'validation_error', field: 'address' })
     await owner.addRoute(`help@${owner.domain}`)
-    expect(await refusal(owner, `Help@${owner.domain}`)).toMatchObject({ code: 'validation_error', message: expect.stringContaining('another route') })
+    expect(await refusal(owner, `Help@${owner.domain}`)).toMatchObject({
+      code: 'validation_error',
+      message: expect.stringContaining('another route'),
+    })
     await service.addDomain(other.tenantId, owner.domain)
     expect(await refusal(other, `sales@${owner.domain}`)).toMatchObject({ message: expect.stringContaining('routes of another tenant') })
     const forwarded = await owner.ask('POST', '/routes', { address: `f@${owner.domain}`, forwardTo: 'nobody' })
@@ -236,8 +242,17 @@ test('of five hundred odd messages each is one event or one refusal, and the API
   const replies: string[] = []
   const work = messages.entries()
   const sending = Array.from({ length: 4 }, async () => {
-    await using own = await greetedClient(service.ports.smtp)
-    for (const [nth, octets] of work) replies[nth] = await sendIncoming(own, { to: [`odd@${owner.domain}`], octets })
+    let own: SmtpClient | undefined
+    for (const [nth, octets] of work) {
+      own ??= await greetedClient(service.ports.smtp)
+      const reply = await sendIncoming(own, { to: [`odd@${owner.domain}`], octets })
+      replies[nth] = reply
+      if (!reply.includes('bare CR or LF') && reply !== 'closed') continue
+      // This fault ends the session.
+      own.destroy()
+      own = undefined
+    }
+    own?.destroy()
   })
   await Promise.all(sending)
   const taken = replies.filter((reply) => reply.startsWith('250')).length
@@ -276,24 +291,21 @@ test('a reply names the email of the tenant that it answers, by the whole Messag
 })
 
 test('mail over the limit of the network or of the tenant stays with its sender', async () => {
-  const limits = { network: { messages: 4, octets: 1_000_000 }, tenant: { messages: 2, octets: 1_000_000 } }
+  const limits = { network: { messages: 1_000, octets: 200_000 }, tenant: { messages: 2, octets: 1_000_000 } }
   await using own = await startService({ rateLimit: null, roles: ['inbound'], receiving: { resolver: txtResolver(new Map()), limits } })
-  const body = (address: string) => ({ key: own.testKey, body: { address } })
-  for (const name of ['one.test', 'two.test']) {
-    await own.addDomain(own.tenantId, name)
-    expect((await own.call('POST', '/routes', body(`*@${name}`))).status).toBe(201)
+  const addRoute = async (tenantId: string, name: string) => {
+    await own.addDomain(tenantId, name)
+    expect((await own.call('POST', '/routes', { key: own.liveKey, body: { address: `*@${name}`, tenantId } })).status).toBe(201)
   }
+  await addRoute(own.tenantId, 'one.test')
+  await addRoute(await own.makeTenant('second'), 'two.test')
   await using sender = await greetedClient(own.ports.smtp)
-  const to = (address: string, subject: string) => sendIncoming(sender, { to: [address], octets: message(subject) })
-  for (const nth of [1, 2]) expect(await to('a@one.test', `n${nth}`)).toMatch(/^250/)
-  const over = '452 4.2.2 Mailbox is over its limit for a day, try again later'
-  await vi.waitFor(async () => expect(await to('a@one.test', 'n3')).toBe(over), { timeout: 5000, interval: 300 })
-  const tenantId = await own.makeTenant('second')
-  await own.addDomain(tenantId, 'three.test')
-  await own.call('POST', '/routes', { key: own.liveKey, body: { address: '*@three.test', tenantId } })
-  const replies: string[] = []
-  for (let nth = 0; nth < 4; nth++) replies.push(await to('a@three.test', `m${nth}`))
-  expect(replies.at(-1)).toBe('451 4.7.1 Too much mail from your network, try again in an hour')
+  const to = (address: string, octets: string) => sendIncoming(sender, { to: [address], octets })
+  for (const name of ['n1', 'n2']) expect(await to('a@one.test', message(name))).toMatch(/^250/)
+  const overTenant = '452 4.2.2 Mailbox is over its limit for a day, try again later'
+  await vi.waitFor(async () => expect(await to('a@one.test', message('n3'))).toBe(overTenant), { timeout: 10_000, interval: 100 })
+  expect(await to('a@two.test', `${message('large')}${'x'.repeat(200_000)}`)).toMatch(/^250/)
+  expect(await to('a@two.test', message('more'))).toBe('451 4.7.1 Too much mail from your network, try again in an hour')
 })
 
 describe('received mail', () => {
@@ -314,13 +326,16 @@ describe('received mail', () => {
     expect(await owner.received()).toEqual([])
   })
 
-  test.each(['ann@example.net', 'carl@example.net', 'dora@example.net', 'bob@'])('of or to an erased person is deleted: %s', async (who) => {
-    const owner = await boxOf()
-    const person = who === 'bob@' ? `bob@${owner.domain}` : who
-    await eraseAddress(service, person, owner.tenantId, systemClock.nowMs(), () => {})
-    expect(await owner.received()).toHaveLength(1)
-    expect((await owner.ask('GET', '/received')).text).not.toContain(person)
-  })
+  test.each(['ann@example.net', 'carl@example.net', 'dora@example.net', 'bob@'])(
+    'of or to an erased person is deleted: %s',
+    async (who) => {
+      const owner = await boxOf()
+      const person = who === 'bob@' ? `bob@${owner.domain}` : who
+      await eraseAddress(service, person, owner.tenantId, systemClock.nowMs(), () => {})
+      expect(await owner.received()).toHaveLength(1)
+      expect((await owner.ask('GET', '/received')).text).not.toContain(person)
+    },
+  )
 
   test('is deleted with its tenant, whose addresses refuse mail from then on', async () => {
     const owner = await boxOf()
@@ -342,7 +357,8 @@ describe('received mail', () => {
 test('a domain with routes shows the MX record that brings mail here, judged by its last check', async () => {
   const owner = await makeOwner()
   const domainId = ((await owner.ask('GET', '/domains')).body.data as { domains: { id: number }[] }).domains[0]?.id
-  const shown = async () => ((await owner.ask('GET', `/domains/${domainId}`)).body.data as { dnsRecords: Record<string, object> }).dnsRecords
+  const shown = async () =>
+    ((await owner.ask('GET', `/domains/${domainId}`)).body.data as { dnsRecords: Record<string, object> }).dnsRecords
   expect(await shown()).not.toHaveProperty('receiving')
   await owner.addRoute(`help@${owner.domain}`)
   const storeMx = sql`
@@ -355,6 +371,9 @@ test('a domain with routes shows the MX record that brings mail here, judged by 
   }
   expect((await shown()).receiving).toMatchObject({ type: 'MX', name: '@', fullName: owner.domain, value: '10 house.test', status: null })
   expect(await stateAfter('OK', ['20 other.test', '10 HOUSE.test.'])).toMatchObject({ status: 'OK', problem: null, suggestion: null })
-  expect(await stateAfter('OK', ['10 nothouse.test'])).toMatchObject({ status: 'Invalid', suggestion: expect.stringContaining('10 house.test') })
+  expect(await stateAfter('OK', ['10 nothouse.test'])).toMatchObject({
+    status: 'Invalid',
+    suggestion: expect.stringContaining('10 house.test'),
+  })
   expect(await stateAfter('Missing', [])).toMatchObject({ status: 'Missing' })
 })

@@ -25,7 +25,7 @@ const headers = [
   'Content-Type: multipart/mixed; boundary=""',
   'Content-Type: ;;;',
   'Content-Transfer-Encoding: uuencode',
-  'Content-Disposition: attachment; filename*=utf-8\'\'%E2%9C%93.txt',
+  "Content-Disposition: attachment; filename*=utf-8''%E2%9C%93.txt",
   'Content-Disposition: attachment; filename="../../etc/passwd"',
   `X-Long: ${'x'.repeat(3000)}`,
   'X-\u00e9: raw',
@@ -46,7 +46,14 @@ const bodies = [
   'x'.repeat(5000),
 ]
 
-const types = ['text/plain', 'text/html', 'text/plain; charset=iso-2022-jp', 'image/png; name="a\\"b.png"', 'message/rfc822', 'application/x; name==?utf-8?q?a?=']
+const types = [
+  'text/plain',
+  'text/html',
+  'text/plain; charset=iso-2022-jp',
+  'image/png; name="a\\"b.png"',
+  'message/rfc822',
+  'application/x; name==?utf-8?q?a?=',
+]
 const encodings = ['7bit', '8bit', 'base64', 'quoted-printable', 'x-unknown', '']
 
 function part(draw: SeededRandom, depth: number): string {

@@ -106,10 +106,10 @@ const shapeOf = (value: unknown): unknown =>
   Array.isArray(value)
     ? [['each', value.length === 0 ? 'null' : shapeOf(value[0])]]
     : typeof value === 'object' && value !== null
-    ? Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)])
-    : value === null
-      ? 'null'
-      : typeof value
+      ? Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)])
+      : value === null
+        ? 'null'
+        : typeof value
 
 /** Compares with `expected`, ignoring values that are null in either. */
 function expectSameShape(actual: unknown, expected: unknown, at: string): void {

@@ -21,10 +21,10 @@ import {
   withoutFields,
 } from '#mail'
 import { openTokens, trackHtml, trackHtmlOctets } from '#tracking'
-import { readReceivedMail } from '../../../../src/received-mail/read-received-mail.ts'
 import { isMailboxListField, parseMailboxField } from '../../../../src/mail/mailbox-field.ts'
 import { readOriginators } from '../../../../src/mail/originators.ts'
 import { parseFields } from '../../../../src/mail/parse-fields.ts'
+import { readReceivedMail } from '../../../../src/received-mail/read-received-mail.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxMessage = 26_214_400
