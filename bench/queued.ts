@@ -1,6 +1,6 @@
 /**
  * Emails of one tenant in the queue, from a thousand to millions: a claim's time, the time of a start, memory, and another tenant's first
- * email. None of them may depend on the length of the queue.
+ * email. They may not depend on the length of the queue.
  */
 import { setTimeout as wait } from 'node:timers/promises'
 import { openIds, silentLog, systemRandom } from '#base'

@@ -1,6 +1,6 @@
 /**
  * A small machine: 512 MiB of memory and one core, by a control group and one processor. The npm package is installed and started there, and
- * accepts and delivers emails; load generator and receiver run outside. None may be lost, and no program killed for lack of memory.
+ * accepts and delivers emails; load generator and receiver run outside. No email may be lost, and no program killed for lack of memory.
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

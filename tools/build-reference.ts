@@ -27,7 +27,7 @@ function isUpToDate(): boolean {
   return existsSync(page) && sources.every((path) => !existsSync(path) || statSync(path).mtimeMs <= statSync(page).mtimeMs)
 }
 
-/** Does nothing if the build is up to date. */
+/** Returns at once if the build is up to date. */
 export async function buildReference(): Promise<void> {
   if (isUpToDate()) return
   const [{ default: fastify }, { default: reference }] = await Promise.all([import('fastify'), import('@scalar/fastify-api-reference')])

@@ -1,7 +1,7 @@
 /**
  * `npm run package:image [-- --arch amd64|arm64 --traces]`: builds a container image of the compiled package as an OCI archive in artifacts/, without a
  * daemon. It prepares the whole file tree, and `buildah` packs it by packaging/Containerfile. Debian's packages come through debootstrap, which
- * verifies their signatures. Nothing of the image runs during the build, so any machine builds for both processors.
+ * verifies their signatures. The image does not run during the build, so any machine builds for both processors.
  */
 import { execFileSync } from 'node:child_process'
 import {

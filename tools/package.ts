@@ -1,6 +1,6 @@
 /**
  * `npm run package [folder]`: builds the npm packages of the program and of its client into a folder (artifacts/packages): the compiled
- * program (tools/bundle.ts) with source maps, the built dashboard, the documentation. Nothing is published.
+ * program (tools/bundle.ts) with source maps, the built dashboard, the documentation. It does not publish.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'

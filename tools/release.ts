@@ -1,6 +1,6 @@
 /**
  * `npm run release -- --date 2027-01-31`: checks the version and the changelog, moves the unreleased changes under the version, and builds the
- * files of a release with their checksums and bill of materials. Nothing is committed, tagged, pushed or published.
+ * files of a release with their checksums and bill of materials. It does not commit, tag, push or publish.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'

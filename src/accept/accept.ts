@@ -77,7 +77,7 @@ export interface Accept {
     renderer: ResponseRenderer<AcceptedBatch>,
   ): Promise<SubmissionResponse>
   /**
-   * Sends up to `maxElements` submissions with senders of their own, in the order given. The renderer may refuse: then none is sent.
+   * Sends up to `maxElements` submissions with senders of their own, in the order given. The renderer may refuse all of them.
    */
   sendEach(
     tenantId: string | null | undefined,

@@ -102,7 +102,7 @@ export function prepareSubmission(
   })
 }
 
-/** The caller's headers, and Feedback-ID if the operator wants one and the caller has none. */
+/** The caller's headers, and Feedback-ID if the operator wants one and the caller did not set it. */
 function headersOf({ headers, tag, from }: CheckedSubmission, { feedbackId, tenant }: PrepareFacts): CheckedSubmission['headers'] {
   if (feedbackId === undefined || headers.some(([name]) => name.toLowerCase() === 'feedback-id')) return headers
   return [...headers, ['Feedback-ID', feedbackIdOf(feedbackId, { tag, tenantId: tenant.id, domain: from.address.domain })]]

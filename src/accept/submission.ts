@@ -111,7 +111,7 @@ export interface AcceptedBatch {
 
 /** Renders an entry point's response before the commit, because the response is stored with the idempotency key in the same transaction. */
 export interface ResponseRenderer<Result> {
-  /** A refusal that it throws is the answer, and nothing is committed. */
+  /** A refusal that it throws is the answer, without a commit. */
   render: (result: Result) => Buffer
   /** The caller's Idempotency-Key, and the SHA-256 over method, path and canonical body. */
   idempotency?: { key: string; fingerprint: Buffer } | undefined

@@ -202,7 +202,7 @@ const vendorMetadata: MetadataLimits = {
   octets: 40_000,
 }
 
-/** Names with values, within limits; null if there are none. `vendor`: those of the other vendors' APIs. */
+/** Names with values, within limits; null if empty. `vendor`: those of the other vendors' APIs. */
 export function checkMetadata(
   metadata: Readonly<Record<string, string>> | null | undefined,
   vendor?: object,

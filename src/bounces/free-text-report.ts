@@ -98,7 +98,7 @@ interface LineFacts extends QuotedReply {
 export interface TextLine {
   text: string
   facts?: LineFacts
-  /** The text after a label such as `Reason:`; null: the line has none. */
+  /** The text after a label such as `Reason:`; null: the line has no label. */
   labelled?: string | null
   isOwnCommand?: boolean
 }

@@ -63,7 +63,7 @@ export const identifiedOf = (entry: Entry, field: string, taken: Set<string>): (
     return { ...one, id }
   })
 
-/** The field's strings, at least one, none of them blank. */
+/** The field's strings, at least one, without blank ones. */
 export function textsOf(entry: Entry, field: string): readonly string[] {
   const list = entry.fields[field]
   if (!Array.isArray(list) || list.length === 0) return refuse(entry, `"${field}" is not a list of strings`, field)

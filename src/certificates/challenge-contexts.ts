@@ -4,7 +4,7 @@ import { newKey } from './acme-order.ts'
 import type { Challenges } from './challenges.ts'
 
 export interface ChallengeContexts {
-  /** The context that answers the challenge of the name's order; undefined if it has none. */
+  /** The context that answers the challenge of the name's order; undefined without one. */
   find(name: string): Promise<SecureContext | undefined>
 }
 

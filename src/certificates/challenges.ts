@@ -15,7 +15,7 @@ export interface Challenge {
 export interface Challenges {
   /** The key authorization for `http://HOST/.well-known/acme-challenge/TOKEN`; undefined if no order has this token. */
   findByToken(token: string): Promise<string | undefined>
-  /** The challenge of the name's order; undefined if it has none. */
+  /** The challenge of the name's order; undefined without one. */
   findByName(name: string): Promise<Challenge | undefined>
 }
 

@@ -1,6 +1,6 @@
 /**
  * The bounds of a narrow key: its senders, its client networks and its expiry. Each is checked when it is set, and again at each use. An
- * ordinary key has none, which costs one comparison.
+ * ordinary key has no bounds, which costs one comparison.
  */
 import { isInNetwork, type Network, networkFrom, Refusal, wrongField } from '#base'
 import { type Address, parseAddress, parseDomain } from '#mail'

@@ -16,7 +16,7 @@ export interface BatchWriterOptions<Item> {
   clock: Clock
   /** Milliseconds that a write waits for more items. */
   gatherMs: number
-  /** Commits all items or none. `mayBeWritten`: an earlier try failed, and may have committed them. May be called without items. */
+  /** Commits all items together. `mayBeWritten`: an earlier try failed, and may have committed them. May be called without items. */
   write: (items: readonly Item[], mayBeWritten: boolean) => Promise<unknown>
   /** Called once for each item, when it is stored or dropped. */
   onDone: (item: Item) => void

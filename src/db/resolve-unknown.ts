@@ -33,7 +33,7 @@ export interface Resolution {
 }
 
 /**
- * Runs `write`, which commits all of its rows or none, until its result is known, and returns that. `mayBeWritten`: an earlier try failed
+ * Runs `write`, which commits all of its rows together, until its result is known, and returns that. `mayBeWritten`: an earlier try failed
  * and may be committed. `write` then looks its rows up, or recognises that it collides with itself.
  */
 export async function resolveUnknown<T>(

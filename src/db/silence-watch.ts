@@ -13,7 +13,7 @@ const lookEveryMs = 500
 /** A pending statement without any octet from the server for this long is a reason to ask all hosts. */
 const suspectAfterMs = 2000
 const askEveryMs = 1000
-/** Without another writable host, a server that sent nothing for this long, and answers no new connection, is given up. */
+/** Without another writable host, a server that is silent for this long, and answers no new connection, is given up. */
 const giveUpAfterMs = 4000
 
 /** A host's answer to a new connection. */

@@ -8,7 +8,7 @@ import { isContentRejected } from './errors.ts'
 export interface WriteQueueDeps<Item> {
   clock: Clock
   log: Log
-  /** Writes all or none of the batch; idempotent. */
+  /** Writes the whole batch or fails; idempotent. */
   write: (batch: readonly Item[]) => Promise<unknown>
   octetsOf: (item: Item) => number
   /** The items' name in warnings: `request logs`. */

@@ -238,7 +238,7 @@ export function decideOutcome(claimed: Claimed, attemptResult: AttemptResult, fa
   }
 }
 
-/** The facts of the attempt, with the values of an outcome that changes nothing. */
+/** The facts of the attempt, with the values of an outcome without changes. */
 const undecided = (claimed: Claimed, attemptResult: AttemptResult, facts: AttemptContext): Omit<Outcome, 'status'> => ({
   claimed,
   atMs: facts.atMs,

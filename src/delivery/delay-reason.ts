@@ -20,7 +20,7 @@ export interface DelayReason {
 }
 
 export interface DelayReasons {
-  /** The delay reason of live mail to this domain; undefined: none is known. */
+  /** The delay reason of live mail to this domain; undefined: unknown. */
   find(domain: string): Promise<DelayReason | undefined>
   /** The name of the provider whose limits apply to this domain; undefined: its MX records are not known. Cached for a minute. */
   providerOf(domain: string): Promise<string | undefined>

@@ -128,7 +128,7 @@ const maxInFlight = 2000
 const maxPerClaim = 400
 /** Interval of claims while there was mail lately. */
 const idlePollMs = 25
-/** The same while there was none: accepted mail wakes the process, other mail is seen after this time. */
+/** The same without new mail: accepted mail wakes the process, other mail is seen after this time. */
 const asleepPollMs = 2000
 /** Interval of claims under load: claiming a few recipients costs as much as claiming dozens. */
 const busyPollMs = 50

@@ -80,7 +80,7 @@ export class Dispatch {
       db,
       log,
       defaultName: defaultNameOf(config),
-      // The process may have begun to stop while the transport was stored. A closed site has given back its queue and sends nothing more.
+      // The process may have begun to stop while the transport was stored. A closed site has given back its queue and no longer sends.
       send: (jobs) => {
         if (!this.#isClosing) return this.send(jobs)
         for (const job of jobs) unsent.requeue(job)

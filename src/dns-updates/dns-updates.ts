@@ -90,7 +90,7 @@ async function run(deps: DnsUpdateDeps, how: { whole: boolean }): Promise<RunRes
 /** Runs when a run is due, and soon after the keys of a domain changed. */
 export function startDnsUpdates(deps: DnsUpdateDeps): Loop {
   const { db, clock, log } = deps
-  /** undefined: nothing was written by this process. */
+  /** undefined: this process has not written yet. */
   let known: string | null | undefined
   return startLoop({ clock, log, name: 'writing DNS records', everyMs }, async () => {
     const digest = await digestDkimTargets(db)

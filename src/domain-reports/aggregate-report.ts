@@ -11,7 +11,7 @@ import { UnreadableReport } from './unreadable-report.ts'
 export interface AggregateReport {
   /** Empty if the report does not name it. */
   reporter: string
-  /** Empty if the report has none. */
+  /** Empty if the report does not say. */
   reportId: string
   beginMs: number
   endMs: number
@@ -214,7 +214,7 @@ function domainOf(text: string): string {
   return name.length <= 253 && /^[a-z0-9_\u0080-\uffff](?:[-a-z0-9_.\u0080-\uffff]*[a-z0-9_\u0080-\uffff])?$/.test(name) ? name : ''
 }
 
-/** The usual spelling of an address; empty if it is none. */
+/** The usual spelling of an address; empty if it is not an address. */
 const sourceOf = (text: string) => (isIP(text) === 0 || text.includes('%') ? '' : ipaddr.process(text).toString())
 
 function addName(names: string[], name: string): void {

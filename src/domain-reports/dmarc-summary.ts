@@ -33,7 +33,7 @@ export interface ReporterRow {
 
 export interface SummaryFacts {
   domain: { tenantId: string; id: number; name: string; selector: string }
-  /** The DMARC record in DNS; undefined if none was found. */
+  /** The DMARC record in DNS; undefined if it was not found. */
   published: string | undefined
   /** Addresses of this installation. */
   ownAddresses: readonly string[]

@@ -1,6 +1,6 @@
 /**
  * Applies one received report to one sending domain, in one transaction. A report about another domain, a repetition, and a report that
- * cannot be read change nothing.
+ * cannot be read have no effect.
  */
 import { type Db, type Tx } from '#db'
 import type { CheckedDomain } from '#domains'

@@ -163,7 +163,7 @@ export const findRotated = (on: Queryable, { tenantId, id }: DomainKey) => on.fi
 export const listRotated = (on: Queryable, scope: string | null) => on.rows(rotatedOf, [scope])
 export const listOtherKeys = (on: Queryable, { tenantId, id }: DomainKey) => on.rows(othersOf, [tenantId, id])
 export const listAllOtherKeys = (on: Queryable, scope: string | null) => on.rows(allOthers, [scope])
-/** Changes when `listDkimTargets` does; null: there are none. Takes no key out of the database. */
+/** Changes when `listDkimTargets` does; null: no targets. Takes no key out of the database. */
 export const digestDkimTargets = async (on: Queryable): Promise<string | null> => (await on.first(targetsDigest))?.digest ?? null
 /** `delegated` undefined: unchanged. */
 export const saveNextLook = (on: Queryable, { tenantId, id }: DomainKey, nextMs: number, delegated?: boolean) =>
@@ -226,7 +226,7 @@ export const saveKeySight = (
 const dateOf = (ms: number | null) => (ms === null ? null : new Date(ms))
 
 /**
- * Puts the next keys to use and retires the present ones. Returns false, with nothing changed, if another process did so before, or the
+ * Puts the next keys to use and retires the present ones. Returns false, without a change, if another process did so before, or the
  * domain or its next keys are gone.
  */
 export async function switchKeys(

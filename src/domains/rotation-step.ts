@@ -20,7 +20,7 @@ export const keyRetentionMs = (retriesMs: number) => Math.max(5 * 24 * hourMs, r
 const unseenEveryMs = hourMs / 2
 /** Between two checks of records that were seen. */
 const settlingEveryMs = settleMs / 4
-/** Between two looks at a domain with nothing to do: its CNAME records may have been published. */
+/** Between two looks at a domain without pending work: its CNAME records may have been published. */
 const idleEveryMs = 6 * hourMs
 
 /** The answer of all resolvers: `unknown` if one of them failed and the others agree with the record. */

@@ -22,7 +22,7 @@ export interface DomainView extends Named<CheckedDomain> {
 
 /** The keys of a domain with their records. */
 export interface DomainKeysView extends Pick<ShownKeys, 'bits' | 'delegated' | 'keySince' | 'others' | 'usedFrom' | 'nextRecords'> {
-  /** The CNAME records with which rotation needs nothing from the domain's owner; empty unless Postrider writes the records they point to. */
+  /** The CNAME records with which rotation needs no action of the domain's owner; empty unless Postrider writes the records they point to. */
   aliases: DnsRecord[]
 }
 

@@ -41,7 +41,7 @@ const countRows = sql<EmailCounts & { startsAt: Date }>`
   where tenant_id = $1 and span = $2 and starts_at >= $3 and starts_at < $4
   order by starts_at desc`
 
-/** Emails that another program sent; none of them is test mail or has a complaint. */
+/** Emails that another program sent; they are neither test mail nor have a complaint. */
 const importedRows = sql<Pick<EmailCounts, 'accepted' | 'sent' | 'hardfail' | 'bounced'> & { startsAt: Date }>`
   select starts_at as "startsAt", accepted, sent, hardfail, bounced
   from imported_counts

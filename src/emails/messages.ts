@@ -51,7 +51,7 @@ const lastId = '~'
 
 const endOf = (id: string) => emailIdPrefix((emailIdTimeMs(id) ?? 0) + 1)
 
-/** All emails of the message to which the email `id` belongs, in the order of the recipients; empty if there is none in `tenantId`. */
+/** All emails of the message to which the email `id` belongs, in the order of the recipients; empty if `tenantId` does not have it. */
 export async function listEmailsOfMessage(
   on: Queryable,
   id: string,

@@ -7,7 +7,7 @@ export type ClientHello =
   | { kind: 'incomplete' }
   /** Not TLS, or not a valid ClientHello. */
   | { kind: 'invalid' }
-  /** `serverName` in lower case; undefined if the client sent none (RFC 6066 section 3). */
+  /** `serverName` in lower case; undefined if the client did not send it (RFC 6066 section 3). */
   | { kind: 'hello'; serverName: string | undefined; protocols: string[] }
 
 /** Most octets that a caller keeps while the ClientHello is incomplete. */

@@ -29,7 +29,7 @@ export interface FormLimits {
 /** A file of a form. */
 export interface FormFile {
   filename: string
-  /** Empty if the part has none. */
+  /** Empty if absent. */
   contentType: string
   /** Base64. */
   content: string

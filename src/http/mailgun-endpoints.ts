@@ -1,6 +1,6 @@
 /**
  * The API of Mailgun: at the root for requests with Basic authentication as `api`, and under /compat/mailgun. The messages of a request are
- * accepted together or none is.
+ * accepted together or not at all.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import Type from 'typebox'

@@ -12,7 +12,7 @@ const path = '/v3/domains/:domain/webhooks'
 
 const hasAny = ({ events }: Webhook, wanted: readonly WebhookEvent[]) => wanted.some((one) => events.includes(one))
 
-/** Creates the webhooks of these URLs that do not exist; a refused URL leaves none of them. */
+/** Creates the webhooks of these URLs that do not exist; if a URL is refused, no webhook is created. */
 async function createMissing(urls: readonly string[], events: readonly WebhookEvent[], credential: Credential, deps: VendorDeps) {
   const known = await listVendorWebhooks(format, credential, deps)
   const made: Webhook[] = []

@@ -5,6 +5,7 @@ import { CommitUnknown, DatabaseUnreachable, NotDurable } from '#db'
 import { boundsOf } from './body-limits.ts'
 import { ClientLeft, openBodyMemory } from './body-memory.ts'
 import { parseJson } from './parse-json.ts'
+import { shownParameters } from './read-body.ts'
 import { toRefusal } from './to-refusal.ts'
 import { routes } from './v1/endpoints.ts'
 
@@ -120,6 +121,20 @@ describe('the bounds of a body', () => {
   test('are known of every endpoint that takes a body', () => {
     for (const endpoint of routes) expect(boundsOf(endpoint).keys).toBeGreaterThanOrEqual(1000)
     expect(boundsOf(endpointOf('emails.send')).keys).toBeLessThan(2000)
+  })
+})
+
+describe('the parameters of a form in the log', () => {
+  test('are the first 65,536 characters of all texts together', () => {
+    const many = Object.fromEntries(Array.from({ length: 10 }, (_, nth) => [`name${nth}`, '\u0001'.repeat(1_000_000)]))
+    const shown = JSON.parse(shownParameters({ first: 'as it was', ...many })) as Record<string, string>
+    expect(shown.first).toBe('as it was')
+    expect(Object.values(shown).join('')).toHaveLength(65_536)
+    expect(Object.keys(shown)).toHaveLength(11)
+  })
+
+  test('are without raw messages', () => {
+    expect(shownParameters({ RawMessage: { Data: 'secret' }, 'RawMessage.Data': 'short' })).not.toContain('secret')
   })
 })
 

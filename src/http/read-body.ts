@@ -138,7 +138,8 @@ async function readParameters(request: FastifyRequest, octets: Buffer, readForm:
 /** The log keeps less of the text: writing 64 MiB of control characters as JSON would hold the loop for seconds. */
 const maxShownCharacters = 65_536
 
-function shownParameters(parameters: object): string {
+/** The parameters of a form as the request log holds them. */
+export function shownParameters(parameters: object): string {
   let left = maxShownCharacters
   return JSON.stringify(parameters, (name, value: unknown) => {
     if (name === 'RawMessage') return blanked

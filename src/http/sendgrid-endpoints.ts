@@ -1,6 +1,6 @@
 /**
  * The API of SendGrid: at the root for requests with a Bearer key below /v3, and under /compat/sendgrid. Each personalization is one message;
- * all of a request are accepted together or none is.
+ * all of a request are accepted together or not at all.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import Type from 'typebox'

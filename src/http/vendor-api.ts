@@ -68,7 +68,7 @@ export interface VendorEndpoint {
   body?: TSchema
   /** Of bodies that are forms with a field for each member. */
   formFields?: FormFields
-  /** A POST that changes nothing: it is not in the audit log. */
+  /** A POST that only reads: it is not in the audit log. */
   reads?: true
   /** Answers may have megabytes: they are encoded in steps. */
   large?: true

@@ -33,5 +33,5 @@ export const createVendorWebhook = (
 
 const maxNameLength = 100
 
-/** The host; a URL that has none is refused at its creation. */
+/** The host; a URL without one is refused at its creation. */
 const nameOf = (url: string) => (URL.canParse(url) && new URL(url).host.slice(0, maxNameLength)) || 'webhook'

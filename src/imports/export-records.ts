@@ -64,7 +64,7 @@ async function sampled(input: AsyncIterable<Uint8Array>) {
   return { sample, rest: rest() }
 }
 
-/** The comma, unless the header has none: spreadsheets write other ones in some countries. */
+/** The comma, unless the header lacks it: spreadsheets write other ones in some countries. */
 function delimiterOf(start: string): string {
   const [header = ''] = start.split(/\r?\n/, 1)
   return header.includes(',') ? ',' : header.includes(';') ? ';' : header.includes('\t') ? '\t' : ','

@@ -17,7 +17,7 @@ export interface HistoryDeps {
 export interface HistoryServer {
   serverId: number
   uuid: string
-  /** undefined: the tenant is not there yet, so nothing of its history is. */
+  /** undefined: neither the tenant nor its history is there yet. */
   tenantId: string | undefined
 }
 
@@ -46,7 +46,7 @@ export async function compareHistory(
   const stored = server.tenantId === undefined ? undefined : await findPosition(db, server.tenantId, source)
   const count = { found: total, missing: total, failed: 0, unfinished: 0, older }
   if (stored === undefined || stored.since > since) return count
-  // Only the messages after the position are read; most often there are none.
+  // Only the messages after the position are read; most often there are no new ones.
   const pages = postal.messages(server.serverId, stored.position, since)
   count.missing = 0
   for await (const page of pages) {

@@ -108,7 +108,7 @@ class Import {
     for (const [index, planned] of tenants.entries()) {
       this.#options.progress(`server ${index + 1} of ${tenants.length}: ${planned.name}`)
       const tenant = await this.#tenant(planned, known.get(planned.uuid))
-      // Without its tenant, which was refused, none of these records can come.
+      // Without its tenant, which was refused, these records cannot come.
       if (!tenant && this.#options.apply) continue
       await this.#ofTenant(planned, tenant)
       await messages.ofServer(planned, tenant?.id)

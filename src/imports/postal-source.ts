@@ -38,7 +38,7 @@ export interface PostalSource {
   countSuppressions(serverId: number): Promise<number>
   /** Pages of suppressions by id, as long as there are any. */
   suppressions(serverId: number): AsyncIterable<readonly Row[]>
-  /** Seconds since a worker of Postal showed that it runs; undefined: none has, or it stopped. */
+  /** Seconds since a worker of Postal showed that it runs; undefined: no worker has, or it stopped. */
   workerSilence(): Promise<number | undefined>
   countQueued(serverId: number): Promise<number>
   /** Pages of queued messages by id: columns of `messages`, with `queue_id`, `attempts` and `locked_at` of the queue. */

@@ -125,7 +125,7 @@ class Scratch implements ScratchMariaDb {
   }
 
   async load(client: string, file: string, progress: (octets: number) => void): Promise<void> {
-    // In binary mode the client runs none of its own commands, such as a shell, from the file.
+    // In binary mode the client does not run its own commands, such as a shell, from the file.
     const words = ['--no-defaults', `--socket=${this.#socket}`, '--user=root', '--batch', '--binary-mode', '--local-infile=0']
     const child = spawn(client, [...words, '--max-allowed-packet=1G'], { stdio: ['pipe', 'ignore', 'pipe'] })
     let problem = ''

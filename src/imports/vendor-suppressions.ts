@@ -104,7 +104,7 @@ const mostSeconds = 1e11
 const maxTimeLength = 64
 const withoutZone = /^\d{4}-\d{2}-\d{2}([T ][\d:.]+)?$/
 
-/** Seconds or milliseconds since 1970, ISO 8601 or RFC 2822, in UTC without a zone. Times before 1970 mean that the service has none. */
+/** Seconds or milliseconds since 1970, ISO 8601 or RFC 2822, in UTC without a zone. Times before 1970 mean an unknown time. */
 function timeOf(fields: Fields): Date | undefined {
   const value = timeFields.map((name) => fields.get(name)).find((one) => one !== undefined && one !== null && one !== '')
   const text = typeof value === 'number' || typeof value === 'string' ? String(value).trim() : ''

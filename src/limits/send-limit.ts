@@ -30,7 +30,7 @@ export interface Demand {
 interface Ceiling {
   scope: string
   limit: number | null
-  /** Of the events about it, null for the organisation's; undefined: it has none. */
+  /** Of the events about it, null for the organisation's; undefined without one. */
   tenantId: string | null | undefined
 }
 
@@ -235,7 +235,7 @@ export async function readSendLimitUsage(on: Queryable, test: boolean, limits: S
   return { limit: limits.organisation, used: row?.used ?? 0, resetSeconds: resetSecondsOf(nowMs) }
 }
 
-/** Counts emails that begin to wait for slots without having asked for them: they are released like those that found none. */
+/** Counts emails that begin to wait for slots without having asked for them: they are released like those that found no slot. */
 export async function addWaiting(tx: Tx, waiting: { live: number; test: number }, limits: SendLimits, nowMs: number): Promise<void> {
   const counter = await lock(tx, [organisationLimitScope, ...[...limits.ceilings.keys()].map(tenantLimitScope)], nowMs)
   const counters = [

@@ -50,7 +50,7 @@ function filterIn(name: string, text: string | undefined): Filter | undefined {
 }
 
 const eventEntries = Object.entries(mailgunEvents) as [WebhookEvent, { event: string; severity?: string }][]
-/** Events of Mailgun's that Postrider does not have; a search for them finds none. */
+/** Events of Mailgun's that Postrider does not have; a search for them has an empty result. */
 const absentEvents = ['accepted', 'rejected', 'stored', 'list_member_uploaded', 'list_member_upload_error', 'list_uploaded']
 
 function kindsIn(event: Filter | undefined, severity: string | undefined): WebhookEvent[] {

@@ -1,4 +1,4 @@
-/** Phrases that are frequent in spam and rare in transactional mail. Filters learn from whole messages, so a phrase alone decides nothing. */
+/** Phrases that are frequent in spam and rare in transactional mail. Filters learn from whole messages, so a phrase alone does not decide. */
 
 const phrases = [
   '100% free',

@@ -43,7 +43,7 @@ export class HttpFailure extends Error {}
 
 /** HTTP on an open connection; when that is lost, no other is opened in its place. */
 export async function httpConnectionOn(socket: Socket, url: URL, clock: Clock, keepIdleMs = 1): Promise<HttpConnection> {
-  // Loaded at the first request: it takes 35 ms of processor time, and most processes send none.
+  // Loaded at the first request: it takes 35 ms of processor time, and most processes never send one.
   const { Client } = await import('undici')
   let given = false
   const client = new Client(url.origin, {

@@ -51,7 +51,7 @@ export interface SendGridMail {
   categories: string[]
   attachments: SubmittedAttachment[]
   tracking: TrackingWish
-  /** Check the mail, and send nothing. */
+  /** Check the mail without sending it. */
   isSandbox: boolean
   personalizations: SendGridPersonalization[]
 }

@@ -42,7 +42,7 @@ export function readIdentityPage(parameters: unknown): SesPage & { domains: bool
   return { domains: type !== 'EmailAddress', size: Number(size ?? 0) || maxIdentities, beyond }
 }
 
-/** Refuses the parameters of an action that has none. */
+/** Refuses every parameter of an action without parameters. */
 export function refuseParameters(parameters: unknown): void {
   const fields = new JsonFields(parameters, '', refuseSesField)
   for (const name of ['Action', 'Version']) fields.value(name)

@@ -27,7 +27,7 @@ const element = (name: string, value: XmlValue) => `<${name}>${contentOf(value)}
 
 const documentOf = (name: string, value: XmlValue) => `<${name} xmlns="${namespace}">${contentOf(value)}</${name}>\n`
 
-/** The answer to an action; `result` undefined: the action has none. */
+/** The answer to an action; `result` undefined: an action without a result. */
 export const xmlResult = (action: string, result: XmlValue | undefined, requestId: string): string =>
   documentOf(`${action}Response`, {
     ...(result === undefined ? {} : { [`${action}Result`]: result }),

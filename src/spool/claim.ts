@@ -62,7 +62,7 @@ const wished = sql.parameters({
 
 /**
  * A loose index scan (the next lane after this one) replaces a sort, so the cost depends on the number of lanes examined and not on the
- * length of the backlog. One scan goes over all shards: a shard without mail costs nothing. The scans name the columns of the index of ready
+ * length of the backlog. One scan goes over all shards: a shard without mail has no cost. The scans name the columns of the index of ready
  * recipients from the first on, as ranges and in its order, which no other index can serve, also in a plan for an empty spool.
  */
 const claimReady = sql<Claimed>`

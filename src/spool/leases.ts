@@ -186,7 +186,7 @@ export class Leases {
       else await this.#giveUpSurplus(share)
       const isSettled = this.#mine.length === before && this.#seen.size === known && this.#leaving.size === 0
       if (!isSettled) return this.everyMs
-      // A process that has no shard and could get none only needs to be seen alive.
+      // A process that has no shard and could not get one only needs to be seen alive.
       return this.#deps.leaseMs / (count === 0 ? 2 : heartbeatsPerLease)
     } catch (error) {
       // While the database is unavailable no heartbeat can change, so earlier observations do not show which processes live.

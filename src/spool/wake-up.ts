@@ -1,5 +1,5 @@
 /**
- * Wakes processes that wait for mail. They look often while there is work, and rarely when there is none for a while. A notification is a
+ * Wakes processes that wait for mail. They look often while there is work, and rarely after a while without work. A notification is a
  * hint that there is work again: one that is lost costs the time until they look by themselves.
  */
 import type { Clock, Loop } from '#base'

@@ -26,7 +26,7 @@ const newerOnes = besides(sql.part`id > ${idOfEntry} order by id`)
 
 /**
  * Up to `most` entries of a list, newest first: those older than the entry of the address `after`, or the nearest ones that are newer than
- * that of `before`. Without such an entry there are none.
+ * that of `before`. Without such an entry the list is empty.
  */
 export async function listSuppressionsBeside(
   on: Queryable,

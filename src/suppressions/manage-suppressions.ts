@@ -181,8 +181,8 @@ export interface ImportedSuppression {
 
 /**
  * Adds entries of another program with their times. An address that is on the list stays as it is, except that its end is removed by an
- * entry without an end. Of a repeated address, the first entry counts. With `dryRun` nothing is written. Returns how many were added, and
- * how many have an address that is none. Refuses as `tenantForNew`.
+ * entry without an end. Of a repeated address, the first entry counts. With `dryRun` it only counts. Returns how many were added, and
+ * how many have an invalid address. Refuses as `tenantForNew`.
  */
 export async function importSuppressions(
   db: Db,

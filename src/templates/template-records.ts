@@ -231,7 +231,7 @@ export async function listTemplateVersionsOf(
   return { versions, total: counted?.total ?? 0 }
 }
 
-/** The published version of a template, or the given one. Refuses `not_found`, and `validation_error` if none is published. */
+/** The published version of a template, or the given one. Refuses `not_found`, and `validation_error` without a published version. */
 export async function getVersion(on: Queryable, tenantId: string, key: string, version: number | null): Promise<TemplateSource> {
   const row = await on.first(versionOf, [tenantId, known(key), version])
   if (!row) throw noSuchTemplate(key)

@@ -1,4 +1,4 @@
-/** Reads the members of a JSON object from outside; a member that the reader does not ask for is refused, so that none is ignored. */
+/** Reads the members of a JSON object from outside; a member that the reader does not ask for is refused, never ignored. */
 
 type Members = Readonly<Record<string, unknown>>
 

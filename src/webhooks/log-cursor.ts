@@ -60,7 +60,7 @@ export class LogCursor {
     this.#cursor = { xact: stored.xact, id: stored.eventId }
   }
 
-  /** The next event for the webhook that is not taken, of an email that is not busy; undefined if there is none. */
+  /** The next event for the webhook that is not taken, of an email that is not busy; undefined if all are taken. */
   take(webhook: StoredWebhook, isBusy: (emailId: string) => boolean): CursorEntry | undefined {
     if (this.#waiting === 0) return undefined
     for (const entry of this.#entries) {

@@ -1,4 +1,4 @@
-/** Webhook requests in the form of Postmark, which signs none: Postrider's own signatures remain. */
+/** Webhook requests in the form of Postmark, which does not sign them: Postrider's own signatures remain. */
 import type { WebhookEvent } from './manage-webhooks.ts'
 import { postmarkBounceKind, postmarkMetadataOf, postmarkReason, postmarkStreamOf } from './postmark-facts.ts'
 import { type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'

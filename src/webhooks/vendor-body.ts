@@ -10,7 +10,7 @@ export interface OwnBody {
   /** Of the event. */
   at: Date
   payload: Members
-  /** The email; empty if the event has none. */
+  /** The email; empty if the event is not about an email. */
   message: Members
   metadata: Readonly<Record<string, string>>
 }

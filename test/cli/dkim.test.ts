@@ -170,7 +170,7 @@ test('a rotation with CNAME records alternates between two selectors by its sche
   await turn(5 * dayMs + hourMs, weekly)
   await turn(dayMs, weekly)
   expect(await show('shop.example')).toMatchObject({ selector: `${first}-2`, next: { selector: first } })
-  // Back at the first selector, with another key: a process that sent nothing meanwhile signs with it too.
+  // Back at the first selector, with another key: a process that did not send meanwhile signs with it too.
   await publish()
   await turn(hourMs, weekly)
   await turn(dayMs + hourMs, weekly)

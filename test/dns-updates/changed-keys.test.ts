@@ -1,4 +1,4 @@
-/** The loop of DNS updates: it writes changed keys soon, and reads none while they stay as they are. */
+/** The loop of DNS updates: it writes changed keys soon, and does not read them while they stay as they are. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, openSecrets, parseDnsUpdate, silentLog, systemClock, systemRandom } from '#base'
 import { type Db, sql } from '#db'

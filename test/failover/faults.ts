@@ -9,7 +9,7 @@ import type { Firewall } from './firewall.ts'
 /** Longer than Patroni's time to live of 20 s, so that a standby is promoted meanwhile. */
 const silentMs = 32_000
 const etcdAwayMs = 20_000
-/** How long standbys receive nothing before their primary dies: an asynchronous one loses the mail of this time. */
+/** How long standbys are cut off before their primary dies: an asynchronous one loses the mail of this time. */
 const lagMs = 2000
 
 export interface FaultWorld {

@@ -70,7 +70,7 @@ export class Observer {
 
 /**
  * Sentences about wrong answers of `/readyz` of one instance between two moments. `accepted`: when it accepted requests. `isDown`: whether
- * the instance itself was stopped then, so that its answers say nothing.
+ * the instance itself was stopped then, so that its answers do not count.
  */
 export function falseReadiness(samples: readonly ReadySample[], accepted: readonly number[], fromMs: number, toMs: number): string[] {
   const found: string[] = []

@@ -20,7 +20,7 @@ const ids = openIds(systemRandom)
 const secrets = openSecrets('a secret for tests only', systemRandom)
 const hostname = `mail.${updateZone}`
 
-/** The operator's own records, none of which may change. */
+/** The operator's own records, which may not change. */
 const foreign = [
   'mail 300 IN A 203.0.113.9',
   'rp.mail 300 IN TXT "a text of the operator"',

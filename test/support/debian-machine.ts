@@ -32,7 +32,7 @@ export const missingPrograms = (names: readonly string[]): string[] =>
     }),
   )
 
-/** The archive that apt on this machine uses for Debian itself, as `[address, release]`; undefined if it has none. */
+/** The archive that apt on this machine uses for Debian itself, as `[address, release]`; undefined if not found. */
 function archive(): [string, string] | undefined {
   const words = ['indextargets', '--format', '$(LABEL)|$(REPO_URI)|$(CODENAME)', 'Identifier: Packages']
   const lines = execFileSync('apt-get', words, { encoding: 'utf8' }).split('\n')

@@ -208,7 +208,7 @@ const Records = ({ of: { dnsRecords } }: { of: Domain }) => (
   </div>
 )
 
-/** "Publish this record: …", beside the record itself, says nothing new. */
+/** "Publish this record: …", beside the record itself, repeats it. */
 const onlyRepeats = ({ suggestion, value }: DnsRecord) => suggestion?.endsWith(`: ${value}`) ?? false
 
 function OneRecord({ name, title, record, zone }: { name: string; title: string; record: DnsRecord; zone: string }) {

@@ -130,7 +130,7 @@ const valueInWords = (name: string, value: string) => (name === 'status' ? outco
 
 const written = (body: object | string) => (typeof body === 'string' ? body : JSON.stringify(body, null, 2))
 
-/** A body with a copy button; requests without a body have none. */
+/** A body with a copy button; absent for requests without a body. */
 const Body = ({ title, label, body }: { title: string; label: string; body: object | string | null | undefined }) => (
   <Section title={title} aside={body != null && <CopyIconButton text={written(body)} label={texts.actions.copyOf(label)} />}>
     {body == null ? <Empty>{words.noBody}</Empty> : <Pre label={label}>{written(body)}</Pre>}

@@ -1,4 +1,4 @@
-/** The actions of a scheduled email until it leaves: another time, or none. Both concern all recipients of the message. */
+/** The actions of a scheduled email until it leaves: reschedule and cancel. Both concern all recipients of the message. */
 import { useState } from 'react'
 import { patch, post } from '../api-client.ts'
 import type { Email } from '../api-types.ts'

@@ -1,4 +1,4 @@
-/** POST /emails/check: judges a message before it is sent; an extra of Postrider. Nothing is sent or stored, and no network is used. */
+/** POST /emails/check: judges a message before it is sent; an extra of Postrider. It neither sends nor stores the message, and uses no network. */
 
 import Type from 'typebox'
 import { checkSubmission } from '#accept'

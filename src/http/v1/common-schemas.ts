@@ -107,7 +107,7 @@ export interface ScopedCall {
 }
 
 /**
- * The only tenant of a request with a body: named by path, query or body, or the key's own; null: none is named. Refuses `tenant_mismatch`,
+ * The only tenant of a request with a body: named by path, query or body, or the key's own; null: not named. Refuses `tenant_mismatch`,
  * also if two are named, and `not_found`.
  */
 export async function tenantNamedIn(call: ScopedCall, tenants: { find(id: string): Promise<unknown> }): Promise<string | null> {

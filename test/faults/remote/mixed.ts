@@ -1,5 +1,5 @@
 /**
- * Runs many peers that play random rows of the table at once, with much mail to each. Every email has the result of the table; none is lost
+ * Runs many peers that play random rows of the table at once, with much mail to each. Every email has the result of the table; no email is lost
  * or arrives twice without a reason. No process ends, and memory does not grow from the first half to the second.
  */
 import { setTimeout as wait } from 'node:timers/promises'
