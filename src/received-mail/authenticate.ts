@@ -23,6 +23,13 @@ export interface Authentication {
   dmarc: { result: (typeof dmarcResults)[number]; domain: string; policy: string | null }
 }
 
+/** In the order in which callers get them; the database keeps no order. */
+export const shownAuthentication = ({ spf, dkim, dmarc }: Authentication): Authentication => ({
+  spf: { result: spf.result, domain: spf.domain },
+  dkim: dkim.map(({ result, domain, selector }) => ({ result, domain, selector })),
+  dmarc: { result: dmarc.result, domain: dmarc.domain, policy: dmarc.policy },
+})
+
 export interface AuthenticationDeps {
   resolver: Pick<Resolver, 'txt' | 'mx' | 'addresses' | 'ptr' | 'cname'>
   clock: Clock

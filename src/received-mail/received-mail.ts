@@ -25,7 +25,7 @@ import {
   updateRoute,
 } from './route-records.ts'
 
-export { dkimResults, dmarcResults, spfResults } from './authenticate.ts'
+export { dkimResults, dmarcResults, shownAuthentication, spfResults } from './authenticate.ts'
 export { addressOf, hasRoute, type Route } from './route-records.ts'
 export {
   deleteOldReceived,

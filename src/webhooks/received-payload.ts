@@ -1,5 +1,5 @@
 /** Payload of MessageReceived: the parts of a received message, bounded, with links to the whole one. */
-import type { ReceivedMessage } from '#received-mail'
+import { type ReceivedMessage, shownAuthentication } from '#received-mail'
 
 /** Bounds the memory of events that wait for a slow receiver; the links lead to the rest. */
 export const bodiesInEvents = { text: 20_000, html: 40_000 }
@@ -33,7 +33,7 @@ export function receivedPayload(id: string, message: ReceivedMessage | undefined
     hops: facts?.hops ?? 0,
     size: message?.sizeOctets ?? 0,
     in_reply_to: message?.replyToEmail ?? null,
-    authentication: facts?.authentication ?? null,
+    authentication: facts?.authentication ? shownAuthentication(facts.authentication) : null,
     url: `${url}/v1/received/${id}`,
     raw_url: `${url}/v1/received/${id}/raw`,
   }

@@ -9,6 +9,7 @@ import {
   listReceived,
   type ReceivedSummary,
   type Route,
+  shownAuthentication,
   spfResults,
 } from '#received-mail'
 import { nullable, pageFields, type ScopedCall, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
@@ -263,7 +264,7 @@ const summaryToWire = ({ facts, ...one }: ReceivedSummary) => ({
   size: one.sizeOctets,
   attachmentCount: facts.attachmentCount,
   inReplyTo: one.replyToEmail,
-  authentication: facts.authentication,
-  forwarded: one.forwarded,
+  authentication: facts.authentication && shownAuthentication(facts.authentication),
+  forwarded: one.forwarded.map(({ to, emailId }) => ({ to, emailId })),
   receivedAt: one.receivedAt.toISOString(),
 })
