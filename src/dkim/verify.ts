@@ -65,7 +65,7 @@ export interface FoundSignature {
   octets: Uint8Array | undefined
 }
 
-/** The first signatures of a message, whoever made them: the part whose time grows with the size of the message. */
+/** The first signatures of a message, of any domain: the part whose time grows with the size of the message. */
 export function signaturesOf(message: Buffer, atMs: number): FoundSignature[] {
   const { named, start } = fieldsOf(message)
   const isClear = named.get('from')?.length === 1

@@ -118,7 +118,7 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
       refuseUnreadable(octets)
       const { back, about, routed, forPostmaster } = await sorted(visit)
       const envelope = (recipients: readonly string[]) => ({ from: visit.from, recipients, address: visit.address })
-      // Reports and routes first: what they receive again has no effect, but a forwarded message would be sent twice.
+      // Reports and routes first: a message received again has no effect there, but a forwarded one would be sent twice.
       if (back.length > 0) await returns.take(envelope(back), octets)
       if (reports && about.length > 0) {
         const refused = await reports.take(envelope(about), octets)

@@ -50,7 +50,7 @@ export interface AuthenticationFacts {
 /** The sending server waits. */
 const maxMs = 8_000
 const maxQueries = 120
-/** SPF and DMARC records are far shorter; an evaluation of a longer one would cost more than it tells. */
+/** SPF and DMARC records are far shorter; the time of an evaluation grows with their length. */
 const maxRecordLength = 8_192
 const maxNameLength = 255
 

@@ -20,7 +20,7 @@ export function routePattern(text: string): RoutePattern {
   const local = text.slice(0, Math.max(0, at)).toLowerCase()
   const stars = local.split(wildcard).length - 1
   if (stars > 1) throw wrongField('address', 'must not have more than one *')
-  // A letter in place of the star: what remains must be an address.
+  // With a letter in place of the star, the text must be an address.
   const address = parseAddress(`${local.replace(wildcard, 'x')}@${text.slice(at + 1)}`)
   if (!address || local.startsWith('"'))
     throw wrongField('address', 'must be an address such as help@mail.example.com, orders+*@mail.example.com or *@mail.example.com')

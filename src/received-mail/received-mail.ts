@@ -16,17 +16,17 @@ import { routePattern } from './match-route.ts'
 import type { ReceivedParts } from './read-received-mail.ts'
 import {
   addRoute,
+  changeRoute,
   getRoute,
   listRoutesOf,
-  type Route,
+  type MailRoute,
   type RouteChanges,
   type RoutePage,
   removeRoute,
-  updateRoute,
 } from './route-records.ts'
 
 export { dkimResults, dmarcResults, shownAuthentication, spfResults } from './authenticate.ts'
-export { addressOf, hasRoute, type Route } from './route-records.ts'
+export { addressOf, hasRoute, type MailRoute } from './route-records.ts'
 export {
   deleteOldReceived,
   eraseReceived,
@@ -34,7 +34,7 @@ export {
   getReceived,
   getReceivedRaw,
   listReceived,
-  type ReceivedMessage,
+  type ReceivedMail,
   type ReceivedSummary,
   removeReceivedOfTenant,
 } from './stored-messages.ts'
@@ -47,10 +47,10 @@ export const openReceivedMailReader = (deps: { clock: Clock; log: Log }) =>
 /** All refuse `not_found` and `validation_error`. */
 export interface Routes {
   /** Also refuses `domain_not_verified` and `tenant_archived`. */
-  create(tenantId: string, wanted: { address: string; forwardTo: string | null; enabled: boolean }): Promise<Route>
-  list(tenantId: string, page: RoutePage): Promise<{ routes: Route[]; total: number }>
-  get(tenantId: string, id: string): Promise<Route>
-  update(tenantId: string, id: string, changes: RouteChanges): Promise<Route>
+  create(tenantId: string, wanted: { address: string; forwardTo: string | null; enabled: boolean }): Promise<MailRoute>
+  list(tenantId: string, page: RoutePage): Promise<{ routes: MailRoute[]; total: number }>
+  get(tenantId: string, id: string): Promise<MailRoute>
+  update(tenantId: string, id: string, changes: RouteChanges): Promise<MailRoute>
   remove(tenantId: string, id: string): Promise<void>
 }
 
@@ -78,7 +78,7 @@ export function openRoutes({ db, clock, ids, domains }: { db: Db; clock: Clock; 
     get: (tenantId, id) => getRoute(db, tenantId, id),
     async update(tenantId, id, changes) {
       checkTarget(changes.forwardTo ?? null)
-      return updateRoute(db, tenantId, id, changes, now())
+      return changeRoute(db, tenantId, id, changes, now())
     },
     remove: (tenantId, id) => removeRoute(db, tenantId, id),
   }

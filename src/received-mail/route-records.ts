@@ -2,7 +2,7 @@
 import { Refusal, wrongField } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 
-export interface Route {
+export interface MailRoute {
   tenantId: string
   id: string
   domainId: number
@@ -35,7 +35,7 @@ const lockDomain = sql`
 const otherOwner = sql<{ taken: boolean }>`
   select exists (select from mail_routes where domain = $1 and tenant_id <> $2) as taken`
 
-const insertRoute = sql<Route>`
+const insertRoute = sql<MailRoute>`
   insert into mail_routes (tenant_id, id, domain_id, domain, local, forward_to, enabled, created_at, updated_at)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $8)
   on conflict do nothing
@@ -46,19 +46,19 @@ const countRoutes = sql<{ total: number }>`
   from mail_routes
   where tenant_id = $1`
 
-const pageOfRoutes = sql<Route>`
+const pageOfRoutes = sql<MailRoute>`
   select ${columns}
   from mail_routes
   where tenant_id = $1
   order by domain, local
   limit $2 offset $3`
 
-const routeById = sql<Route>`
+const routeById = sql<MailRoute>`
   select ${columns}
   from mail_routes
   where tenant_id = $1 and id = $2`
 
-const routesOfDomain = sql<Route>`
+const routesOfDomain = sql<MailRoute>`
   select ${columns}
   from mail_routes
   where domain = $1 and enabled`
@@ -66,7 +66,7 @@ const routesOfDomain = sql<Route>`
 const domainHasRoute = sql<{ has: boolean }>`
   select exists (select from mail_routes where tenant_id = $1 and domain_id = $2) as has`
 
-const saveRoute = sql<Route>`
+const saveRoute = sql<MailRoute>`
   update mail_routes
   set forward_to = case when $3 then $4 else forward_to end, enabled = coalesce($5, enabled), updated_at = $6
   where tenant_id = $1 and id = $2
@@ -89,12 +89,12 @@ const keepRoutes = sql<{ id: string }>`
 const noSuchRoute = (id: string) => new Refusal('not_found', { field: 'routeId', message: `routeId: no such route: ${id.slice(0, 64)}` })
 
 /** The address as callers see it. */
-export const addressOf = ({ local, domain }: Pick<Route, 'local' | 'domain'>) => `${local}@${domain}`
+export const addressOf = ({ local, domain }: Pick<MailRoute, 'local' | 'domain'>) => `${local}@${domain}`
 
-export type NewRoute = Omit<Route, 'createdAt' | 'updatedAt'>
+export type NewRoute = Omit<MailRoute, 'createdAt' | 'updatedAt'>
 
 /** Refuses `validation_error`: a taken address, a domain whose mail another tenant gets, too many routes. */
-export async function addRoute(tx: Tx, route: NewRoute, at: Date): Promise<Route> {
+export async function addRoute(tx: Tx, route: NewRoute, at: Date): Promise<MailRoute> {
   const { tenantId, id, domainId, domain, local, forwardTo, enabled } = route
   await tx.run(lockDomain, [domain])
   if ((await tx.first(otherOwner, [domain, tenantId]))?.taken)
@@ -113,7 +113,7 @@ export async function addRoute(tx: Tx, route: NewRoute, at: Date): Promise<Route
 }
 
 /** By domain and address. */
-export async function listRoutesOf(on: Queryable, tenantId: string, page: RoutePage): Promise<{ routes: Route[]; total: number }> {
+export async function listRoutesOf(on: Queryable, tenantId: string, page: RoutePage): Promise<{ routes: MailRoute[]; total: number }> {
   const counted = await on.first(countRoutes, [tenantId])
   const routes = await on.rows(pageOfRoutes, [tenantId, page.size, (page.number - 1) * page.size])
   return { routes, total: counted?.total ?? 0 }
@@ -126,20 +126,20 @@ const known = (id: string): string => {
 }
 
 /** Refuses `not_found`. */
-export async function getRoute(on: Queryable, tenantId: string, id: string): Promise<Route> {
+export async function getRoute(on: Queryable, tenantId: string, id: string): Promise<MailRoute> {
   const found = await on.first(routeById, [tenantId, known(id)])
   if (!found) throw noSuchRoute(id)
   return found
 }
 
 /** The enabled routes of a domain name, all of one tenant. */
-export const listRoutesOfDomain = (on: Queryable, domain: string): Promise<Route[]> => on.rows(routesOfDomain, [domain])
+export const listRoutesOfDomain = (on: Queryable, domain: string): Promise<MailRoute[]> => on.rows(routesOfDomain, [domain])
 
 export const hasRoute = async (on: Queryable, { tenantId, id }: { tenantId: string; id: number }): Promise<boolean> =>
   (await on.first(domainHasRoute, [tenantId, id]))?.has ?? false
 
 /** Refuses `not_found`. */
-export async function updateRoute(on: Queryable, tenantId: string, id: string, changes: RouteChanges, at: Date): Promise<Route> {
+export async function changeRoute(on: Queryable, tenantId: string, id: string, changes: RouteChanges, at: Date): Promise<MailRoute> {
   const { forwardTo, enabled } = changes
   const saved = await on.first(saveRoute, [tenantId, known(id), forwardTo !== undefined, forwardTo ?? null, enabled ?? null, at])
   if (!saved) throw noSuchRoute(id)

@@ -42,14 +42,14 @@ export interface ReceivedSummary {
   forwarded: Forwarding[]
 }
 
-export interface ReceivedMessage extends ReceivedSummary {
+export interface ReceivedMail extends ReceivedSummary {
   text: string | null
   html: string | null
   /** A body is longer than asked for. */
   isCut: boolean
 }
 
-export interface NewReceived extends Omit<ReceivedMessage, 'isCut' | 'forwarded'> {
+export interface NewReceived extends Omit<ReceivedMail, 'isCut' | 'forwarded'> {
   raw: Buffer
 }
 
@@ -86,12 +86,12 @@ const countMessages = sql<{ total: number }>`
   from received_messages
   where tenant_id = $1`
 
-const messageById = sql<ReceivedMessage>`
+const messageById = sql<ReceivedMail>`
   select ${summaryColumns}, text_body as text, html_body as html, false as "isCut"
   from received_messages
   where tenant_id = $1 and id = $2`
 
-const messagesById = sql<ReceivedMessage>`
+const messagesById = sql<ReceivedMail>`
   select ${summaryColumns}, left(text_body, $3) as text, left(html_body, $4) as html,
     coalesce(length(text_body) > $3, false) or coalesce(length(html_body) > $4, false) as "isCut"
   from unnest($1::text[], $2::text[]) as wanted (wanted_tenant, wanted_id)
@@ -205,7 +205,7 @@ const known = (id: string): string => {
 }
 
 /** Refuses `not_found`. */
-export async function getReceived(on: Queryable, tenantId: string, id: string): Promise<ReceivedMessage> {
+export async function getReceived(on: Queryable, tenantId: string, id: string): Promise<ReceivedMail> {
   const found = await on.first(messageById, [tenantId, known(id)])
   if (!found) throw noSuchMessage(id)
   return found
@@ -223,7 +223,7 @@ export async function findReceived(
   on: Queryable,
   wanted: readonly { tenantId: string; id: string }[],
   longest: { text: number; html: number },
-): Promise<Map<string, ReceivedMessage>> {
+): Promise<Map<string, ReceivedMail>> {
   if (wanted.length === 0) return new Map()
   const values = [wanted.map(({ tenantId }) => tenantId), wanted.map(({ id }) => id), longest.text, longest.html]
   return new Map((await on.rows(messagesById, values)).map((message) => [message.id, message]))

@@ -13,7 +13,7 @@ import { forwardedCopy, isLoop } from './forward-mail.ts'
 import { type Amount, isOver, NetworkUse, type ReceivingLimits, usualLimits } from './limits.ts'
 import { matchRoute, routedAddress } from './match-route.ts'
 import { type ReceivedParts, unreadParts } from './read-received-mail.ts'
-import { listRoutesOfDomain, type Route } from './route-records.ts'
+import { listRoutesOfDomain, type MailRoute } from './route-records.ts'
 import { type ReceivedRecipient, recordForwarding, storeReceived, usedBy } from './stored-messages.ts'
 
 export interface ReceivingDeps {
@@ -53,7 +53,7 @@ export interface Receiving {
 }
 
 interface Destination {
-  route: Route
+  route: MailRoute
   domain: Domain
   address: string
 }
@@ -74,7 +74,7 @@ class ReceivingService implements Receiving {
   readonly #deps: ReceivingDeps
   readonly #limits: ReceivingLimits
   readonly #networks: NetworkUse
-  readonly #routes: ReturnType<typeof cached<Route[]>>
+  readonly #routes: ReturnType<typeof cached<MailRoute[]>>
   readonly #used: ReturnType<typeof cached<Amount>>
 
   constructor(deps: ReceivingDeps) {

@@ -7,7 +7,7 @@ import { classification } from '#bounces'
 import type { Queryable } from '#db'
 import { findWebhookFields, type WebhookFields } from '#emails'
 import { type EventKind, type LoggedEvent, simulatedMs } from '#events'
-import { findReceived, type ReceivedMessage } from '#received-mail'
+import { findReceived, type ReceivedMail } from '#received-mail'
 import { allEventNames, namedEvents } from './manage-webhooks.ts'
 import { bodiesInEvents, receivedPayload } from './received-payload.ts'
 
@@ -96,7 +96,7 @@ type Logged = Pick<LoggedEvent, 'id' | 'at' | 'data'>
 
 interface Received {
   /** undefined: deleted. */
-  message: ReceivedMessage | undefined
+  message: ReceivedMail | undefined
   publicUrl: string
 }
 

@@ -1,11 +1,11 @@
 /** Payload of MessageReceived: the parts of a received message, bounded, with links to the whole one. */
-import { type ReceivedMessage, shownAuthentication } from '#received-mail'
+import { type ReceivedMail, shownAuthentication } from '#received-mail'
 
 /** Bounds the memory of events that wait for a slow receiver; the links lead to the rest. */
 export const bodiesInEvents = { text: 20_000, html: 40_000 }
 
 /** Everything is empty once the message was deleted. `url`: the public URL of the installation. */
-export function receivedPayload(id: string, message: ReceivedMessage | undefined, url: string): Record<string, unknown> {
+export function receivedPayload(id: string, message: ReceivedMail | undefined, url: string): Record<string, unknown> {
   const facts = message?.facts
   return {
     id,

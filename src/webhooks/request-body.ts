@@ -1,6 +1,6 @@
 /** Builds webhook request bodies (contract 13.9), and for `test` sample bodies of a fictitious email. */
 
-import type { ReceivedMessage } from '#received-mail'
+import type { ReceivedMail } from '#received-mail'
 import type { WebhookEvent } from './manage-webhooks.ts'
 import { messageOf, payloadOf } from './payload.ts'
 
@@ -63,7 +63,7 @@ export function samplePayload(event: WebhookEvent, facts: SampleFacts): Record<s
   return payloadOf(event, { id: 9302, at, data: sampleData(event, facts) }, message, received)
 }
 
-const sampleReceived = (emailId: string, { nowMs, tenant }: SampleFacts): ReceivedMessage => ({
+const sampleReceived = (emailId: string, { nowMs, tenant }: SampleFacts): ReceivedMail => ({
   tenantId: tenant.id,
   id: emailId,
   sender: recipient,

@@ -7,8 +7,8 @@ import {
   getReceived,
   getReceivedRaw,
   listReceived,
+  type MailRoute,
   type ReceivedSummary,
-  type Route,
   shownAuthentication,
   spfResults,
 } from '#received-mail'
@@ -238,7 +238,7 @@ export const retrieveReceivedRaw = route({
   },
 })
 
-const routeToWire = (one: Route, { config }: Pick<ApiDeps, 'config'>): Static<typeof RouteObject> => ({
+const routeToWire = (one: MailRoute, { config }: Pick<ApiDeps, 'config'>): Static<typeof RouteObject> => ({
   id: one.id,
   tenantId: one.tenantId,
   address: addressOf(one),
