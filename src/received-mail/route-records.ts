@@ -22,7 +22,7 @@ export interface RoutePage {
 export type RouteChanges = { forwardTo?: string | null | undefined; enabled?: boolean | undefined }
 
 /** Of one tenant: a lookup reads all routes of a domain. */
-export const maxRoutes = 500
+const maxRoutes = 500
 
 const columns = sql.part`
   tenant_id as "tenantId", id, domain_id as "domainId", domain, local, forward_to as "forwardTo", enabled, created_at as "createdAt",

@@ -171,10 +171,10 @@ class ReceivingService implements Receiving {
       const target = route.forwardTo
       if (target === null || known.has(target)) continue
       known.add(target)
-      const { forward, hostname } = this.#deps
+      const { hostname } = this.#deps
       const routes = to.filter((one) => one.route.forwardTo === target).map((one) => one.route.id)
       const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, atMs: receivedAt.getTime() })
-      const emailId = await forward(copy, target, { tenantId, domain, isBounce: envelope.from === '' })
+      const emailId = await this.#deps.forward(copy, target, { tenantId, domain, isBounce: envelope.from === '' })
       await recordForwarding(db, tenantId, id, { to: target, emailId })
     }
   }

@@ -28,7 +28,7 @@ const answers = (program: string, ...words: string[]) => {
 }
 const hasSwaks = answers('swaks', '--version')
 const python = '/usr/bin/python3'
-const hasAuthheaders = answers(python, '-c', 'import authheaders, spf')
+const hasAuthheaders = answers(python, '-c', 'import authheaders, nacl, spf')
 
 let service: Service
 beforeAll(async () => {
