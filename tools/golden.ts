@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { refusals, settings } from '#base'
 import { coverageDocument, readContractEndpoints, type ServedDocument } from './api-coverage.ts'
 import { type ApiDocument, clientApi } from './generate-client.ts'
+import { llmsDocument } from './llms.ts'
 import { modulesDocument, readModuleHeaders } from './module-headers.ts'
 import { openApiDocument } from './openapi.ts'
 import { commandsDocument, configDocument, errorsDocument } from './reference-pages.ts'
@@ -58,6 +59,12 @@ async function schemaOf(root: string): Promise<string> {
   }
 }
 
+function llmsOf(root: string): string {
+  const path = join(root, 'docs/index.md')
+  if (!existsSync(path)) throw new NotYet('there is no docs/index.md yet')
+  return llmsDocument(readFileSync(path, 'utf8'))
+}
+
 const clientOf = async () => clientApi((await openApiDocument()) as ApiDocument)
 
 function goldens(root: string): Golden[] {
@@ -72,6 +79,7 @@ function goldens(root: string): Golden[] {
       },
     },
     { file: '../remote-misbehaviour.md', make: async () => (await import('../test/faults/remote/misbehaviours-document.ts')).document() },
+    { file: 'llms.txt', make: async () => llmsOf(root) },
     { file: 'schema.sql', make: () => schemaOf(root) },
     { file: 'openapi.json', make: async () => `${JSON.stringify(await openApiDocument(), null, 2)}\n` },
     { file: '../../packages/client/src/generated-types.ts', make: async () => (await clientOf()).types },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { compareGoldens, firstDifference } from './golden.ts'
+import { llmsDocument } from './llms.ts'
 import { commandsDocument, configDocument, errorsDocument } from './reference-pages.ts'
 import { schemaDocument } from './schema-document.ts'
 import { sumReports } from './sum-tests.ts'
@@ -24,6 +25,14 @@ describe('documents', () => {
 
   test("each command's help stands under its name", () => {
     expect(commandsDocument([{ name: 'serve', help: 'starts\n' }])).toContain('## serve\n\n```\nstarts\n```\n')
+  })
+
+  test('the list of pages for programs has the summary, and the links of the index with their tasks', () => {
+    const index =
+      '# Guide: documentation\n\nAn example. More.\n\n## Begin\n\n| Task | Read |\n|---|---|\n| send | [a.md](a.md), [b](b/) |\n\n[schema](generated/x.sql)\n'
+    const text = llmsDocument(index)
+    expect(text).toMatch(/^# Guide\n\n> An example\.\n/)
+    expect(text).toContain('## Begin\n\n- [a](/docs/guide/a): send\n- [schema](/docs/guide/generated/x)\n')
   })
 
   test('a database without tables is refused', async () => {
@@ -63,9 +72,11 @@ describe('goldens', () => {
       mkdirSync(join(root, 'src', module), { recursive: true })
       writeFileSync(join(root, 'src', module, `${module}.ts`), text)
     }
+    mkdirSync(join(root, 'docs'))
+    writeFileSync(join(root, 'docs/index.md'), '# Pages\n')
     const generated = (file: string) => join(root, 'docs/generated', file)
     expect((await compareGoldens(root, false)).differ).toBe(true)
-    expect((await compareGoldens(root, true)).lines).toHaveLength(10)
+    expect((await compareGoldens(root, true)).lines).toHaveLength(11)
     expect(readFileSync(generated('schema.sql'), 'utf8')).toContain('emails timestamptz not null')
     expect(await compareGoldens(root, false)).toEqual({ lines: [], differ: false })
     rmSync(generated('schema.sql'))

@@ -21,6 +21,7 @@ export type {
   SuppressionsBulkCreateData,
   TemplatesCreateData,
   TemplatesListItem,
+  TemplatesListVersionsItem,
   TemplatesPreviewData,
   Tenant,
   TrackDomain,

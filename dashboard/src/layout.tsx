@@ -1,7 +1,7 @@
 /** The frame around every page: navigation, search, tenant selection, keyboard, and the signed-in person. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link, Navigate, Outlet } from '@tanstack/react-router'
-import { lazy, Suspense, useCallback, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useCallback, useState } from 'react'
 import { post } from './api-client.ts'
 import { Button, IconButton, Problem, Skeleton } from './parts/basic-components.tsx'
 import { Select } from './parts/form-controls.tsx'
@@ -72,7 +72,7 @@ function Frame() {
         </div>
         <div
           id="places"
-          className={`${isMenuOpen ? 'flex' : 'hidden'} max-h-[calc(100dvh-3.5rem)] flex-col overflow-y-auto px-3 pb-3 lg:flex lg:max-h-none lg:min-h-0 lg:grow`}
+          className={`${isMenuOpen ? 'flex' : 'hidden'} max-h-[calc(100dvh-3.5rem)] flex-col overflow-y-auto px-3 pb-3 lg:flex lg:max-h-none lg:min-h-0 lg:grow lg:overflow-visible`}
         >
           <SearchButton onClick={onSearch} />
           <ChooseTenant />
@@ -106,14 +106,17 @@ const SearchButton = ({ onClick }: { onClick: () => void }) => (
   </button>
 )
 
-/** The pages that the member's role may use. */
+/** The pages that the member's role may use. On a wide screen they scroll in a box of their own, so that the account stays in sight. */
 function Places({ onGo }: { onGo: () => void }) {
   const { member } = useHere()
   return (
-    <nav aria-label={words.main} className="mt-3 flex flex-col gap-4">
+    <nav
+      aria-label={words.main}
+      className="mt-3 flex flex-col gap-3.5 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-3"
+    >
       {groupsFor(member).map(({ name, places }) => (
         <div key={name}>
-          <p className="mb-1 px-2.5 text-xs text-soft">{name}</p>
+          <p className="mb-0.5 px-2.5 text-xs text-soft">{name}</p>
           {places.map(({ to, name: page, icon }) => (
             <Link
               key={to}
@@ -152,21 +155,10 @@ function Account({ onHelp }: { onHelp: () => void }) {
       location.assign('/sign-in')
     },
   })
-  const outside = 'flex items-center gap-2 rounded-md px-2.5 py-2 text-xs text-soft hover:bg-line/60 hover:text-ink lg:py-1'
   return (
-    <div className="mt-auto flex flex-col gap-2 pt-6">
-      <div className="flex flex-wrap gap-x-1">
-        <a href="/docs/guide" className={outside}>
-          <GuideIcon size={14} />
-          {words.guide}
-        </a>
-        <a href="/docs" className={outside}>
-          <ReferenceIcon size={14} />
-          {words.reference}
-        </a>
-      </div>
-      <div className="flex items-center gap-2">
-        <div className="grow">
+    <div className="mt-4 flex shrink-0 flex-col gap-2 border-t border-line pt-3 lg:-mx-3 lg:mt-0 lg:px-3">
+      <div className="flex items-center gap-1">
+        <div className="mr-auto grow">
           <Select
             bare
             label={words.colours}
@@ -179,13 +171,21 @@ function Account({ onHelp }: { onHelp: () => void }) {
             }}
           />
         </div>
+        <Outside href="/docs/guide" label={words.guide}>
+          <GuideIcon size={16} />
+        </Outside>
+        <Outside href="/docs" label={words.reference}>
+          <ReferenceIcon size={16} />
+        </Outside>
         <IconButton label={words.keyboard} className="hidden lg:inline-flex" onClick={onHelp}>
           <kbd className="kbd">?</kbd>
         </IconButton>
       </div>
-      <div className="flex items-center gap-2 border-t border-line pt-2 text-xs">
-        <p className="min-w-0 grow leading-4 [overflow-wrap:anywhere]">
-          {member.address}
+      <div className="flex items-center gap-2 text-xs">
+        <p className="min-w-0 grow leading-4">
+          <span className="block truncate" data-tip={member.address}>
+            {member.address}
+          </span>
           <span className="block text-soft">{texts.members.roleNames[member.role]}</span>
         </p>
         <IconButton label={words.signOut} onClick={() => signOut.mutate()}>
@@ -195,3 +195,15 @@ function Account({ onHelp }: { onHelp: () => void }) {
     </div>
   )
 }
+
+/** A page outside of this program, as an icon. */
+const Outside = ({ href, label, children }: { href: string; label: string; children: ReactNode }) => (
+  <a
+    href={href}
+    aria-label={label}
+    data-tip={label}
+    className="inline-flex size-7 shrink-0 items-center justify-center rounded-md text-soft hover:bg-line/60 hover:text-ink pointer-coarse:size-9"
+  >
+    {children}
+  </a>
+)

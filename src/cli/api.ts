@@ -27,7 +27,7 @@ export interface OpenedApi {
 }
 
 /** The URL of a service, with or without `/v1`, as the base of the API. Throws a usage error. */
-function baseOf(url: string): string {
+export function baseOf(url: string): string {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) throw new UsageError(`--url must be an http or https URL: ${url}`)
   return `${url.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1`
 }

@@ -2,7 +2,7 @@
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
  * emails, spool, tracking, certificates, accept, delivery, usage, webhooks, housekeeping, installation, crash-test, dns-updates, doctor,
- * imports. Used by: main.
+ * imports, agents. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
@@ -30,9 +30,11 @@ import { erase } from './erase.ts'
 import { importDomainsCommand } from './import-domains.ts'
 import { importPostalCommand } from './import-postal.ts'
 import { importSuppressionsCommand } from './import-suppressions.ts'
+import { importWebhooksCommand } from './import-webhooks.ts'
 import { keyCreate, keyList, keyRevoke, keyUpdate } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
+import { mcpCommand } from './mcp.ts'
 import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
 import { queueCancel, queueFlush, queuePause, queueRelease, queueResume, queueShow, tenantPause, tenantResume } from './queue-admin.ts'
 import { routeAdd, routeList, routeRemove } from './routes.ts'
@@ -96,7 +98,20 @@ const versionCommand: Command = {
 
 /** The commands by topic, as --help lists them. */
 const topics: Readonly<Record<string, readonly Command[]>> = {
-  Service: [serve, doctor, dns, migrateCommand, backup, restore, secretRotate, crashTest, bench, versionCommand, completionOf(() => shown)],
+  Service: [
+    serve,
+    doctor,
+    dns,
+    mcpCommand,
+    migrateCommand,
+    backup,
+    restore,
+    secretRotate,
+    crashTest,
+    bench,
+    versionCommand,
+    completionOf(() => shown),
+  ],
   Emails: [sendCommand, emailList, emailShow, emailCancel, emailReschedule, explainCommand, listen, erase],
   // Before `queue`, the commands that begin with it.
   'Queue and delivery': [
@@ -168,7 +183,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     limitsSet,
     limitsList,
   ],
-  'Move in': [importPostalCommand, importDomainsCommand, importSuppressionsCommand],
+  'Move in': [importPostalCommand, importDomainsCommand, importWebhooksCommand, importSuppressionsCommand],
 }
 
 const commands = Object.values(topics).flat()

@@ -4,13 +4,12 @@ import { openDomains } from '#domains'
 import { type ImportReport, importPostal, loadDump, openPostalSource } from '#imports'
 import type { Installation } from '#installation'
 import { openLimitSettings } from '#limits'
-import { openGuard, openPost, openResolver } from '#net'
 import { openWaker } from '#spool'
 import { openTenants } from '#tenants'
 import { openTracks } from '#tracking'
-import { openWebhooks } from '#webhooks'
 import { plain } from './api.ts'
 import { type Command, type CommandArguments, type CommandDeps, jsonOption, printed, text, UsageError } from './command-definition.ts'
+import { outboundOf } from './import-webhooks.ts'
 import { openProgress } from './progress.ts'
 import { alarming, strong } from './styles.ts'
 
@@ -109,7 +108,7 @@ async function sourceOf(given: CommandArguments, deps: CommandDeps, show: (state
 
 const importDepsOf = (installation: Installation) => ({
   ...installation,
-  webhooks: webhooksOf(installation),
+  webhooks: outboundOf(installation).webhooks,
   acceptMoved: acceptMovedOf(installation),
   keepEmailDays: installation.config.keepEmailDays,
 })
@@ -133,12 +132,6 @@ function acceptMovedOf({ db, clock, ids, secrets, config }: Installation) {
   const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }) })
   const senders = { domains: openDomains({ db, clock, secrets }), tracks: openTracks({ db, clock }), sandboxSender, hostname }
   return openMoved({ db, clock, ids, tenants: openTenants({ db, clock }), publicUrl, commit, ...senders })
-}
-
-function webhooksOf({ db, clock, ids, random, secrets, config, version }: Installation) {
-  const resolver = openResolver({ servers: config.resolvers, clock, ids })
-  const post = openPost({ resolver, guard: openGuard(config.allowedNetworks), openedNetworks: config.allowedNetworks, clock })
-  return openWebhooks({ db, clock, ids, random, secrets, tenants: openTenants({ db, clock }), post, config, version })
 }
 
 function shown({ counts, notes }: ImportReport, apply: boolean): string {

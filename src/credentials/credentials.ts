@@ -1,6 +1,6 @@
 /**
  * API keys, SMTP logins and signing keys: authentication and permissions.
- * Owns: credentials. Uses: base, mail, db, tenants. Used by: housekeeping, installation, sendgrid, imports, accept, inbound, http, cli,
+ * Owns: credentials. Uses: base, mail, db, tenants. Used by: housekeeping, installation, sendgrid, imports, agents, accept, inbound, http, cli,
  * main.
  * Promises: a key is shown once and stored as a SHA-256 hash, a signing key sealed; a revoked or held key stops working in every process within
  * a second. A key past its expiry, or from outside its networks, is refused at each use.

@@ -5,7 +5,7 @@
  * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy, `transports/` the relay of a share of the mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping,
  * connection_leases, simulated_events, egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days, transports, transport_rules, transport_states. Uses: base, mail,
  * dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: usage,
- * housekeeping, installation, doctor, imports, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
+ * housekeeping, installation, doctor, imports, agents, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
  * its lease stops before the next final dot; an outcome is kept and recorded however long the database is unavailable; an orderly stop
  * repeats no message.
  */

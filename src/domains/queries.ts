@@ -17,6 +17,9 @@ export interface Domain extends PublishedFacts {
   createdAt: Date
 }
 
+/** With the time of the last check. */
+export type ListedDomain = Domain & { checkedAt: Date | null }
+
 /** With the last check's results. */
 export interface CheckedDomain extends Domain {
   findings: RecordProblems
@@ -42,8 +45,8 @@ const domainByUuid = sql<CheckedDomain>`
   from domains
   where uuid = $1 and ($2::text is null or tenant_id = $2)`
 
-const allDomains = sql<Domain>`
-  select ${domainColumns}
+const allDomains = sql<ListedDomain>`
+  select ${domainColumns}, checked_at as "checkedAt"
   from domains
   where $1::text is null or tenant_id = $1
   order by created_at, id`
@@ -87,7 +90,7 @@ export const findDomainById = (on: Queryable, id: number, scope: string | null):
 export const findDomainByUuid = (on: Queryable, uuid: string): Promise<CheckedDomain | undefined> => on.first(domainByUuid, [uuid, null])
 
 /** All domains of a tenant, or of the organisation (null), the oldest first. */
-export const listDomains = (on: Queryable, scope: string | null): Promise<Domain[]> => on.rows(allDomains, [scope])
+export const listDomains = (on: Queryable, scope: string | null): Promise<ListedDomain[]> => on.rows(allDomains, [scope])
 
 /** The operator's override: usable without DNS verification. Refuses `not_found`. */
 export async function trustDomain(on: Queryable, { tenantId, id }: Pick<Domain, 'tenantId' | 'id'>, nowMs: number): Promise<Domain> {

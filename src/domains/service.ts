@@ -7,7 +7,7 @@ import { addDomain, makeDomain } from './add-domain.ts'
 import { saveCheck } from './check-schedule.ts'
 import { aliasRecordsOf, rsaAliases } from './dkim-names.ts'
 import { type DnsRecord, type DnsRecords, recordsOf } from './dns-records.ts'
-import { type CheckedDomain, type Domain, getDomain, listDomains } from './queries.ts'
+import { type CheckedDomain, type Domain, getDomain, type ListedDomain, listDomains } from './queries.ts'
 import { findDomainKeys, type ShownKeys } from './rotate-keys.ts'
 import { saveNextLook } from './rotation-keys.ts'
 import { checkDomain } from './verify-records.ts'
@@ -30,7 +30,7 @@ export interface DomainKeysView extends Pick<ShownKeys, 'bits' | 'delegated' | '
 export interface DomainService {
   /** Refuses `validation_error`, `not_found`, `tenant_archived` and `domain_already_exists`. A tenant of null is the default one. */
   create(tenantId: string | null, name: string): Promise<DomainView>
-  list(scope: string | null): Promise<Named<Domain>[]>
+  list(scope: string | null): Promise<Named<ListedDomain>[]>
   get(id: string, scope: string | null): Promise<DomainView>
   /** Checks DNS now; answers within about ten seconds even if resolvers do not. */
   verify(id: string, scope: string | null): Promise<DomainView>

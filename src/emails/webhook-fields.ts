@@ -7,7 +7,7 @@ import type { Email } from './email-record.ts'
 export interface WebhookFields
   extends Pick<
     Email,
-    'tenantId' | 'id' | 'contentId' | 'recipient' | 'sender' | 'subject' | 'tag' | 'metadata' | 'messageId' | 'acceptedAt'
+    'tenantId' | 'id' | 'contentId' | 'recipient' | 'sender' | 'subject' | 'tag' | 'metadata' | 'messageId' | 'acceptedAt' | 'test'
   > {
   /** A sequential number, in addition to the API's id. */
   number: number
@@ -19,7 +19,7 @@ const factsOfEmails = sql<WebhookFields>`
   from unnest($1::text[], $2::text[]) as wanted (tenant_id, id),
     lateral (
       select tenant_id as "tenantId", id, content_id as "contentId", number, recipient, sender, subject, tag, metadata,
-        message_id as "messageId", accepted_at as "acceptedAt"
+        message_id as "messageId", accepted_at as "acceptedAt", test
       from emails
       where emails.tenant_id = wanted.tenant_id and emails.id = wanted.id
       limit 1

@@ -1,5 +1,5 @@
 /**
- * The OpenAPI document, and the API reference at /docs, a page that shows it. All are built beforehand (`npm run golden`, `npm run build`),
+ * The OpenAPI document, the API reference at /docs, a page that shows it, and /llms.txt, the list of pages for programs. All are built beforehand (`npm run golden`, `npm run build`),
  * and read when they are asked for.
  */
 import { createReadStream } from 'node:fs'
@@ -31,6 +31,9 @@ export function serveReference(
 
   app.get('/v1/openapi.json', async (_request, reply) =>
     reply.type('application/json; charset=utf-8').send(createReadStream(join(docsFolder, 'generated/openapi.json'))),
+  )
+  app.get('/llms.txt', async (_request, reply) =>
+    reply.type('text/plain; charset=utf-8').send(createReadStream(join(docsFolder, 'generated/llms.txt'))),
   )
   app.get('/docs/', async (request, reply) => {
     // Fastify ignores the slash; the address of the program is relative to it.

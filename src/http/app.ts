@@ -15,6 +15,7 @@ import { serveDashboard } from './dashboard.ts'
 import type { DashboardDeps } from './dashboard-context.ts'
 import { showNotFound } from './dashboard-files.ts'
 import { answerBrokenRequest } from './malformed-http.ts'
+import { serveMcp } from './mcp.ts'
 import { openBodyReader } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
 import { logEntryOf } from './request-log.ts'
@@ -114,6 +115,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     recordRequest: (request: FastifyRequest, reply: FastifyReply, payload: unknown) => recordRequest(request, reply, payload, deps),
   }
   for (const api of vendorApis(config)) await serveVendor(app, api, shared)
+  serveMcp(app, deps)
   await serveDashboard(app, deps)
   return app
 }

@@ -9,6 +9,8 @@ import { recordAction } from '#members'
 import type { Endpoint } from './v1/define-endpoint.ts'
 
 const ofMail = /^(?:emails|test)\./
+/** POST without a change. */
+const reads = new Set(['templates.preview'])
 const parsedLength = 16_384
 
 type Data = Record<string, unknown>
@@ -21,7 +23,7 @@ export async function recordChange(
   { db, clock, log }: { db: Db; clock: Clock; log: Log },
 ): Promise<void> {
   const { admission, params } = request
-  if (method === 'GET' || !admission) return
+  if (method === 'GET' || reads.has(action) || !admission) return
   const { credential } = admission
   const isPerson = 'role' in credential
   if (!isPerson && ofMail.test(action)) return

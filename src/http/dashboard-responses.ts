@@ -25,6 +25,9 @@ export interface ShownMember {
 export interface ShownListedMember extends ShownMember {
   hasPassword: boolean
   hasSecondFactor: boolean
+  createdAt: string
+  /** Of the newest session that has not ended; null: signed out, or never signed in. */
+  lastSeenAt: string | null
 }
 
 /** Of `GET /session`, the sign-ins and `POST /sign-out`. */
@@ -97,6 +100,22 @@ export interface EmailMarksResponse {
       last: { status: string; at: string } | null
     }
   >
+}
+
+/** Of `GET /emails/:emailId/findings`; empty if the content is gone. */
+export interface EmailFindingsResponse {
+  findings: { check: string; severity: 'ok' | 'advice' | 'problem'; message: string; suggestion: string | null }[]
+}
+
+/** Of `POST /emails/:emailId/check-links`. */
+export interface EmailLinksResponse {
+  links: {
+    url: string
+    state: 'works' | 'refuses' | 'broken' | 'unchecked'
+    /** null: no HTTP response. */
+    statusCode: number | null
+    message: string
+  }[]
 }
 
 export interface EmailMoreResponse {

@@ -10,6 +10,7 @@ import type { Tx } from '#db'
 import { parseAddress } from '#mail'
 import {
   addMember,
+  changeRole,
   listMembers,
   removeMember,
   resetMember,
@@ -20,6 +21,7 @@ import {
   type SignedIn,
 } from '#members'
 import { serveAccount } from './dashboard-account.ts'
+import { serveEmailChecks } from './dashboard-checks.ts'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
@@ -38,12 +40,10 @@ const OneTenant = Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'n
 const SignIn = Type.Object({ address: Text, password: Text, code: Type.Optional(Text), tenantId: OneTenant })
 const Link = Type.Object({ token: Text })
 const LinkPassword = Type.Object({ token: Text, password: Text, code: Type.Optional(Text) })
-const NewMember = Type.Object({
-  address: Text,
-  role: Type.Unsafe<(typeof roles)[number]>({ type: 'string', enum: roles }),
-  tenantId: Type.Optional(Type.String({ maxLength: 64 })),
-})
+const AnyRole = Type.Unsafe<(typeof roles)[number]>({ type: 'string', enum: roles })
+const NewMember = Type.Object({ address: Text, role: AnyRole, tenantId: Type.Optional(Type.String({ maxLength: 64 })) })
 const OneMember = Type.Object({ address: Text, tenantId: OneTenant })
+const MemberRole = Type.Object({ address: Text, tenantId: OneTenant, role: AnyRole })
 
 const shown = ({ address, role, tenantId }: Pick<Session, 'address' | 'role' | 'tenantId'>) => ({ address, role, tenantId })
 
@@ -52,6 +52,7 @@ const readLink = reader(Link)
 const readLinkPassword = reader(LinkPassword)
 const readNewMember = reader(NewMember)
 const readOneMember = reader(OneMember)
+const readMemberRole = reader(MemberRole)
 
 type AllDeps = DashboardDeps & OperationDeps & ApiDeps
 
@@ -77,6 +78,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
       serveTemplatePreview(api, context, deps)
       serveWaiting(api, context, deps)
       serveEmailPage(api, context, deps)
+      serveEmailChecks(api, context, deps)
       servePreview(api, context, deps)
     },
     { prefix: '/dashboard/api' },
@@ -131,7 +133,7 @@ function serveSignIn(api: FastifyInstance, context: DashboardContext, { sessions
   })
 }
 
-/** The members page, for owners. */
+/** The members page, for owners. Long because each endpoint of the page is one statement. */
 function serveMembers(api: FastifyInstance, context: DashboardContext, deps: DashboardDeps): void {
   const { sessions, config, db, clock, ids } = deps
   const { answer, requireOwner } = context
@@ -177,6 +179,19 @@ function serveMembers(api: FastifyInstance, context: DashboardContext, deps: Das
     })
     sessions.forget()
     return answer<object>(request, reply, { message: 'The member was removed' })
+  })
+
+  api.post('/members/role', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    const owner = await requireOwner(request)
+    const { role, ...named } = readMemberRole(request.body)
+    const { address, tenantId } = meantBy(owner, named, 'change the role of')
+    const member = await db.transaction(async (tx) => {
+      const changed = await changeRole(tx, address, tenantId, role)
+      await context.recordAction(tx, request, owner, 'members.role', { address, role }, changed.tenantId)
+      return changed
+    })
+    sessions.forget()
+    return answer<SessionResponse>(request, reply, { member })
   })
 
   api.post('/members/reset-second-factor', { bodyLimit: maxBodyOctets }, async (request, reply) => {

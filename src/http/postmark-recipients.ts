@@ -66,14 +66,15 @@ const bounceEndpoints: readonly VendorEndpoint[] = [
     permission: 'emails:read',
     async answer({ query, credential }, { db, clock }) {
       const { count, offset, recipient, tag, messageId, after, before } = readBounceQuery(query)
-      const message = messageId === undefined ? undefined : await listEmailsOfMessage(db, messageId, credential.tenantId)
+      const emailsOfMessage = messageId === undefined ? undefined : await listEmailsOfMessage(db, messageId, credential.tenantId)
+      const ids = emailsOfMessage?.map((one) => one.id)
       const filter = {
         tenantId: credential.tenantId,
         recipient: addressIn('emailFilter', recipient),
         tag,
         after,
         before,
-        ...(message ? { ids: message.map((one) => one.id) } : {}),
+        findIds: ids && (async () => ids),
       }
       const size = offset + count
       const found = await Promise.all(

@@ -8,6 +8,7 @@ import { openDelayReasons } from '#delivery'
 import { type Domains, openDomainService } from '#domains'
 import { openKeyRates, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
+import { openLinkChecks } from '#message-checks'
 import { openGuard, openPost, type Resolver } from '#net'
 import { openRoutes } from '#received-mail'
 import { openRequestLogs } from '#request-logs'
@@ -59,8 +60,10 @@ export function openEndpointServices(deps: Omit<ServicesDeps, 'isAlone' | 'log'>
   const { db, clock, ids, random, traces, secrets, tenants, domains, resolver, installation, config } = deps
   const { hostname, allowedNetworks } = config
   const { version } = installation
-  const post = openPost({ resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock })
+  const outside = { resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock }
+  const post = openPost(outside)
   return {
+    linkChecks: openLinkChecks({ get: openPost({ ...outside, allowsPlain: true }).get, clock }),
     shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname, writesDns: config.dnsUpdate !== undefined }),
     templates: openTemplates({ db, clock, ids }),
     routes: openRoutes({ db, clock, ids, domains }),

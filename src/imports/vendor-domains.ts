@@ -7,33 +7,29 @@ import type { Db } from '#db'
 import { addDomain, listDomains, makeDomain } from '#domains'
 import { parseDomain } from '#mail'
 import type { Get } from '#net'
+import { AccountApi, type ApiRow, basic, bearer, type VendorAccount } from './account-api.ts'
+import { type AwsKey, awsHeaders, strictlyEncoded } from './aws-request.ts'
 
-export const domainVendors = ['resend', 'sendgrid', 'mailgun', 'postmark'] as const
-export type DomainVendor = (typeof domainVendors)[number]
+type PagedVendor = 'resend' | 'sendgrid' | 'mailgun' | 'postmark'
+export const domainVendors = ['resend', 'sendgrid', 'mailgun', 'postmark', 'ses'] as const
 
-interface VendorApi {
+interface DomainsApi {
   url: string
-  headers(key: string): Record<string, string>
+  headers: (key: string) => Record<string, string>
   /** `last`: the id of the last domain of the page before. */
-  page(skip: number, last: string): string
+  page: (size: number, skip: number, last: string) => string
   /** The list in an answer. */
-  list(answer: Record<string, unknown>): unknown
+  list: (answer: ApiRow) => unknown
   name: string
+  /** The field that is different in each domain; `name` by default. */
   id?: string
 }
 
-const pageSize = 100
-const maxPages = 100
-const maxOctets = 2 * 1_048_576
-const withinMs = 20_000
-
-const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
-
-const apis: Readonly<Record<DomainVendor, VendorApi>> = {
+const apis: Readonly<Record<PagedVendor, DomainsApi>> = {
   resend: {
     url: 'https://api.resend.com',
     headers: bearer,
-    page: (_, last) => `/domains?limit=${pageSize}${last === '' ? '' : `&after=${encodeURIComponent(last)}`}`,
+    page: (size, _, last) => `/domains?limit=${size}${last === '' ? '' : `&after=${encodeURIComponent(last)}`}`,
     list: ({ data }) => data,
     name: 'name',
     id: 'id',
@@ -41,74 +37,66 @@ const apis: Readonly<Record<DomainVendor, VendorApi>> = {
   sendgrid: {
     url: 'https://api.sendgrid.com',
     headers: bearer,
-    page: (skip) => `/v3/whitelabel/domains?limit=${pageSize}&offset=${skip}`,
+    page: (size, skip) => `/v3/whitelabel/domains?limit=${size}&offset=${skip}`,
     list: (answer) => answer,
     name: 'domain',
   },
   mailgun: {
     url: 'https://api.mailgun.net',
-    headers: (key) => ({ authorization: `Basic ${Buffer.from(`api:${key}`).toString('base64')}` }),
-    page: (skip) => `/v4/domains?limit=${pageSize}&skip=${skip}`,
+    headers: basic,
+    page: (size, skip) => `/v4/domains?limit=${size}&skip=${skip}`,
     list: ({ items }) => items,
     name: 'name',
   },
   postmark: {
     url: 'https://api.postmarkapp.com',
     headers: (key) => ({ 'x-postmark-account-token': key }),
-    page: (skip) => `/domains?count=${pageSize}&offset=${skip}`,
+    page: (size, skip) => `/domains?count=${size}&offset=${skip}`,
     list: ({ Domains }) => Domains,
     name: 'Name',
   },
 }
 
-export interface VendorAccount {
-  vendor: DomainVendor
-  key: string
-  /** Scheme and host of the API; undefined: the usual one. */
+const textsOf = (rows: readonly ApiRow[], name: string): string[] => [
+  ...new Set(rows.map((row) => row[name]).filter((one) => typeof one === 'string')),
+]
+
+/** The names of all domains, as the service writes them. */
+export async function listVendorDomains({ vendor, key, apiUrl }: VendorAccount<PagedVendor>, get: Get): Promise<string[]> {
+  const { url, headers, page, list, name, id = name } = apis[vendor]
+  const api = new AccountApi({ vendor, records: 'domains', baseUrl: apiUrl ?? url, headers: () => headers(key), get })
+  return textsOf(await api.pages(page, list, id), name)
+}
+
+const maxSesPages = 100
+
+export interface SesAccount {
+  key: AwsKey
+  region: string
   apiUrl: string | undefined
 }
 
-const wrong = (message: string, suggestion: string) => new Refusal('validation_error', { message, suggestion })
-
-/** The names of all domains, as the service writes them. Refuses a key that the service does not accept, and unknown answers. */
-export async function listVendorDomains({ vendor, key, apiUrl }: VendorAccount, get: Get): Promise<string[]> {
-  const api = apis[vendor]
+/** The same for Amazon SES: its identities that are domains. Single addresses are left out. */
+export async function listSesDomains({ key, region, apiUrl }: SesAccount, get: Get, clock: Clock): Promise<string[]> {
+  const headers = (url: string) => awsHeaders(key, url, { region, service: 'ses', nowMs: clock.nowMs() })
+  const api = new AccountApi({
+    vendor: 'ses',
+    records: 'domains',
+    baseUrl: apiUrl ?? `https://email.${region}.amazonaws.com`,
+    headers,
+    get,
+  })
   const names = new Set<string>()
-  let last = ''
-  for (let page = 0, read = 0; page < maxPages; page++) {
-    const url = `${(apiUrl ?? api.url).replace(/\/+$/, '')}${api.page(read, last)}`
-    const rows = rowsOf(api, vendor, await get({ url, headers: api.headers(key), withinMs, maxOctets }))
-    const before = names.size
-    for (const row of rows) {
-      const name = row[api.name]
-      if (typeof name === 'string') names.add(name)
-    }
-    read += rows.length
-    const id = api.id === undefined ? undefined : rows.at(-1)?.[api.id]
-    last = typeof id === 'string' ? id : ''
-    // A page without a new name ends the list too: the service may not know the page's number.
-    if (rows.length < pageSize || names.size === before) break
+  let token = ''
+  for (let page = 0; page < maxSesPages; page++) {
+    const answer = await api.ask(`/v2/email/identities?${token === '' ? '' : `NextToken=${strictlyEncoded(token)}&`}PageSize=1000`)
+    if (!answer) throw api.noList(404)
+    const domains = api.rows(answer.EmailIdentities).filter(({ IdentityType }) => IdentityType !== 'EMAIL_ADDRESS')
+    for (const name of textsOf(domains, 'IdentityName')) names.add(name)
+    if (typeof answer.NextToken !== 'string' || answer.NextToken === '' || answer.NextToken === token) break
+    token = answer.NextToken
   }
   return [...names]
-}
-
-function rowsOf(api: VendorApi, vendor: string, { statusCode, body, isWhole, error }: Awaited<ReturnType<Get>>): Record<string, unknown>[] {
-  if (statusCode === null) throw wrong(`${vendor} cannot be reached: ${error ?? 'no response'}`, 'Run the command again later')
-  if (statusCode === 401 || statusCode === 403)
-    throw wrong(`${vendor} does not accept the key (${statusCode})`, 'Give a key that may read domains: of the account, for Postmark')
-  const answer = statusCode === 200 && isWhole ? parsed(body ?? '') : undefined
-  const list = answer && api.list(answer)
-  if (!Array.isArray(list)) throw wrong(`${vendor} answered ${statusCode}, without a list of domains`, 'Check --from and --api')
-  return list.filter((row): row is Record<string, unknown> => typeof row === 'object' && row !== null)
-}
-
-function parsed(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
 }
 
 export interface DomainsReport {

@@ -3,7 +3,7 @@
  * keeps secrets out of it.
  */
 import { sanitiseJson } from '#base'
-import { type Queryable, sql } from '#db'
+import { type Db, type Queryable, sql } from '#db'
 
 export interface Actor {
   kind: 'member' | 'key' | 'command'
@@ -31,21 +31,32 @@ const insertEntry = sql`
   insert into audit_entries (at, actor_kind, actor, action, tenant_id, request_id, ip_address, data)
   values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-/** $1: only this tenant; $2: only this actor; $3: only acts with this prefix. */
+/** $1: only this tenant; $2: only this actor; $3: only acts with this prefix; $4: without the questions and plans of agents. */
 const someEntries = sql.part`
   from audit_entries
-  where ($1::text is null or tenant_id = $1) and ($2::text is null or actor = $2) and ($3::text is null or starts_with(action, $3))`
+  where ($1::text is null or tenant_id = $1) and ($2::text is null or actor = $2) and ($3::text is null or starts_with(action, $3))
+    and (not $4::boolean or not starts_with(action, 'mcp ') or data ->> 'step' = 'act')`
 
 const entriesPage = sql<Omit<AuditEntry, 'actor'> & { actorKind: Actor['kind']; actorName: string }>`
   select id, at, actor_kind as "actorKind", actor as "actorName", action, tenant_id as "tenantId", request_id as "requestId",
     ip_address as "ipAddress", data
   ${someEntries}
   order by id desc
-  limit $4 offset $5`
+  limit $5 offset $6`
 
 const entriesTotal = sql<{ total: number }>`
   select count(*) as total
   ${someEntries}`
+
+/** Until the transaction ends: two calls with one plan run one after the other. */
+const lockPlan = sql<{ locked: unknown }>`
+  select pg_advisory_xact_lock(hashtextextended($1, 0)) as locked`
+
+const entryOfPlan = sql<{ id: number }>`
+  select id
+  from audit_entries
+  where at >= $1 and data ->> 'plan' = $2
+  limit 1`
 
 const deleteOld = sql`
   delete from audit_entries
@@ -59,13 +70,35 @@ export async function recordAction(
   await on.run(insertEntry, [new Date(nowMs), actor.kind, actor.name, action, tenantId, requestId, ipAddress, sanitiseJson(data)])
 }
 
-/** Newest first. `tenantId` null: every tenant and the organisation. */
+/** Writes the entry of a performed plan, with the plan's id; returns false if an entry since `sinceMs` has it already. */
+export const recordActionOnce = (
+  db: Db,
+  entry: AuditAction,
+  { plan, sinceMs, nowMs }: { plan: string; sinceMs: number; nowMs: number },
+): Promise<boolean> =>
+  db.transaction(async (tx) => {
+    await tx.first(lockPlan, [plan])
+    if (await tx.first(entryOfPlan, [new Date(sinceMs), plan])) return false
+    await recordAction(tx, { ...entry, data: { ...entry.data, plan } }, nowMs)
+    return true
+  })
+
+interface AuditFilter {
+  /** null: every tenant and the organisation. */
+  tenantId: string | null
+  actor?: string | undefined
+  action?: string | undefined
+  /** true: without the questions and plans of agents, which change nothing. */
+  withoutReads?: boolean
+}
+
+/** Newest first. */
 export async function listAudit(
   on: Queryable,
-  { tenantId, actor, action }: { tenantId: string | null; actor?: string | undefined; action?: string | undefined },
+  { tenantId, actor, action, withoutReads = false }: AuditFilter,
   page: { number: number; size: number },
 ): Promise<{ entries: AuditEntry[]; total: number }> {
-  const values = [tenantId, actor || null, action || null]
+  const values = [tenantId, actor || null, action || null, withoutReads]
   const total = (await on.first(entriesTotal, values))?.total ?? 0
   const rows = await on.rows(entriesPage, [...values, page.size, (page.number - 1) * page.size])
   return { entries: rows.map(({ actorKind, actorName, ...rest }) => ({ ...rest, actor: { kind: actorKind, name: actorName } })), total }

@@ -19,6 +19,8 @@ interface ListedMember extends Member {
   hasPassword: boolean
   hasSecondFactor: boolean
   createdAt: Date
+  /** Of the newest session that has not ended; null: none. */
+  lastSeenAt: Date | null
 }
 
 const signInLifeMs = 24 * 3_600_000
@@ -37,6 +39,11 @@ const renewMember = sql`
   set sign_in_token_hash = $2, sign_in_expires_at = $3, password = null
   where id = $1`
 
+const setRole = sql`
+  update members
+  set role = $2
+  where id = $1`
+
 const organisationMembersAmong = sql<{ address: string }>`
   select address
   from members
@@ -45,7 +52,8 @@ const organisationMembersAmong = sql<{ address: string }>`
 /** $1: only this tenant; null: all. */
 const allMembers = sql<ListedMember>`
   select address, role, tenant_id as "tenantId", password is not null as "hasPassword",
-    totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt"
+    totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt",
+    (select max(seen_at) from sessions where member_id = members.id) as "lastSeenAt"
   from members
   where $1::text is null or tenant_id = $1
   order by address, tenant_id nulls first
@@ -127,6 +135,13 @@ export async function resetMember(
   await tx.run(renewMember, [id, hash, until])
   await tx.run(deleteSessionsOf, [id])
   return { member, signInToken }
+}
+
+/** Sessions go on with the new role. `tenantId`: as `getMember`. */
+export async function changeRole(tx: Tx, address: string, tenantId: string | null | undefined, role: Role): Promise<Member> {
+  const { id, ...member } = await getMember(tx, address, tenantId)
+  await tx.run(setRole, [id, role])
+  return { ...member, role }
 }
 
 function newSignIn({ nowMs, ids }: { nowMs: number; ids: Ids }) {

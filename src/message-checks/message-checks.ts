@@ -1,11 +1,14 @@
 /**
  * Checks of a message before it is sent: authentication, alignment, size, links, images, words, unsubscription, dark mode.
- * Owns: nothing. Uses: mail. Used by: http.
- * Promises: pure, without DNS or other network; the work is limited for any message.
+ * Owns: nothing. Uses: base, mail, net. Used by: http.
+ * Promises: the work is limited for any message. `checkMessage` is pure; only `LinkChecks`, which a caller asks for, uses the network.
  */
 import { linksOf } from '#mail'
+import type { CheckedLink } from './check-links.ts'
 import { scanHtmlFacts } from './scan-html.ts'
 import { spamWordsIn } from './spam-words.ts'
+
+export { type CheckedLink, type LinkChecks, maxCheckedLinks, openLinkChecks } from './check-links.ts'
 
 export type Severity = 'ok' | 'advice' | 'problem'
 
@@ -207,3 +210,15 @@ const replies = ({ from, replyTo }: CheckedMessage): Finding =>
   /^(?:no|do-?not)[-_.]?reply/i.test(from) && replyTo === undefined
     ? advice('replies', `${from} accepts no replies`, 'Use an address that is read, or set replyTo')
     : ok('replies', 'Recipients can reply')
+
+/** One finding about all requested links. */
+export function findingOfLinks(links: readonly CheckedLink[]): Finding {
+  const broken = links.filter(({ state }) => state === 'broken')
+  const requested = links.filter(({ state }) => state !== 'unchecked').length
+  if (broken.length > 0)
+    return problem('link-targets', `${countOf(broken.length)} broken: ${namedIn(broken.map(({ url }) => url))}`, 'Correct the address')
+  return ok(
+    'link-targets',
+    requested === 0 ? 'No link was requested' : `${requested} of ${links.length} links were requested, and none is broken`,
+  )
+}

@@ -30,6 +30,8 @@ export interface PostOutcome {
 }
 
 export interface GetRequest {
+  /** GET unless given; the response to HEAD has no body. */
+  method?: 'GET' | 'HEAD'
   url: string
   headers?: Readonly<Record<string, string>>
   withinMs: number
@@ -45,6 +47,8 @@ export interface GetOutcome {
   /** The whole body was read. */
   isWhole: boolean
   error: string | null
+  /** The URL is malformed, or leads to an address that is not allowed; no connection was opened. */
+  isRefused?: boolean
 }
 
 export type Get = (request: GetRequest) => Promise<GetOutcome>
@@ -67,6 +71,9 @@ export interface PostDeps extends TargetDeps {
   keepIdleMs?: number
 }
 
+/** The URL itself was refused, before any connection. */
+class UrlRefused extends HttpFailure {}
+
 const maxBodyLength = 10_000
 const maxErrorLength = 1000
 const maxBodyOctets = maxBodyLength * 4
@@ -87,6 +94,7 @@ export function openPost(deps: PostDeps): Post {
   }
   const openLine = async (url: string, withinMs: number, signal: AbortSignal, idleMs?: number): Promise<HttpConnection> => {
     const target = await unless(signal, look(url))
+    if (target.kind === 'refused' || target.kind === 'malformed') throw new UrlRefused(target.message)
     if (target.kind !== 'addresses') throw new HttpFailure(target.message)
     return httpConnectionOn(await connectHttp(target, withinMs, signal, deps), target.url, clock, idleMs)
   }
@@ -130,16 +138,17 @@ export function openPost(deps: PostDeps): Post {
         kept.sweepIfFull()
       }
     },
-    async get({ url, headers = {}, withinMs, maxOctets }) {
+    async get({ method = 'GET', url, headers = {}, withinMs, maxOctets }) {
       const { signal, cancel } = deadline(withinMs)
       let line: HttpConnection | undefined
       try {
         line = await openLine(url, withinMs, signal)
-        const asked = { method: 'GET' as const, headers, maxOctets, closes: true }
+        const asked = { method, headers, maxOctets, closes: true }
         const { body, statusCode, contentType, isWhole } = await exchange(line, asked, signal)
         return { statusCode, contentType, isWhole, body: sanitiseText(text(body), maxOctets), error: null }
       } catch (error) {
-        return { statusCode: null, contentType: null, body: null, isWhole: false, error: inWords(error) }
+        const isRefused = error instanceof UrlRefused
+        return { statusCode: null, contentType: null, body: null, isWhole: false, error: inWords(error), isRefused }
       } finally {
         cancel()
         line?.end()

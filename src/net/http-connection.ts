@@ -9,7 +9,7 @@ import type { Clock } from '#base'
 import type { UrlVerdict } from './resolve-url.ts'
 
 interface HttpRequest {
-  method: 'POST' | 'GET'
+  method: 'POST' | 'GET' | 'HEAD'
   headers: Readonly<Record<string, string>>
   body?: Buffer | undefined
   /** Limit of the response body; octets beyond it are not read. */

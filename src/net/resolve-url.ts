@@ -1,6 +1,6 @@
 /**
  * Resolves a URL from an untrusted party: the addresses behind it, if all are allowed, or the reason for a refusal. Plain http is allowed
- * only into networks that the operator has opened.
+ * only into networks that the operator has opened, unless the caller sends nothing secret and allows it.
  */
 import { isIP } from 'node:net'
 import { isInNetwork, type Network } from '#base'
@@ -19,18 +19,20 @@ export interface TargetDeps {
   guard: AddressGuard
   /** Networks that the guard allows in addition to the global internet. */
   openedNetworks: readonly Network[]
+  /** Plain http is allowed to every address that the guard allows: for requests without a secret. */
+  allowsPlain?: boolean
 }
 
 /** Node accepts these as part of a URL, or drops them silently. */
 const stray = /[\u0000-\u0020\u007f\\]/
 
-export async function findTarget(text: string, { resolver, guard, openedNetworks }: TargetDeps): Promise<UrlVerdict> {
+export async function findTarget(text: string, { resolver, guard, openedNetworks, allowsPlain = false }: TargetDeps): Promise<UrlVerdict> {
   const url = stray.test(text) ? null : URL.parse(text)
   if (!url || !/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return { kind: 'malformed', message: 'is not an absolute URL' }
   const refused = (message: string): UrlVerdict => ({ kind: 'refused', message })
   const isPlain = url.protocol === 'http:'
   if (url.protocol !== 'https:' && !isPlain) return refused('must start with https://')
-  if (isPlain && openedNetworks.length === 0) return refused('must start with https://')
+  if (isPlain && !allowsPlain && openedNetworks.length === 0) return refused('must start with https://')
   if (url.username !== '' || url.password !== '') return refused('must not contain a username or password')
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   if (host === '') return { kind: 'malformed', message: 'has no host' }
@@ -45,7 +47,8 @@ export async function findTarget(text: string, { resolver, guard, openedNetworks
   if (answer.kind !== 'found') return { kind: 'unknown', message: `${host} has no address` }
   // One refused address among allowed ones is an attack, not an accident.
   if (!answer.value.every((address) => guard.allows(address))) return refused(`${host} resolves to a blocked network`)
-  if (isPlain && !answer.value.every((address) => isInNetwork(openedNetworks, address))) return refused('must start with https://')
+  if (isPlain && !allowsPlain && !answer.value.every((address) => isInNetwork(openedNetworks, address)))
+    return refused('must start with https://')
   return { kind: 'addresses', url, host, addresses: answer.value }
 }
 

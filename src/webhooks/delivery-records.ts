@@ -22,6 +22,10 @@ export interface WebhookDelivery {
   statusCode: number | null
   willRetry: boolean
   at: Date
+  /** null: the event is not about an email. */
+  emailId: string | null
+  /** Of the email, as the body names it; null: it names none. */
+  recipient: string | null
 }
 
 export interface WebhookDeliveryDetails extends WebhookDelivery {
@@ -33,7 +37,7 @@ export interface WebhookDeliveryDetails extends WebhookDelivery {
   error: string | null
 }
 
-export type NewDelivery = Omit<WebhookDeliveryDetails, 'webhookName'>
+export type NewDelivery = Omit<WebhookDeliveryDetails, 'webhookName' | 'emailId' | 'recipient'>
 
 const recordColumns: ColumnTypes<NewDelivery & { emailId: string | null }> = {
   tenantId: 'text',
@@ -66,7 +70,8 @@ const insertDeliveries = sql`
 
 const listed = sql.part`
   delivery.id, delivery.event_uuid as "eventUuid", delivery.webhook_id as "webhookId", webhook.name as "webhookName", delivery.tenant_id as "tenantId", delivery.event,
-  delivery.url, delivery.attempt, delivery.success, delivery.status_code as "statusCode", delivery.will_retry as "willRetry", delivery.at`
+  delivery.url, delivery.attempt, delivery.success, delivery.status_code as "statusCode", delivery.will_retry as "willRetry", delivery.at,
+  delivery.email_id as "emailId", substring(delivery.payload from '"to":"([^"]{1,255})"') as recipient`
 
 const filtered = sql.part`
   from webhook_deliveries as delivery

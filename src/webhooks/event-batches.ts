@@ -5,7 +5,7 @@
 import type { Clock } from '#base'
 import type { Db } from '#db'
 import { isReadable, type LoggedEvent, type LogPosition, readEvents } from '#events'
-import type { Bodies } from './payload.ts'
+import type { Bodies, PreparedBody } from './payload.ts'
 import { type BodyFor, bodyFor } from './request-body.ts'
 
 /** The content that webhooks get for an event. */
@@ -14,6 +14,7 @@ export interface WebhookPayload {
   emailId: string | null
   tenantId: string
   messageId?: string | undefined
+  isTest?: boolean | undefined
   bodyFor: BodyFor
 }
 
@@ -51,6 +52,12 @@ interface CachedBatch {
   dryMs: number | undefined
 }
 
+function payloadFrom(body: PreparedBody | undefined, emailId: string | null): WebhookPayload | null {
+  if (!body) return null
+  const { event: name, tenantId, messageId, isTest } = body
+  return { name, emailId, tenantId, messageId, isTest, bodyFor: bodyFor(body) }
+}
+
 export function openEventBatches({ db, clock, bodies }: { db: Db; clock: Clock; bodies: Bodies }): EventBatches {
   const kept = new Map<string, CachedBatch>()
   const preparing = new Map<BatchEvent, Promise<void>>()
@@ -66,9 +73,7 @@ export function openEventBatches({ db, clock, bodies }: { db: Db; clock: Clock; 
   const tell = async (wanted: readonly BatchEvent[]) => {
     const made = await bodies(wanted.map(({ event }) => event))
     wanted.forEach((one, index) => {
-      const body = made[index]
-      const { emailId } = one.event
-      one.payload = body ? { name: body.event, emailId, tenantId: body.tenantId, messageId: body.messageId, bodyFor: bodyFor(body) } : null
+      one.payload = payloadFrom(made[index], one.event.emailId)
     })
   }
 

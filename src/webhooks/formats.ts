@@ -19,7 +19,7 @@ interface Signing {
 
 interface Format {
   /** The body to sign and send. The event of a body that is already in the format stays as it is, because replays repeat it. */
-  body(own: Buffer, messageId: string | undefined, by: { secret: Buffer; nowMs: number }): Buffer
+  body(own: Buffer, messageId: string | undefined, by: { secret: Buffer; nowMs: number; isTest: boolean }): Buffer
   /** Headers in addition to Postrider's own, which are given. */
   headers(signed: Signed, by: Signing): Promise<Record<string, string>>
 }

@@ -47,7 +47,7 @@ function mailgunTagsOf(tag: string | null, metadata: Readonly<Record<string, str
 }
 
 /** undefined: Mailgun has no such event. */
-function mailgunEvent(own: OwnBody): Record<string, unknown> | undefined {
+function mailgunEvent(own: OwnBody, isTest: boolean): Record<string, unknown> | undefined {
   const name = mailgunEvents[own.event as WebhookEvent]
   if (name === undefined) return undefined
   const { message, metadata, uuid, at } = own
@@ -62,7 +62,7 @@ function mailgunEvent(own: OwnBody): Record<string, unknown> | undefined {
     tags: mailgunTagsOf(textAt(message, 'tag'), metadata),
     campaigns: [],
     'user-variables': Object.fromEntries(Object.entries(metadata).filter(([key]) => !isMailgunKey(key))),
-    flags: { 'is-routed': false, 'is-authenticated': true, 'is-system-test': false, 'is-test-mode': false },
+    flags: { 'is-routed': false, 'is-authenticated': true, 'is-system-test': false, 'is-test-mode': isTest },
     envelope: { transport: 'smtp', sender: textAt(message, 'from'), targets: recipient },
     message: {
       headers: {
@@ -79,7 +79,7 @@ function mailgunEvent(own: OwnBody): Record<string, unknown> | undefined {
 
 /** The same for an event of the log; `id` is then that of the list. */
 export const mailgunEventOf = (prepared: PreparedBody, id: string): Record<string, unknown> | undefined =>
-  mailgunEvent({ ...ownBodyFrom(prepared), uuid: id })
+  mailgunEvent({ ...ownBodyFrom(prepared), uuid: id }, prepared.isTest ?? false)
 
 const unknownClient = { 'client-name': 'unknown', 'client-type': 'unknown', 'client-os': 'unknown', 'device-type': 'unknown' }
 
@@ -132,6 +132,7 @@ interface MailgunSigning {
   /** The webhook's current one. */
   secret: Buffer
   nowMs: number
+  isTest: boolean
 }
 
 /** 50 characters, the same for every attempt of one event, so that a receiver knows a repetition. */
@@ -145,10 +146,10 @@ const tokenOf = (id: unknown, secret: Buffer) =>
  * Mailgun signs the time and a token, not the event; Postrider's own signatures in the headers cover the body. The key is the text of the
  * webhook's secret as it is shown. A body that is already in the form gets a new signature. Events without a name of Mailgun's stay as they are.
  */
-export function mailgunBody(body: Buffer, { secret, nowMs }: MailgunSigning): Buffer {
+export function mailgunBody(body: Buffer, { secret, nowMs, isTest }: MailgunSigning): Buffer {
   const own = ownBodyOf(body)
   const given = own ? undefined : membersOf(membersOf(JSON.parse(body.toString()))['event-data'])
-  const event = own ? mailgunEvent(own) : given
+  const event = own ? mailgunEvent(own, isTest) : given
   if (event === undefined || typeof event.event !== 'string') return body
   const timestamp = String(Math.floor(nowMs / 1000))
   const token = tokenOf(event.id, secret)

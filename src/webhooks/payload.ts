@@ -25,6 +25,8 @@ export interface PreparedBody {
   payload: Record<string, unknown>
   /** The id of the email's message, as other vendors' formats have it. */
   messageId?: string | undefined
+  /** The email was for the simulator; absent: unknown. */
+  isTest?: boolean | undefined
 }
 
 /** In the order of the events; undefined for an event that webhooks never get. */
@@ -47,7 +49,8 @@ export function openPayloadBodies({ db, publicUrl = '' }: { db: Queryable; publi
       const fields = facts.get(emailId ?? '')
       const message = messageOf(emailId ?? '', fields, at)
       const payload = payloadOf(kind, event, message, { message: received.get(textOf(event.data.received)), publicUrl })
-      return { event: kind, tenantId, timestamp: secondsOf(at), payload, messageId: fields?.contentId }
+      const body = { event: kind, tenantId, timestamp: secondsOf(at), payload }
+      return { ...body, messageId: fields?.contentId, isTest: fields?.test }
     })
   }
 }
@@ -76,7 +79,7 @@ export interface Message {
 }
 
 /** `at` stands in for the acceptance time if the id does not contain it. */
-export function messageOf(id: string, facts: Omit<WebhookFields, 'tenantId' | 'id' | 'contentId'> | undefined, at: Date): Message {
+export function messageOf(id: string, facts: Omit<WebhookFields, 'tenantId' | 'id' | 'contentId' | 'test'> | undefined, at: Date): Message {
   return {
     id: facts?.number ?? 0,
     token: id,

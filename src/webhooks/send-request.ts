@@ -28,6 +28,8 @@ export interface WebhookRequest {
   emailId?: string | null
   /** The id of the email's message, which is that of its content; absent: no longer known. */
   messageId?: string | undefined
+  /** The event's email was for the simulator; absent: unknown. */
+  isTest?: boolean | undefined
   /** The event's tenant. */
   tenantId: string
   attempt: number
@@ -65,7 +67,7 @@ export function openSend(deps: RequestDeps): Send {
     const secretsNow = secretsOf(webhook, nowMs)
     const [secret] = secretsNow
     if (!secret) throw new Error('no webhook secret')
-    const body = format.body(request.body, request.messageId, { secret, nowMs })
+    const body = format.body(request.body, request.messageId, { secret, nowMs, isTest: request.isTest ?? false })
     const by = { secrets: secretsNow, key, signatureHeader: config.webhookSignatureHeader, version }
     const signed = { uuid, event, attempt, body, nowMs }
     const own = await signedHeaders(signed, by)

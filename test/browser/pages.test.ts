@@ -112,6 +112,17 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   })
   afterAll(() => watched.context.close())
 
+  /** An action in the menu of a row. */
+  const choose = async (of: string, action: string) => {
+    await watched.page.getByRole('button', { name: `Actions for ${of}`, exact: true }).click()
+    await watched.page.getByRole('menuitem', { name: action, exact: true }).click()
+  }
+  /** On a phone, all filters but the recipient are folded away. */
+  const unfold = async () => {
+    const more = watched.page.getByRole('button', { name: 'More filters' })
+    if (await more.isVisible()) await more.click()
+  }
+
   const go = async (name: string) => {
     const { page } = watched
     const menu = page.getByRole('button', { name: 'Menu' })
@@ -156,7 +167,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('the overview shows volume, rates, times, what fails and why, limits and health', async () => {
     const { page } = watched
     await go('Overview')
-    for (const name of ['Median delivery time', 'Complaint rate', 'Send limit this hour'])
+    for (const name of ['Median delivery time', 'Complaint rate', 'Sent this hour'])
       await page.getByRole('term').getByText(name, { exact: true }).waitFor()
     for (const chart of ['Emails by outcome', 'Bounce rate', 'Complaint rate'])
       await page.getByRole('img', { name: new RegExp(`^${chart}`) }).waitFor()
@@ -214,12 +225,12 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expectFine(watched, 'tenant-change', look)
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
     await row.getByText(/1.?234/).waitFor()
-    await row.getByRole('button', { name: 'Pause' }).click()
+    await choose(name, 'Pause')
     await page.getByRole('dialog').getByLabel('Reason').fill('they spam')
     await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
     await row.getByText('they spam').waitFor()
     await expectFine(watched, 'tenants', look)
-    await row.getByRole('button', { name: 'Resume' }).click()
+    await choose(name, 'Resume')
     await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
     await row.getByText('they spam').waitFor({ state: 'detached' })
     await row.getByRole('link', { name: 'Emails' }).click()
@@ -229,7 +240,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByLabel('Tenant').selectOption('')
     if (await menu.isVisible()) await menu.click()
     await go('Tenants')
-    await row.getByRole('button', { name: 'Delete' }).click()
+    await choose(name, 'Delete')
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await row.waitFor({ state: 'detached' })
     await go('Emails')
@@ -262,6 +273,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('emails are filtered by event and by time, which the address keeps, and each filter is removed alone', async () => {
     const { page } = watched
     const active = page.getByRole('list', { name: 'Active filters' }).getByRole('listitem')
+    await unfold()
     await page.getByLabel('Event', { exact: true }).selectOption('Delayed')
     await page.getByLabel('Accepted', { exact: true }).selectOption('Last 24 hours')
     await page.getByRole('link', { name: 'softfail@simulator.test' }).first().waitFor()
@@ -282,11 +294,11 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
 
   test('emails are searched by words and metadata, and saved as a file', async () => {
     const { page } = watched
+    await unfold()
     await page.getByLabel('Subject contains words').fill('invoi your')
     await page.getByRole('button', { name: 'Search' }).click()
     await page.getByText(`Live ${at(look)}`).waitFor({ state: 'detached' })
     await page.getByText('Your invoice').first().waitFor()
-    await page.getByText('More filters').click()
     await page.getByLabel('Metadata').fill('order_id:4711')
     await page.getByLabel('Sending domain').fill('simulator.test')
     await page.getByLabel('Accepted after').fill('2020-01-01T00:00')
@@ -479,6 +491,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     expect(await page.evaluate('window.pwned')).toBeUndefined()
     await dialog.getByRole('button', { name: 'Close' }).click()
     await page.getByRole('button', { name: 'Replay', exact: true }).first().click()
+    await page.getByText('1 earlier', { exact: true }).click()
     await expect.poll(() => page.getByRole('button', { name: 'View' }).count()).toBe(2)
     await expectFine(watched, 'webhook', look)
     await page.getByRole('button', { name: 'Disable' }).click()
@@ -508,10 +521,10 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click()
     expect(await page.content()).not.toContain(key)
     const row = page.getByRole('row', { name: `key-${at(look)}` })
-    await row.getByRole('button', { name: 'Hold' }).click()
+    await choose(`key-${at(look)}`, 'Hold')
     await row.getByText('On hold').waitFor()
     await expectFine(watched, 'keys', look)
-    await row.getByRole('button', { name: 'Revoke' }).click()
+    await choose(`key-${at(look)}`, 'Revoke')
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
     await row.waitFor({ state: 'detached' })
     expect((await service.call('GET', '/limits', { key })).status).toBe(401)
@@ -568,9 +581,20 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
       .waitFor()
     await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click()
     await expectFine(watched, 'members', look)
-    await page.getByRole('button', { name: `Remove ${address}` }).click()
+    await choose(address, 'Change role')
+    await page
+      .getByRole('dialog')
+      .getByRole('radio', { name: /^Admin/ })
+      .check()
+    await expectFine(watched, 'member-role', look)
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page
+      .getByRole('row', { name: new RegExp(address) })
+      .getByText('Admin', { exact: true })
+      .waitFor()
+    await choose(address, 'Remove')
     await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
-    await page.getByRole('button', { name: `Remove ${address}` }).waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: `Actions for ${address}` }).waitFor({ state: 'detached' })
   })
 
   test('the other colours can be chosen, and stay chosen', async () => {

@@ -8,11 +8,13 @@ import { type Clock, openIds, silentLog, systemClock, systemRandom } from '#base
 import { ensureUpcomingPartitions } from '#housekeeping'
 import { lateReport } from '#simulator'
 import { writeTrackingEvents } from '#tracking'
-import { startSending } from '#webhooks'
+import { openPayloadBodies, startSending } from '#webhooks'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import type { Service, ServiceOptions } from '../support/in-process-service.ts'
+import { receiveReport } from '../support/received-report.ts'
+import { startTestDns } from '../support/test-dns.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
-import { loopbackPost, plainBodies, sendingConfig } from '../support/webhook-sender-parts.ts'
+import { loopbackPost, sendingConfig } from '../support/webhook-sender-parts.ts'
 import { startDashboardService } from './chromium.ts'
 
 const hourMs = 3_600_000
@@ -70,7 +72,7 @@ export interface RealisticData extends AsyncDisposable {
   service: Service
   clock: Clock
   /** Values for the placeholders of paths, such as `emailId`. */
-  ids: Record<'emailId' | 'bouncedId' | 'testId' | 'domainId' | 'webhookId' | 'requestId' | 'tenantId', string>
+  ids: Record<'emailId' | 'bouncedId' | 'testId' | 'domainId' | 'webhookId' | 'requestId' | 'templateId' | 'tenantId', string>
 }
 
 export async function makeRealisticData(emails: number, wish: ServiceOptions = {}): Promise<RealisticData> {
@@ -83,6 +85,8 @@ export async function makeRealisticData(emails: number, wish: ServiceOptions = {
       return replies[/^<?(\w+)\./.exec(argument)?.[1] ?? '']
     },
   })
+  // One of the three records of a domain is published.
+  const dns = await startTestDns({ 'news.agency.example': { TXT: ['v=spf1 include:spf.mail.agency.example ~all'] } })
   const receiver = await startReceiver()
   receiver.answer = (response, { path }) => {
     response.statusCode = path === '/broken' ? 500 : path === '/gone' ? 410 : 200
@@ -97,6 +101,7 @@ export async function makeRealisticData(emails: number, wish: ServiceOptions = {
       POSTRIDER_RELAY: `smtp://127.0.0.1:${relay.port}`,
       POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
       POSTRIDER_HOSTNAME: 'mail.agency.example',
+      POSTRIDER_DNS: dns.address,
       ...wish.settings,
     },
   })
@@ -107,7 +112,7 @@ export async function makeRealisticData(emails: number, wish: ServiceOptions = {
     log: silentLog,
     secrets: service.secrets,
     post: loopbackPost(),
-    bodies: plainBodies,
+    bodies: openPayloadBodies({ db: service.db }),
     config: sendingConfig,
     version: 'test',
     processId: 'realistic',
@@ -124,6 +129,7 @@ export async function makeRealisticData(emails: number, wish: ServiceOptions = {
       await sending.stop()
       await service.stop()
       await relay.close()
+      await dns.close()
       await receiver[Symbol.asyncDispose]()
     },
   }
@@ -261,6 +267,41 @@ class Week {
     )
   }
 
+  /** A checked domain, templates, transports and a DMARC report, and the last uses of the keys. Returns the id of a template. */
+  async #setUpMore(): Promise<string> {
+    const service = this.#service
+    await this.#post(`/domains/${this.#domainId}/verify`, {})
+    await receiveReport(service, 'agency.example')
+    const { id } = await this.#post<{ id: string }>('/templates', {
+      name: 'order-shipped',
+      subject: 'Your order {{ number }} is on its way',
+      html: '<h1>Hello {{ name }},</h1>\n<p>your order {{ number }} has left our warehouse.</p>\n<p><a href="https://agency.example/orders/{{ number }}">Follow it</a></p>\n',
+      variables: {
+        name: { type: 'string', default: 'Ann' },
+        number: { type: 'number', default: 41_233 },
+        gift: { type: 'boolean', default: false },
+      },
+    })
+    await this.#post(`/templates/${id}/publish`, {})
+    await this.#post('/templates', {
+      name: 'welcome',
+      subject: 'Welcome to {{ shop }}',
+      html: '<p>Welcome.</p>',
+      variables: { shop: { type: 'string' } },
+    })
+    for (const [name, connections] of [
+      ['old-provider', 20],
+      ['second-relay', 5],
+    ] as const)
+      await this.#post('/transports', { name, host: `smtp.${name}.example`, username: 'agency', password: 'only for tests', connections })
+    // For mail that this week does not send.
+    const shared = { domain: 'news.agency.example' }
+    await this.#post('/transports/old-provider/share', { percent: 70, ...shared })
+    await this.#post('/transports/second-relay/share', { percent: 20, ...shared })
+    await service.saveUses()
+    return id
+  }
+
   async finish(): Promise<RealisticData['ids']> {
     const service = this.#service
     const first = async (query: string, key = service.liveKey) =>
@@ -278,6 +319,7 @@ class Week {
       body: { from: 'nobody@elsewhere.example', to: ['x@y.example'], subject: 'Refused', text: 'x' },
     })
     await this.#untilTried()
+    const templateId = await this.#setUpMore()
     const { data } = (await service.call('GET', '/logs?perPage=1', { key: service.liveKey })).body
     return {
       emailId: await first('status=softfail'),
@@ -286,6 +328,7 @@ class Week {
       domainId: this.#domainId,
       webhookId: this.#webhookId,
       requestId: (data as { requestId: string }[])[0]?.requestId ?? '',
+      templateId,
       tenantId: this.#tenants[1]?.id ?? '',
     }
   }

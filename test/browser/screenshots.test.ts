@@ -67,8 +67,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
 
   test.each(paths)('%s', async (path) => {
     const { page } = watched
-    const address = path.replaceAll(/\$(\w+)/g, (_, name: string) => ids[name] ?? '')
-    expect(address, `a page of this test's own for ${path}`).not.toContain('//')
+    const address = path.replaceAll(/\$(\w+)/g, (_, name: string) => ids[name] ?? '?')
+    expect(address, `a page of this test's own for ${path}`).not.toContain('?')
     const queries: Record<string, string> = {
       '/queue/waiting': '?destination=gmail.example',
       ...(look.width > 1000 ? { '/inbox': `?open=${ids.testId}` } : {}),
@@ -80,5 +80,28 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expectFine(watched, `pages/${nameOf(path)}`, look)
     expect(await page.evaluate(cutOff)).toEqual([])
     if (path === '/' || path === '/usage') await page.getByRole('img', { name: /^Emails by outcome/ }).waitFor()
+  })
+
+  test.each([
+    ['not-found', '/emails/one/two', 'Page not found'],
+    ['guide', '/docs/guide', undefined],
+  ])('%s', async (name, path, title) => {
+    const { page } = watched
+    await page.goto(path)
+    await page
+      .getByRole('heading', { level: 1, ...(title ? { name: title } : {}) })
+      .first()
+      .waitFor()
+    await expectFine(watched, `pages/${name}`, look)
+  })
+
+  test.runIf(look.width > 1000)('the account stays in sight beside every page', async () => {
+    const { page } = watched
+    await page.goto('/')
+    const signOut = page.getByRole('button', { name: 'Sign out' })
+    await signOut.waitFor()
+    const box = await signOut.boundingBox()
+    expect(box && box.y + box.height).toBeLessThanOrEqual(900)
+    expect(box && Math.min(box.width, box.height)).toBeGreaterThanOrEqual(24)
   })
 })

@@ -147,11 +147,12 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
 
     await go('Members')
     const row = page.getByRole('row', { name: member })
-    await row.getByText('Two-factor', { exact: true }).waitFor()
+    await row.getByText('On', { exact: true }).waitFor()
     await expectFine(watched, 'members-second-factor', look)
-    await row.getByRole('button', { name: 'Reset two-factor' }).click()
+    await page.getByRole('button', { name: `Actions for ${member}` }).click()
+    await page.getByRole('menuitem', { name: 'Reset two-factor' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Reset' }).click()
-    await row.getByText('Two-factor', { exact: true }).waitFor({ state: 'detached' })
+    await row.getByText('On', { exact: true }).waitFor({ state: 'detached' })
     await other.page.goto('/emails')
     await other.page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await other.context.close()
@@ -180,7 +181,13 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     expect(await page.getByLabel('Unread').count()).toBe(0)
     await page.frameLocator('iframe').getByRole('heading', { name: subject }).waitFor()
     await page.getByRole('link', { name: 'https://shop.example/orders/1' }).waitFor()
+    await page.getByRole('button', { name: 'Check links' }).click()
+    const links = page.getByRole('list', { name: 'Links', exact: true })
+    await links.getByText('shop.example has no address').waitFor()
+    await links.getByText('Broken', { exact: true }).waitFor()
     await expectFine(watched, 'inbox', look)
+    await page.getByRole('tab', { name: 'Insights', exact: true }).click()
+    await page.getByRole('list', { name: 'Insights', exact: true }).getByText('has a text part').waitFor()
     for (const [form, text] of [
       ['Text', `${subject}. Thank you.`],
       ['HTML source', `<h1>${subject}</h1>`],

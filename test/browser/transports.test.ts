@@ -37,6 +37,10 @@ const transports = () => listTransports(service.db, service.secrets)
 
 describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   let watched: Watched
+  const choose = async (action: string) => {
+    await watched.page.getByRole('button', { name: `Actions for ${name}` }).click()
+    await watched.page.getByRole('menuitem', { name: action }).click()
+  }
   const name = `old-${look.width}`
   beforeAll(async () => {
     watched = await openPage(browser, service, look)
@@ -81,7 +85,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     const { page } = watched
     const row = page.getByRole('row', { name: new RegExp(name) })
     const dialog = page.getByRole('dialog')
-    await row.getByRole('button', { name: `Edit ${name}` }).click()
+    await choose('Edit')
     await dialog.getByLabel('Port').fill(String(relay.port))
     await dialog.getByRole('button', { name: 'Save' }).click()
     await dialog.getByText('password: is needed').waitFor()
@@ -114,8 +118,12 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await dialog.getByText(`95 % of all mail takes ${name}, 5 % the default.`).waitFor()
     await expectFine(watched, 'transport-share', look)
     await page.keyboard.press('Enter')
-    const shares = page.getByRole('region', { name: 'Shares' })
+    const shares = page.getByRole('list', { name: 'Shares' })
     await shares.getByText('95 %').waitFor()
+    await page
+      .getByRole('row', { name: new RegExp(`^${name}`) })
+      .getByText('95 % of all mail')
+      .waitFor()
     await shares.getByText('mx (default)').waitFor()
     await shares.getByRole('button', { name: `Change the share of ${name}: all mail` }).click()
     await dialog.getByLabel('Percent').fill('50')
@@ -151,20 +159,19 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('a transport with a share stays; without one it is deleted', async () => {
     const { page } = watched
     const dialog = page.getByRole('dialog')
-    const row = page.getByRole('row', { name: new RegExp(`^${name}`) })
-    await row.getByRole('button', { name: `Delete ${name}` }).click()
+    await choose('Delete')
     await dialog.getByRole('button', { name: 'Delete' }).click()
     await dialog.getByText(`${name} still has a share of some mail`).waitFor()
     forgetRefusal()
     await dialog.getByRole('button', { name: 'Cancel' }).click()
-    const shares = page.getByRole('region', { name: 'Shares' })
+    const shares = page.getByRole('list', { name: 'Shares' })
     for (const mail of ['all mail', 'mail from shop.example tagged order']) {
       await shares.getByRole('button', { name: `Change the share of ${name}: ${mail}` }).click()
       await dialog.getByLabel('Percent').fill('0')
       await dialog.getByRole('button', { name: 'Save' }).click()
       await dialog.waitFor({ state: 'detached' })
     }
-    await row.getByRole('button', { name: `Delete ${name}` }).click()
+    await choose('Delete')
     await dialog.getByRole('button', { name: 'Delete' }).click()
     await page.getByText('No transports. Add the SMTP server').waitFor()
     expect(await transports()).toEqual([])

@@ -94,6 +94,20 @@ describe('postrider listen', () => {
     expect([await ofTenant.end(), await ofFailures.end()]).toEqual([0, 0])
   })
 
+  test('prints changes of suppression lists only when they are named', async () => {
+    const named = listen('--events', 'SuppressionAdded,SuppressionRemoved')
+    const usual = listen()
+    await until(() => expect([named.printed, usual.printed]).toEqual([['listening'], ['listening']]))
+    await service.call('POST', '/suppressions', { key: service.liveKey, body: { address: 'listed@one.test', reason: 'asked' } })
+    await service.call('DELETE', '/suppressions/listed@one.test', { key: service.liveKey })
+    await send('delivered')
+    await until(() => expect([named.printed.length, usual.printed.length]).toEqual([3, 2]))
+    expect(named.printed[1]).toMatch(/Z SuppressionAdded listed@one\.test: asked$/)
+    expect(named.printed[2]).toMatch(/Z SuppressionRemoved listed@one\.test: asked$/)
+    expect(usual.printed[1]).toContain(' MessageSent ')
+    expect([await named.end(), await usual.end()]).toEqual([0, 0])
+  })
+
   test('forwards as a webhook would be sent, and tells what was answered', async () => {
     await using receiver = await startReceiver()
     receiver.answer = (response) => {

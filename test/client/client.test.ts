@@ -226,6 +226,20 @@ test('the events of an email are told as they happen, past a broken connection, 
   await reading
 })
 
+test('changes of a suppression list are told to a stream that names them', async () => {
+  const stop = new AbortController()
+  const postrider = open()
+  proxy.behave('pass')
+  await postrider.suppressions.create({ address: 'named@example.org', reason: 'asked' })
+  const events = 'SuppressionAdded,SuppressionRemoved'
+  for await (const { event } of postrider.events.stream({ after: '0-0', events }, { signal: stop.signal })) {
+    if (event.event !== 'SuppressionAdded' || event.payload.address !== 'named@example.org') continue
+    expect(event.payload).toMatchObject({ reason: 'asked', source: 'manual', message: null })
+    stop.abort()
+  }
+  expect(stop.signal.aborted).toBe(true)
+})
+
 test('what cannot be part of a path is refused before anything is asked', () => {
   const postrider = open()
   for (const id of ['', '.', '..']) expect(() => postrider.emails.retrieve(id)).toThrow(TypeError)

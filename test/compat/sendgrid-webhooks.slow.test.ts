@@ -1,16 +1,15 @@
 /** Webhooks in the format of SendGrid: created through its API, sent by the whole program, verified by @sendgrid/eventwebhook. */
-import usualClient from '@sendgrid/client'
 import { EventWebhook, EventWebhookHeader } from '@sendgrid/eventwebhook'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
+import { type SendGridClient, sendgridClient } from '../support/sdk-clients.ts'
 import { freePort, type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
-type Client = typeof usualClient
-const NewClient = usualClient.constructor as new () => Client
-
+recordSdkCalls()
 let service: ServiceProcess
 let receiver: Receiver
-let client: Client
+let client: SendGridClient
 beforeAll(async () => {
   service = await startServiceProcess({
     POSTRIDER_RATE_LIMIT: 'unlimited',
@@ -19,9 +18,7 @@ beforeAll(async () => {
     POSTRIDER_DNS: `127.0.0.1:${await freePort()}`,
   })
   receiver = await startReceiver()
-  client = new NewClient()
-  client.setApiKey(`SG.${service.testKey}`)
-  client.setDefaultRequest('baseUrl', service.url)
+  client = sendgridClient(service.testKey, service.url)
 })
 afterAll(async () => {
   await receiver[Symbol.asyncDispose]()
@@ -68,7 +65,10 @@ test('a webhook is created, shown, changed and deleted', async () => {
   expect((await call('GET', `${settings}/${id}`)).body).toMatchObject({ ...shown, public_key })
   expect((await call('GET', `${settings}/all`)).body).toMatchObject({ webhooks: [shown] })
   expect((await call('GET', `${settings}/signed/${id}`)).body).toEqual({ public_key })
-  expect((await call('PATCH', `${settings}/signed`, { enabled: true })).body).toEqual({ public_key })
+  expect((await call('GET', `${settings}/signed`)).body).toEqual({ public_key })
+  for (const path of [`${settings}/signed`, `${settings}/signed/${id}`])
+    expect((await call('PATCH', path, { enabled: true })).body).toEqual({ public_key })
+  expect((await call('PATCH', settings, { friendly_name: 'Mine' })).body).toMatchObject({ bounce: true, friendly_name: 'Mine' })
   expect((await call('PATCH', `${settings}/${id}`, { enabled: false, open: true })).body).toMatchObject({
     bounce: true,
     open: true,

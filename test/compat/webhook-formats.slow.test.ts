@@ -1,11 +1,15 @@
 /** Webhooks in the formats of Resend, Postmark and SES: created by the vendor's SDK or /v1, sent by the whole program, verified by the vendor's verifier. */
-import { SESv2Client, SendEmailCommand } from '@aws-sdk/client-sesv2'
-import { ServerClient } from 'postmark'
-import { Resend } from 'resend'
+import { SendEmailCommand } from '@aws-sdk/client-sesv2'
+import type { ServerClient } from 'postmark'
+import type { Resend } from 'resend'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { SignedBy } from '../support/aws-signature.ts'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
+import { postmarkClient, resendClient, sesv2Client } from '../support/sdk-clients.ts'
 import { freePort, type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
+recordSdkCalls()
 let service: ServiceProcess
 let receiver: Receiver
 let resend: Resend
@@ -18,8 +22,8 @@ beforeAll(async () => {
     POSTRIDER_DNS: `127.0.0.1:${await freePort()}`,
   })
   receiver = await startReceiver()
-  resend = new Resend(service.testKey, { baseUrl: service.url })
-  postmark = new ServerClient(service.testKey, { requestHost: new URL(service.url).host, useHttps: false })
+  resend = resendClient(service.testKey, service.url)
+  postmark = postmarkClient(service.testKey, service.url)
 })
 afterAll(async () => {
   await receiver[Symbol.asyncDispose]()
@@ -156,8 +160,7 @@ test('events in the form of SES name the message, its configuration set and its 
   const made = await service.call('POST', '/webhooks', { name: 'ses', url: `${receiver.url}/ses`, events, format: 'ses' })
   expect(made.body.data).toMatchObject({ format: 'ses' })
   const signing = (await service.call('POST', '/credentials', { name: 'ses', type: 'api', mode: 'test', format: 'ses' })).body.data
-  const { accessKeyId, key } = signing as { accessKeyId: string; key: string }
-  const ses = new SESv2Client({ endpoint: service.url, region: 'us-east-1', credentials: { accessKeyId, secretAccessKey: key } })
+  const ses = sesv2Client(signing as SignedBy, service.url)
   const sent = await ses.send(
     new SendEmailCommand({
       FromEmailAddress: from,

@@ -55,6 +55,35 @@ describe('an owner of one tenant', () => {
   })
 })
 
+describe('the role of a member', () => {
+  const roleOf = (owner: Record<string, string>, address: string, role: string, more: object = {}) =>
+    ask(service, 'POST', '/dashboard/api/members/role', owner, { address, role, ...more })
+
+  test('is changed by an owner of the tenant, for open sessions too, and no further than the tenant', async () => {
+    const member = await signedIn(service, 'promoted@a.test', 'viewer', tenantA)
+    const other = await signedIn(service, 'promoted@a.test', 'viewer', tenantB)
+    const mayAdd = async (session: Record<string, string>, name: string) =>
+      (await ask(service, 'POST', '/v1/domains', session, { name })).status
+    expect(await mayAdd(member, 'one.a.test')).toBe(403)
+    expect(memberIn(await roleOf(ownerOfA, 'promoted@a.test', 'admin'))).toEqual({
+      address: 'promoted@a.test',
+      role: 'admin',
+      tenantId: tenantA,
+    })
+    expect(await mayAdd(member, 'one.a.test')).toBe(201)
+    expect(await mayAdd(other, 'two.a.test')).toBe(403)
+    expect((await roleOf(ownerOfA, 'promoted@a.test', 'admin', { tenantId: tenantB })).code).toBe('tenant_mismatch')
+    expect((await roleOf(ownerOfA, 'unknown@a.test', 'admin')).status).toBe(404)
+  })
+
+  test('is not changed by an admin, for the own account, or to a role that does not exist', async () => {
+    const admin = await signedIn(service, 'admin@a.test', 'admin', tenantA)
+    expect((await roleOf(admin, 'promoted@a.test', 'owner')).code).toBe('permission_denied')
+    expect((await roleOf(ownerOfA, 'owner@a.test', 'viewer')).code).toBe('validation_error')
+    expect((await roleOf(ownerOfA, 'promoted@a.test', 'emperor')).code).toBe('validation_error')
+  })
+})
+
 describe('who is a member of several tenants', () => {
   test('signs in with the password of each, and is asked which one when the passwords are the same', async () => {
     const address = 'both@b.test'

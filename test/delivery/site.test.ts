@@ -22,6 +22,7 @@ const openLimiter: EgressPath['limiter'] = {
   maxWaiting: 100,
   accepted: () => undefined,
   rateLimited: () => undefined,
+  shutDown: () => undefined,
   blocked: () => undefined,
   connectionRefused: () => undefined,
   hasFewConnections: true,

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { openSecrets, systemRandom } from '#base'
 import { sql } from '#db'
 import { listTransportStates, saveTransport, shareTransport, type TransportSettings } from '#delivery'
+import { readEvents, startOfLog } from '#events'
 import { type FakeMx, type MxAnswer, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
@@ -120,6 +121,23 @@ describe('a relay that answers', () => {
     expect(await untilTaken(sink, tag)).toMatchObject([{ status: 'sent', transport }])
     await expect.poll(states).toEqual([])
     await share(transport, tag, 0)
+  })
+
+  test('421 because it shuts down keeps its rate', async () => {
+    const shutdown = { reply: '421 4.3.2 Server shutting down', close: true }
+    const sink = await startFakeMx({ script: ({ stage }) => (stage === 'mail' ? shutdown : undefined) })
+    onTestFinished(() => sink.close())
+    const transport = `stopping-${++named}`
+    await save(transport, { port: sink.port })
+    await share(transport, transport)
+    await service.wait(settleMs)
+    await send(transport)
+    const limits = async () =>
+      (await readEvents(service.db, startOfLog, 10_000))
+        .filter(({ kind, data }) => kind === 'TrafficLimitChanged' && String(data.provider).includes(transport))
+        .map(({ data }) => data)
+    await expect.poll(limits, { timeout: 10_000 }).toMatchObject([{ cause: shutdown.reply, to: { connections: 20, rate: null } }])
+    await share(transport, transport, 0)
   })
 
   test('535 to the login is down after one email, which is sent all the same', async () => {

@@ -6,7 +6,7 @@ import { lineOf, runFailover } from './failover.ts'
 import { type FaultKind, faultKinds } from './faults.ts'
 import { missingPackages } from './machines.ts'
 
-const help = `npm run failover -- [--faults N] [--seed S] [--rate R] [--instances N] [--only FAULT,...] [--async] [--json]
+const help = `npm run failover -- [--faults N] [--seed S] [--rate R] [--instances N] [--only FAULT,...] [--sdks] [--async] [--json]
 
 Runs three PostgreSQL nodes under Patroni and etcd, instances of this build on them, and a relay, all on the loopback interface. It sends
 requests at a fixed rate, injects faults, and compares every request with the relay's ledger and the service's records.
@@ -16,6 +16,7 @@ requests at a fixed rate, injects faults, and compares every request with the re
 --rate       requests a second (default: 100)
 --instances  instances of the service (default: 2)
 --only       only these faults, in turn: ${faultKinds.join(', ')}
+--sdks       five SDKs of other vendors send as well, and repeat each request until it is answered
 --async      a control with an asynchronous standby: it passes only if emails are lost; "postrider doctor" warns of it
 --json       prints the verdict as one JSON object
 
@@ -35,6 +36,7 @@ const { values } = parseArgs({
     rate: { type: 'string', default: '100' },
     instances: { type: 'string', default: '2' },
     only: { type: 'string' },
+    sdks: { type: 'boolean', default: false },
     async: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -61,6 +63,7 @@ else {
     instances: Number(values.instances),
     synchronous: !values.async,
     only,
+    sdks: values.sdks,
     signal: stopped.signal,
     onProgress: values.json ? undefined : (line) => console.log(`${new Date().toISOString().slice(11, 19)} ${line}`),
   })
@@ -69,6 +72,7 @@ else {
     for (const warning of verdict.warnings) console.log(`postrider doctor: ${warning}`)
     for (const report of verdict.reports) console.log(lineOf(report))
     console.log(JSON.stringify({ ...verdict.counts, repeated: verdict.repeated, changedAnswers: verdict.changedAnswers }))
+    if (values.sdks) console.log(`vendors' SDKs: ${verdict.sdks.messages} messages, ${verdict.sdks.repeated} of them repeated`)
     for (const sentence of [...verdict.skipped.map((one) => `skipped: ${one}`), ...verdict.late, ...verdict.violations])
       console.log(sentence)
     console.log(conclusion(verdict, values.async))

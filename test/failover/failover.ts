@@ -12,8 +12,9 @@ import { durabilityProblems, openDb } from '#db'
 import { ApiClient } from '../../src/crash-test/api-client.ts'
 import type { InjectedFault, ReportedEmail } from '../../src/crash-test/ledger.ts'
 import { Sink } from '../../src/crash-test/relay.ts'
-import { Service } from '../../src/crash-test/service.ts'
+import { Service, sendingDomain } from '../../src/crash-test/service.ts'
 import { added, needsCloseLook, noRunCounts, type RunCounts, reconcile } from '../../src/crash-test/verify-run.ts'
+import { SdkLoad } from '../support/sdk-load.ts'
 import { usageDifferences } from './check-usage.ts'
 import { Cluster, type Node } from './cluster.ts'
 import { type FaultKind, type FaultWorld, planFaults, possibleFaults, strike } from './faults.ts'
@@ -30,6 +31,7 @@ const answerWithinMs = 10_000
 const noticedAfterMs = 25_000
 const leaseMs = 8000
 const relaySlownessMs = 5
+const sdkGapMs = 100
 const clockSlackMs = 2000
 const nodeDiskMegabytes = 3072
 /** The server writes meanwhile, so the last part of its disk is filled in small pieces. */
@@ -46,6 +48,8 @@ export interface FailoverOptions {
   instances: number
   synchronous: boolean
   only?: readonly FaultKind[] | undefined
+  /** Five SDKs of other vendors send as well. */
+  sdks?: boolean | undefined
   onProgress?: ((line: string) => void) | undefined
   /** Ends the run early, with all of its processes. */
   signal?: AbortSignal | undefined
@@ -78,6 +82,8 @@ export interface FailoverVerdict {
   late: string[]
   /** The warnings of `postrider doctor` about the cluster's durability. */
   warnings: string[]
+  /** Messages that the vendors' SDKs sent, and those of them whose request was repeated. */
+  sdks: { messages: number; repeated: number }
   folder: string
 }
 
@@ -141,6 +147,9 @@ class FailoverRun {
   #cluster: Cluster | undefined
   #sink: Sink | undefined
   #load: PacedLoad | undefined
+  #sdkLoad: SdkLoad | undefined
+  #sdkMessages = 0
+  #sdkRepeated = 0
   #observer: Observer | undefined
   #ask: ApiClient | undefined
   #periodMs = 0
@@ -178,6 +187,11 @@ class FailoverRun {
     this.#observer = new Observer(clock, cluster, urls)
     this.#periodMs = clock.nowMs()
     this.#load.start()
+    if (this.#options.sdks) {
+      const from = `orders@${sendingDomain}`
+      this.#sdkLoad = await SdkLoad.open({ clock, url: urls[0] as string, key: key ?? '', from, lanesPerSdk: 1, gapMs: sdkGapMs })
+      this.#sdkLoad.start()
+    }
     await this.#untilBack(clock.nowMs())
   }
 
@@ -293,6 +307,7 @@ class FailoverRun {
     if (!load || !sink || !ask || load.requests.length === 0) return
     this.#options.onProgress?.(`comparing ${load.requests.length} requests`)
     if (!(await load.pause(drainWithinMs))) this.violations.push('requests were not accepted after every fault was lifted')
+    await this.#sdkLoad?.pause()
     if (!(await ask.untilQuiet(drainWithinMs))) this.violations.push('the queue did not drain')
     const listed = await ask.listEmails(this.#periodMs - clockSlackMs)
     const ours = new Set(load.requests.flatMap(({ texts }) => [...texts.keys()]))
@@ -322,11 +337,26 @@ class FailoverRun {
     this.#counts = added(this.#counts, found.counts)
     this.violations.push(...found.violations.slice(0, 20))
     if (load.changedAnswers > 0) this.violations.push(`${load.changedAnswers} answers to a repeated request differ from the first`)
+    this.#compareSdks(listed, sink)
     load.forget()
     sink.forget()
     this.#struck = []
     this.#periodMs = this.#options.clock.nowMs()
     load.resume()
+    this.#sdkLoad?.start()
+  }
+
+  /** The messages of the vendors' SDKs: all have arrived, and none is stored more often than it was sent. */
+  #compareSdks(listed: readonly { id: string; to: string }[], sink: Sink): void {
+    const load = this.#sdkLoad
+    if (!load) return
+    const ids = Map.groupBy(listed, ({ to }) => to)
+    const lost = load.lost(sink.taken).map((to) => `lost: ${to}, which an SDK sent`)
+    const wrong = load.wrong((to) => ids.get(to)?.map(({ id }) => id) ?? [])
+    this.violations.push(...[...lost, ...wrong].slice(0, 20))
+    this.#sdkMessages += load.accepted.size
+    this.#sdkRepeated += [...load.accepted.values()].filter(({ tries }) => tries > 1).length
+    load.forget()
   }
 
   /** After the last comparison: the counts must agree with the emails. */
@@ -334,6 +364,7 @@ class FailoverRun {
     const [instance] = this.instances
     if (!instance) return
     await this.#load?.pause(drainWithinMs)
+    await this.#sdkLoad?.pause()
     await this.#ask?.untilQuiet(drainWithinMs)
     this.violations.push(...(await usageDifferences(this.#options.clock, instance.url, instance.key)))
   }
@@ -348,10 +379,12 @@ class FailoverRun {
       violations: this.violations,
       late: this.late,
       warnings: this.#warnings,
+      sdks: { messages: this.#sdkMessages, repeated: this.#sdkRepeated },
     }
   }
 
   async stop(): Promise<void> {
+    this.#sdkLoad?.end()
     await this.#load?.stop()
     await this.#observer?.stop()
     await Promise.all(this.instances.map((instance) => instance.stop()))

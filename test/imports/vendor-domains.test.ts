@@ -1,14 +1,19 @@
 /** Sending domains by the APIs of other services, from a local server with answers in their documented forms. */
+import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Network, openIds, openSecrets, systemClock, systemRandom } from '#base'
+import { type Network, openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { listDomains } from '#domains'
 import { openGuard, openPost, openResolver } from '#net'
 import { addTenant } from '#tenants'
-import { importDomains, listVendorDomains } from '../../src/imports/vendor-domains.ts'
+import { awsHeaders } from '../../src/imports/aws-request.ts'
+import { importDomains, listSesDomains, listVendorDomains } from '../../src/imports/vendor-domains.ts'
+import { canonicalHeaders, isSignedWith, readSignature } from '../../src/ses/signature.ts'
+import { awsHeaders as signedByTests } from '../support/aws-signature.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { runHere } from '../support/run-command.ts'
 
 const key = 'the-key'
 const names = Array.from({ length: 150 }, (_, index) => `d${index}.example`)
@@ -38,6 +43,22 @@ const answers: Record<string, (request: IncomingMessage, query: URLSearchParams)
     headers.authorization === basic
       ? { total_count: 150, items: from(Number(query.get('skip')), Number(query.get('limit'))).map((name) => ({ name, state: 'active' })) }
       : undefined,
+}
+
+const awsKey = { accessKeyId: 'AKIAEXAMPLE', secret: 'the/secret+of=SES', sessionToken: undefined }
+
+/** Two pages, with an address among the domains. */
+answers['/v2/email/identities'] = (request, query) => {
+  const headers = canonicalHeaders(request.rawHeaders)
+  const signature = readSignature({ headers, url: request.url ?? '' }, systemClock.nowMs())
+  const signed = { method: 'GET', url: request.url ?? '', headers, hosts: [request.headers.host ?? ''] }
+  const isRight = isSignedWith(awsKey.secret, signature, signed, createHash('sha256').digest('hex'))
+  if (!isRight || signature.accessKeyId !== awsKey.accessKeyId || signature.region !== 'eu-central-1') return undefined
+  const token = query.get('NextToken')
+  const [start, count] = token === null ? [0, 100] : token === 'page two/+=' ? [100, 50] : [0, 0]
+  const domains = from(start, count).map((IdentityName) => ({ IdentityType: 'DOMAIN', IdentityName, SendingEnabled: true }))
+  const address = { IdentityType: 'EMAIL_ADDRESS', IdentityName: 'ann@d1.example', SendingEnabled: true }
+  return { EmailIdentities: [...domains, address], ...(token === null ? { NextToken: 'page two/+=' } : {}) }
 }
 
 const server = createServer((request, response) => {
@@ -73,6 +94,22 @@ test.each(['resend', 'sendgrid', 'mailgun', 'postmark'] as const)(
   },
 )
 
+test('all pages of SES are read without single addresses, and a wrong secret is refused', async () => {
+  const get = getFor([ipaddr.parseCIDR('127.0.0.0/8')])
+  const account = { key: awsKey, region: 'eu-central-1', apiUrl }
+  expect(await listSesDomains(account, get, systemClock)).toEqual(names)
+  const wrong = listSesDomains({ ...account, key: { ...awsKey, secret: 'wrong' } }, get, systemClock)
+  await expect(wrong).rejects.toThrow('ses does not accept the key (401)')
+})
+
+test('a temporary key of AWS signs its token too', () => {
+  const url = 'https://email.eu-central-1.amazonaws.com/v2/email/identities?NextToken=a%2Fb&PageSize=1000'
+  const at = Date.UTC(2026, 10, 25)
+  const sent = awsHeaders({ ...awsKey, sessionToken: 'a+token==' }, url, { region: 'eu-central-1', service: 'ses', nowMs: at })
+  const by = { accessKeyId: awsKey.accessKeyId, key: awsKey.secret }
+  expect(sent).toEqual(signedByTests(by, { method: 'GET', url, at, headers: { 'x-amz-security-token': 'a+token==' } }))
+})
+
 test('an address of the own network is not asked', async () => {
   await expect(listVendorDomains({ vendor: 'resend', key, apiUrl }, getFor([]))).rejects.toThrow('resend cannot be reached')
 })
@@ -99,4 +136,21 @@ test('domains are added once, and odd names are reported', async () => {
   expect((await importDomains(given, tenantId, false, deps)).added).toEqual(dry.added)
   expect(await importDomains(given, tenantId, false, deps)).toMatchObject({ added: [], existing: 2 })
   expect((await listDomains(db, tenantId)).map(({ name }) => name).sort()).toEqual(['news.example', 'shop.example'])
+})
+
+test('the command takes the key of SES from the environment of AWS, and needs a region', async () => {
+  const config = readConfig({ POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8', POSTRIDER_DNS: '127.0.0.1:9' })
+  const secrets = openSecrets('a secret of the test that is long enough', systemRandom)
+  const { db } = database
+  const { id: tenantId } = await db.transaction((tx) => addTenant(tx, { name: 'Ses', metadata: {} }, { nowMs: systemClock.nowMs(), ids }))
+  const printed: string[] = []
+  const run = (...words: string[]) =>
+    runHere(['import', 'domains', '--from', 'ses', '--api', apiUrl, '--tenant', tenantId, '--dry-run', ...words], {
+      environment: { AWS_ACCESS_KEY_ID: awsKey.accessKeyId, AWS_SECRET_ACCESS_KEY: awsKey.secret },
+      withInstallation: (work) => work({ config, db, clock: systemClock, ids, random: systemRandom, secrets, version: 'test' }),
+      print: (text) => printed.push(text),
+    })
+  expect(await run()).toBe(2)
+  expect(await run('--region', 'eu-central-1')).toBe(0)
+  expect(printed).toEqual([expect.stringContaining('150 domains at ses: 150 missing, 0 here already')])
 })

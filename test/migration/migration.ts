@@ -25,12 +25,18 @@ export interface MigrationOptions {
 }
 
 const batchSize = 50
+const shownOctets = 4000
+const shownLines = 40
 const atOnce = 2
 const settleMs = 1500
 const pollMs = 50
 /** Between looks, each of which may send a batch. */
 const lookMs = 300
-const stepWithinMs = 180_000
+/**
+ * A process tries a relay that is down 30 s later (docs/transports.md). A try that fails, or whose email is lost with its process, adds 60 s
+ * each; the mail at its site may wait for a backoff of 30 s.
+ */
+const stepWithinMs = 30_000 + 2 * 60_000 + 30_000
 const drainWithinMs = 300_000
 
 export async function runMigration(options: MigrationOptions): Promise<MigrationVerdict> {
@@ -51,7 +57,16 @@ export async function runMigration(options: MigrationOptions): Promise<Migration
     POSTRIDER_AUTO_PAUSE_COMPLAINT_PERCENT: 'off',
   })
   try {
-    return await new Migration(options, service, relays).run()
+    const verdict = await new Migration(options, service, relays).run()
+    const changes = service
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('the transport '))
+    if (verdict.violations.length > 0) options.report(['transports down:', ...changes.slice(0, shownLines)].join('\n'))
+    return verdict
+  } catch (error) {
+    options.report(`the last lines of the log:\n${service.output().slice(-shownOctets)}`)
+    throw error
   } finally {
     await service[Symbol.asyncDispose]()
     await relays.close()
@@ -159,8 +174,8 @@ class Migration {
   }
 
   /**
-   * Sets the share, sends `count` emails, and disturbs them after the first quarter. Ends when all of them have left: queued mail would
-   * follow the next share.
+   * Sets the share, sends `count` emails, and disturbs the second quarter of them. Ends when all of them have left: queued mail would follow
+   * the next share.
    */
   async #phase(percent: number, count: number, disturb?: (phase: Phase) => Promise<void>): Promise<void> {
     const phase: Phase = { percent, emails: [], downMs: [Infinity, -Infinity] }
@@ -180,7 +195,8 @@ class Migration {
     }
     await sendSome(Math.ceil((count * 3) / 4))
     this.#options.report(`share ${percent}: ${count - left} of ${count} emails accepted${disturb ? '; disturbing' : ''}`)
-    await Promise.all([sendSome(0), disturb?.(phase)])
+    await Promise.all([sendSome(Math.ceil(count / 2)), disturb?.(phase)])
+    await sendSome(0)
     if (!(await this.#ask.untilQuiet(drainWithinMs))) throw new Error(`share ${percent}: emails waited for ${drainWithinMs / 1000} s`)
     this.#options.report(`share ${percent}: ${count} emails sent`)
   }

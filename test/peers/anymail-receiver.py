@@ -26,7 +26,8 @@ urlpatterns = [path("mailgun/", MailgunTrackingWebhookView.as_view())]
 
 def show(sender, event, esp_name, **others):
     names = ("event_type", "message_id", "recipient", "reject_reason", "description", "mta_response", "tags", "metadata", "click_url", "event_id")
-    print(json.dumps({name: getattr(event, name) for name in names}), flush=True)
+    flags = event.esp_event["event-data"]["flags"]
+    print(json.dumps({**{name: getattr(event, name) for name in names}, "test": flags["is-test-mode"]}), flush=True)
 
 
 tracking.connect(show)

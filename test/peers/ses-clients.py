@@ -3,16 +3,25 @@ import json
 import sys
 
 import boto3
+from botocore import xform_name
 from botocore.exceptions import ClientError
 
 url, access_key_id, secret = sys.argv[1:]
 options = {"endpoint_url": url, "region_name": "eu-west-1", "aws_access_key_id": access_key_id, "aws_secret_access_key": secret}
 sesv2, ses = boto3.client("sesv2", **options), boto3.client("ses", **options)
+calls = []
+for client in (sesv2, ses):
+    client.meta.events.register("after-call", lambda model, http_response, **_: note(model, http_response.status_code))
 sender = "Shop <shop@simulator.test>"
 raw = b"From: shop@simulator.test\r\nTo: raw@simulator.test\r\nSubject: Raw\r\n\r\nHi\r\n"
 content = {"Subject": {"Data": "Gr\u00fc\u00dfe & +"}, "Body": {"Html": {"Data": "<p>Hi</p>"}, "Text": {"Data": "Hi"}}}
 message = {"Destination": {"ToAddresses": ["bob@simulator.test"]}, "ReplyToAddresses": ["Help <help@simulator.test>"]}
 answers = {}
+
+
+def note(model, status):
+    method = model.service_model.service_name + "." + xform_name(model.name)
+    calls.append([method, "answered" if status < 300 else "refused"])
 
 
 def refusal(call):
@@ -28,6 +37,7 @@ answers["raw2"] = sesv2.send_email(Content={"Raw": {"Data": raw}})["MessageId"]
 answers["v1"] = ses.send_email(Source=sender, Message=content, **message)["MessageId"]
 answers["raw1"] = ses.send_raw_email(RawMessage={"Data": raw + b"x" * 900_000})["MessageId"]
 answers["account"] = sesv2.get_account()["SendQuota"]["MaxSendRate"]
+answers["enabled"] = ses.get_account_sending_enabled()["Enabled"]
 answers["quota"] = ses.get_send_quota()["SentLast24Hours"]
 answers["identities"] = [ses.list_identities()["Identities"], [one["IdentityName"] for one in sesv2.list_email_identities()["EmailIdentities"]]]
 answers["verified"] = [
@@ -46,12 +56,35 @@ answers["refused"] = [
     refusal(lambda: ses.verify_email_identity(EmailAddress="a@elsewhere.test")),
     refusal(lambda: boto3.client("ses", **{**options, "aws_secret_access_key": "wrong"}).get_send_quota()),
 ]
+wrong_options = {**options, "aws_secret_access_key": "wrong"}
+wrong = {version: boto3.client(version, **wrong_options) for version in ("sesv2", "ses")}
+for client in wrong.values():
+    client.meta.events.register("after-call", lambda model, http_response, **_: note(model, http_response.status_code))
+served = [
+    ("sesv2", "send_email", {"Content": {"Raw": {"Data": raw}}}),
+    ("sesv2", "put_suppressed_destination", {"EmailAddress": address, "Reason": "BOUNCE"}),
+    ("sesv2", "get_suppressed_destination", {"EmailAddress": address}),
+    ("sesv2", "delete_suppressed_destination", {"EmailAddress": address}),
+    ("sesv2", "list_suppressed_destinations", {}),
+    ("sesv2", "list_email_identities", {}),
+    ("sesv2", "get_email_identity", {"EmailIdentity": "simulator.test"}),
+    ("sesv2", "get_account", {}),
+    ("ses", "send_email", {"Source": sender, "Message": content, **message}),
+    ("ses", "send_raw_email", {"RawMessage": {"Data": raw}}),
+    ("ses", "get_send_quota", {}),
+    ("ses", "get_account_sending_enabled", {}),
+    ("ses", "list_identities", {}),
+    ("ses", "get_identity_verification_attributes", {"Identities": ["simulator.test"]}),
+]
+answers["wrong"] = [[version, refusal(lambda: getattr(wrong[version], name)(**asked))] for version, name, asked in served]
+answers["calls"] = calls
 
 from django.conf import settings
 
 backend = "anymail.backends.amazon_ses.EmailBackend"
 settings.configure(EMAIL_BACKEND=backend, INSTALLED_APPS=["anymail"], ANYMAIL={"AMAZON_SES_CLIENT_PARAMS": options})
 import django
+from anymail.exceptions import AnymailAPIError
 from django.core.mail import EmailMultiAlternatives
 
 django.setup()
@@ -61,4 +94,8 @@ mail.attach("note.txt", "a note", "text/plain")
 mail.esp_extra = {"ConfigurationSetName": "orders", "Tags": [{"Name": "kind", "Value": "anymail"}]}
 mail.send()
 answers["anymail"] = mail.anymail_status.message_id
+try:
+    EmailMultiAlternatives("From anymail", "Text", "a@elsewhere.test", ["eve@simulator.test"]).send()
+except AnymailAPIError as error:
+    answers["anymail_refused"] = str(error)
 print(json.dumps(answers))

@@ -44,19 +44,24 @@ function message(string $to): Email
 
 $client = new PlainClient();
 $transports = [
-    'mailgun' => new MailgunApiTransport($key, 'simulator.test', null, $client),
-    'mailgun-mime' => new MailgunHttpTransport($key, 'simulator.test', null, $client),
-    'mailgun-wrong' => new MailgunApiTransport('svc_test_wrong', 'simulator.test', null, $client),
-    'postmark' => new PostmarkApiTransport($key, $client),
-    'sendgrid' => new SendgridApiTransport($key, $client),
+    'mailgun' => fn (string $key) => new MailgunApiTransport($key, 'simulator.test', null, $client),
+    'mailgun-mime' => fn (string $key) => new MailgunHttpTransport($key, 'simulator.test', null, $client),
+    'postmark' => fn (string $key) => new PostmarkApiTransport($key, $client),
+    'sendgrid' => fn (string $key) => new SendgridApiTransport($key, $client),
 ];
-$results = [];
-foreach ($transports as $name => $transport) {
-    try {
-        $sent = $transport->setHost($host)->setPort((int) $port)->send(message("delivered+$name@simulator.test"));
-        $results[$name] = $sent->getMessageId();
-    } catch (HttpTransportException $error) {
-        $results[$name] = 'error '.$error->getCode().' '.$error->getMessage();
+$results = ['calls' => []];
+foreach ($transports as $name => $make) {
+    foreach ([$name => $key, "$name-wrong" => 'svc_test_wrong'] as $case => $used) {
+        $transport = $make($used);
+        try {
+            $sent = $transport->setHost($host)->setPort((int) $port)->send(message("delivered+$name@simulator.test"));
+            $results[$case] = $sent->getMessageId();
+            $end = 'answered';
+        } catch (HttpTransportException $error) {
+            $results[$case] = 'error '.$error->getCode().' '.$error->getMessage();
+            $end = 'refused';
+        }
+        $results['calls'][] = [(new ReflectionClass($transport))->getShortName(), $end];
     }
 }
 echo json_encode($results);

@@ -4,6 +4,8 @@ import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { recordSdkCalls } from '../support/record-sdk-calls.ts'
+import { type CallEnd, noteSdkCall, noteSdkCalls } from '../support/sdk-calls.ts'
 import { freePort, type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const run = promisify(execFile)
@@ -16,6 +18,7 @@ const hasSymfony = ['Mailgun', 'Postmark', 'Sendgrid'].every((name) =>
 )
 const reason = hasAnymail ? '' : ' (there is no python3-django-anymail)'
 
+recordSdkCalls()
 let service: ServiceProcess
 beforeAll(async () => {
   service = await startServiceProcess({
@@ -42,7 +45,10 @@ async function anymail(asked: readonly [backend: string, settings: object, messa
   running.child.stdin?.end(
     JSON.stringify(asked.map(([backend, settings, message]) => ({ backend, settings, message: { ...usual, ...message } }))),
   )
-  return JSON.parse((await running).stdout) as Sent[]
+  const sent = JSON.parse((await running).stdout) as Sent[]
+  for (const [index, [backend]] of asked.entries())
+    noteSdkCall('python3-django-anymail', backend, sent[index]?.code === undefined ? 'answered' : 'refused')
+  return sent
 }
 
 const usual = { subject: 'From anymail', text: 'Hi', from: 'Shop <shop@simulator.test>', to: ['Ann <delivered+a@simulator.test>'] }
@@ -66,7 +72,7 @@ describe.skipIf(!hasAnymail)(`django-anymail${reason}`, () => {
 
   test('sends through the APIs of Mailgun, Postmark and SendGrid', async () => {
     const labels = { tags: ['order'], metadata: { n: '1' } }
-    const [one, batch, wrong, elsewhere, postmark, sendgrid] = await anymail([
+    const [one, batch, wrong, elsewhere, postmark, sendgrid, wrongPostmark, wrongSendgrid] = await anymail([
       ['mailgun', mailgun(service.testKey), { tags: ['order', 'new'], metadata: { order: '4711' } }],
       [
         'mailgun',
@@ -88,6 +94,8 @@ describe.skipIf(!hasAnymail)(`django-anymail${reason}`, () => {
         { api_key: service.testKey, api_url: `${service.url}/v3/`, generate_message_id: false },
         { to: ['delivered+sg@simulator.test'], ...labels },
       ],
+      ['postmark', { server_token: 'svc_test_wrong', api_url: `${service.url}/` }, {}],
+      ['sendgrid', { api_key: 'svc_test_wrong', api_url: `${service.url}/v3/`, generate_message_id: false }, {}],
     ])
     expect(one).toEqual({ status: ['queued'], id: expect.stringMatching(/^<.+@simulator.test>$/) })
     expect(await emailTo('delivered+a@simulator.test')).toMatchObject({
@@ -108,6 +116,7 @@ describe.skipIf(!hasAnymail)(`django-anymail${reason}`, () => {
     })
     expect(wrong).toMatchObject({ code: 401 })
     expect(elsewhere).toMatchObject({ code: 404, error: expect.stringContaining("Unknown sender domain 'elsewhere.test'") })
+    for (const refused of [wrongPostmark, wrongSendgrid]) expect(refused).toMatchObject({ code: 401 })
     expect(postmark).toMatchObject({ status: ['sent'] })
     expect(await emailTo('delivered+pm@simulator.test')).toMatchObject({ id: postmark?.id, tag: 'order', metadata: { n: '1' } })
     expect(sendgrid).toMatchObject({ status: ['queued'] })
@@ -153,7 +162,7 @@ describe.skipIf(!hasAnymail)(`django-anymail${reason}`, () => {
           },
           { timeout: 20_000, interval: 50 },
         )
-        expect(found).toMatchObject({ reject_reason, message_id: sent?.id, tags: ['hook', 'two'], metadata: { n: '1' } })
+        expect(found).toMatchObject({ reject_reason, message_id: sent?.id, tags: ['hook', 'two'], metadata: { n: '1' }, test: true })
       }
       const [webhook] = ((await service.call('GET', '/webhooks')).body.data as { webhooks: { id: string }[] }).webhooks
       await service.call('PATCH', `/webhooks/${webhook?.id}`, { rotateSecret: true })
@@ -170,16 +179,37 @@ test.skipIf(!hasRuby)(
   async () => {
     const { hostname, port } = new URL(service.url)
     const { stdout } = await run('/usr/bin/ruby', [fileOf('postmark-send.rb'), hostname, port, service.testKey], { timeout: 60_000 })
-    const { one, many, wrong, found } = JSON.parse(stdout) as {
+    const { one, many, wrong, calls, ...found } = JSON.parse(stdout) as {
       one: { message_id: string; error_code: number }
       many: { error_code: number }[]
-      wrong: string
-      found: string[]
+      wrong: string[]
+      calls: [string, CallEnd][]
+      failed: string
+      webhook: { id: number }
     }
+    noteSdkCalls('ruby-postmark', calls)
     expect(one).toMatchObject({ error_code: 0, message: 'OK' })
     expect(many.map(({ error_code }) => error_code)).toEqual([0, 300])
-    expect(wrong).toBe('Postmark::InvalidApiKeyError')
-    expect(found).toEqual([one.message_id])
+    expect(wrong).toEqual(['Postmark::InvalidApiKeyError'])
+    const { failed: message_id, webhook } = found
+    const bounce = { type: 'HardBounce', email: 'hardfail+rb@simulator.test', message_id, inactive: true }
+    expect(found).toMatchObject({
+      found: [one.message_id],
+      listed: one.message_id,
+      count: 1,
+      shown: { message_id: one.message_id, subject: 'From Ruby' },
+      dump: expect.stringContaining('Subject: From Ruby'),
+      bounce,
+      bounced: bounce,
+      inactive: ['Postmark::InactiveRecipientError', 406],
+      activated: { inactive: false },
+      suppressed: { suppressions: [expect.anything()] },
+      dumped: ['gone+rb@simulator.test'],
+      deleted: { suppressions: [expect.anything()] },
+      changed: { id: webhook.id, triggers: { Open: { Enabled: true } } },
+      webhooks: [webhook.id, webhook.id],
+      removed: { error_code: 0 },
+    })
     expect(await emailTo('delivered+rb@simulator.test')).toMatchObject({ id: one.message_id, tag: 'order', metadata: { n: '1' } })
   },
   60_000,
@@ -190,13 +220,17 @@ test.skipIf(!hasSymfony)(
   async () => {
     const { hostname, port } = new URL(service.url)
     const { stdout } = await run('/usr/bin/php', [fileOf('symfony-send.php'), hostname, port, service.testKey], { timeout: 60_000 })
-    const sent = JSON.parse(stdout) as Record<string, string>
-    expect(sent).toMatchObject({
+    const { calls, ...sent } = JSON.parse(stdout) as { calls: [string, CallEnd][] }
+    for (const [name, end] of calls) noteSdkCall(`php-symfony-${/^[A-Z][a-z]+/.exec(name)?.[0].toLowerCase()}-mailer`, name, end)
+    expect(sent).toEqual({
       mailgun: expect.stringMatching(/^<.+@simulator.test>$/),
-      'mailgun-mime': expect.stringMatching(/^<.+@.+>$/),
       'mailgun-wrong': expect.stringContaining('Forbidden'),
+      'mailgun-mime': expect.stringMatching(/^<.+@.+>$/),
+      'mailgun-mime-wrong': expect.stringContaining('Forbidden'),
       postmark: expect.stringMatching(/^\w{22}$/),
+      'postmark-wrong': expect.stringContaining('(code 10)'),
       sendgrid: expect.stringMatching(/^\w{22}$/),
+      'sendgrid-wrong': expect.stringContaining('(code 401)'),
     })
     expect(await emailTo('delivered+mailgun@simulator.test')).toMatchObject({
       subject: 'From Symfony: ü',

@@ -121,6 +121,8 @@ export interface Service extends AsyncDisposable {
   makeTenant(name: string): Promise<string>
   /** Adds a sending domain that any key of the tenant may use at once. */
   addDomain(tenantId: string, name: string): Promise<void>
+  /** Saves the last uses of keys, as the program does every ten seconds. */
+  saveUses(): Promise<void>
   /** Waits for this time. */
   wait(delayMs: number): Promise<void>
   stop(): Promise<void>
@@ -290,6 +292,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
       const made = await makeDomain({ tenantId, name, trusted: true }, { nowMs: clock.nowMs(), ids, secrets })
       await db.transaction((tx) => addDomain(tx, made))
     },
+    saveUses: () => credentials.saveUses(),
     wait: (delayMs) => pause(clock, delayMs),
     stop,
     [Symbol.asyncDispose]: stop,

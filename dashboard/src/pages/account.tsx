@@ -1,38 +1,38 @@
-/** The signed-in person's own settings: the password, and the time zone of all shown times. */
+/** The signed-in person's own settings: the password, two-factor authentication, and the time zone of all shown times. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
 import type { SecondFactorResponse } from '../api-types.ts'
 import { FormDialog } from '../parts/action-dialogs.tsx'
-import { Button, Section } from '../parts/basic-components.tsx'
+import { Button, Rows, Section, SettingRow } from '../parts/basic-components.tsx'
 import { Field, PasswordField, Select } from '../parts/form-controls.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { toast } from '../parts/toast.tsx'
 import { texts } from '../texts.ts'
 import { browserZone, chooseZone, chosenZone, useZone } from '../time-zone.ts'
+import { SecondFactor } from './two-factor.tsx'
 
 const words = texts.account
 
 export const Account = () => (
   <Section title={words.title}>
-    <div className="divide-y divide-line rounded-md border border-line text-sm">
+    <Rows>
       <OwnPassword />
+      <SecondFactor />
       <TimeZone />
-    </div>
+    </Rows>
   </Section>
 )
 
 function OwnPassword() {
   const [isOpen, setOpen] = useState(false)
   return (
-    <div className="flex flex-wrap items-center justify-between gap-3 p-3">
-      <div>
-        <p className="font-medium">{words.password}</p>
-        <p className="text-soft">{words.passwordText}</p>
-      </div>
-      <Button onClick={() => setOpen(true)}>{words.change}</Button>
+    <>
+      <SettingRow title={words.password} control={<Button onClick={() => setOpen(true)}>{words.change}</Button>}>
+        {words.passwordText}
+      </SettingRow>
       {isOpen && <ChangePassword onClose={() => setOpen(false)} />}
-    </div>
+    </>
   )
 }
 
@@ -89,22 +89,21 @@ function TimeZone() {
   const zone = useZone()
   const [opened] = useState(() => new Date().toISOString())
   return (
-    <div className="flex flex-wrap items-end justify-between gap-3 p-3">
-      <div>
-        <p className="font-medium">{words.zoneTitle}</p>
-        <p className="text-soft">
-          {words.zoneText} {words.now} <Time key={zone} at={opened} exact />.
-        </p>
-      </div>
-      <div className="w-full md:w-72">
-        <Select
-          bare
-          label={words.zone}
-          value={chosenZone() ?? byBrowser}
-          choices={[{ value: byBrowser, label: words.byBrowser(browserZone) }, ...zones.map((value) => ({ value, label: value }))]}
-          onChange={(value) => chooseZone(value || undefined)}
-        />
-      </div>
-    </div>
+    <SettingRow
+      title={words.zoneTitle}
+      control={
+        <div className="w-full md:w-72">
+          <Select
+            bare
+            label={words.zone}
+            value={chosenZone() ?? byBrowser}
+            choices={[{ value: byBrowser, label: words.byBrowser(browserZone) }, ...zones.map((value) => ({ value, label: value }))]}
+            onChange={(value) => chooseZone(value || undefined)}
+          />
+        </div>
+      }
+    >
+      {words.zoneText} {words.now} <Time key={zone} at={opened} exact />.
+    </SettingRow>
   )
 }

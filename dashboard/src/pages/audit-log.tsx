@@ -1,4 +1,5 @@
 /** The audit log, for owners. */
+import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import type { ShownAuditEntry } from '../api-types.ts'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
@@ -43,7 +44,7 @@ export function AuditPage() {
         </>
       ),
     },
-    { name: words.names.target, phone: 'line', className: 'min-w-48 text-soft [overflow-wrap:anywhere]', cell: (one) => about(one.data) },
+    { name: words.names.target, phone: 'line', className: 'min-w-56', cell: (one) => <Target of={one.data} /> },
     { name: words.names.tenant, phone: 'none', cell: (one) => tenantName(one.tenantId) },
     { name: words.names.ipAddress, phone: 'none', className: 'font-mono text-xs', cell: (one) => one.ipAddress },
     { name: words.names.time, phone: 'side', className: 'text-soft', cell: (one) => <Time at={one.at} /> },
@@ -88,8 +89,48 @@ function SaveAudit({ filters }: { filters: Record<string, string | undefined> })
   )
 }
 
-const about = (data: Record<string, unknown>) =>
+/** Empty values are left out. */
+const factsOf = (data: Record<string, unknown>): [name: string, value: string][] =>
   Object.entries(data)
     .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
-    .map(([name, value]) => `${name}: ${Array.isArray(value) ? value.join(', ') : String(value)}`)
+    .map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : typeof value === 'string' ? value : JSON.stringify(value)])
+
+const about = (data: Record<string, unknown>) =>
+  factsOf(data)
+    .map(([name, value]) => `${name}: ${value}`)
     .join(' · ')
+
+/** `emailId` is written as `email id`. */
+const inWords = (name: string) =>
+  words.dataNames[name as keyof typeof words.dataNames] ?? name.replace(/[A-Z]/g, (one) => ` ${one.toLowerCase()}`)
+
+/** The name of the object, then the other facts. The same value is shown once. An email's id leads to the email. */
+function Target({ of: data }: { of: Record<string, unknown> }) {
+  const facts = factsOf(data)
+  const title = titles.flatMap((name) => facts.find(([key]) => key === name)?.[1] ?? [])[0]
+  const others = facts.filter(([, value], index) => value !== title && facts.findIndex(([, other]) => other === value) === index)
+  return (
+    <>
+      {title && <p className="[overflow-wrap:anywhere]">{title}</p>}
+      <dl className="flex flex-wrap gap-x-3 text-xs">
+        {others.map(([name, value]) => (
+          <div key={name} className="flex min-w-0 gap-1.5">
+            <dt className="shrink-0 text-soft">{inWords(name)}</dt>
+            <dd className="min-w-0 [overflow-wrap:anywhere]">
+              {name === 'emailId' ? (
+                <Link to="/emails/$emailId" params={{ emailId: value }} search={{}} className="link font-mono">
+                  {value}
+                </Link>
+              ) : (
+                value
+              )}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  )
+}
+
+/** Facts that name the object, the best first. */
+const titles = ['name', 'address', 'transportName', 'destination']

@@ -16,6 +16,7 @@ const words = texts.dmarc
 const periods = ['7', '30', '90', '365']
 const usualDays = '30'
 const dayMs = 86_400_000
+const simulator = 'simulator.test'
 
 type Source = DomainsRetrieveDmarcData['sources'][number]
 type Reporter = DomainsRetrieveDmarcData['reporters'][number]
@@ -27,14 +28,16 @@ export function DmarcPage() {
   const [filters, change] = useFilters()
   const path = scoped('/v1/domains')
   const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<DomainsListData>(path) })
-  const all = data?.domains ?? []
+  // The simulator's domain sends no mail that receivers could report.
+  const all = (data?.domains ?? []).filter(({ name }) => name !== simulator)
   const chosen = all.find(({ id }) => String(id) === filters.domain) ?? all[0]
   const days = periods.find((one) => one === filters.days) ?? usualDays
   return (
     <>
-      <Heading title={texts.pages.dmarc}>
+      <Heading title={texts.pages.dmarc} about={words.intro}>
         {chosen && (
           <Select
+            bare
             label={words.domain}
             value={String(chosen.id)}
             choices={all.map(({ id, name }) => ({ value: String(id), label: name }))}
@@ -42,13 +45,13 @@ export function DmarcPage() {
           />
         )}
         <Select
+          bare
           label={words.days}
           value={days}
-          choices={periods.map((value) => ({ value, label: value }))}
+          choices={periods.map((value) => ({ value, label: words.lastDays(value) }))}
           onChange={(value) => change({ days: value })}
         />
       </Heading>
-      <p className="mb-4 text-sm">{words.intro}</p>
       <Problem error={error} />
       {!data && !error && <TableSkeleton />}
       {data && !chosen && <Empty>{words.none}</Empty>}
@@ -149,7 +152,7 @@ function ToPublish({ title, text, record }: { title: string; text?: string; reco
       {text && <p className="mb-2 text-sm">{text}</p>}
       <div className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-2 text-sm">
         <Code>{record.fullName}</Code>
-        <CopyIconButton text={record.fullName} label={texts.domains.copyFullName} />
+        <CopyIconButton text={record.fullName} label={texts.dns.copyFullName} />
         <Code>{record.value}</Code>
         <CopyIconButton text={record.value} label={texts.dns.copyValue} />
       </div>

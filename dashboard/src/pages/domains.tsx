@@ -5,11 +5,12 @@ import { useState } from 'react'
 import { get, post, remove, save } from '../api-client.ts'
 import type { DnsRecord, Domain, DomainsListData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Empty, Heading, Problem, Warning } from '../parts/basic-components.tsx'
+import { Badge, Button, Coded, Empty, Heading, Meter, Problem, Warning } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
+import { DnsRecordLines } from '../parts/dns-value.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { BackTo, RowLink, Waiting } from '../parts/paged-lists.tsx'
-import { Code, Copy, CopyIconButton, Time } from '../parts/time-and-copy.tsx'
+import { Code, Copy, Time } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -26,28 +27,48 @@ export function DomainsPage() {
   const columns: readonly Column<Listed>[] = [
     { name: words.domain, phone: 'title', by: (one) => one.name, cell: (one) => <RowLink to={`/domains/${one.id}`}>{one.name}</RowLink> },
     { name: words.state, phone: 'side', by: (one) => Number(one.verified), cell: (one) => <Verified is={one.verified} /> },
+    { name: words.foundRecords, by: (one) => one.recordsFound, cell: (one) => <FoundRecords of={one} /> },
     ...(tenants.length > 1
       ? [{ name: texts.shell.tenant, by: (one: Listed) => one.tenant_name, cell: (one: Listed) => one.tenant_name }]
       : []),
-    { name: words.added, phone: 'line', className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
+    {
+      name: texts.dns.checked,
+      className: 'text-soft',
+      by: (one) => one.dnsCheckedAt ?? '',
+      cell: (one) => (one.dnsCheckedAt ? <Time at={one.dnsCheckedAt} /> : texts.dns.never),
+    },
+    { name: words.added, phone: 'none', className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
   ]
+  const isEmpty = data?.domains.length === 0
+  const add = mayChange && (
+    <Button kind="main" onClick={() => setAdding(true)}>
+      {words.add}
+    </Button>
+  )
   return (
     <>
-      <Heading title={texts.pages.domains}>
-        {mayChange && (
-          <Button kind="main" onClick={() => setAdding(true)}>
-            {words.add}
-          </Button>
-        )}
+      <Heading title={texts.pages.domains} about={words.about}>
+        {!isEmpty && add}
       </Heading>
       <Problem error={error} />
       {!data && !error && <TableSkeleton />}
-      {data?.domains.length === 0 && <Empty>{words.empty}</Empty>}
+      {isEmpty && <Empty action={add}>{words.empty}</Empty>}
       {data && data.domains.length > 0 && (
         <DataTable label={texts.pages.domains} columns={columns} items={data.domains} keyOf={(one) => String(one.id)} isWhole />
       )}
       {adding && <AddDomain onClose={() => setAdding(false)} />}
     </>
+  )
+}
+
+/** The records that verification requires, as a bar and in words. */
+function FoundRecords({ of: { recordsFound, recordsRequired, dnsCheckedAt } }: { of: Listed }) {
+  if (dnsCheckedAt === null) return <span className="text-soft">{texts.dns.notChecked}</span>
+  return (
+    <span className="inline-flex items-center gap-2 whitespace-nowrap tabular-nums">
+      <Meter part={recordsFound} whole={recordsRequired} tone={recordsFound === recordsRequired ? 'good' : 'wait'} />
+      {words.recordsOf(recordsFound, recordsRequired)}
+    </span>
   )
 }
 
@@ -138,15 +159,27 @@ export function DomainPage() {
 /** A weak DKIM key, and new keys whose records the owner publishes. */
 const Keys = ({ domain: { dkimKeys } }: { domain: Domain }) => (
   <>
-    {dkimKeys.bits < minKeyBits && <Warning>{words.weakKey(dkimKeys.bits)}</Warning>}
-    {dkimKeys.next && !dkimKeys.delegated && <Warning>{words.nextKeys(dkimKeys.next.selector)}</Warning>}
+    {dkimKeys.bits < minKeyBits && (
+      <Warning>
+        <Coded>{words.weakKey(dkimKeys.bits)}</Coded>
+      </Warning>
+    )}
+    {dkimKeys.next && !dkimKeys.delegated && (
+      <Warning>
+        <Coded>{words.nextKeys(dkimKeys.next.selector)}</Coded>
+      </Warning>
+    )}
   </>
 )
 
 /** The time of the last check, and a warning if the records cannot work. */
 const DnsState = ({ domain }: { domain: Domain }) => (
   <>
-    {hostOf(domain) !== undefined && <Warning>{words.notPublic(hostOf(domain) ?? '')}</Warning>}
+    {hostOf(domain) !== undefined && (
+      <Warning>
+        <Coded>{words.notPublic(hostOf(domain) ?? '')}</Coded>
+      </Warning>
+    )}
     <p className="text-sm" aria-live="polite">
       {words.publish(domain.dnsRecords.zone)} {!domain.verified && words.watched}
     </p>
@@ -222,11 +255,7 @@ function OneRecord({ name, title, record, zone }: { name: string; title: string;
         <Badge tone={tone}>{record.status ?? texts.dns.notChecked}</Badge>
       </div>
       {advice && <p className="mb-2 text-xs text-soft">{advice}</p>}
-      <dl className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-2 gap-y-1 text-sm md:grid-cols-[7rem_minmax(0,1fr)_auto]">
-        <DnsValue name={words.nameIn(zone)} value={record.name} copy={words.copyName} />
-        <DnsValue name={words.fullName} value={record.fullName} copy={words.copyFullName} />
-        <DnsValue name={words.value} value={record.value} copy={texts.dns.copyValue} />
-      </dl>
+      <DnsRecordLines record={record} zone={zone} />
       {record.problem && <p className="mt-3 text-sm text-bad">{record.problem}</p>}
       {record.suggestion && !onlyRepeats(record) && <p className="mt-1 text-sm">{record.suggestion}</p>}
       {record.found.length > 0 && record.status !== 'OK' && (
@@ -240,13 +269,3 @@ function OneRecord({ name, title, record, zone }: { name: string; title: string;
     </section>
   )
 }
-
-const DnsValue = ({ name, value, copy }: { name: string; value: string; copy: string }) => (
-  <>
-    <dt className="col-span-2 text-xs text-soft md:col-span-1">{name}</dt>
-    <dd className="contents">
-      <Code>{value}</Code>
-      <CopyIconButton text={value} label={copy} />
-    </dd>
-  </>
-)

@@ -13,6 +13,7 @@ import { useEmailColumns } from '../parts/email-columns.tsx'
 import { useNews } from '../parts/event-stream.ts'
 import { SaveList } from '../parts/file-transfer.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
+import { DownIcon } from '../parts/icons.tsx'
 import { useList } from '../parts/paged-lists.tsx'
 import { ChooseRange, instantsOf, isCustom } from '../parts/time-range.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
@@ -45,10 +46,13 @@ const searchNames = ['subject', 'domain', 'credentialId', 'metadata', 'event'] a
 const nothing = Object.fromEntries(filterNames.map((name) => [name, undefined]))
 type Filters = Record<string, string | undefined>
 
+/** Long because the list, its filters and its selection share their state. */
 export function EmailsPage() {
   const { scoped, tenantId } = useHere()
   const [filters, change] = useFilters()
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  // Here, because each change of the filters makes another form.
+  const [isOpen, setOpen] = useState(rare.some((name) => filters[name]) || isCustom(filters))
   const client = useQueryClient()
   const mail = mailOf(filters.mail)
   const wanted = Object.fromEntries(filterNames.map((name) => [name, filters[name]]))
@@ -85,7 +89,7 @@ export function EmailsPage() {
         />
       </Heading>
       <Presets filters={filters} change={change} />
-      <FilterForm key={JSON.stringify(wanted)} filters={filters} change={change} />
+      <FilterForm key={JSON.stringify(wanted)} filters={filters} change={change} isOpen={isOpen} onOpen={setOpen} />
       <ActiveFilters labels={words.filters} names={filterNames} filters={filters} change={change} valueOf={valueInWords} />
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={12} />}
@@ -162,10 +166,18 @@ function valueInWords(name: (typeof filterNames)[number], value: string): string
   return name === 'event' ? words.events[value as keyof typeof words.events] : undefined
 }
 
-function FilterForm({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
+interface FilterFormProps {
+  filters: Filters
+  change: (next: Filters) => void
+  /** All filters are shown; otherwise the usual ones, on a phone the recipient only. */
+  isOpen: boolean
+  onOpen: (isOpen: boolean) => void
+}
+
+/** Long because it is one form: its fields in order. */
+function FilterForm({ filters, change, isOpen, onOpen }: FilterFormProps) {
   const [given, setGiven] = useState<Filters>(Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])))
-  const [open, setOpen] = useState(rare.some((name) => filters[name]) || isCustom(filters))
-  const keys = useKeys(open)
+  const keys = useKeys(isOpen)
   const submit = (event: FormEvent) => {
     event.preventDefault()
     const dates = given.after || given.before ? { within: undefined } : {}
@@ -182,37 +194,52 @@ function FilterForm({ filters, change }: { filters: Filters; change: (next: Filt
   return (
     <search className="mb-4 block">
       <form onSubmit={submit}>
-        <div className="grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.3fr_1.3fr_1.3fr_1fr_1fr_1fr_auto]">
+        <div className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.3fr_1.3fr_1.3fr_1fr_1fr_1fr_auto]">
           {field('to', { placeholder: words.examples.to })}
-          {field('from', { placeholder: words.examples.from })}
-          {field('subject')}
-          <Select
-            label={words.filters.status}
-            value={filters.status ?? ''}
-            onChange={(status) => change({ status })}
-            choices={[{ value: '', label: words.any }, ...Object.entries(texts.status).map(([value, label]) => ({ value, label }))]}
-          />
-          <Select
-            label={words.filters.event}
-            value={filters.event ?? ''}
-            onChange={(event) => change({ event })}
-            choices={[{ value: '', label: words.any }, ...Object.entries(words.events).map(([value, label]) => ({ value, label }))]}
-          />
-          <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
+          <div
+            id={usualFilters}
+            className={`${isOpen ? 'grid' : 'hidden'} order-last col-span-full grid-cols-2 items-end gap-3 md:order-none md:contents`}
+          >
+            {field('from', { placeholder: words.examples.from })}
+            {field('subject')}
+            <Select
+              label={words.filters.status}
+              value={filters.status ?? ''}
+              onChange={(status) => change({ status })}
+              choices={[{ value: '', label: words.any }, ...Object.entries(texts.status).map(([value, label]) => ({ value, label }))]}
+            />
+            <Select
+              label={words.filters.event}
+              value={filters.event ?? ''}
+              onChange={(event) => change({ event })}
+              choices={[{ value: '', label: words.any }, ...Object.entries(words.events).map(([value, label]) => ({ value, label }))]}
+            />
+            <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
+          </div>
           <Button type="submit">{texts.actions.search}</Button>
         </div>
-        <details className="mt-2" open={open} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-          <summary className="w-fit text-xs text-accent">{words.more}</summary>
-          <div className="mt-2 grid grid-cols-2 items-end gap-3 md:grid-cols-3">
-            {field('tag')}
-            {field('domain', { placeholder: words.examples.domain })}
-            {field('metadata', { placeholder: words.examples.metadata, pattern: '.+:.*' })}
-            {field('after', { type: 'datetime-local' })}
-            {field('before', { type: 'datetime-local' })}
-            <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
-          </div>
-        </details>
+        <button
+          type="button"
+          aria-expanded={isOpen}
+          aria-controls={rareFilters}
+          onClick={() => onOpen(!isOpen)}
+          className="mt-1 inline-flex items-center gap-1 rounded py-1 text-xs text-accent"
+        >
+          <DownIcon size={12} className={isOpen ? 'rotate-180' : ''} />
+          {isOpen ? words.fewer : words.more}
+        </button>
+        <div id={rareFilters} className={`${isOpen ? 'grid' : 'hidden'} mt-2 grid-cols-2 items-end gap-3 md:grid-cols-3`}>
+          {field('tag')}
+          {field('domain', { placeholder: words.examples.domain })}
+          {field('metadata', { placeholder: words.examples.metadata, pattern: '.+:.*' })}
+          {field('after', { type: 'datetime-local' })}
+          {field('before', { type: 'datetime-local' })}
+          <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
+        </div>
       </form>
     </search>
   )
 }
+
+const usualFilters = 'usual-filters'
+const rareFilters = 'rare-filters'

@@ -8,6 +8,7 @@ import { Badge, Button, Heading } from '../parts/basic-components.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { Bounds, BoundsFields, boundsOf, ChangeBounds, noBounds } from '../parts/key-bounds.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
@@ -86,10 +87,10 @@ function useKeyColumns(onHold: OfKey, onBind: OfKey, onRevoke: OfKey): readonly 
       name: names.name,
       phone: 'title',
       by: (one) => one.name,
-      className: 'font-medium',
       cell: (one) => (
         <>
-          {one.name} {one.hold && <Badge tone="wait">{words.onHold}</Badge>}
+          <span className="font-medium">{one.name}</span> {one.hold && <Badge tone="wait">{words.onHold}</Badge>}
+          <span className="block font-mono text-xs whitespace-nowrap text-soft">{`${one.keyPrefix}…${one.keyEnd ?? ''}`}</span>
         </>
       ),
     },
@@ -97,44 +98,40 @@ function useKeyColumns(onHold: OfKey, onBind: OfKey, onRevoke: OfKey): readonly 
       name: names.type,
       phone: 'side',
       by: (one) => `${one.type} ${one.mode}`,
-      cell: (one) => <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? 'smtp' : one.mode}</Badge>,
-    },
-    {
-      name: names.key,
-      cell: (one) => <span className="font-mono text-xs whitespace-nowrap">{`${one.keyPrefix}…${one.keyEnd ?? ''}`}</span>,
+      cell: (one) => (
+        <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? words.types.smtp : words.types[one.mode]}</Badge>
+      ),
     },
     ...(tenantId === undefined
       ? [{ name: names.tenant, by: (one: Credential) => nameOf(one.tenantId), cell: (one: Credential) => nameOf(one.tenantId) }]
       : []),
     {
       name: names.permissions,
-      className: 'max-w-64 text-soft',
-      cell: (one) => one.permissions?.join(', ') ?? words.everything,
+      className: 'max-w-56',
+      cell: (one) => one.permissions?.join(', ') ?? <span className="text-soft">{words.everything}</span>,
     },
-    { name: names.bounds, className: 'max-w-64 text-soft', cell: (one) => <Bounds {...one} /> },
+    { name: names.bounds, className: 'max-w-64', cell: (one) => <Bounds {...one} /> },
     {
       name: names.lastUsed,
       by: (one) => one.lastUsedAt ?? '',
-      className: 'text-soft',
+      className: 'text-soft whitespace-nowrap',
       cell: (one) => (one.lastUsedAt ? <Time at={one.lastUsedAt} /> : words.never),
     },
     {
       name: texts.table.actions,
       isUnnamed: true,
       phone: 'line',
+      className: 'md:text-right',
       cell: (one) =>
         mayChange && (
-          <span className="flex gap-1.5 md:justify-end">
-            <Button small onClick={() => onHold(one)}>
-              {one.hold ? words.release : words.hold}
-            </Button>
-            <Button small aria-label={words.bounds.changeOf(one.name)} onClick={() => onBind(one)}>
-              {words.bounds.change}
-            </Button>
-            <Button small kind="danger" aria-label={words.revokeOf(one.name)} onClick={() => onRevoke(one)}>
-              {words.revoke}
-            </Button>
-          </span>
+          <Menu
+            label={words.actionsOf(one.name)}
+            actions={[
+              { label: words.bounds.change, onChoose: () => onBind(one) },
+              { label: one.hold ? words.release : words.hold, onChoose: () => onHold(one) },
+              { label: words.revoke, isDanger: true, onChoose: () => onRevoke(one) },
+            ]}
+          />
         ),
     },
   ]

@@ -1,19 +1,23 @@
-/** Members: added with a sign-in link, given a new link, removed. For owners. */
+/** Members: their rights and the time of their last visit; added with a sign-in link. For owners. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
 import type { InvitationResponse, MembersResponse, ShownListedMember } from '../api-types.ts'
 import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Heading, Problem } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
-import { Field, Select } from '../parts/form-controls.tsx'
+import { Choices, Field, Select } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
-type What = 'reset' | 'reset-second-factor' | 'remove'
+type Confirmed = 'reset' | 'reset-second-factor' | 'remove'
+type What = Confirmed | 'role'
 
 const { members: words } = texts
 
+/** Long because the dialogs share the asked member. */
 export function MembersPage() {
   const [adding, setAdding] = useState(false)
   const [invited, setInvited] = useState<InvitationResponse>()
@@ -22,12 +26,16 @@ export function MembersPage() {
   const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<MembersResponse>('/dashboard/api/members') })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
   const columns = useColumns((what, member) => setAsked({ what, member }))
+  const add = (
+    <Button kind="main" onClick={() => setAdding(true)}>
+      {words.add}
+    </Button>
+  )
+  const isAlone = data?.members.length === 1
   return (
     <>
-      <Heading title={texts.pages.members}>
-        <Button kind="main" onClick={() => setAdding(true)}>
-          {words.add}
-        </Button>
+      <Heading title={texts.pages.members} about={words.about}>
+        {!isAlone && add}
       </Heading>
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={3} />}
@@ -39,6 +47,13 @@ export function MembersPage() {
           keyOf={(one) => `${one.address} ${one.tenantId}`}
           isWhole
         />
+      )}
+      {isAlone && (
+        <div className="mt-4">
+          <Empty title={words.alone} action={add}>
+            {words.aloneHelp}
+          </Empty>
+        </div>
       )}
       {adding && (
         <AddMember
@@ -59,9 +74,20 @@ export function MembersPage() {
           onClose={() => setInvited(undefined)}
         />
       )}
-      {asked && (
+      {asked?.what === 'role' && (
+        <ChangeRole
+          member={asked.member}
+          onDone={async () => {
+            setAsked(undefined)
+            await done()
+          }}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
+      {asked && asked.what !== 'role' && (
         <AskedDialog
-          {...asked}
+          what={asked.what}
+          member={asked.member}
           onDone={async ({ member, signInUrl }) => {
             setAsked(undefined)
             if (member && signInUrl) setInvited({ member, signInUrl })
@@ -74,57 +100,75 @@ export function MembersPage() {
   )
 }
 
+/** Long because each column is an element of one list. */
 function useColumns(onAsk: (what: What, member: ShownListedMember) => void): readonly Column<ShownListedMember>[] {
   const { member: self, tenants } = useHere()
-  const tenantName = (id: string | null) => (id === null ? words.allTenants : (tenants.find((one) => one.id === id)?.name ?? id))
+  const { names } = words
+  const accessOf = (id: string | null) => (id === null ? words.organisation : (tenants.find((one) => one.id === id)?.name ?? id))
   const isSelf = (one: ShownListedMember) => one.address === self.address && one.tenantId === self.tenantId
   return [
     {
-      name: words.names.address,
+      name: names.address,
       phone: 'title',
       className: 'font-medium [overflow-wrap:anywhere]',
       by: (one) => one.address,
       cell: (one) => (
         <>
-          {one.address} {!one.hasPassword && <Badge tone="wait">{words.notYet}</Badge>}{' '}
-          {one.hasSecondFactor && <Badge tone="good">{words.has}</Badge>}
+          {one.address} {isSelf(one) && <Badge tone="none">{words.you}</Badge>}
         </>
       ),
     },
-    { name: words.names.role, phone: 'side', by: (one) => one.role, cell: (one) => one.role },
     {
-      name: words.names.tenant,
-      className: 'text-soft',
-      by: (one) => tenantName(one.tenantId),
-      cell: (one) => tenantName(one.tenantId),
+      name: names.role,
+      phone: 'side',
+      by: (one) => one.role,
+      cell: (one) => (
+        <Badge tone="none" title={words.roles[one.role]}>
+          {words.roleNames[one.role]}
+        </Badge>
+      ),
     },
+    { name: names.access, by: (one) => accessOf(one.tenantId), cell: (one) => accessOf(one.tenantId) },
+    {
+      name: names.secondFactor,
+      by: (one) => Number(one.hasSecondFactor),
+      cell: (one) => (one.hasSecondFactor ? <Badge tone="good">{words.isOn}</Badge> : <span className="text-soft">{words.isOff}</span>),
+    },
+    {
+      name: names.lastSeen,
+      by: (one) => one.lastSeenAt ?? '',
+      cell: (one) => <LastSeen of={one} />,
+    },
+    { name: names.added, className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
     {
       name: texts.table.actions,
       isUnnamed: true,
       phone: 'line',
-      cell: (one) => !isSelf(one) && <MemberActions of={one} onAsk={(what) => onAsk(what, one)} />,
+      className: 'md:text-right',
+      cell: (one) => !isSelf(one) && <MemberMenu of={one} onAsk={(what) => onAsk(what, one)} />,
     },
   ]
 }
 
-const MemberActions = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: What) => void }) => (
-  <span className="flex flex-wrap gap-1.5 max-md:mt-1 md:justify-end">
-    {one.hasSecondFactor && (
-      <Button small onClick={() => onAsk('reset-second-factor')}>
-        {words.takeAway}
-      </Button>
-    )}
-    <Button small onClick={() => onAsk('reset')}>
-      {words.newLink}
-    </Button>
-    <Button small kind="danger" aria-label={words.removeOf(one.address)} onClick={() => onAsk('remove')}>
-      {words.remove}
-    </Button>
-  </span>
+function LastSeen({ of: { hasPassword, lastSeenAt } }: { of: ShownListedMember }) {
+  if (lastSeenAt) return <Time at={lastSeenAt} />
+  return hasPassword ? <span className="text-soft">{words.signedOut}</span> : <Badge tone="wait">{words.notYet}</Badge>
+}
+
+const MemberMenu = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: What) => void }) => (
+  <Menu
+    label={words.actionsOf(one.address)}
+    actions={[
+      { label: words.changeRole, onChoose: () => onAsk('role') },
+      { label: words.newLink, onChoose: () => onAsk('reset') },
+      ...(one.hasSecondFactor ? [{ label: words.takeAway, onChoose: () => onAsk('reset-second-factor') }] : []),
+      { label: words.remove, isDanger: true, onChoose: () => onAsk('remove') },
+    ]}
+  />
 )
 
 function AskedDialog(props: {
-  what: What
+  what: Confirmed
   member: ShownListedMember
   onDone: (made: Partial<InvitationResponse>) => Promise<void>
   onClose: () => void
@@ -144,11 +188,22 @@ function AskedDialog(props: {
   )
 }
 
-const roles = [
-  { value: 'viewer', label: words.roles.viewer },
-  { value: 'admin', label: words.roles.admin },
-  { value: 'owner', label: words.roles.owner },
-] as const
+const roles = (['viewer', 'admin', 'owner'] as const).map((value) => ({ value, label: words.roleNames[value], about: words.roles[value] }))
+
+function ChangeRole({ member, onDone, onClose }: { member: ShownListedMember; onDone: () => Promise<void>; onClose: () => void }) {
+  const [role, setRole] = useState<string>(member.role)
+  return (
+    <FormDialog
+      title={words.roleTitle(member.address)}
+      action={texts.actions.save}
+      run={() => post('/dashboard/api/members/role', { address: member.address, tenantId: member.tenantId, role })}
+      onDone={onDone}
+      onClose={onClose}
+    >
+      <Choices legend={words.role} value={role} onChange={setRole} choices={roles} />
+    </FormDialog>
+  )
+}
 
 function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: InvitationResponse) => Promise<void> }) {
   const { member: self, tenants } = useHere()
@@ -166,10 +221,10 @@ function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: 
       onClose={onClose}
     >
       <Field label={texts.signIn.address} type="email" required value={address} onChange={(event) => setAddress(event.target.value)} />
-      <Select label={words.role} value={role} onChange={setRole} choices={roles} />
+      <Choices legend={words.role} value={role} onChange={setRole} choices={roles} />
       {self.tenantId === null && (
         <Select
-          label={words.sees}
+          label={words.names.access}
           value={tenant}
           onChange={setTenant}
           choices={[
@@ -178,6 +233,7 @@ function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: 
           ]}
         />
       )}
+      <p className="text-sm text-soft">{words.addHelp}</p>
     </FormDialog>
   )
 }

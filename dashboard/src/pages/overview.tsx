@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { get, withQuery } from '../api-client.ts'
 import type { Limits, RecentResponse, ShownPoint, Tenant } from '../api-types.ts'
-import { Badge, Empty, Heading, Problem, Section, Skeleton, Warning } from '../parts/basic-components.tsx'
+import { Badge, Coded, Empty, Heading, Problem, Section, Skeleton, Warning } from '../parts/basic-components.tsx'
 import {
   ChooseMail,
   ChoosePeriod,
@@ -69,7 +69,9 @@ export function OverviewPage() {
       {paused.map(({ id, name, reason }) => (
         <Warning key={id} tone="bad">
           <p className="font-semibold">{words.paused(name, reason)}</p>
-          <p>{words.resume}</p>
+          <p>
+            <Coded>{words.resume}</Coded>
+          </p>
         </Warning>
       ))}
       {!series.data && !series.error && <Skeleton lines={9} />}
@@ -96,8 +98,14 @@ function MailFigures({ points, recent }: { points: readonly ShownPoint[]; recent
     <Figures>
       <Figure name={texts.counts.sent} value={accepted.toLocaleString()} note={words.acceptedHelp} />
       <Figure name={texts.counts.delivered} value={percent(sumOf(points, 'delivered'), accepted)} note={words.deliveredHelp} />
-      <RateFigure name={texts.chart.bounceRate} part={lost} whole={accepted} limits={limits.bounces} />
-      <RateFigure name={texts.chart.complaintRate} part={sumOf(points, 'complained')} whole={accepted} limits={limits.complaints} />
+      <RateFigure name={texts.chart.bounceRate} of={texts.rate.ofBounces} part={lost} whole={accepted} limits={limits.bounces} />
+      <RateFigure
+        name={texts.chart.complaintRate}
+        of={texts.rate.ofComplaints}
+        part={sumOf(points, 'complained')}
+        whole={accepted}
+        limits={limits.complaints}
+      />
       <Figure name={words.half} value={seconds(recent?.delivered.p50Ms)} note={words.tookHelp} />
       <Figure name={words.nearlyAll} value={seconds(recent?.delivered.p99Ms)} note={words.tookHelp} />
       <Figure

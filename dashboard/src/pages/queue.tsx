@@ -46,7 +46,7 @@ export function QueuePage() {
       {data && data.recipientDomains.length > 0 && (
         <DataTable
           label={texts.pages.queue}
-          columns={columnsOf({
+          columns={columnsOf(data.recipientDomains, {
             isBusy: { flush: flush.isPending, resume: resume.isPending },
             onFlush: (name) => flush.mutate(name),
             onPause: setPausing,
@@ -88,28 +88,25 @@ interface RowActions {
 
 const names = words.names
 
-/** The actions stand below the domain, so that they are in sight at any width. */
-const columnsOf = (actions: RowActions): readonly Column<Queued>[] => [
+const count = (name: string, by: (one: Queued) => number): Column<Queued> => ({
+  name,
+  isNumber: true,
+  by,
+  cell: (one) => <Count of={by(one)} />,
+})
+
+/** Zeros are muted, so that the numbers that matter stand out. */
+const Count = ({ of: number }: { of: number }) =>
+  number === 0 ? <span className="text-soft">0</span> : <span className="font-medium">{number.toLocaleString()}</span>
+
+const counts: readonly Column<Queued>[] = [
+  count(names.waiting, (one) => one.ready + one.overLimit),
+  count(names.sending, (one) => one.sending),
   {
-    name: names.recipientDomain,
-    phone: 'line',
-    by: (one) => one.recipientDomain,
-    cell: (one) => <DomainAndActions of={one} {...actions} />,
-  },
-  {
-    name: names.waiting,
-    isNumber: true,
-    by: (one) => one.ready + one.overLimit,
-    cell: (one) => (one.ready + one.overLimit).toLocaleString(),
-  },
-  { name: names.sending, phone: 'none', isNumber: true, by: (one) => one.sending, cell: (one) => one.sending.toLocaleString() },
-  {
-    name: names.deferred,
-    isNumber: true,
-    by: (one) => one.deferred,
+    ...count(names.deferred, (one) => one.deferred),
     cell: (one) => (
       <>
-        {one.deferred.toLocaleString()}
+        <Count of={one.deferred} />
         {one.nextDueAt && (
           <span className="block text-xs whitespace-nowrap text-soft">
             {words.next} <Time at={one.nextDueAt} />
@@ -118,40 +115,61 @@ const columnsOf = (actions: RowActions): readonly Column<Queued>[] => [
       </>
     ),
   },
-  { name: names.held, isNumber: true, by: (one) => one.held, cell: (one) => one.held.toLocaleString() },
-  { name: names.perMinute, phone: 'none', isNumber: true, by: (one) => one.perMinute, cell: (one) => one.perMinute.toLocaleString() },
-  { name: names.oldest, className: 'text-soft', by: (one) => one.oldestAt, cell: (one) => <Time at={one.oldestAt} /> },
+  count(names.held, (one) => one.held),
+  count(names.perMinute, (one) => one.perMinute),
+]
+
+/** A column with zeros only is left out. */
+const columnsOf = (items: readonly Queued[], actions: RowActions): readonly Column<Queued>[] => [
   {
-    name: names.lastReply,
+    name: names.recipientDomain,
+    phone: 'title',
+    className: 'max-w-[28rem]',
+    by: (one) => one.recipientDomain,
+    cell: (one) => <DomainAndReply of={one} />,
+  },
+  ...counts.filter(({ by }) => items.some((one) => by?.(one) !== 0)),
+  { name: names.oldest, className: 'text-soft whitespace-nowrap', by: (one) => one.oldestAt, cell: (one) => <Time at={one.oldestAt} /> },
+  {
+    name: texts.table.actions,
+    isUnnamed: true,
     phone: 'line',
-    className: 'min-w-48 max-w-80 text-xs text-soft [overflow-wrap:anywhere]',
-    cell: (one) => (one.delayReason ?? one.lastReply?.output ?? one.lastReply?.details ?? '').slice(0, 200) || one.lastReply?.details,
+    cell: (one) => <DomainActions of={one} {...actions} />,
   },
 ]
 
-function DomainAndActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActions & { of: Queued }) {
-  const name = one.recipientDomain
+const maxReplyLength = 200
+
+function DomainAndReply({ of: one }: { of: Queued }) {
+  const reply = (one.delayReason ?? (one.lastReply?.output || one.lastReply?.details) ?? '').slice(0, maxReplyLength)
   return (
     <>
-      <RowLink to={waiting} search={{ destination: name }}>
-        {name}
+      <RowLink to={waiting} search={{ destination: one.recipientDomain }}>
+        {one.recipientDomain}
       </RowLink>{' '}
       {one.pauseReason !== null && <Badge tone="wait">{words.paused}</Badge>}
-      <span className="mt-1.5 flex flex-wrap gap-1.5">
-        <Button small aria-label={words.flushOf(name)} disabled={isBusy.flush || one.deferred === 0} onClick={() => onFlush(name)}>
-          {words.flush}
-        </Button>
-        {one.pauseReason === null ? (
-          <Button small aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
-            {words.pause}
-          </Button>
-        ) : (
-          <Button small aria-label={words.resumeOf(name)} disabled={isBusy.resume} onClick={() => onResume(name)}>
-            {words.resume}
-          </Button>
-        )}
-      </span>
+      {reply && <span className="mt-0.5 line-clamp-2 text-xs text-soft [overflow-wrap:anywhere]">{reply}</span>}
     </>
+  )
+}
+
+function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActions & { of: Queued }) {
+  const name = one.recipientDomain
+  return (
+    <span className="flex gap-1.5 md:justify-end">
+      <Button small aria-label={words.flushOf(name)} disabled={isBusy.flush || one.deferred === 0} onClick={() => onFlush(name)}>
+        {words.flush}
+      </Button>
+      {one.pauseReason === null ? (
+        <Button small aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
+          {words.pause}
+        </Button>
+      ) : (
+        <Button small aria-label={words.resumeOf(name)} disabled={isBusy.resume} onClick={() => onResume(name)}>
+          {words.resume}
+        </Button>
+      )}
+    </span>
   )
 }
 

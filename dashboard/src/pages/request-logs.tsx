@@ -1,7 +1,7 @@
 /** API requests and responses. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type FormEvent, type InputHTMLAttributes, useState } from 'react'
+import { type FormEvent, type InputHTMLAttributes, type ReactNode, useState } from 'react'
 import { get } from '../api-client.ts'
 import type { Credential, LoggedRequest, LogsRetrieveData } from '../api-types.ts'
 import { ActiveFilters } from '../parts/active-filters.tsx'
@@ -78,9 +78,7 @@ export function LogsPage() {
   const isFiltered = filterNames.some((name) => filters[name])
   return (
     <>
-      <Heading title={texts.pages.logs} about={words.about}>
-        <Select label={words.answer} value={filters.status ?? ''} choices={outcomes} onChange={(next) => change({ status: next })} />
-      </Heading>
+      <Heading title={texts.pages.logs} about={words.about} />
       <FilterForm key={JSON.stringify(pick(filters, filterNames))} filters={filters} change={change} keys={keys} />
       <ActiveFilters labels={words.filters} names={filterNames} filters={filters} change={change} valueOf={valueInWords} />
       <Listing
@@ -113,9 +111,13 @@ function FilterForm({ filters, change, keys }: { filters: Filters; change: Chang
   )
   return (
     <search className="mb-4 block">
-      <form onSubmit={submit} className="grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.6fr_1.4fr_0.8fr_1.2fr_1fr_auto]">
+      <form
+        onSubmit={submit}
+        className="grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.5fr_1.3fr_1fr_0.8fr_1.2fr_1fr_auto]"
+      >
         {field('requestId', { placeholder: words.examples.requestId })}
         {field('endpoint', { placeholder: words.examples.endpoint })}
+        <Select label={words.filters.status} value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
         {field('statusCode', { placeholder: words.examples.statusCode, pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' })}
         <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
         <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
@@ -139,6 +141,7 @@ const Body = ({ title, label, body }: { title: string; label: string; body: obje
 
 export function LogPage() {
   const id = useParam('requestId')
+  const keys = useKeys(true)
   const { data: entry, error } = useQuery({
     queryKey: ['log', id],
     queryFn: () => get<LogsRetrieveData>(`/v1/logs/${encodeURIComponent(id)}`),
@@ -147,31 +150,58 @@ export function LogPage() {
   return (
     <>
       <BackTo to="/logs">{texts.pages.logs}</BackTo>
-      <Heading title={`${entry.method} ${entry.path}`}>
-        <Answered code={entry.statusCode} />
-      </Heading>
-      <p className="flex flex-wrap items-center gap-x-2 text-sm text-soft [overflow-wrap:anywhere]">
-        <Value name={words.names.requestId}>{entry.requestId}</Value> · <Time at={entry.timestamp} exact /> · {texts.ms(entry.durationMs)}
-        {[entry.credential.keyPrefix, entry.context.ipAddress, entry.context.userAgent]
-          .filter((one) => one)
-          .map((one) => (
-            <span key={one}>· {one}</span>
-          ))}
-      </p>
+      <Heading title={`${entry.method} ${entry.path}`} beside={<Answered code={entry.statusCode} />} />
       {entry.error && (
-        <p className="mt-3 text-bad">
-          {entry.error.code}: {entry.error.message}
-        </p>
+        <div className="mb-4 rounded-lg bg-bad-back px-4 py-3 text-sm text-bad">
+          <p className="font-semibold">{entry.error.code}</p>
+          <p>{entry.error.message}</p>
+        </div>
       )}
-      {entry.email && (
-        <p className="mt-3">
-          <Link to="/emails/$emailId" params={{ emailId: entry.email.id }} search={{}} className="link">
-            {words.email}
-          </Link>
-        </p>
-      )}
-      <Body title={words.request} label={words.requestBody} body={entry.request?.body} />
-      <Body title={words.answer} label={words.answerBody} body={entry.response?.body} />
+      <RequestFacts of={entry} keyName={keys.find((one) => String(one.id) === entry.credential.id)?.name} />
+      <div className="grid gap-x-8 xl:grid-cols-2 [&>*]:min-w-0">
+        <Body title={words.request} label={words.requestBody} body={entry.request?.body} />
+        <Body title={words.answer} label={words.answerBody} body={entry.response?.body} />
+      </div>
     </>
+  )
+}
+
+/** The facts of the request beside its bodies. Absent ones are left out. */
+function RequestFacts({ of: entry, keyName }: { of: LogsRetrieveData; keyName: string | undefined }) {
+  const { names } = words
+  const { ipAddress, userAgent } = entry.context
+  const facts: [string, ReactNode][] = [
+    [names.time, <Time key="time" at={entry.timestamp} exact />],
+    [names.duration, texts.ms(entry.durationMs)],
+    [names.key, [keyName, entry.credential.keyPrefix].filter((one) => one).join(' · ')],
+    [names.endpoint, entry.endpoint],
+    [names.ipAddress, ipAddress],
+    [names.userAgent, userAgent],
+    [
+      words.email,
+      entry.email && (
+        <Link key="email" to="/emails/$emailId" params={{ emailId: entry.email.id }} search={{}} className="link font-mono text-xs">
+          {entry.email.id}
+        </Link>
+      ),
+    ],
+    [
+      names.requestId,
+      <Value key="id" name={names.requestId}>
+        {entry.requestId}
+      </Value>,
+    ],
+  ]
+  return (
+    <dl className="grid grid-cols-2 gap-x-6 gap-y-3 rounded-lg border border-line px-4 py-3 text-sm md:grid-cols-4">
+      {facts.map(([name, value]) =>
+        value ? (
+          <div key={name} className="min-w-0">
+            <dt className="text-xs text-soft">{name}</dt>
+            <dd className="[overflow-wrap:anywhere]">{value}</dd>
+          </div>
+        ) : null,
+      )}
+    </dl>
   )
 }

@@ -2,12 +2,11 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { get, post } from '../api-client.ts'
 import type { DoctorResponse, InstallationResponse } from '../api-types.ts'
-import { Badge, Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, Coded, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { Account } from './account.tsx'
-import { SecondFactor } from './two-factor.tsx'
 
 export function SettingsPage() {
   const { member } = useHere()
@@ -16,7 +15,6 @@ export function SettingsPage() {
     <>
       <Heading title={texts.pages.settings} />
       <Account />
-      <SecondFactor />
       {isOwner ? (
         <>
           <Doctor />
@@ -38,13 +36,15 @@ function Doctor() {
   const examine = useMutation({ mutationFn: () => post<DoctorResponse>('/dashboard/api/doctor') })
   const findings = examine.data?.findings ?? []
   return (
-    <Section title={words.title}>
-      <div className="mb-3 flex flex-wrap items-center justify-between gap-3">
-        <p className="text-sm text-soft">{words.about}</p>
+    <Section
+      title={words.title}
+      about={words.about}
+      aside={
         <Button kind="main" disabled={examine.isPending} onClick={() => examine.mutate()}>
           {examine.isPending ? words.running : words.run}
         </Button>
-      </div>
+      }
+    >
       <Problem error={examine.error} />
       <div aria-live="polite">
         {examine.data && (
@@ -80,13 +80,10 @@ function Installation() {
   const { installation: words } = texts
   const { data, error } = useQuery({ queryKey: ['installation'], queryFn: () => get<InstallationResponse>('/dashboard/api/installation') })
   return (
-    <Section title={words.title}>
+    <Section title={words.title} about={data && `${words.version(data.version)} ${words.about}`}>
       {!data && <Waiting error={error} />}
       {data && (
         <>
-          <p className="mb-3 text-sm text-soft">
-            {words.version(data.version)} {words.about}
-          </p>
           <Settings of={data.settings.filter(({ value }) => value !== null)} />
           <details className="mt-3">
             <summary className="min-h-9 py-2 text-sm font-medium">{words.defaults}</summary>
@@ -98,17 +95,16 @@ function Installation() {
   )
 }
 
-/** The same texts appear in the documentation, which uses backticks for names. */
-const plain = (text: string) => text.replaceAll('`', '')
-
 const Settings = ({ of }: { of: InstallationResponse['settings'] }) => (
-  <dl className="divide-y divide-line text-sm">
+  <dl className="divide-y divide-line rounded-lg border border-line px-4 text-sm">
     {of.map(({ name, value, default: usual, means }) => (
       <div key={name} className="grid gap-x-6 gap-y-1 py-2 [overflow-wrap:anywhere] md:grid-cols-[18rem_1fr]">
         <dt className="font-mono text-xs md:pt-0.5">{name}</dt>
         <dd>
-          <p className="font-medium">{value ?? plain(usual)}</p>
-          <p className="text-soft">{plain(means)}</p>
+          <p className="font-medium">{value ?? <Coded>{usual}</Coded>}</p>
+          <p className="text-soft">
+            <Coded>{means}</Coded>
+          </p>
         </dd>
       </div>
     ))}

@@ -4,7 +4,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { ApiError, post } from '../api-client.ts'
 import type { SessionResponse, SignInLinkResponse } from '../api-types.ts'
-import { Button, Problem, useTitle, Warning } from '../parts/basic-components.tsx'
+import { Button, Coded, Problem, useTitle, Warning } from '../parts/basic-components.tsx'
 import { Field, PasswordField, Select } from '../parts/form-controls.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { texts } from '../texts.ts'
@@ -92,9 +92,13 @@ function SignInForm({ token, link }: { token: string | undefined; link: SignInLi
       {(asksCode || link?.needsCode) && <CodeField isNew={asksCode} code={code} onCode={setCode} />}
       {!(isCodeMissing && signIn.variables?.code === undefined) && <Problem error={signIn.error} />}
       <Button kind="main" type="submit" disabled={signIn.isPending}>
-        {words.title}
+        {isLink ? words.setPassword : words.title}
       </Button>
-      {!isLink && <p className="text-sm text-soft">{words.forgotten}</p>}
+      {!isLink && (
+        <p className="text-sm text-soft">
+          <Coded>{words.forgotten}</Coded>
+        </p>
+      )}
     </form>
   )
 }

@@ -1,16 +1,23 @@
-/** One template: the source of its draft with a preview beside it (below it on a narrow screen), a test send, and publishing. */
+/** One template: the source of its draft with a preview beside it (below it on a narrow screen), a test send, publishing, and its versions. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, patch, post, remove } from '../api-client.ts'
-import type { TemplatesCreateData, TemplatesPreviewData } from '../api-types.ts'
+import { get, getPage, patch, post, remove } from '../api-client.ts'
+import type { TemplatesCreateData, TemplatesListVersionsItem } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Field, TextArea } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { BackTo, Waiting } from '../parts/paged-lists.tsx'
+import { Tabs } from '../parts/tabs.tsx'
+import { type Draft, objectIn, TemplatePreview } from '../parts/template-preview.tsx'
+import { Copy, Time, Value } from '../parts/time-and-copy.tsx'
+import { toast } from '../parts/toast.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
+import { TemplateBadge } from './templates.tsx'
 
 const words = texts.templates
 
@@ -27,30 +34,12 @@ export function TemplatePage() {
   return <Template template={data} />
 }
 
-interface Draft {
-  subject: string
-  html: string
-  text: string
-  variables: string
-}
-
 const draftOf = ({ subject, html, text, variables }: TemplatesCreateData): Draft => ({
   subject,
   html: html ?? '',
   text: text ?? '',
   variables: JSON.stringify(variables, null, 2),
 })
-
-/** Throws words for the person if the text is not a JSON object. */
-function objectIn(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text.trim() === '' ? '{}' : text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  } catch {
-    // Reported below.
-  }
-  throw new Error(words.notJson)
-}
 
 const bodyOf = ({ subject, html, text, variables }: Draft) => ({
   subject,
@@ -60,6 +49,13 @@ const bodyOf = ({ subject, html, text, variables }: Draft) => ({
 })
 
 type Asked = 'test' | 'remove'
+
+/** Sends with this template; the key is a placeholder. */
+const curlFor = ({ name, variables }: TemplatesCreateData) => {
+  const values = Object.fromEntries(Object.entries(variables).map(([key, one]) => [key, one.default ?? '']))
+  const body = JSON.stringify({ from: 'shop@example.com', to: ['ann@example.org'], templateId: name, variables: values })
+  return `curl -s ${location.origin}/v1/emails -H "Authorization: Bearer $POSTRIDER_KEY" -H 'Content-Type: application/json' -d '${body.replaceAll("'", "'\\''")}'`
+}
 
 /** Long because the actions of the page share the draft. */
 function Template({ template }: { template: TemplatesCreateData }) {
@@ -75,11 +71,12 @@ function Template({ template }: { template: TemplatesCreateData }) {
   const saveIfChanged = async () => {
     if (isChanged && mayChange) show(await patch<TemplatesCreateData>(scoped(path), bodyOf(draft)))
   }
-  const save = useMutation({ mutationFn: saveIfChanged })
+  const save = useMutation({ mutationFn: saveIfChanged, onSuccess: () => toast(words.saved) })
   const publish = useMutation({
     mutationFn: async () => {
       await saveIfChanged()
       show(await post<TemplatesCreateData>(scoped(`${path}/publish`)))
+      await client.invalidateQueries({ queryKey: ['template', template.id, 'versions'] })
     },
   })
   return (
@@ -87,30 +84,34 @@ function Template({ template }: { template: TemplatesCreateData }) {
       <BackTo to="/templates">{texts.pages.templates}</BackTo>
       <Heading
         title={template.name}
-        beside={<Badge tone={template.publishedVersion === null ? 'wait' : 'good'}>{versionOf(template)}</Badge>}
+        beside={<TemplateBadge version={template.publishedVersion} />}
+        about={<Value name={words.names.id}>{template.id}</Value>}
       >
+        <Copy label={texts.email.curl} text={curlFor(template)} />
         {mayChange && (
           <>
+            <Button onClick={() => setAsked('test')}>{words.test}</Button>
             <Button disabled={!isChanged || save.isPending} onClick={() => save.mutate()}>
               {words.save}
-            </Button>
-            <Button onClick={() => setAsked('test')}>{words.test}</Button>
-            <Button kind="danger" onClick={() => setAsked('remove')}>
-              {texts.actions.remove}
             </Button>
             <Button kind="main" disabled={publish.isPending} onClick={() => publish.mutate()}>
               {words.publish}
             </Button>
+            <Menu
+              label={texts.email.moreActions}
+              actions={[{ label: texts.actions.remove, isDanger: true, onChoose: () => setAsked('remove') }]}
+            />
           </>
         )}
       </Heading>
       <Problem error={save.error ?? publish.error} />
-      <div className="-mt-5 grid gap-x-6 xl:grid-cols-2 [&>*]:min-w-0">
-        <Section title={words.source}>
+      <div className="-mt-5 grid gap-x-8 xl:grid-cols-2 [&>*]:min-w-0">
+        <Section title={words.source} aside={isChanged && <span className="text-xs text-soft">{words.unsaved}</span>}>
           <Source draft={draft} onChange={setDraft} isReadOnly={!mayChange} />
         </Section>
-        <Preview template={template} values={values} onValues={setValues} before={saveIfChanged} />
+        <TemplatePreview id={template.id} draft={draft} values={values} onValues={setValues} before={saveIfChanged} />
       </div>
+      {template.publishedVersion !== null && <Versions id={template.id} />}
       {asked === 'test' && (
         <TestSend
           run={async (body) => {
@@ -134,9 +135,13 @@ function Template({ template }: { template: TemplatesCreateData }) {
   )
 }
 
-const versionOf = ({ publishedVersion }: TemplatesCreateData) => (publishedVersion === null ? words.draft : words.version(publishedVersion))
+const parts = ['html', 'text', 'variables'] as const
+type Part = (typeof parts)[number]
+const labels: Record<Part, string> = { html: words.html, text: words.text, variables: words.variables }
+const helps: Record<Part, string> = { html: words.htmlHelp, text: words.textHelp, variables: words.variablesHelp }
 
 function Source({ draft, onChange, isReadOnly }: { draft: Draft; onChange: (draft: Draft) => void; isReadOnly: boolean }) {
+  const [part, setPart] = useState<Part>('html')
   const field = (name: keyof Draft) => ({
     value: draft[name],
     readOnly: isReadOnly,
@@ -145,59 +150,30 @@ function Source({ draft, onChange, isReadOnly }: { draft: Draft; onChange: (draf
   return (
     <div className="flex flex-col gap-4">
       <Field label={words.names.subject} maxLength={998} {...field('subject')} />
-      <TextArea label={words.html} rows={14} {...field('html')} />
-      <TextArea label={words.text} help={words.textHelp} rows={5} {...field('text')} />
-      <TextArea label={words.variables} help={words.variablesHelp} rows={6} {...field('variables')} />
+      <div>
+        <Tabs label={words.source} tabs={parts.map((name) => ({ name, label: labels[name] }))} chosen={part} onChoose={setPart}>
+          <TextArea bare key={part} label={labels[part]} help={helps[part]} rows={24} {...field(part)} />
+        </Tabs>
+      </div>
     </div>
   )
 }
 
-interface PreviewProps {
-  template: TemplatesCreateData
-  values: string
-  onValues: (values: string) => void
-  before: () => Promise<void>
-}
+const versionColumns: readonly Column<TemplatesListVersionsItem>[] = [
+  { name: words.names.version, phone: 'title', className: 'font-medium', cell: (one) => words.version(one.version) },
+  { name: words.names.subject, phone: 'line', className: 'max-w-96 [overflow-wrap:anywhere]', cell: (one) => one.subject },
+  { name: words.names.published, phone: 'side', className: 'text-soft', cell: (one) => <Time at={one.publishedAt} /> },
+]
 
-function Preview({ template, values, onValues, before }: PreviewProps) {
+/** The newest; sends may name an older one. */
+function Versions({ id }: { id: string }) {
   const { scoped } = useHere()
-  const [shown, setShown] = useState(0)
-  const render = useMutation({
-    mutationFn: async () => {
-      await before()
-      const variables = objectIn(values)
-      const made = await post<TemplatesPreviewData>(scoped(`/v1/templates/${encodeURIComponent(template.id)}/preview`), { variables })
-      setShown((count) => count + 1)
-      return { subject: made.subject, variables: JSON.stringify(variables) }
-    },
-  })
+  const path = scoped(`/v1/templates/${encodeURIComponent(id)}/versions`, { perPage: 20 })
+  const { data } = useQuery({ queryKey: ['template', id, 'versions'], queryFn: () => getPage<TemplatesListVersionsItem>(path) })
+  if (!data || data.items.length === 0) return null
   return (
-    <Section title={words.preview}>
-      <div className="flex flex-col gap-3">
-        <TextArea label={words.values} help={words.valuesHelp} rows={4} value={values} onChange={({ target }) => onValues(target.value)} />
-        <div>
-          <Button disabled={render.isPending} onClick={() => render.mutate()}>
-            {words.show}
-          </Button>
-        </div>
-        <Problem error={render.error} />
-        {render.data && (
-          <>
-            <p className="text-sm">
-              <span className="text-soft">{words.names.subject}:</span> {render.data.subject}
-            </p>
-            <iframe
-              key={shown}
-              title={words.frame}
-              sandbox=""
-              referrerPolicy="no-referrer"
-              src={scoped(`/dashboard/api/templates/${encodeURIComponent(template.id)}/preview`, { variables: render.data.variables })}
-              onLoad={({ currentTarget }) => currentTarget.scrollIntoView({ block: 'nearest' })}
-              className="h-[32rem] w-full rounded-md border border-line bg-white"
-            />
-          </>
-        )}
-      </div>
+    <Section title={words.versions} about={words.versionsHelp}>
+      <DataTable label={words.versions} columns={versionColumns} items={data.items} keyOf={(one) => String(one.version)} />
     </Section>
   )
 }
@@ -207,7 +183,16 @@ function TestSend({ run, onClose }: { run: (body: { from: string; to: string[] }
   const [from, setFrom] = useState('')
   const [to, setTo] = useState(member.address)
   return (
-    <FormDialog title={words.testTitle} action={words.testAction} run={() => run({ from, to: [to] })} onDone={onClose} onClose={onClose}>
+    <FormDialog
+      title={words.testTitle}
+      action={words.testAction}
+      run={() => run({ from, to: [to] })}
+      onDone={() => {
+        toast(words.tested(to))
+        onClose()
+      }}
+      onClose={onClose}
+    >
       <Field label={words.from} required help={words.fromHelp} value={from} onChange={(event) => setFrom(event.target.value)} />
       <Field label={words.to} required type="email" value={to} onChange={(event) => setTo(event.target.value)} />
     </FormDialog>

@@ -1,14 +1,14 @@
-/** Templates: the list, and a new one. */
+/** Templates: the list with the state of each, and a new one. */
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { post } from '../api-client.ts'
 import type { TemplatesCreateData, TemplatesListItem } from '../api-types.ts'
 import { FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Heading } from '../parts/basic-components.tsx'
-import type { Column } from '../parts/data-table.tsx'
+import { Badge, Button, Coded, Empty, Heading, Problem } from '../parts/basic-components.tsx'
+import { type Column, DataTable, Pager, TableSkeleton } from '../parts/data-table.tsx'
 import { Field } from '../parts/form-controls.tsx'
-import { Listing, RowLink, useList } from '../parts/paged-lists.tsx'
-import { Time } from '../parts/time-and-copy.tsx'
+import { RowLink, useList } from '../parts/paged-lists.tsx'
+import { Time, Value } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -18,18 +18,36 @@ const words = texts.templates
 export function TemplatesPage() {
   const { scoped, mayChange, tenantId } = useHere()
   const [adding, setAdding] = useState(false)
-  const [filters] = useFilters()
-  const list = useList<TemplatesListItem>('templates', scoped('/v1/templates', { page: filters.page, perPage: 50 }))
+  const [filters, change] = useFilters()
+  const { data, error } = useList<TemplatesListItem>('templates', scoped('/v1/templates', { page: filters.page, perPage: 50 }))
+  const add = mayChange && (
+    <Button kind="main" onClick={() => setAdding(true)}>
+      {words.add}
+    </Button>
+  )
+  const isEmpty = data?.items.length === 0
   return (
     <>
       <Heading title={texts.pages.templates} about={tenantId === undefined ? words.ofDefault : words.about}>
-        {mayChange && (
-          <Button kind="main" onClick={() => setAdding(true)}>
-            {words.add}
-          </Button>
-        )}
+        {!isEmpty && add}
       </Heading>
-      <Listing label={texts.pages.templates} list={list} columns={columns} keyOf={(one) => one.id} empty={words.empty} />
+      <Problem error={error} />
+      {!data && !error && <TableSkeleton />}
+      {isEmpty && (
+        <Empty title={words.emptyTitle} action={add}>
+          <Coded>{words.empty}</Coded>
+        </Empty>
+      )}
+      {data && !isEmpty && (
+        <DataTable
+          label={texts.pages.templates}
+          columns={columns}
+          items={data.items}
+          keyOf={(one) => one.id}
+          isWhole={data.totalPages <= 1}
+        />
+      )}
+      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
       {adding && <CreateTemplate onClose={() => setAdding(false)} />}
     </>
   )
@@ -39,22 +57,43 @@ const columns: readonly Column<TemplatesListItem>[] = [
   {
     name: words.names.name,
     phone: 'title',
+    className: 'max-w-96',
     by: (one) => one.name,
-    cell: (one) => <RowLink to={`/templates/${encodeURIComponent(one.id)}`}>{one.name}</RowLink>,
+    cell: (one) => (
+      <>
+        <RowLink to={`/templates/${encodeURIComponent(one.id)}`}>{one.name}</RowLink>
+        <span className="block text-xs text-soft [overflow-wrap:anywhere]">{one.subject}</span>
+      </>
+    ),
   },
   {
-    name: words.names.version,
+    name: words.names.state,
     phone: 'side',
-    cell: (one) =>
-      one.publishedVersion === null ? (
-        <Badge tone="wait">{words.draft}</Badge>
-      ) : (
-        <Badge tone="good">{words.version(one.publishedVersion)}</Badge>
-      ),
+    by: (one) => one.publishedVersion ?? 0,
+    cell: (one) => <TemplateBadge version={one.publishedVersion} />,
   },
-  { name: words.names.subject, className: 'max-w-96 [overflow-wrap:anywhere]', cell: (one) => one.subject },
+  { name: words.names.id, cell: (one) => <Value name={words.names.id}>{one.id}</Value> },
   { name: words.names.updated, className: 'text-soft', by: (one) => one.updatedAt, cell: (one) => <Time at={one.updatedAt} /> },
+  {
+    name: words.names.created,
+    phone: 'none',
+    className: 'text-soft',
+    by: (one) => one.createdAt,
+    cell: (one) => <Time at={one.createdAt} />,
+  },
 ]
+
+/** The version that sends use. */
+export const TemplateBadge = ({ version }: { version: number | null }) =>
+  version === null ? (
+    <Badge tone="wait" title={words.draftMeans}>
+      {words.draft}
+    </Badge>
+  ) : (
+    <Badge tone="good" title={words.publishedMeans}>
+      {words.version(version)}
+    </Badge>
+  )
 
 function CreateTemplate({ onClose }: { onClose: () => void }) {
   const { inBody } = useHere()
@@ -76,10 +115,19 @@ function CreateTemplate({ onClose }: { onClose: () => void }) {
         required
         pattern="[a-z][a-z0-9\-]{0,63}"
         help={words.nameHelp}
+        placeholder={words.exampleName}
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <Field label={words.names.subject} required maxLength={998} value={subject} onChange={(event) => setSubject(event.target.value)} />
+      <Field
+        label={words.names.subject}
+        required
+        maxLength={998}
+        help={words.subjectHelp}
+        placeholder={words.exampleSubject}
+        value={subject}
+        onChange={(event) => setSubject(event.target.value)}
+      />
     </FormDialog>
   )
 }

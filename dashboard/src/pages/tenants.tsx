@@ -1,18 +1,23 @@
-/** Tenants: create, change, pause, limit, delete; and links to their pages. For owners of the organisation. */
+/** Tenants: their mail of the last 30 days, links to their pages; create, change, pause, limit, delete. For owners of the organisation. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, patch, post, remove, withQuery } from '../api-client.ts'
-import type { Tenant, TenantLimitsResponse } from '../api-types.ts'
+import { get, getPage, patch, post, remove, withQuery } from '../api-client.ts'
+import type { Tenant, TenantLimitsResponse, UsageListTenantsItem } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
+import { percent } from '../parts/chart.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
-import { Time, Value } from '../parts/time-and-copy.tsx'
+import { limits } from '../parts/rate-figure.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
+import { copyText } from '../parts/toast.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
+import { zoneNow } from '../time-zone.ts'
 
 const words = texts.tenants
 const statuses = Object.entries(words.status).map(([value, label]) => ({ value, label }))
@@ -42,11 +47,12 @@ export function TenantsPage() {
   const ceiling = (id: string) => standing.data?.ceilings[id]
   return (
     <>
-      <Heading title={texts.pages.tenants}>
+      <Heading title={texts.pages.tenants} about={words.about}>
         <Select
+          bare
           label={words.statusLabel}
           value={filters.status ?? ''}
-          choices={[{ value: '', label: words.any }, ...statuses]}
+          choices={[{ value: '', label: words.anyStatus }, ...statuses]}
           onChange={(status) => change({ status })}
         />
         <Button kind="main" onClick={() => setAdding(true)}>
@@ -57,7 +63,7 @@ export function TenantsPage() {
         label={texts.pages.tenants}
         list={list}
         error={standing.error}
-        columns={useColumns(reason, ceiling, (what, tenant) => setAsked({ what, tenant }))}
+        columns={useColumns({ reasonOf: reason, ceilingOf: ceiling }, (what, tenant) => setAsked({ what, tenant }))}
         keyOf={(one) => one.id}
         empty={words.none}
       />
@@ -75,10 +81,31 @@ const TenantStatus = ({ status, reason }: { status: Tenant['status']; reason: st
   </>
 )
 
-type ById<Value> = (id: string) => Value | undefined
+/** Live mail of the last 30 days by tenant id. A tenant without mail is absent. */
+function useMailFigures() {
+  const path = withQuery('/v1/usage/tenants', { period: 'last_30_days', timezone: zoneNow(), minSent: 1, test: 'false', perPage: 100 })
+  const { data } = useQuery({
+    queryKey: ['tenants', 'mail', path],
+    queryFn: () => getPage<UsageListTenantsItem>(path),
+    staleTime: mailEveryMs,
+  })
+  return (id: string) => {
+    if (!data) return undefined
+    const { sent = 0, bounced = 0, hard_failed: failed = 0 } = data.items.find(({ tenantId }) => tenantId === id)?.emails ?? {}
+    // Only the first page is loaded: a tenant beyond it has mail, too.
+    return sent === 0 && data.totalPages > 1 ? undefined : { accepted: sent, lost: bounced + failed }
+  }
+}
+const mailEveryMs = 60_000
 
-function useColumns(reasonOf: ById<string>, ceilingOf: ById<number>, onAsk: OnAsk): readonly Column<Tenant>[] {
-  const { choose } = useHere()
+interface TenantFacts {
+  reasonOf: (id: string) => string | undefined
+  ceilingOf: (id: string) => number | undefined
+}
+
+/** Long because each column is an element of one list. */
+function useColumns({ reasonOf, ceilingOf }: TenantFacts, onAsk: OnAsk): readonly Column<Tenant>[] {
+  const mailOf = useMailFigures()
   const names = words.names
   return [
     {
@@ -87,10 +114,9 @@ function useColumns(reasonOf: ById<string>, ceilingOf: ById<number>, onAsk: OnAs
       by: (one) => one.name,
       cell: (one) => (
         <>
-          <span className="font-medium">{one.name}</span> {one.isDefault && <Badge tone="none">{words.default}</Badge>}
-          <span className="block text-soft">
-            <Value name={words.id}>{one.id}</Value>
-          </span>
+          <span className="font-medium [overflow-wrap:anywhere]">{one.name}</span>{' '}
+          {one.isDefault && <Badge tone="none">{words.default}</Badge>}
+          <TenantLinks of={one} />
         </>
       ),
     },
@@ -101,24 +127,29 @@ function useColumns(reasonOf: ById<string>, ceilingOf: ById<number>, onAsk: OnAs
       cell: (one) => <TenantStatus status={one.status} reason={reasonOf(one.id)} />,
     },
     {
+      name: names.accepted,
+      isNumber: true,
+      by: (one) => mailOf(one.id)?.accepted ?? -1,
+      cell: (one) => mailOf(one.id)?.accepted.toLocaleString() ?? '–',
+    },
+    {
+      name: names.lost,
+      isNumber: true,
+      by: (one) => rateOf(mailOf(one.id)),
+      cell: (one) => <Lost mail={mailOf(one.id)} />,
+    },
+    {
       name: names.perHour,
       isNumber: true,
       by: (one) => ceilingOf(one.id) ?? Number.POSITIVE_INFINITY,
       cell: (one) => ceilingOf(one.id)?.toLocaleString() ?? <span className="text-soft">{words.noCeiling}</span>,
     },
-    { name: names.since, className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
     {
-      name: names.show,
-      phone: 'line',
-      cell: (one) => (
-        <span className="flex flex-wrap gap-x-3 text-xs">
-          {(['/emails', '/domains', '/keys', '/usage'] as const).map((to) => (
-            <Link key={to} to={to} search={{}} onClick={() => choose(one.id)} className="link py-1">
-              {words.links[to]}
-            </Link>
-          ))}
-        </span>
-      ),
+      name: names.since,
+      phone: 'none',
+      className: 'text-soft whitespace-nowrap',
+      by: (one) => one.createdAt,
+      cell: (one) => <Time at={one.createdAt} />,
     },
     {
       name: texts.table.actions,
@@ -129,21 +160,50 @@ function useColumns(reasonOf: ById<string>, ceilingOf: ById<number>, onAsk: OnAs
   ]
 }
 
+type Mail = { accepted: number; lost: number } | undefined
+const rateOf = (mail: Mail) => (mail && mail.accepted > 0 ? (mail.lost / mail.accepted) * 100 : -1)
+
+/** Amber and red from the limits of the overview, in words for a pointer and a screen reader. */
+function Lost({ mail }: { mail: Mail }) {
+  if (!mail || mail.accepted === 0) return '–'
+  const rate = rateOf(mail)
+  const shown = percent(mail.lost, mail.accepted)
+  if (rate < limits.bounces.high) return shown
+  return (
+    <Badge tone={rate < limits.bounces.most ? 'wait' : 'bad'} title={texts.rate.high(`${limits.bounces.most} %`)}>
+      {shown}
+    </Badge>
+  )
+}
+
+function TenantLinks({ of: { id } }: { of: Tenant }) {
+  const { choose } = useHere()
+  return (
+    <span className="flex flex-wrap gap-x-3 text-xs">
+      {(['/emails', '/domains', '/keys', '/usage'] as const).map((to) => (
+        <Link key={to} to={to} search={{}} onClick={() => choose(id)} className="link py-1">
+          {words.links[to]}
+        </Link>
+      ))}
+    </span>
+  )
+}
+
 type OnAsk = (what: TenantDialog['what'], tenant: Tenant) => void
 
 const TenantActions = ({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: boolean; onAsk: OnAsk }) => (
-  <span className="flex gap-1.5 md:justify-end">
+  <span className="flex items-center gap-1 md:justify-end">
     <Button small aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
       {words.edit}
     </Button>
-    <Button small onClick={() => onAsk(isPaused ? 'resume' : 'pause', tenant)}>
-      {isPaused ? words.resume : words.pause}
-    </Button>
-    {!tenant.isDefault && (
-      <Button small kind="danger" aria-label={texts.actions.removeOf(tenant.name)} onClick={() => onAsk('remove', tenant)}>
-        {texts.actions.remove}
-      </Button>
-    )}
+    <Menu
+      label={words.actionsOf(tenant.name)}
+      actions={[
+        { label: isPaused ? words.resume : words.pause, onChoose: () => onAsk(isPaused ? 'resume' : 'pause', tenant) },
+        { label: words.copyId, onChoose: () => void copyText(tenant.id, words.copiedId) },
+        ...(tenant.isDefault ? [] : [{ label: texts.actions.remove, isDanger: true, onChoose: () => onAsk('remove', tenant) }]),
+      ]}
+    />
   </span>
 )
 

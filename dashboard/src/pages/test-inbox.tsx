@@ -5,13 +5,14 @@ import { type FormEvent, useLayoutEffect, useState } from 'react'
 import { getPage, post, remove } from '../api-client.ts'
 import type { ReceivedEmail } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
-import { Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { Pager } from '../parts/data-table.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
 import { Field } from '../parts/form-controls.tsx'
+import { MessageLinks } from '../parts/message-links.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
 import { markRead, useReadMail } from '../parts/read-mail.ts'
-import { Copy, Time } from '../parts/time-and-copy.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { toast, toastProblem } from '../parts/toast.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -169,7 +170,7 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
         </p>
       )}
       <EmailContent id={mail.emailId} from={mail.from} />
-      <Links links={mail.links} />
+      <MessageLinks id={mail.emailId} links={mail.links} />
       {promoting && (
         <Confirm
           title={words.promoteAsk}
@@ -202,27 +203,6 @@ const Facts = ({ mail }: { mail: ReceivedEmail }) => (
       <EmailLink id={mail.emailId} />
     </dd>
   </dl>
-)
-
-const Links = ({ links }: { links: readonly string[] }) => (
-  <Section title={words.links}>
-    {links.length === 0 && <Empty>{words.noLinks}</Empty>}
-    <ul className="flex flex-col gap-2 text-sm">
-      {links.map((link) => (
-        <li key={link} className="flex flex-wrap items-center gap-2">
-          <Copy text={link} />
-          {/* Followed only on a click, without a Referer header. */}
-          {/^https?:\/\//i.test(link) ? (
-            <a href={link} target="_blank" rel="noopener noreferrer" className="min-w-0 text-accent underline [overflow-wrap:anywhere]">
-              {link}
-            </a>
-          ) : (
-            <span className="min-w-0 [overflow-wrap:anywhere]">{link}</span>
-          )}
-        </li>
-      ))}
-    </ul>
-  </Section>
 )
 
 const EmailLink = ({ id }: { id: string }) => (

@@ -1,13 +1,14 @@
-/** Track domains: their settings for opens and clicks, the required DNS record, and the served paths. */
+/** Track domains: their counters, the DNS record that each needs, and the paths to forward. A change is saved at once. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, type ReactNode, useState } from 'react'
 import { get, patch, post, remove } from '../api-client.ts'
 import type { DomainsListData, TrackDomain, TrackingListData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
+import { DnsRecordLines } from '../parts/dns-value.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
-import { Code, Copy, Time } from '../parts/time-and-copy.tsx'
+import { CopyIconButton, Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -20,17 +21,23 @@ export function TrackingPage() {
   const path = scoped('/v1/tracking')
   const { data, error } = useQuery({ queryKey: ['tracking', path], queryFn: () => get<TrackingListData>(path) })
   const refresh = () => client.invalidateQueries({ queryKey: ['tracking'] })
+  const isEmpty = data?.trackDomains.length === 0
+  const add = mayChange && (
+    <Button kind="main" onClick={() => setAdding(true)}>
+      {words.add}
+    </Button>
+  )
   return (
     <>
-      <Heading title={texts.pages.tracking}>
-        {mayChange && (
-          <Button kind="main" onClick={() => setAdding(true)}>
-            {words.add}
-          </Button>
-        )}
+      <Heading title={texts.pages.tracking} about={words.about}>
+        {!isEmpty && add}
       </Heading>
       {data ? <Problem error={error} /> : <Waiting error={error} />}
-      {data?.trackDomains.length === 0 && <Empty>{words.empty}</Empty>}
+      {isEmpty && (
+        <Empty title={words.emptyTitle} action={add}>
+          {words.empty}
+        </Empty>
+      )}
       <div className="flex flex-col gap-6">
         {data?.trackDomains.map((track) => (
           <Track key={track.id} track={track} refresh={refresh} />
@@ -50,12 +57,13 @@ export function TrackingPage() {
 }
 
 const switches = [
-  ['trackOpens', words.opens],
-  ['trackClicks', words.clicks],
-  ['sslEnabled', words.https],
+  ['trackOpens', words.opens, words.opensMeans],
+  ['trackClicks', words.clicks, words.clicksMeans],
+  ['sslEnabled', words.https, words.httpsMeans],
 ] as const
 const tones = { ok: 'good', missing: 'wait', invalid: 'bad' } as const
 
+/** Long because the parts of the card share the change and its state. */
 function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<void> }) {
   const { mayChange } = useHere()
   const [removing, setRemoving] = useState(false)
@@ -69,31 +77,34 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
   })
   const check = useMutation({ mutationFn: () => post(`${path}/verify`), onSuccess: refresh })
   return (
-    <section aria-label={track.fullName} className="rounded-md border border-line p-4 text-sm">
+    <section aria-label={track.fullName} className="overflow-hidden rounded-lg border border-line text-sm">
       <TrackHeading track={track} isChecking={check.isPending} onCheck={() => check.mutate()} onRemove={() => setRemoving(true)} />
-      <Problem error={change.error ?? check.error} />
-      {track.dnsCheckedAt && (
-        <p className="mt-1 text-soft" aria-live="polite">
-          {texts.dns.checked} <Time at={track.dnsCheckedAt} />
-          {track.dnsError && `: ${track.dnsError}`}
-        </p>
-      )}
-      <Switches
-        values={{ ...track, ...wanted }}
-        disabled={!mayChange || change.isPending}
-        onChange={(changes) => {
-          setWanted(changes)
-          change.mutate(changes)
-        }}
-      />
-      <Excluded
-        key={track.excludedClickDomains}
-        track={track}
-        busy={change.isPending}
-        onSave={(excludedClickDomains) => change.mutate({ excludedClickDomains })}
-      />
-      {track.dnsRecord && <RequiredRecord record={track.dnsRecord} />}
-      <ServedPaths origin={`${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`} />
+      <div className="px-4 empty:hidden">
+        <Problem error={change.error ?? check.error} />
+      </div>
+      <div className="grid gap-x-10 gap-y-6 p-4 lg:grid-cols-[19rem_minmax(0,1fr)]">
+        <div className="min-w-0">
+          <PartTitle aside={<SaveState isSaving={change.isPending} isSaved={change.isSuccess} />}>{words.counts}</PartTitle>
+          <Switches
+            values={{ ...track, ...wanted }}
+            disabled={!mayChange || change.isPending}
+            onChange={(changes) => {
+              setWanted(changes)
+              change.mutate(changes)
+            }}
+          />
+          <Excluded
+            key={track.excludedClickDomains}
+            track={track}
+            busy={change.isPending}
+            onSave={(excludedClickDomains) => change.mutate({ excludedClickDomains })}
+          />
+        </div>
+        <div className="min-w-0">
+          {track.dnsRecord && <RequiredRecord record={track.dnsRecord} />}
+          <ServedPaths origin={`${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`} />
+        </div>
+      </div>
       {removing && (
         <Confirm
           title={texts.actions.removeTitle(track.fullName)}
@@ -111,17 +122,38 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
   )
 }
 
+const PartTitle = ({ children, aside }: { children: string; aside?: ReactNode }) => (
+  <div className="mb-2 flex min-h-5 items-center justify-between gap-2">
+    <h3 className="font-semibold">{children}</h3>
+    {aside}
+  </div>
+)
+
+const SaveState = ({ isSaving, isSaved }: { isSaving: boolean; isSaved: boolean }) => (
+  <span role="status" className="text-xs text-soft">
+    {isSaving ? words.saving : isSaved ? words.saved : ''}
+  </span>
+)
+
 function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck: () => void; onRemove: () => void }) {
   const { mayChange } = useHere()
   const { track, isChecking, onCheck, onRemove } = props
   return (
-    <div className="flex flex-wrap items-center justify-between gap-3">
-      <h2 className="text-base font-semibold [overflow-wrap:anywhere]">
-        {track.fullName}{' '}
-        <Badge tone={track.dnsStatus === null ? 'none' : tones[track.dnsStatus]}>
-          {track.dnsStatus === null ? texts.dns.notChecked : words.dns[track.dnsStatus]}
-        </Badge>
-      </h2>
+    <div className="flex flex-wrap items-center justify-between gap-3 border-b border-line bg-sheet px-4 py-3">
+      <div className="min-w-0">
+        <h2 className="flex flex-wrap items-center gap-2 text-base font-semibold [overflow-wrap:anywhere]">
+          {track.fullName}
+          <Badge tone={track.dnsStatus === null ? 'none' : tones[track.dnsStatus]}>
+            {track.dnsStatus === null ? texts.dns.notChecked : words.dns[track.dnsStatus]}
+          </Badge>
+        </h2>
+        {track.dnsCheckedAt && (
+          <p className="text-xs text-soft" aria-live="polite">
+            {texts.dns.checked} <Time at={track.dnsCheckedAt} />
+            {track.dnsError && `: ${track.dnsError}`}
+          </p>
+        )}
+      </div>
       {mayChange && (
         <span className="flex flex-wrap gap-2">
           <Button disabled={isChecking} onClick={onCheck}>
@@ -137,15 +169,13 @@ function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck:
 }
 
 const RequiredRecord = ({ record }: { record: NonNullable<TrackDomain['dnsRecord']> }) => (
-  <div className="mt-4">
-    <p className="mb-1 text-soft">{words.publish}</p>
-    <div className="flex flex-wrap items-center gap-2">
-      <span className="min-w-0 grow">
-        <Code>{`${record.fullName} ${record.type} ${record.value}`}</Code>
-      </span>
-      <Copy text={record.value} label={texts.dns.copyValue} />
+  <>
+    <div className="mb-2 flex items-center gap-2">
+      <h3 className="font-semibold">{words.record}</h3>
+      <Badge tone="none">{record.type}</Badge>
     </div>
-  </div>
+    <DnsRecordLines record={record} zone={record.fullName.slice(record.name.length + 1)} />
+  </>
 )
 
 type Switch = (typeof switches)[number][0]
@@ -155,32 +185,39 @@ const Switches = (props: {
   disabled: boolean
   onChange: (changes: Partial<Record<Switch, boolean>>) => void
 }) => (
-  <div className="mt-2 flex flex-wrap gap-x-6">
-    {switches.map(([name, label]) => (
-      <label key={name} className="flex min-h-9 items-center gap-2">
+  <div className="flex flex-col gap-2">
+    {switches.map(([name, label, means]) => (
+      <label key={name} className="flex items-start gap-2.5">
         <input
           type="checkbox"
+          className="mt-0.5 size-4 shrink-0"
           checked={props.values[name]}
           disabled={props.disabled}
           onChange={({ target }) => props.onChange({ [name]: target.checked })}
         />
-        {label}
+        <span>
+          {label}
+          <span className="block text-xs text-soft">{means}</span>
+        </span>
       </label>
     ))}
   </div>
 )
 
 const ServedPaths = ({ origin }: { origin: string }) => (
-  <>
-    <h3 className="mt-4 mb-1 font-semibold">{words.served}</h3>
+  <div className="mt-5">
+    <PartTitle>{words.served}</PartTitle>
+    <p className="mb-2 text-soft">{words.publish}</p>
     <ul className="flex flex-col gap-1">
       {(['o', 'c', 'u'] as const).map((letter) => (
-        <li key={letter} className="[overflow-wrap:anywhere]">
-          <code className="font-mono text-xs">{`${origin}/${letter}/…`}</code> {words.servedAt[letter]}
+        <li key={letter} className="flex flex-wrap items-center gap-x-2 [overflow-wrap:anywhere]">
+          <code className="font-mono text-xs">{`${origin}/${letter}/…`}</code>
+          <CopyIconButton text={`${origin}/${letter}/`} label={words.copyPath(letter)} />
+          <span className="text-xs text-soft">{words.servedAt[letter]}</span>
         </li>
       ))}
     </ul>
-  </>
+  </div>
 )
 
 function Excluded({ track, busy, onSave }: { track: TrackDomain; busy: boolean; onSave: (text: string) => void }) {
@@ -191,19 +228,17 @@ function Excluded({ track, busy, onSave }: { track: TrackDomain; busy: boolean; 
     onSave(text.trim())
   }
   return (
-    <form onSubmit={submit} className="mt-2 flex flex-wrap items-start gap-2">
-      <div className="min-w-0 grow md:max-w-md">
-        <Field
-          label={words.excluded}
-          help={words.excludedHelp}
-          readOnly={!mayChange}
-          value={text}
-          onChange={(event) => setText(event.target.value)}
-          placeholder={words.excludedExample}
-        />
-      </div>
+    <form onSubmit={submit} className="mt-4 flex flex-col items-start gap-2 [&>div]:w-full">
+      <Field
+        label={words.excluded}
+        help={words.excludedHelp}
+        readOnly={!mayChange}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        placeholder={words.excludedExample}
+      />
       {mayChange && text !== (track.excludedClickDomains ?? '') && (
-        <Button type="submit" className="mt-6" disabled={busy}>
+        <Button type="submit" disabled={busy}>
           {texts.actions.save}
         </Button>
       )}

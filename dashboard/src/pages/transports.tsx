@@ -5,7 +5,8 @@ import { get, post, remove } from '../api-client.ts'
 import type { Transport, TransportRule, TransportsListData } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
-import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
+import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { ShareDialog, type SharedMail } from '../parts/share-dialog.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { TestTransport, TransportForm } from '../parts/transport-dialogs.tsx'
@@ -33,20 +34,28 @@ export function TransportsPage() {
     close()
     await client.invalidateQueries({ queryKey: ['transports'] })
   }
+  const isEmpty = data?.transports.length === 0
+  const add = (
+    <Button kind="main" onClick={() => setAsked({ what: 'add' })}>
+      {words.add}
+    </Button>
+  )
   return (
     <>
       <Heading title={texts.pages.transports} about={words.intro(words.defaults[data?.default ?? 'mx'])}>
-        <Button kind="main" onClick={() => setAsked({ what: 'add' })}>
-          {words.add}
-        </Button>
+        {!isEmpty && add}
       </Heading>
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={3} />}
-      {data?.transports.length === 0 && <Empty>{words.empty}</Empty>}
-      {data && data.transports.length > 0 && (
+      {isEmpty && (
+        <Empty title={words.emptyTitle} action={add}>
+          {words.empty}
+        </Empty>
+      )}
+      {data && !isEmpty && (
         <DataTable
           label={texts.pages.transports}
-          columns={columnsOf((what, transport) => setAsked({ what, transport }))}
+          columns={columnsOf(data, (what, transport) => setAsked({ what, transport }))}
           items={data.transports}
           keyOf={(one) => one.name}
           isWhole
@@ -63,7 +72,8 @@ export function TransportsPage() {
 type OnAsk = (what: 'edit' | 'test' | 'remove', transport: Transport) => void
 const names = words.names
 
-const columnsOf = (onAsk: OnAsk): readonly Column<Transport>[] => [
+/** Long because each column is an element of one list. */
+const columnsOf = (list: TransportsListData, onAsk: OnAsk): readonly Column<Transport>[] => [
   {
     name: names.transport,
     phone: 'title',
@@ -79,46 +89,66 @@ const columnsOf = (onAsk: OnAsk): readonly Column<Transport>[] => [
   },
   { name: names.state, phone: 'side', by: (one) => one.state, cell: (one) => <State of={one} /> },
   {
+    name: names.share,
+    className: 'tabular-nums',
+    by: (one) => shareOfAll(list, one.name) ?? -1,
+    cell: (one) => <OwnShare list={list} name={one.name} />,
+  },
+  {
     name: names.login,
-    className: 'text-soft',
     cell: ({ tls, username }) => (
       <>
         {words.tls[tls]}
-        <span className="block text-xs [overflow-wrap:anywhere]">{username ?? words.noLogin}</span>
+        <span className="block text-xs text-soft [overflow-wrap:anywhere]">{username ?? words.noLogin}</span>
       </>
     ),
   },
   {
     name: names.limits,
-    className: 'text-soft tabular-nums',
+    className: 'tabular-nums',
     by: (one) => one.connections,
     cell: ({ connections, rate }) => (
       <>
         {words.connectionsOf(connections)}
-        <span className="block text-xs">{rate === null ? words.anyRate : words.rateOf(rate)}</span>
+        <span className="block text-xs text-soft">{rate === null ? words.anyRate : words.rateOf(rate)}</span>
       </>
     ),
   },
-  { name: names.fallback, className: 'text-soft', cell: (one) => words.whenDown(one) },
+  { name: names.fallback, cell: (one) => words.whenDown(one) },
   {
     name: texts.table.actions,
     isUnnamed: true,
     phone: 'line',
     cell: (one) => (
-      <span className="flex flex-wrap gap-1.5 md:justify-end">
+      <span className="flex items-center gap-1 md:justify-end">
         <Button small aria-label={words.testOf(one.name)} onClick={() => onAsk('test', one)}>
           {words.test}
         </Button>
-        <Button small aria-label={words.editOf(one.name)} onClick={() => onAsk('edit', one)}>
-          {words.edit}
-        </Button>
-        <Button small kind="danger" aria-label={texts.actions.removeOf(one.name)} onClick={() => onAsk('remove', one)}>
-          {texts.actions.remove}
-        </Button>
+        <Menu
+          label={words.actionsOf(one.name)}
+          actions={[
+            { label: words.edit, onChoose: () => onAsk('edit', one) },
+            { label: texts.actions.remove, isDanger: true, onChoose: () => onAsk('remove', one) },
+          ]}
+        />
       </span>
     ),
   },
 ]
+
+/** Percent of all mail; undefined: no rule for all mail names it. */
+const shareOfAll = ({ rules }: TransportsListData, name: string) =>
+  rules
+    .find(({ tenantId, domain, tag }) => tenantId === null && domain === null && tag === null)
+    ?.shares.find(({ transport }) => transport === name)?.percent
+
+/** The share of all mail, or that it takes a part of some mail only. */
+function OwnShare({ list, name }: { list: TransportsListData; name: string }) {
+  const percent = shareOfAll(list, name)
+  if (percent !== undefined) return words.ofAllMail(percent)
+  const isNamed = list.rules.some(({ shares }) => shares.some(({ transport }) => transport === name))
+  return <span className="text-soft">{isNamed ? words.ofSomeMail : words.noShare}</span>
+}
 
 function State({ of: { state, down } }: { of: Transport }) {
   const { tenants } = useHere()
@@ -127,7 +157,7 @@ function State({ of: { state, down } }: { of: Transport }) {
     <>
       <Badge tone="bad">{words.down}</Badge>
       {down.map(({ tenantId, reason, since, until }) => (
-        <span key={tenantId ?? ''} className="mt-1 block text-xs text-soft">
+        <span key={tenantId ?? ''} className="mt-1 block max-w-56 text-xs text-soft">
           {tenantId !== null && words.forTenant(tenants.find(({ id }) => id === tenantId)?.name ?? tenantId)} {words.reasons[reason]},{' '}
           <Time at={since} />. {words.nextTry} <Time at={until} />
         </span>
@@ -144,43 +174,67 @@ interface SharesProps {
 function Shares({ list, onChange }: SharesProps) {
   const { tenants } = useHere()
   const mailText = words.mailOf((id) => tenants.find((one) => one.id === id)?.name ?? id)
+  const set = <Button onClick={() => onChange(undefined, undefined)}>{words.setShare}</Button>
+  if (list.rules.length === 0) {
+    return (
+      <Section title={words.shares}>
+        <Empty action={set}>{words.noShares(words.defaults[list.default])}</Empty>
+      </Section>
+    )
+  }
   return (
-    <Section title={words.shares} aside={<Button onClick={() => onChange(undefined, undefined)}>{words.setShare}</Button>}>
-      {list.rules.length === 0 && <Empty>{words.noShares(words.defaults[list.default])}</Empty>}
-      {list.rules.length > 0 && (
-        <Table label={words.shares} columns={words.shareColumns}>
-          {list.rules.map((rule) => (
-            <tr key={JSON.stringify([rule.tenantId, rule.domain, rule.tag])}>
-              <td className="font-medium [overflow-wrap:anywhere]">{mailText(rule)}</td>
-              <td>
-                <ShareList of={rule} usual={list.default} mail={mailText(rule)} onChange={(transport) => onChange(rule, transport)} />
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+    <Section title={words.shares} about={words.sharesHelp} aside={set}>
+      <ul aria-label={words.shares} className="divide-y divide-line rounded-lg border border-line text-sm">
+        {list.rules.map((rule) => (
+          <li
+            key={JSON.stringify([rule.tenantId, rule.domain, rule.tag])}
+            className="grid gap-x-6 gap-y-2 px-4 py-3 md:grid-cols-[1fr_1.4fr]"
+          >
+            <p className="font-medium first-letter:uppercase [overflow-wrap:anywhere]">{mailText(rule)}</p>
+            <OneRule of={rule} usual={list.default} mail={mailText(rule)} onChange={(transport) => onChange(rule, transport)} />
+          </li>
+        ))}
+      </ul>
     </Section>
   )
 }
 
-const ShareList = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string; onChange: (transport: string) => void }) => (
-  <ul className="flex flex-col gap-1">
-    {props.of.shares.map(({ transport, percent }) => (
-      <li key={transport} className="flex flex-wrap items-center gap-2">
-        <span className="w-12 text-right tabular-nums">{words.percent(percent)}</span>
-        <span className="font-medium">{transport}</span>
-        <Button small aria-label={words.changeOf(transport, props.mail)} onClick={() => props.onChange(transport)}>
-          {words.change}
-        </Button>
-      </li>
-    ))}
-    {rest(props.of) > 0 && (
-      <li className="flex items-center gap-2 text-soft">
-        <span className="w-12 text-right tabular-nums">{words.percent(rest(props.of))}</span>
-        {words.theDefault(props.usual)}
-      </li>
-    )}
-  </ul>
+/** Written out, because the build collects class names from the source. Greys, because a share is not a state. */
+const parts = ['bg-ink', 'bg-soft', 'bg-edge'] as const
+
+const OneRule = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string; onChange: (transport: string) => void }) => (
+  <div className="min-w-0">
+    <div aria-hidden="true" className="mb-2 flex h-1.5 gap-px overflow-hidden rounded-full bg-line">
+      {props.of.shares.map(({ transport, percent }, index) => (
+        <span key={transport} className={parts[index % parts.length]} style={{ width: `${percent}%` }} />
+      ))}
+    </div>
+    <ul className="flex flex-col gap-1">
+      {props.of.shares.map(({ transport, percent }, index) => (
+        <li key={transport} className="flex items-center gap-2">
+          <span className={`size-2 shrink-0 rounded-[2px] ${parts[index % parts.length]}`} />
+          <span className="min-w-0 font-medium [overflow-wrap:anywhere]">{transport}</span>
+          <span className="tabular-nums">{words.percent(percent)}</span>
+          <Button
+            small
+            kind="quiet"
+            className="ml-auto"
+            aria-label={words.changeOf(transport, props.mail)}
+            onClick={() => props.onChange(transport)}
+          >
+            {words.change}
+          </Button>
+        </li>
+      ))}
+      {rest(props.of) > 0 && (
+        <li className="flex min-h-7 items-center gap-2 text-soft">
+          <span className="size-2 shrink-0 rounded-[2px] bg-line" />
+          {words.theDefault(props.usual)}
+          <span className="tabular-nums">{words.percent(rest(props.of))}</span>
+        </li>
+      )}
+    </ul>
+  </div>
 )
 
 const rest = ({ shares }: TransportRule) => shares.reduce((sum, { percent }) => sum - percent, 100)

@@ -8,7 +8,7 @@ import { encode } from 'uqr'
 import { get, post, save } from '../api-client.ts'
 import type { EnrolmentResponse, RecoveryCodesResponse, SecondFactorResponse } from '../api-types.ts'
 import { FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, SettingRow } from '../parts/basic-components.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Field, PasswordField } from '../parts/form-controls.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
@@ -35,8 +35,12 @@ export function SecondFactor() {
     await refresh()
   }
   return (
-    <Section title={words.title}>
-      {!data && <Waiting error={error} />}
+    <>
+      {!data && (
+        <div className="px-4 py-3">
+          <Waiting error={error} />
+        </div>
+      )}
       {data && <Standing of={data} onAct={setDoing} />}
       {doing === 'begin' && (
         <Prove<EnrolmentResponse>
@@ -66,24 +70,19 @@ export function SecondFactor() {
         />
       )}
       {codes && <RecoveryCodes codes={codes} onClose={() => setCodes(undefined)} />}
-    </Section>
+    </>
   )
 }
 
 const Standing = ({ of, onAct }: { of: SecondFactorResponse; onAct: (doing: Doing) => void }) => (
-  <div className="flex flex-wrap items-center justify-between gap-3 rounded-md border border-line p-3 text-sm">
-    <div className="flex flex-col gap-1">
-      <p>
-        <Badge tone={of.isOn ? 'good' : 'wait'}>{of.isOn ? words.isOn : words.isOff}</Badge> {of.isOn ? words.on : words.off}
-      </p>
-      {of.since !== null && (
-        <p className="text-soft">
-          {words.since} <Time at={of.since} />, {words.left(of.recoveryCodesLeft)}
-        </p>
-      )}
-    </div>
-    <div className="flex flex-wrap gap-2">
-      {of.isOn ? (
+  <SettingRow
+    title={
+      <>
+        {words.title} <Badge tone={of.isOn ? 'good' : 'wait'}>{of.isOn ? words.isOn : words.isOff}</Badge>
+      </>
+    }
+    control={
+      of.isOn ? (
         <>
           <Button onClick={() => onAct('renew')}>{words.renew}</Button>
           <Button kind="danger" onClick={() => onAct('remove')}>
@@ -91,12 +90,17 @@ const Standing = ({ of, onAct }: { of: SecondFactorResponse; onAct: (doing: Doin
           </Button>
         </>
       ) : (
-        <Button kind="main" onClick={() => onAct('begin')}>
-          {words.turnOn}
-        </Button>
-      )}
-    </div>
-  </div>
+        <Button onClick={() => onAct('begin')}>{words.turnOn}</Button>
+      )
+    }
+  >
+    <p>{of.isOn ? words.on : words.off}</p>
+    {of.since !== null && (
+      <p>
+        {words.since} <Time at={of.since} />, {words.left(of.recoveryCodesLeft)}
+      </p>
+    )}
+  </SettingRow>
 )
 
 /** Asks for the password again, and for a code if two-factor authentication is on. */

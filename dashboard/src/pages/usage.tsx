@@ -43,6 +43,7 @@ export function UsagePage() {
   const exportPath = withQuery('/v1/usage/export', { period, timezone: zoneNow(), format: 'csv' })
   const file = useMutation({ mutationFn: () => download(exportPath, `usage-${period}.csv`) })
   const accepted = data ? sumOf(data.points, 'sent') : 0
+  const lost = data ? sumOf(data.points, 'bounced') + sumOf(data.points, 'hard_failed') : 0
   return (
     <>
       <Heading title={texts.pages.usage}>
@@ -54,9 +55,13 @@ export function UsagePage() {
       <Problem error={error ?? file.error} />
       {data && (
         <Figures>
-          <Figure name={texts.counts.sent} value={accepted.toLocaleString()} />
-          <Figure name={texts.counts.delivered} value={percent(sumOf(data.points, 'delivered'), accepted)} />
-          <Figure name={texts.counts.bounced} value={percent(sumOf(data.points, 'bounced'), accepted)} />
+          <Figure name={texts.counts.sent} value={accepted.toLocaleString()} note={texts.overview.acceptedHelp} />
+          <Figure
+            name={texts.counts.delivered}
+            value={percent(sumOf(data.points, 'delivered'), accepted)}
+            note={words.of(sumOf(data.points, 'delivered'), accepted)}
+          />
+          <Figure name={words.lost} value={percent(lost, accepted)} note={words.of(lost, accepted)} />
           {limits.data?.sendLimit && (
             <Figure
               name={texts.overview.thisHour}

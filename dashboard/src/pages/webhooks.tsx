@@ -33,7 +33,7 @@ export function WebhooksPage() {
       ),
     },
     { name: words.state, phone: 'side', by: (one) => stateOrder(one), cell: (one) => <WebhookBadge webhook={one} /> },
-    { name: words.since, phone: 'line', className: 'text-xs', cell: (one) => <WebhookState webhook={one} /> },
+    { name: words.reason, phone: 'line', className: 'text-xs', cell: (one) => <WebhookState webhook={one} /> },
     {
       name: words.eventsShort,
       phone: 'line',

@@ -91,8 +91,35 @@ export const Warning = ({ tone = 'wait', children }: { tone?: 'wait' | 'bad'; ch
   </div>
 )
 
-export const Empty = ({ children }: { children: ReactNode }) => (
-  <div className="rounded-lg border border-dashed border-line px-6 py-10 text-center text-sm text-soft">{children}</div>
+/** `title`: the purpose of the page; `action`: the button of the next step. */
+export const Empty = ({ title, action, children }: { title?: string; action?: ReactNode; children: ReactNode }) => (
+  <div className="rounded-lg border border-dashed border-line px-6 py-10 text-center text-sm text-soft">
+    {title && <p className="mb-1 text-base font-semibold text-ink">{title}</p>}
+    <div className="mx-auto max-w-prose">{children}</div>
+    {action && <div className="mt-4 flex justify-center">{action}</div>}
+  </div>
+)
+
+/** A sentence with commands and names in backticks, which are set as code. */
+export const Coded = ({ children }: { children: string }) =>
+  children.split('`').map((part, index) =>
+    index % 2 === 1 ? (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one sentence never move
+      <code key={index} className="rounded-sm bg-line/60 px-1 py-px font-mono text-[0.92em] [overflow-wrap:anywhere]">
+        {part}
+      </code>
+    ) : (
+      part
+    ),
+  )
+
+const fills = { good: 'bg-chart-good', wait: 'bg-chart-wait', bad: 'bg-chart-bad', none: 'bg-edge' } as const
+
+/** A part of a whole as a bar. Its words are beside it, so that a screen reader skips the bar. */
+export const Meter = ({ part, whole, tone }: { part: number; whole: number; tone: Tone }) => (
+  <span aria-hidden="true" className="inline-block h-1.5 w-20 shrink-0 overflow-hidden rounded-full bg-line align-middle">
+    <span className={`block h-full rounded-full ${fills[tone]}`} style={{ width: `${whole === 0 ? 0 : (part / whole) * 100}%` }} />
+  </span>
 )
 
 /** Lines in the place of content that is loading. */
@@ -123,19 +150,39 @@ export function Heading(props: { title: string; beside?: ReactNode; about?: Reac
           <h1 className="text-xl font-semibold tracking-tight [overflow-wrap:anywhere]">{props.title}</h1>
           {props.beside}
         </div>
-        {props.about && <p className="mt-0.5 max-w-2xl text-sm text-soft">{props.about}</p>}
+        {props.about && <p className="mt-0.5 max-w-3xl text-sm text-soft">{props.about}</p>}
       </div>
       <div className="flex flex-wrap items-end gap-2 [&>span]:self-center">{props.children}</div>
     </div>
   )
 }
 
-export const Section = ({ title, aside, children }: { title: string; aside?: ReactNode; children: ReactNode }) => (
+/** `about`: one sentence below the title. */
+export const Section = (props: { title: string; about?: ReactNode; aside?: ReactNode; children: ReactNode }) => (
   <section className="mt-7">
     <div className="mb-2 flex flex-wrap items-center justify-between gap-2">
-      <h2 className="text-base font-semibold">{title}</h2>
-      {aside}
+      <div className="min-w-0">
+        <h2 className="text-base font-semibold">{props.title}</h2>
+        {props.about && <p className="mt-0.5 text-sm text-soft">{props.about}</p>}
+      </div>
+      {props.aside}
     </div>
-    {children}
+    {props.children}
   </section>
+)
+
+/** Settings in one box, divided by lines. */
+export const Rows = ({ children }: { children: ReactNode }) => (
+  <div className="divide-y divide-line rounded-lg border border-line text-sm">{children}</div>
+)
+
+/** One setting: its name and meaning, and the control at the side. */
+export const SettingRow = (props: { title: ReactNode; children: ReactNode; control?: ReactNode }) => (
+  <div className="flex flex-wrap items-center justify-between gap-x-6 gap-y-3 px-4 py-3">
+    <div className="min-w-0 max-w-prose">
+      <p className="flex flex-wrap items-center gap-2 font-medium">{props.title}</p>
+      <div className="text-soft">{props.children}</div>
+    </div>
+    {props.control && <div className="flex flex-wrap items-center gap-2">{props.control}</div>}
+  </div>
 )

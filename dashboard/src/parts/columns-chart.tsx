@@ -4,6 +4,7 @@
  */
 import { texts } from '../texts.ts'
 import { zonedFormat } from '../time-zone.ts'
+import { topOf } from './chart-scale.ts'
 
 /** Written out, because the build collects class names from the source. */
 const fills = {
@@ -38,23 +39,17 @@ interface ColumnsProps {
   isSmall?: boolean
 }
 
-const steps = [1, 1.5, 2, 3, 4, 5, 6, 8, 10]
-
-/** The next round number of the scale. */
-function roundUp(value: number): number {
-  if (value <= 0) return 1
-  const size = 10 ** Math.floor(Math.log10(value))
-  return (steps.find((step) => step * size >= value) ?? 10) * size
-}
-
 const hourOf = zonedFormat({ hour: 'numeric' })
 const dayOf = zonedFormat({ day: 'numeric', month: 'short' })
 const maxLabels = 8
 const maxLabelsSmall = 5
+/** On a phone, only each second label has room. */
+const phoneEvery = 2
 
+/** Long because scale, columns, limits and times share their measures. */
 export function Columns({ label, times, series, atLeast = 0, unit = '', limits = [], isHourly, isSmall = false }: ColumnsProps) {
   const sums = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
-  const top = roundUp(Math.max(atLeast, ...sums))
+  const top = topOf(Math.max(atLeast, ...sums), unit === '')
   const shown = (value: number) => `${value.toLocaleString(undefined, { maximumFractionDigits: 2 })}${unit}`
   const percentOf = (value: number) => `${Math.min(100, (value / top) * 100)}%`
   const every = Math.ceil(times.length / (isSmall ? maxLabelsSmall : maxLabels))
@@ -103,7 +98,9 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
           <div className="mt-1 flex text-xs text-soft tabular-nums">
             {times.map((at, index) => (
               <span key={at.getTime()} className="flex min-w-0 flex-1 basis-0 justify-center whitespace-nowrap">
-                {index % every === 0 && <span className="inline-block">{nameOf(at)}</span>}
+                {index % every === 0 && (
+                  <span className={index % (every * phoneEvery) === 0 ? 'inline-block' : 'hidden sm:inline-block'}>{nameOf(at)}</span>
+                )}
               </span>
             ))}
           </div>

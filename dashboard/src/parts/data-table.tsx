@@ -89,7 +89,7 @@ function Header<Item>(props: {
         <button
           type="button"
           onClick={() => onSort(column.name)}
-          className={`group inline-flex items-center gap-1 rounded hover:text-ink ${column.isNumber ? 'flex-row-reverse' : ''}`}
+          className={`group inline-flex items-center gap-1 rounded align-middle hover:text-ink ${column.isNumber ? 'flex-row-reverse' : ''}`}
         >
           {name}
           {isSorted && order.isDown ? (

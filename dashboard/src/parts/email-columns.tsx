@@ -55,7 +55,7 @@ export function useEmailColumns(emails: readonly ListedEmail[]): readonly Column
         </>
       ),
     },
-    { name: words.columns.from, phone: 'none', className: 'max-w-44 truncate text-soft', cell: (one) => addressOf(one.from) },
+    { name: words.columns.from, phone: 'none', className: 'max-w-36 truncate text-soft', cell: (one) => addressOf(one.from) },
     ...(tenantId === undefined && tenants.length > 1
       ? [
           {

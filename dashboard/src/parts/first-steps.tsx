@@ -5,7 +5,7 @@ import type { ReactNode } from 'react'
 import { get, getPage } from '../api-client.ts'
 import type { Credential, DomainsListData, ListedEmail } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import { Badge, Problem, Section } from './basic-components.tsx'
+import { Badge, Coded, Problem, Section } from './basic-components.tsx'
 import { Code, Copy } from './time-and-copy.tsx'
 
 const words = texts.firstSteps
@@ -70,7 +70,9 @@ const Step = (props: { name: string; state: State; help: string; to: ReactNode; 
       <Badge tone={tones[props.state]}>{words.states[props.state]}</Badge>
       <span className="link ml-auto text-sm">{props.to}</span>
     </div>
-    <p className="mt-1 text-sm text-soft">{props.help}</p>
+    <p className="mt-1 text-sm text-soft">
+      <Coded>{props.help}</Coded>
+    </p>
     {props.children}
   </li>
 )

@@ -29,14 +29,15 @@ export function Field({ label, help, beside, ...rest }: FieldProps) {
   )
 }
 
-type TextAreaProps = { label: string; help?: string } & TextareaHTMLAttributes<HTMLTextAreaElement>
+/** `bare`: the label is only for screen readers, because it is written above. */
+type TextAreaProps = { label: string; help?: string; bare?: boolean } & TextareaHTMLAttributes<HTMLTextAreaElement>
 
 /** Source text. */
-export function TextArea({ label, help, ...rest }: TextAreaProps) {
+export function TextArea({ label, help, bare = false, ...rest }: TextAreaProps) {
   const id = useId()
   return (
     <div className="flex min-w-0 flex-col gap-1">
-      <label htmlFor={id} className="text-xs font-medium text-soft">
+      <label htmlFor={id} className={bare ? 'sr-only' : 'text-xs font-medium text-soft'}>
         {label}
       </label>
       <textarea
@@ -68,6 +69,42 @@ export function PasswordField(props: { label: string; help?: string } & InputHTM
 interface Choice {
   value: string
   label: string
+}
+
+/** One of a few values that need a sentence each. */
+export function Choices(props: {
+  legend: string
+  value: string
+  choices: readonly (Choice & { about: string })[]
+  onChange: (value: string) => void
+}) {
+  const name = useId()
+  return (
+    <fieldset>
+      <legend className="mb-1 text-xs font-medium text-soft">{props.legend}</legend>
+      <div className="divide-y divide-line overflow-hidden rounded-md border border-line">
+        {props.choices.map(({ value, label, about }) => (
+          <label
+            key={value}
+            className="flex cursor-pointer items-start gap-2.5 px-3 py-2 text-sm hover:bg-sheet has-[:checked]:bg-accent-back"
+          >
+            <input
+              type="radio"
+              name={name}
+              value={value}
+              checked={value === props.value}
+              onChange={() => props.onChange(value)}
+              className="mt-0.5 size-4 shrink-0 accent-accent"
+            />
+            <span>
+              <span className="font-medium">{label}</span>
+              <span className="block text-xs text-soft">{about}</span>
+            </span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  )
 }
 
 interface SelectProps {

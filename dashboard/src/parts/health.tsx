@@ -5,7 +5,7 @@ import { get } from '../api-client.ts'
 import type { HealthResponse } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { Badge, Problem, Section } from './basic-components.tsx'
+import { Badge, Coded, Problem, Section } from './basic-components.tsx'
 
 const words = texts.health
 const everyMs = 15_000
@@ -57,7 +57,9 @@ export function Health() {
             <p className="flex items-center justify-between gap-2 font-medium">
               {name} <Badge tone={tones[state]}>{words.states[state]}</Badge>
             </p>
-            <p className="mt-0.5 text-xs text-soft">{details}</p>
+            <p className="mt-0.5 text-xs text-soft">
+              <Coded>{details}</Coded>
+            </p>
           </li>
         ))}
       </ul>

@@ -71,7 +71,7 @@ export function Bounds({ allowedFrom, allowedNetworks, expiresAt, sendLimit }: C
       : []),
     ...(sendLimit ? [['limit', words.perHour(sendLimit)] as [string, ReactNode]] : []),
   ]
-  if (lines.length === 0) return words.none
+  if (lines.length === 0) return <span className="text-soft">{words.none}</span>
   return (
     <ul className="break-words">
       {lines.map(([name, line]) => (

@@ -23,7 +23,8 @@ const looks = {
   over: { text: 'text-bad', bar: 'bg-chart-bad' },
 } as const
 
-export function RateFigure(props: { name: string; part: number; whole: number; limits: RateLimits }) {
+/** `of`: the counted emails and the whole, in words. */
+export function RateFigure(props: { name: string; of: string; part: number; whole: number; limits: RateLimits }) {
   const { high, most } = props.limits
   const rate = props.whole === 0 ? 0 : (props.part / props.whole) * 100
   const state = props.whole === 0 ? 'none' : rate >= most ? 'over' : rate >= high ? 'high' : 'good'
@@ -32,6 +33,7 @@ export function RateFigure(props: { name: string; part: number; whole: number; l
     <div className="min-w-0 bg-paper px-4 py-3">
       <dt className="text-xs text-soft">{props.name}</dt>
       <dd className="mt-0.5 text-xl font-semibold tracking-tight tabular-nums">{percent(props.part, props.whole)}</dd>
+      <dd className="text-xs text-soft">{props.of}</dd>
       <dd aria-hidden="true" className="my-1 h-1 overflow-hidden rounded-full bg-line">
         <div className={`h-full rounded-full ${looks[state].bar}`} style={{ width: `${Math.min(100, (rate / most) * 100)}%` }} />
       </dd>

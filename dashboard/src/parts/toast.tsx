@@ -27,6 +27,13 @@ function show(text: string, isProblem: boolean): void {
 export const toast = (text: string): void => show(text, false)
 export const toastProblem = (error: unknown): void => show(error instanceof Error ? error.message : String(error), true)
 
+/** Copies a text, and reports it with `message`. */
+export const copyText = (text: string, message: string): Promise<void> =>
+  navigator.clipboard.writeText(text).then(
+    () => toast(message),
+    () => undefined,
+  )
+
 const subscribe = (listener: () => void) => {
   listeners.add(listener)
   return () => listeners.delete(listener)

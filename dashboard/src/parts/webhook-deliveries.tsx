@@ -1,4 +1,4 @@
-/** The deliveries of one webhook: filtered, looked at, and sent again one by one or for a time range. */
+/** The deliveries of one webhook, grouped by event: filtered, looked at, and sent again one by one or for a time range. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -40,6 +40,7 @@ export function Deliveries({ id }: { id: string }) {
     onSuccess: () => toast(words.replayed),
     onSettled: refresh,
   })
+  const grouped = { error: list.error, data: list.data && { ...list.data, items: byEvent(list.data.items) } }
   const columns = columnsOf(setShown, mayChange ? (delivery) => replay.mutate(delivery) : undefined, replay.isPending)
   return (
     <Section title={words.deliveries} aside={mayChange && <Button onClick={() => setReplaying(true)}>{words.replayRange}</Button>}>
@@ -54,10 +55,10 @@ export function Deliveries({ id }: { id: string }) {
       </div>
       <Listing
         label={words.deliveries}
-        list={list}
+        list={grouped}
         error={replay.error}
         columns={columns}
-        keyOf={(one) => one.id}
+        keyOf={(one) => one.eventId}
         empty={filters.success || filters.event ? words.emptyFiltered : words.empty}
       />
       {shown && <OneDelivery webhook={id} id={shown} onClose={() => setShown(undefined)} />}
@@ -66,40 +67,77 @@ export function Deliveries({ id }: { id: string }) {
   )
 }
 
-const columnsOf = (
-  onLook: (id: string) => void,
-  onReplay: ((id: string) => void) | undefined,
-  isBusy: boolean,
-): readonly Column<WebhookDelivery>[] => [
-  { name: words.event, phone: 'title', className: 'font-medium', cell: (one) => one.event },
+/** The attempts of one event on this page, newest first. */
+interface Told {
+  eventId: string
+  last: WebhookDelivery
+  attempts: readonly WebhookDelivery[]
+}
+
+/** In the order of the newest attempt of each. */
+function byEvent(deliveries: readonly WebhookDelivery[]): Told[] {
+  const groups = new Map<string, WebhookDelivery[]>()
+  for (const one of deliveries) groups.set(one.eventId, [...(groups.get(one.eventId) ?? []), one])
+  return [...groups].flatMap(([eventId, attempts]) => (attempts[0] ? [{ eventId, last: attempts[0], attempts }] : []))
+}
+
+const Answer = ({ of: one }: { of: WebhookDelivery }) => (
+  <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>
+    {one.statusCode ?? words.noAnswer}
+    {one.willRetry && ` · ${one.nextAttemptAt ? words.willRetry : words.retried}`}
+  </Badge>
+)
+
+type OnOne = (id: string) => void
+
+const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean): readonly Column<Told>[] => [
   {
-    name: words.response,
-    phone: 'side',
-    cell: (one) => (
-      <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>
-        {one.statusCode ?? words.noAnswer}
-        {one.willRetry && ` · ${one.nextAttemptAt ? words.willRetry : words.retried}`}
-      </Badge>
+    name: words.event,
+    phone: 'title',
+    cell: ({ last }) => (
+      <>
+        <span className="font-medium">{last.event}</span>
+        {last.emailId && (
+          <Link
+            to="/emails/$emailId"
+            params={{ emailId: last.emailId }}
+            search={{}}
+            className="link block text-xs [overflow-wrap:anywhere]"
+          >
+            {last.recipient ?? words.email}
+          </Link>
+        )}
+      </>
+    ),
+  },
+  { name: words.response, phone: 'side', cell: ({ last }) => <Answer of={last} /> },
+  {
+    name: words.attempts,
+    className: 'tabular-nums',
+    cell: ({ last, attempts }) => (
+      <>
+        {words.attemptOf(last.attempt)}
+        {attempts.length > 1 && <Earlier of={attempts.slice(1)} onLook={onLook} />}
+      </>
     ),
   },
   {
     name: words.nextAttempt,
     className: 'whitespace-nowrap',
-    cell: (one) => one.nextAttemptAt && <Time at={one.nextAttemptAt} />,
+    cell: ({ last }) => last.nextAttemptAt && <Time at={last.nextAttemptAt} />,
   },
-  { name: words.attempt, isNumber: true, cell: (one) => one.attempt },
-  { name: words.time, phone: 'line', className: 'text-soft', cell: (one) => <Time at={one.timestamp} /> },
+  { name: words.time, phone: 'line', className: 'text-soft whitespace-nowrap', cell: ({ last }) => <Time at={last.timestamp} /> },
   {
     name: texts.table.actions,
     isUnnamed: true,
     phone: 'line',
-    cell: (one) => (
+    cell: ({ last }) => (
       <span className="flex gap-1.5 md:justify-end">
-        <Button small onClick={() => onLook(one.id)}>
+        <Button small onClick={() => onLook(last.id)}>
           {words.look}
         </Button>
         {onReplay && (
-          <Button small disabled={isBusy} onClick={() => onReplay(one.id)}>
+          <Button small disabled={isBusy} onClick={() => onReplay(last.id)}>
             {words.replay}
           </Button>
         )}
@@ -107,6 +145,24 @@ const columnsOf = (
     ),
   },
 ]
+
+/** The earlier attempts of one event, each with its response and a button that opens its request. */
+const Earlier = ({ of: attempts, onLook }: { of: readonly WebhookDelivery[]; onLook: OnOne }) => (
+  <details>
+    <summary className="w-fit text-xs text-accent">{words.earlier(attempts.length)}</summary>
+    <ol className="flex flex-col gap-1">
+      {attempts.map((one) => (
+        <li key={one.id} className="flex flex-wrap items-center gap-1.5 text-xs">
+          <span className="text-soft">{words.attemptOf(one.attempt)}</span>
+          <Badge tone={one.success ? 'good' : 'none'}>{one.statusCode ?? words.noAnswer}</Badge>
+          <Button small kind="quiet" onClick={() => onLook(one.id)}>
+            {words.look}
+          </Button>
+        </li>
+      ))}
+    </ol>
+  </details>
+)
 
 const dayMs = 86_400_000
 

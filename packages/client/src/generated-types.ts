@@ -256,6 +256,8 @@ export interface EmailsCheckBody {
   })[] | null | undefined
   /** true: adds one-click List-Unsubscribe headers (RFC 8058); requires exactly one recipient */
   unsubscribe?: boolean | null | undefined
+  /** true: the first 50 links are requested (HEAD, then GET), within 25 seconds */
+  links?: boolean | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -271,6 +273,15 @@ export interface EmailsCheckData {
     message: string
     /** null: nothing to do */
     suggestion: string | null
+  })[]
+  /** Present if the links were requested */
+  links?: ({
+    url: string
+    /** refuses: the server needs a login or refuses programs; unchecked: no request was sent */
+    state: 'works' | 'refuses' | 'broken' | 'unchecked'
+    /** null: no HTTP response */
+    statusCode: number | null
+    message: string
   })[]
 }
 
@@ -825,7 +836,7 @@ export interface Domain {
 }
 
 export interface DomainsListData {
-  domains: {
+  domains: ({
     id: number
     /** A-labels */
     name: string
@@ -835,7 +846,13 @@ export interface DomainsListData {
     tenant_name: string
     tenantId: string
     createdAt: string
-  }[]
+    /** DNS records that verification requires */
+    recordsRequired: number
+    /** Those of them that the last check found */
+    recordsFound: number
+    /** null: not checked yet */
+    dnsCheckedAt: string | null
+  })[]
 }
 
 export interface DoneMessage {
@@ -1328,6 +1345,12 @@ export interface WebhookDelivery {
   /** Tenant of the event */
   tenantId: string
   event: string
+  /** The same for all attempts of one event */
+  eventId: string
+  /** null: the event is not about an email */
+  emailId: string | null
+  /** Of the email; null: the body names none */
+  recipient: string | null
   /** URL at the time of the attempt */
   url: string
   attempt: number
@@ -1347,6 +1370,12 @@ export interface WebhooksRetrieveDeliveryData {
   /** Tenant of the event */
   tenantId: string
   event: string
+  /** The same for all attempts of one event */
+  eventId: string
+  /** null: the event is not about an email */
+  emailId: string | null
+  /** Of the email; null: the body names none */
+  recipient: string | null
   /** URL at the time of the attempt */
   url: string
   attempt: number

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   type AdaptiveLimits,
   afterRefusedConnection,
+  afterShutdown,
   afterSuccess,
   afterThrottle,
   initialLimits,
@@ -74,6 +75,24 @@ describe('after a refused connection', () => {
     ],
   ])('%s', (_, before, otherConnections, after) => {
     expect(afterRefusedConnection(limitsWith(before), otherConnections, nowMs)).toMatchObject(after)
+  })
+})
+
+describe('after a shutdown', () => {
+  it.each<[string, Some, number, Some]>([
+    ['without accepted mail, sending backs off, and the rate stays', { rate: { perSecond: 9 } }, 0, { backoff: { untilMs: 130_000 } }],
+    ['during a backoff, the backoff stays', { backoff: { untilMs: 100_001, durationMs: 30_000 } }, 0, { backoff: { untilMs: 100_001 } }],
+    [
+      'after an unsuccessful backoff, the next is twice as long',
+      { backoff: { untilMs: nowMs, durationMs: 30_000 } },
+      0,
+      { backoff: { durationMs: 60_000 } },
+    ],
+    ['of one server while others accept mail, nothing changes', { rate: { perSecond: 9 } }, 1, { backoff: { untilMs: null } }],
+  ])('%s', (_, before, accepted, after) => {
+    const [was, is] = [limitsWith(before), afterShutdown(limitsWith(before), accepted, nowMs)]
+    expect(is).toMatchObject(after)
+    expect({ ...is, backoff: was.backoff }).toEqual(was)
   })
 })
 

@@ -126,6 +126,13 @@ export function afterThrottle(before: AdaptiveLimits, accepted: number, nowMs: n
   }
 }
 
+/**
+ * The server ended its connections because it shuts down, and accepted `accepted` messages in the second before. It did not judge the rate,
+ * which stays: a relay that restarts would otherwise get its mail at the lowest rate afterwards.
+ */
+export const afterShutdown = (before: AdaptiveLimits, accepted: number, nowMs: number): AdaptiveLimits =>
+  accepted > 0 ? before : { ...before, backoff: lengthened(before.backoff, nowMs) }
+
 /** All messages were accepted for a while, `accepted` of them in the last second. An unused rate is not raised. */
 export function afterSuccess(before: AdaptiveLimits, bounds: ProviderLimits, accepted: number, nowMs: number): AdaptiveLimits {
   const { afterBackoff } = before.rate

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openProviders, type Providers } from './providers.ts'
+import { isShutdown, openProviders, type Providers } from './providers.ts'
 
 let folder: string
 let providers: Providers
@@ -88,6 +88,18 @@ describe('a temporary refusal', () => {
     '450 4.7.1 greylisted, try again later',
   ])('of one recipient does not: %s', (text) => {
     expect(isThrottle(text)).toBe(false)
+  })
+
+  test.each([
+    ['421 4.3.2 Server shutting down', true],
+    ['421 mx.a.test Service shutdown, closing transmission channel', true],
+    ['421 4.3.2 closing', false],
+    ['421 4.7.0 Too many messages, shutting down the connection', false],
+    ['421 4.3.2 The host of this mailbox is shutting down', false],
+    ['451 4.3.2 Server shutting down', false],
+  ])('because the server shuts down is one of all mail, and not of number or speed: %s %s', (text, expected) => {
+    expect(isShutdown({ code: Number(text.slice(0, 3)), enhanced: null, text })).toBe(expected)
+    if (expected) expect(isThrottle(text)).toBe(false)
   })
 
   test.each([

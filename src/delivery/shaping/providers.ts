@@ -45,11 +45,16 @@ export interface Providers {
   isThrottle(reply: GivenReply, provider: string): boolean
 }
 
+/** Whether the server refuses because it shuts down (421, RFC 5321 section 3.8). Such a reply says nothing about number or speed. */
+export const isShutdown = ({ code, text }: GivenReply): boolean =>
+  code === 421 && shutdownWords.test(text) && !throttleWords.test(text) && !aboutTheMessage.test(text)
+
 /** The default of Postfix. */
 const usualConnections = 20
 /** Phrases about number or speed. Greylisting uses the same codes but concerns the message. */
 const throttleWords =
   /rate.?limit|ratelimit|throttl|too (?:many|much|fast|frequent)|slow(?:ing)? down|(?:connection|message|sending|mail|hourly|daily|volume).{0,24}(?:limit|quota)|limit.{0,20}(?:exceed|reached)|exceed.{0,30}(?:rate|limit)|frequency|unusual (?:rate|traffic)|unexpected volume|server busy|(?:concurren|simultaneous)/i
+const shutdownWords = /\bshut(?:ting)? ?down\b|\bgoing down\b|\brestarting\b/i
 const aboutTheMessage =
   /gr[ae]y.?list|postgrey|mailbox|recipient has exceeded|(?:user|recipient) .{0,40}is receiving|over ?quota|quota exceeded|storage|too many recipients|message size|too large/i
 
@@ -91,7 +96,7 @@ export function openProviders(file: string | undefined): Providers {
     },
     isThrottle(reply, provider) {
       const { code, text } = reply
-      if (code === null || code < 400 || code >= 500 || aboutTheMessage.test(text)) return false
+      if (code === null || code < 400 || code >= 500 || aboutTheMessage.test(text) || isShutdown(reply)) return false
       const lower = text.toLowerCase()
       const isSaid = code === 421 || throttleWords.test(text) || rules.get(provider)?.throttled?.some((phrase) => lower.includes(phrase))
       if (!isSaid) return false

@@ -7,7 +7,15 @@ import { type Clock, type Log, type Loop, startLoop } from '#base'
 import type { GivenReply } from '#bounces'
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
-import { type AdaptiveLimits, afterRefusedConnection, afterSuccess, afterThrottle, initialLimits, storedLimits } from './adaptive-limits.ts'
+import {
+  type AdaptiveLimits,
+  afterRefusedConnection,
+  afterShutdown,
+  afterSuccess,
+  afterThrottle,
+  initialLimits,
+  storedLimits,
+} from './adaptive-limits.ts'
 import { type ConnectionLease, ConnectionLeases, type LeaseHolder } from './connection-leases.ts'
 import type { Provider, Providers } from './providers.ts'
 import { type RateLimited, waitForPermit } from './send-rate.ts'
@@ -74,6 +82,8 @@ export interface PathLimiter {
   readonly maxWaiting: number
   accepted(messages: number): void
   rateLimited(cause: string): void
+  /** The provider refused a message because its server shuts down. */
+  shutDown(cause: string): void
   /** The provider blocked Postrider's address for its reputation: sending stops until the limits have been adapted. */
   blocked(cause: string): void
   /** The provider refused a connection that had a lease. */
@@ -106,6 +116,7 @@ interface State extends LeaseHolder, RateLimited {
   /** Messages accepted since the last report. */
   accepted: number
   throttle: string | undefined
+  shutdown: string | undefined
   refusal: { cause: string; otherConnections: number } | undefined
   /** No message is sent before this clock time in ms, regardless of the adapted limits. */
   haltUntilMs: number
@@ -152,6 +163,9 @@ export class TrafficShaper {
       rateLimited(cause) {
         state.throttle = cause
       },
+      shutDown(cause) {
+        state.shutdown = cause
+      },
       blocked(cause) {
         state.throttle = cause
         state.haltUntilMs = clock.nowMs() + haltMs
@@ -182,9 +196,10 @@ export class TrafficShaper {
   async #saveAll(): Promise<void> {
     const { log } = this.#deps
     for (const state of [...this.#states.values()].filter(hasNews)) {
-      const { throttle, refusal } = state
+      const { throttle, shutdown, refusal } = state
       await this.#save(state).catch((error: unknown) => {
         state.throttle ??= throttle
+        state.shutdown ??= shutdown
         state.refusal ??= refusal
         log.warn({ err: error, provider: state.provider.name }, 'failed to save traffic limits; retrying')
       })
@@ -195,9 +210,10 @@ export class TrafficShaper {
   /** Writes this process's results to the row, and reads the limits adapted by all processes. */
   async #save(state: State): Promise<void> {
     const { db, clock } = this.#deps
-    const { accepted, throttle, refusal } = state
+    const { accepted, throttle, shutdown, refusal } = state
     state.accepted = 0
-    state.throttle = state.refusal = undefined
+    state.throttle = state.shutdown = state.refusal = undefined
+    const reason = throttle ?? refusal?.cause ?? shutdown
     await db.transaction(async (tx) => {
       const key = [state.source, state.provider.name]
       const row = await tx.first(lockRow, key)
@@ -208,9 +224,10 @@ export class TrafficShaper {
       const perSecond = Math.max(counted.accepted, counted.previousAccepted)
       let after = before
       if (throttle !== undefined) after = afterThrottle(after, perSecond, nowMs)
+      if (shutdown !== undefined) after = afterShutdown(after, perSecond, nowMs)
       if (refusal !== undefined) after = afterRefusedConnection(after, Math.max(refusal.otherConnections, row.connectionsOpen), nowMs)
-      if (accepted > 0 && throttle === undefined && refusal === undefined) after = afterSuccess(after, state.provider, perSecond, nowMs)
-      const cause = changeBetween(before, after) ? (throttle ?? refusal?.cause ?? 'no recent refusals').slice(0, causeLength) : null
+      if (accepted > 0 && reason === undefined) after = afterSuccess(after, state.provider, perSecond, nowMs)
+      const cause = changeBetween(before, after) ? (reason ?? 'no recent refusals').slice(0, causeLength) : null
       const { windowStart, accepted: acceptedNow, previousAccepted } = counted
       const stored = row.learned === null && cause === null ? null : after
       await tx.run(saveRow, [
@@ -238,6 +255,7 @@ const newState = (source: string, provider: Provider): State => ({
   isLearned: false,
   accepted: 0,
   throttle: undefined,
+  shutdown: undefined,
   refusal: undefined,
   leasedConnections: 0,
   haltUntilMs: 0,
@@ -252,7 +270,10 @@ function learn(state: State, stored: unknown): void {
 }
 
 const hasNews = (one: State) =>
-  one.throttle !== undefined || one.refusal !== undefined || (one.accepted > 0 && (one.isLearned || one.provider.rate !== null))
+  one.throttle !== undefined ||
+  one.shutdown !== undefined ||
+  one.refusal !== undefined ||
+  (one.accepted > 0 && (one.isLearned || one.provider.rate !== null))
 
 function appendLimitChange(
   tx: Tx,

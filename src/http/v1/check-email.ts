@@ -1,10 +1,13 @@
-/** POST /emails/check: judges a message before it is sent; an extra of Postrider. It neither sends nor stores the message, and uses no network. */
+/**
+ * POST /emails/check: judges a message before it is sent; an extra of Postrider. It neither sends nor stores the message, and uses no network
+ * unless the caller asks for the links to be requested.
+ */
 
 import Type from 'typebox'
 import { checkSubmission } from '#accept'
 import { Refusal } from '#base'
-import { parseSender } from '#mail'
-import { checkMessage, type SenderFacts, type Severity } from '#message-checks'
+import { linksOf, parseSender } from '#mail'
+import { type CheckedLink, checkMessage, findingOfLinks, maxCheckedLinks, type SenderFacts, type Severity } from '#message-checks'
 import { nullable, tenantFields, tenantNamedIn } from './common-schemas.ts'
 import { type ApiDeps, route } from './define-endpoint.ts'
 import { FromField, messageFields } from './send-emails.ts'
@@ -12,6 +15,17 @@ import { FromField, messageFields } from './send-emails.ts'
 const { subject, html, text, replyTo, headers, attachments, unsubscribe } = messageFields
 
 const Severities = Type.Unsafe<Severity>({ type: 'string', enum: ['ok', 'advice', 'problem'] })
+
+const LinkObject = Type.Object({
+  url: Type.String(),
+  state: Type.Unsafe<CheckedLink['state']>({
+    type: 'string',
+    enum: ['works', 'refuses', 'broken', 'unchecked'],
+    description: 'refuses: the server needs a login or refuses programs; unchecked: no request was sent',
+  }),
+  statusCode: nullable(Type.Integer({ description: 'null: no HTTP response' })),
+  message: Type.String(),
+})
 
 export const checkEmail = route({
   method: 'POST',
@@ -22,7 +36,20 @@ export const checkEmail = route({
   scope: 'organisation or tenant',
   families: 'organisation',
   bodyLimit: 16_777_216,
-  body: Type.Object({ from: FromField, subject, html, text, replyTo, headers, attachments, unsubscribe, ...tenantFields }),
+  body: Type.Object({
+    from: FromField,
+    subject,
+    html,
+    text,
+    replyTo,
+    headers,
+    attachments,
+    unsubscribe,
+    links: Type.Optional(
+      Type.Boolean({ description: `true: the first ${maxCheckedLinks} links are requested (HEAD, then GET), within 25 seconds` }),
+    ),
+    ...tenantFields,
+  }),
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
   data: Type.Object({
     problems: Type.Integer({ minimum: 0 }),
@@ -34,6 +61,7 @@ export const checkEmail = route({
         suggestion: nullable(Type.String({ description: 'null: nothing to do' })),
       }),
     ),
+    links: Type.Optional(Type.Array(LinkObject, { description: 'Present if the links were requested' })),
   }),
   handle: async (call, deps) => {
     const { body } = call
@@ -51,8 +79,12 @@ export const checkEmail = route({
       unsubscribe: body.unsubscribe ?? false,
       attachmentOctets: (body.attachments ?? []).reduce((sum, { content }) => sum + Math.floor((content.length * 3) / 4), 0),
     }
-    const findings = checkMessage(message, await senderOf(tenantId, sender.address.domain, deps))
-    return { problems: findings.filter(({ severity }) => severity === 'problem').length, findings }
+    const links = body.links ? await deps.linkChecks.check(tenantId, linksOf(message)) : undefined
+    const findings = [
+      ...checkMessage(message, await senderFactsOf(tenantId, sender.address.domain, deps)),
+      ...(links ? [findingOfLinks(links)] : []),
+    ]
+    return { problems: findings.filter(({ severity }) => severity === 'problem').length, findings, ...(links ? { links } : {}) }
   },
 })
 
@@ -67,7 +99,11 @@ function senderIn(from: string) {
 }
 
 /** By the last check of the domain, without a lookup. */
-async function senderOf(tenantId: string, name: string, { domains, shownDomains }: ApiDeps): Promise<SenderFacts | undefined> {
+export async function senderFactsOf(
+  tenantId: string,
+  name: string,
+  { domains, shownDomains }: Pick<ApiDeps, 'domains' | 'shownDomains'>,
+): Promise<SenderFacts | undefined> {
   const domain = await domains.find(tenantId, name)
   if (!domain) return undefined
   const { dnsRecords } = await shownDomains.get(String(domain.id), tenantId)

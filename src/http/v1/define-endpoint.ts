@@ -11,6 +11,7 @@ import type { Db } from '#db'
 import type { DelayReasons } from '#delivery'
 import type { DomainService, Domains } from '#domains'
 import type { LimitSettings, RateVerdict, SendLimitUsage } from '#limits'
+import type { LinkChecks } from '#message-checks'
 import type { Resolver } from '#net'
 import type { Routes } from '#received-mail'
 import type { Templates } from '#templates'
@@ -40,6 +41,7 @@ export interface ApiDeps {
   live: EventStream
   usage: Usage
   resolver: Resolver
+  linkChecks: LinkChecks
   delayReasons: DelayReasons
   ids: Ids
   secrets: Secrets

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox'
 import { deleteDomain } from '#delivery'
-import type { DnsRecord, Domain, DomainView } from '#domains'
+import { type DnsRecord, type Domain, type DomainService, type DomainView, requiredRecords } from '#domains'
 import { hasRoute, receivingRecord } from '#received-mail'
 import { nullable, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { type ApiDeps, route } from './define-endpoint.ts'
@@ -117,9 +117,18 @@ export const listDomainsRoute = route({
   summary: 'List sending domains',
   ...manages,
   query: query({ tenantId: tenantParameter }),
-  data: Type.Object({ domains: Type.Array(Type.Object(summaryFields)) }),
+  data: Type.Object({
+    domains: Type.Array(
+      Type.Object({
+        ...summaryFields,
+        recordsRequired: Type.Integer({ description: 'DNS records that verification requires' }),
+        recordsFound: Type.Integer({ description: 'Those of them that the last check found' }),
+        dnsCheckedAt: nullable(Type.String({ format: 'date-time', description: 'null: not checked yet' })),
+      }),
+    ),
+  }),
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ tenantId }, { shownDomains }) => ({ domains: (await shownDomains.list(tenantId)).map(summaryToWire) }),
+  handle: async ({ tenantId }, { shownDomains }) => ({ domains: (await shownDomains.list(tenantId)).map(listedToWire) }),
 })
 
 export const retrieveDomain = route({
@@ -168,6 +177,13 @@ const summaryToWire = ({ id, name, verified, tenantId, tenantName, createdAt }: 
   tenant_name: tenantName,
   tenantId,
   createdAt: createdAt.toISOString(),
+})
+
+const listedToWire = (domain: Awaited<ReturnType<DomainService['list']>>[number]) => ({
+  ...summaryToWire(domain),
+  recordsRequired: requiredRecords.length,
+  recordsFound: requiredRecords.filter((kind) => domain[`${kind}Status`] === 'OK').length,
+  dnsCheckedAt: domain.checkedAt?.toISOString() ?? null,
 })
 
 const domainToWire = (domain: DomainView): Static<typeof DomainObject> => ({

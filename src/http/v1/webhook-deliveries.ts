@@ -15,6 +15,9 @@ const deliveryFields = {
   webhookId: Type.String(),
   tenantId: Type.String({ description: 'Tenant of the event' }),
   event: Type.String(),
+  eventId: Type.String({ format: 'uuid', description: 'The same for all attempts of one event' }),
+  emailId: nullable(Type.String({ description: 'null: the event is not about an email' })),
+  recipient: nullable(Type.String({ description: 'Of the email; null: the body names none' })),
   url: Type.String({ description: 'URL at the time of the attempt' }),
   attempt: Type.Integer({ minimum: 1 }),
   success: Type.Boolean({ description: 'true: 2xx response' }),
@@ -186,12 +189,16 @@ export const replayPlatformDelivery = route({
 })
 
 function itemToWire(delivery: ShownDelivery): Static<typeof DeliveryItem> {
-  const { id, webhookId, tenantId, event, url, attempt, success, statusCode, willRetry, nextAttemptAt, at } = delivery
+  const { id, webhookId, tenantId, event, eventUuid, emailId, recipient } = delivery
+  const { url, attempt, success, statusCode, willRetry, nextAttemptAt, at } = delivery
   return {
     id,
     webhookId: String(webhookId),
     tenantId,
     event,
+    eventId: eventUuid,
+    emailId,
+    recipient,
     url,
     attempt,
     success,

@@ -3,10 +3,11 @@
  * checks that the search finds planted faults.
  */
 import { afterAll, describe, expect, test } from 'vitest'
-import { cook, draw } from './input-recipe.ts'
+import { cook, draw, type Recipe } from './input-recipe.ts'
 import { kept } from './known-findings.ts'
 import { openMeasure } from './measure.ts'
 import { readers as planted } from './planted-faults.ts'
+import type { Reader } from './reader.ts'
 import { everyExport, readersBySource } from './reader-coverage.ts'
 import { noReaders, readers } from './readers.ts'
 import { judge, search, told } from './search.ts'
@@ -58,6 +59,15 @@ describe('the search', () => {
     })
     expect(find && told(find)).toBeUndefined()
     expect(tried).toBeGreaterThan(5)
+  })
+
+  test('does not take a long fixed text before linear work for growth', { timeout: maxMs }, async () => {
+    const reader = planted.find((one) => one.name === 'works at each comma') as Reader
+    const recipe = [
+      { of: [['a', 57_000]], many: false },
+      { of: [[',', 1]], many: true },
+    ] satisfies Recipe
+    expect(await judge(reader, recipe, measurePlanted)).toBeUndefined()
   })
 
   test('tries the same inputs for the same seed, and reaches what each reader reads at its usual length', () => {

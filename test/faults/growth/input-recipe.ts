@@ -31,11 +31,23 @@ function written(texts: Piece['of'], round: number): string {
   return texts.map(([text, times]) => text.replaceAll('{i}', String(round)).repeat(times)).join('')
 }
 
+const octetsOf = (pieces: readonly Piece[], encoding: Grammar['encoding']) =>
+  pieces.reduce((sum, { of }) => sum + Buffer.byteLength(written(of, 1000), encoding), 0)
+
+/** Octets of the fixed pieces, which do not grow with the size. */
+export const fixedOctets = (recipe: Recipe, encoding: Grammar['encoding']): number =>
+  octetsOf(
+    recipe.filter(({ many }) => !many),
+    encoding,
+  )
+
 /** Returns the octets of a recipe, about `size` of them. */
 export function cook(recipe: Recipe, size: number, encoding: Grammar['encoding']): Buffer {
-  const octetsOf = (pieces: readonly Piece[]) => pieces.reduce((sum, { of }) => sum + Buffer.byteLength(written(of, 1000), encoding), 0)
-  const fixed = octetsOf(recipe.filter(({ many }) => !many))
-  const round = octetsOf(recipe.filter(({ many }) => many))
+  const fixed = fixedOctets(recipe, encoding)
+  const round = octetsOf(
+    recipe.filter(({ many }) => many),
+    encoding,
+  )
   const rounds = round === 0 ? 1 : Math.max(1, Math.floor((size - fixed) / round))
   const texts = recipe.map(({ of, many }) => {
     if (!many) return written(of, 0)

@@ -43,4 +43,15 @@ export const readers = [
         .toString('latin1')
         .split(/(?<=b),/).length,
   }),
+  reader({
+    name: 'works at each comma',
+    longest: 262_144,
+    reads: [],
+    units,
+    read(octets) {
+      let sum = 0
+      for (const octet of octets) if (octet === 0x2c) for (let round = 0; round < 100; round++) sum = (sum * 31 + round) | 0
+      return sum
+    },
+  }),
 ]

@@ -3,7 +3,7 @@
  * time for twice the length. Half of the inputs are new, half are one step away from the most expensive so far.
  */
 
-import { draw, mutate, type Recipe, shown, smaller } from './input-recipe.ts'
+import { draw, fixedOctets, mutate, type Recipe, shown, smaller } from './input-recipe.ts'
 import type { Measure } from './measure.ts'
 import type { Costs, Job } from './measure-worker.ts'
 import type { Reader } from './reader.ts'
@@ -82,8 +82,9 @@ async function judgeAt(reader: Reader, recipe: Recipe, measure: Measure, isLarge
 }
 
 /**
- * Doubles the length as long as the cost grows too fast. A single jump is not a fault: it occurs where the input passes a limit of the
- * reader. Ends when the cost is too high, or at the maximum length.
+ * Doubles the repeated part as long as the cost grows too fast: beside long fixed texts, twice the length would be more than twice of what
+ * is repeated. A single jump is not a fault: it occurs where the input passes a limit of the reader. Ends when the cost is too high, or at
+ * the maximum length.
  */
 async function climb(reader: Reader, job: Omit<Job, 'sizes'>, from: number, measure: Measure): Promise<string | undefined> {
   const costAt = async (size: number) => {
@@ -96,10 +97,12 @@ async function climb(reader: Reader, job: Omit<Job, 'sizes'>, from: number, meas
     return endless ? { size, ms: endless.ms } : (costs[0] as Costs[number])
   }
   const ratios: number[] = []
-  let size = Math.floor(from / 4)
+  const fixed = Math.min(fixedOctets(job.recipe, reader.encoding), from - 4)
+  const doubled = (size: number) => fixed + (size - fixed) * 2
+  let size = fixed + Math.floor((from - fixed) / 4)
   let before = await costAt(size)
-  while (size * 2 <= reader.longest) {
-    size *= 2
+  while (doubled(size) <= reader.longest) {
+    size = doubled(size)
     const now = await costAt(size)
     const ratio = now.ms / Math.max(before.ms, 0.05)
     if (now.ms < minMs) ratios.length = 0
@@ -107,7 +110,7 @@ async function climb(reader: Reader, job: Omit<Job, 'sizes'>, from: number, meas
       if (ratio <= limits.growth) return undefined
       ratios.push(ratio)
     }
-    if (ratios.length > 1 && (dear(reader, [now], job.times) || size * 2 > reader.longest))
+    if (ratios.length > 1 && (dear(reader, [now], job.times) || doubled(size) > reader.longest))
       return `twice as much took ${Math.min(...ratios).toFixed(1)} times as long, ${ratios.length} times in a row, up to ${now.ms.toFixed(0)} ms for ${size} octets`
     before = now
   }

@@ -1,0 +1,40 @@
+/**
+ * Tools for agents over the Model Context Protocol: questions about mail and the installation, rehearsals with test keys, and actions in two
+ * steps.
+ * Owns: nothing. Uses: base, mail, bounces, db, members, credentials, delivery, doctor. Used by: http, cli.
+ * Promises: a call has the rights of its key and is in the audit log before it is answered; an action needs the token of its plan, which is
+ * bound to one key and exact arguments, expires, and works once in all processes; text from outside stands only below `untrusted`, as one
+ * bounded line without markup; addresses are masked unless asked for; answers have at most 24,000 characters.
+ */
+import type { Clock } from '#base'
+import { answerRequest, listedTools, makeServer } from './mcp-server.ts'
+import { openRemoteTools } from './remote-tools.ts'
+import { openRunTool, type ToolDeps } from './run-tool.ts'
+import type { AgentCaller } from './tool.ts'
+
+export type { AgentCaller, ApiAnswer, ApiCall, Right } from './tool.ts'
+
+export interface Agents {
+  /** Answers one request of the protocol, whose body was parsed already. */
+  answer(request: Request, body: unknown, caller: AgentCaller): Promise<Response>
+}
+
+export function openAgents(deps: ToolDeps & { version: string }): Agents {
+  const runTool = openRunTool(deps)
+  return {
+    answer(request, body, caller) {
+      const runForCaller = (name: string, given: unknown) => runTool(name, given, caller)
+      return answerRequest(request, body, () => makeServer(deps.version, { listTools: async () => listedTools, runTool: runForCaller }))
+    },
+  }
+}
+
+/** Serves the tools of a service on standard input and output, until the input ends. */
+export async function serveOnStdio({ version, ...service }: { url: string; key: string; version: string; clock: Clock }): Promise<void> {
+  const { serveStdio } = await import('@modelcontextprotocol/server/stdio')
+  const source = openRemoteTools({ ...service, agent: `postrider-mcp/${version}` })
+  await new Promise<void>((resolve) => {
+    process.stdin.once('end', resolve).once('close', resolve)
+    serveStdio(() => makeServer(version, source))
+  })
+}
