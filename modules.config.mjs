@@ -4,7 +4,7 @@
  */
 export const modules = `base mail dkim net smtp bounces simulator db tenants members credentials limits
   domains events suppressions emails spool request-logs tracking templates certificates accept delivery returns domain-reports received-mail message-checks webhooks
-  usage housekeeping installation crash-test dns-updates doctor vendors postal resend sendgrid postmark ses mailgun imports agents inbound http cli`.split(
+  usage reputation housekeeping installation crash-test dns-updates doctor vendors postal resend sendgrid postmark ses mailgun imports agents inbound http cli`.split(
   /\s+/,
 )
 

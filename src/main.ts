@@ -184,6 +184,7 @@ async function startRoles(
         keep: config,
         brake: config,
         limitSettings: openLimitSettings({ db, clock, config }),
+        reputation: config,
         keyRotation: { ids, secrets, config, resolvers: eachResolver(config) },
       }),
     )

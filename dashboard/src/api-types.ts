@@ -17,6 +17,7 @@ export type {
   LoggedRequest,
   LogsRetrieveData,
   ReceivedEmail,
+  ReputationRetrieveData,
   Suppression,
   SuppressionsBulkCreateData,
   TemplatesCreateData,
@@ -63,6 +64,7 @@ const everyEvent = [
   'SuppressionAdded',
   'SuppressionRemoved',
   'MessageReceived',
+  'ReputationWarning',
 ] as const
 export const webhookEvents: Complete<Webhook['events'][number], typeof everyEvent> = everyEvent
 

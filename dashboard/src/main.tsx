@@ -45,6 +45,7 @@ const pages = [
   at('/emails/$emailId', () => import('./pages/email.tsx'), 'EmailPage'),
   at('/domains', () => import('./pages/domains.tsx'), 'DomainsPage'),
   at('/domains/$domainId', () => import('./pages/domains.tsx'), 'DomainPage'),
+  at('/reputation', () => import('./pages/reputation.tsx'), 'ReputationPage'),
   at('/dmarc', () => import('./pages/dmarc.tsx'), 'DmarcPage'),
   at('/suppressions', () => import('./pages/suppressions.tsx'), 'SuppressionsPage'),
   at('/webhooks', () => import('./pages/webhooks.tsx'), 'WebhooksPage'),

@@ -12,6 +12,7 @@ import {
   MembersIcon,
   OverviewIcon,
   QueueIcon,
+  ReputationIcon,
   SettingsIcon,
   SuppressionsIcon,
   TemplatesIcon,
@@ -55,6 +56,7 @@ const groups: readonly { name: string; places: readonly Place[] }[] = [
   {
     name: texts.shell.groups.reputation,
     places: [
+      { to: '/reputation', name: texts.pages.reputation, icon: <ReputationIcon size={size} /> },
       { to: '/suppressions', name: texts.pages.suppressions, icon: <SuppressionsIcon size={size} /> },
       { to: '/dmarc', name: texts.pages.dmarc, icon: <DmarcIcon size={size} /> },
     ],

@@ -120,6 +120,20 @@ function resolvers(value: string | undefined): string[] {
   })
 }
 
+/** An IPv6 question before the zone takes 64 octets, and a name has at most 253. */
+const maxZoneOctets = 180
+const maxZones = 20
+
+function blocklistZones(value: string | undefined): string[] {
+  const zones = list(value).map((item) => item.toLowerCase().replace(/\.$/, ''))
+  const wrong = zones.find(
+    (zone) => zone.length > maxZoneOctets || !/^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/.test(zone),
+  )
+  if (wrong !== undefined) throw new Error(`"${wrong}" is not a DNS zone such as bl.example.org`)
+  if (zones.length > maxZones) throw new Error(`has more than ${maxZones} zones`)
+  return [...new Set(zones)]
+}
+
 export interface Relay {
   host: string
   port: number
@@ -216,6 +230,12 @@ export const settings = {
     'off',
     '`on` also prepares new keys for domains with TXT records, and uses them when their owner has published them',
     (v) => oneOf(v, ['on', 'off'], 'off') === 'on',
+  ),
+  blocklists: setting(
+    'POSTRIDER_BLOCKLISTS',
+    'none',
+    'comma-separated DNS blocklists, at most 20, that Postrider asks once a day about its own addresses (docs/reputation.md)',
+    blocklistZones,
   ),
   mxPort: setting('POSTRIDER_MX_PORT', '25', 'port for connections to MX hosts (for tests and labs)', (v) => port(v, 25)),
   mtaStsPort: setting('POSTRIDER_MTA_STS_PORT', '443', 'port for fetching MTA-STS policies (for tests and labs)', (v) => port(v, 443)),
@@ -377,7 +397,12 @@ export const settings = {
   keepEmailDays: setting('POSTRIDER_KEEP_EMAIL_DAYS', '90', 'retention of emails, their attempts and events, in days', (v) => count(v, 90)),
   keepLogDays: setting('POSTRIDER_KEEP_LOG_DAYS', '90', 'retention of request logs, in days', (v) => count(v, 90)),
   keepWebhookDays: setting('POSTRIDER_KEEP_WEBHOOK_DAYS', '30', 'retention of webhook deliveries, in days', (v) => count(v, 30)),
-  keepReportDays: setting('POSTRIDER_KEEP_REPORT_DAYS', '400', 'retention of DMARC and TLS reports, in days', (v) => count(v, 400)),
+  keepReportDays: setting(
+    'POSTRIDER_KEEP_REPORT_DAYS',
+    '400',
+    'retention of DMARC and TLS reports and of the figures of reputation, in days',
+    (v) => count(v, 400),
+  ),
   keepReceivedDays: setting('POSTRIDER_KEEP_RECEIVED_DAYS', '30', 'retention of received mail, in days', (v) => count(v, 30)),
   firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet`: the first start creates no keys and prints no secrets', (v) =>
     oneOf(v, ['print', 'quiet'], 'print'),
@@ -494,11 +519,12 @@ export interface ShownSetting {
   value: string | null
 }
 
-/** Settings that are secrets, and URLs that may contain one. */
+/** Settings that are secrets, and those that may contain one: URLs, and blocklists with the key of a registered user. */
 const secretSettings = new Set([
   'DATABASE_URL',
   'POSTRIDER_RELAY',
   'POSTRIDER_DNS_UPDATE',
+  'POSTRIDER_BLOCKLISTS',
   'POSTRIDER_SECRET',
   'POSTRIDER_SECRET_NEW',
   'POSTRIDER_METRICS_TOKEN',

@@ -1,8 +1,8 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, tracking, certificates, accept, delivery, usage, webhooks, housekeeping, installation, crash-test, dns-updates, doctor,
- * imports, agents. Used by: main.
+ * emails, spool, tracking, certificates, accept, delivery, webhooks, usage, reputation, housekeeping, installation, crash-test,
+ * dns-updates, doctor, imports, agents. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
@@ -37,6 +37,7 @@ import { listen } from './listen.ts'
 import { mcpCommand } from './mcp.ts'
 import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
 import { queueCancel, queueFlush, queuePause, queueRelease, queueResume, queueShow, tenantPause, tenantResume } from './queue-admin.ts'
+import { reputationCommand } from './reputation.ts'
 import { routeAdd, routeList, routeRemove } from './routes.ts'
 import { secretRotate } from './secret.ts'
 import { sendCommand } from './send.ts'
@@ -127,6 +128,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     transportShare,
     transportTest,
     transportRemove,
+    reputationCommand,
     sourceAdd,
     sourceList,
     sourceRemove,

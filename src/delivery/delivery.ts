@@ -2,12 +2,13 @@
  * Delivers queued recipients in one process: claim, prepare, attempt, record. A claimed recipient passes `preSendChecks` and joins a `job`.
  * `dispatch` asks the `router` and hands the job to a `site`, whose connections (`open-connection`) send prepared messages
  * (`connection-worker`, `prepare-messages`, `render-message`). The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
- * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy, `transports/` the relay of a share of the mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping,
- * connection_leases, simulated_events, egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days, transports, transport_rules, transport_states. Uses: base, mail,
- * dkim, net, smtp, bounces, simulator, db, tenants, limits, suppressions, domains, events, emails, spool, tracking. Used by: usage,
- * housekeeping, installation, doctor, imports, agents, http, cli, main. Promises: a recipient reaches a connection only after its claim is committed; a process that lost
- * its lease stops before the next final dot; an outcome is kept and recorded however long the database is unavailable; an orderly stop
- * repeats no message.
+ * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy, `transports/` the relay of a share of the
+ * mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping, connection_leases, simulated_events,
+ * egress_sources, pool_assignments, sts_policies, tls_requirements, warm_up_days, transports, transport_rules, transport_states. Uses:
+ * base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, domains, events, suppressions, emails, spool, tracking. Used by:
+ * usage, reputation, housekeeping, installation, doctor, imports, agents, http, cli, main. Promises: a recipient reaches a connection only
+ * after its claim is committed; a process that lost its lease stops before the next final dot; an outcome is kept and recorded however
+ * long the database is unavailable; an orderly stop repeats no message.
  */
 import { readFileSync } from 'node:fs'
 import {
@@ -78,7 +79,7 @@ export {
   removeSource,
   unassignPool,
 } from './egress/egress-sources.ts'
-export { notifyWarmUps, openWarmUp } from './egress/warm-up.ts'
+export { notifyWarmUps, openWarmUp, warmUpCeiling, warmUpDay } from './egress/warm-up.ts'
 export { expireHolds } from './expire-held.ts'
 export { explain } from './explain.ts'
 export {

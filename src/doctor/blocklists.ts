@@ -2,8 +2,8 @@
  * Checks whether the installation's addresses and name are on blocklists. A list that refuses this resolver must not count as "not listed",
  * so its test entry is queried first (RFC 5782 section 5; Spamhaus's own for names).
  */
-import ipaddr from 'ipaddr.js'
 import type { DnsAnswer, Resolver } from '#net'
+import { blocklistName } from '#reputation'
 import { addressesOf, type Check, type CheckResult, checkResult, ok } from './check-result.ts'
 import { nameless } from './dns-checks.ts'
 
@@ -30,16 +30,6 @@ const isRefusal = (code: string) => code.startsWith('127.255.255.') || code === 
 
 /** Spamhaus policy list: not for sent mail, but because the provider declares that such addresses do not send mail. */
 const isPolicy = (code: string) => code === '127.0.0.10' || code === '127.0.0.11'
-
-const reversed = (address: string): string => {
-  const parsed = ipaddr.parse(address)
-  const hex = () =>
-    parsed
-      .toByteArray()
-      .map((octet) => octet.toString(16).padStart(2, '0'))
-      .join('')
-  return parsed.kind() === 'ipv4' ? parsed.toByteArray().reverse().join('.') : [...hex()].reverse().join('.')
-}
 
 const ownResolver = 'Set POSTRIDER_DNS to your own resolver (such as unbound on this machine): such lists refuse large public resolvers'
 
@@ -79,7 +69,7 @@ export const checkBlocklists: Check = async (deps) => {
   const asked = lists.flatMap((list) =>
     list.of === 'names'
       ? (wrongName ? [] : [config.hostname]).map((name) => judge(list, name, name, resolver))
-      : addresses.map((address) => judge(list, address, reversed(address), resolver)),
+      : addresses.map((address) => judge(list, address, blocklistName(address), resolver)),
   )
   if (addresses.length === 0 && !wrongName)
     return [

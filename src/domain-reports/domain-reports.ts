@@ -1,7 +1,7 @@
 /**
  * Reports that receivers send about sending domains: DMARC aggregate reports and TLS reports. Receives them by mail at a signed address for
  * each domain, and counts them by day and source. Owns: domain_reports, dmarc_days, tls_days, tls_failures. Uses: base, mail, dkim, net, db,
- * domains, returns. Used by: housekeeping, http, main. Promises: a report counts once, when `take` resolves its figures are on
+ * domains, returns. Used by: reputation, housekeeping, http, main. Promises: a report counts once, when `take` resolves its figures are on
  * disk; a report about another domain changes nothing; a hostile report costs a bounded time and memory, on a thread of its own.
  */
 import { type Clock, cached, type Log, metrics, networkOf, type Secrets } from '#base'
@@ -14,6 +14,7 @@ import { openReportAddresses } from './report-addresses.ts'
 import { type ReportEffect, takeAggregate, takeTls } from './take-report.ts'
 
 export type { DmarcPolicy } from './dmarc-advice.ts'
+export { compareDmarcDays, type DmarcShare, sumDmarc, sumDmarcBy } from './dmarc-shares.ts'
 export { type DmarcSummary, type SourceKind, summariseDmarc } from './dmarc-summary.ts'
 export { openReportAddresses } from './report-addresses.ts'
 export { type ReportRecords, reportRecords } from './report-records.ts'

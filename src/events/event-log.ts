@@ -30,6 +30,7 @@ export type EventKind =
   | 'SendLimitExceeded'
   | 'WebhookFailing'
   | 'MessageReceived'
+  | 'ReputationWarning'
 
 /** An event with a new status has the previous status in `data.was`, from which the counts are made. */
 export interface NewEvent {

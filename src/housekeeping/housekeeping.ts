@@ -2,7 +2,7 @@
  * Housekeeping: schedules background tasks. Every process with the role has a schedule; a database lock lets one process run tasks at a
  * time.
  * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool, request-logs,
- * tracking, templates, accept, delivery, returns, domain-reports, received-mail, webhooks, usage. Used by: http, cli, main.
+ * tracking, templates, accept, delivery, returns, domain-reports, received-mail, webhooks, usage, reputation. Used by: http, cli, main.
  * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and
  * scheduled mail within five seconds after its time; a failed
  * task is logged and retried, and delays no other.
@@ -19,6 +19,7 @@ import type { LimitSettings } from '#limits'
 import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
 import { deleteOldReceived } from '#received-mail'
+import { deleteOldDays, notifyChanges, openProviderNames, startBlocklistChecks, startCountingOutcomes } from '#reputation'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
 import { openWakefulness, openWaker, releaseScheduled, releaseWaiting, type Wakefulness } from '#spool'
@@ -42,6 +43,7 @@ const dayMs = 86_400_000
 const auditMs = 400 * 86_400_000
 /** So that other tasks get their turn when there is much to count. */
 const maxCountingRounds = 10
+const notifyEveryMs = 600_000
 const choreLock = 7_305_010
 
 const tryLock = sql<{ mine: boolean }>`
@@ -64,6 +66,8 @@ export interface HousekeepingDeps {
   limitSettings: LimitSettings
   keep: Keep & Pick<Config, 'keepReportDays' | 'keepReceivedDays'>
   brake: AutoPauseLimits
+  /** Undefined: no figures of reputation, no notifications of them, and no questions to blocklists. */
+  reputation?: Pick<Config, 'blocklists' | 'relay' | 'providerRules'>
   /** Undefined: DKIM keys do not rotate. */
   keyRotation?: Pick<KeyRotationDeps, 'ids' | 'secrets' | 'resolvers' | 'config'>
 }
@@ -78,6 +82,19 @@ export function ensureUpcomingPartitions(db: Db, nowMs: number): Promise<string[
 async function countAll(db: Db): Promise<boolean> {
   for (let round = 0; round < maxCountingRounds; round++) if ((await rollUpCounts(db)) === 0) return round > 0
   return true
+}
+
+/** Of the reputation of the mail. */
+function reputationChores({ db, log, keep, reputation }: HousekeepingDeps): Chore[] {
+  if (!reputation) return []
+  return [
+    { name: 'notifying of changes of reputation', everyMs: notifyEveryMs, run: (nowMs) => notifyChanges(db, log, nowMs) },
+    {
+      name: 'deleting old figures of reputation',
+      everyMs: hourMs,
+      run: (nowMs) => deleteOldDays(db, nowMs - keep.keepReportDays * dayMs),
+    },
+  ]
 }
 
 interface Chore {
@@ -136,6 +153,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
     { name: 'deleting failed sign-in attempts', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
     { name: 'creating partitions', everyMs: hourMs, run: (nowMs) => ensureUpcomingPartitions(db, nowMs) },
+    ...reputationChores(deps),
   ]
 }
 
@@ -161,9 +179,11 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
   const tidying = startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn)
   wakefulness.wakes(tidying)
   const rotating = deps.keyRotation ? [startKeyRotation({ db, clock, log, ...deps.keyRotation })] : []
-  const loops = [tidying, startDomainChecks(deps), ...rotating]
-  // On separate schedules: they wait for readers of a table, such as a dump that takes hours, and must not delay other tasks.
+  const counting = deps.reputation ? [startCountingOutcomes({ db, clock, log, providerOf: openProviderNames(deps.reputation) })] : []
+  const loops = [tidying, startDomainChecks(deps), ...rotating, ...counting]
+  // On separate schedules: they wait for DNS, or for readers of a table, such as a dump that takes hours, and must not delay other tasks.
   const patient = [
+    ...(deps.reputation ? [startBlocklistChecks({ ...deps, config: deps.reputation })] : []),
     startLoop({ clock, log, name: 'indexing completed days', everyMs: indexEveryMs }, async () => {
       await indexEndedDays(db, clock.nowMs())
     }),

@@ -27,6 +27,7 @@ export const namedEvents = [
   'SuppressionAdded',
   'SuppressionRemoved',
   'MessageReceived',
+  'ReputationWarning',
 ] as const
 
 /** The events that `allEvents` means, now and in later releases: exactly those of contract 13.1. */

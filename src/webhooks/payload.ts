@@ -133,6 +133,8 @@ export function payloadOf(event: WebhookEmailEvent, logged: Logged, message: Mes
       return listChangeOf(data, message)
     case 'MessageReceived':
       return receivedPayload(textOf(data.received), received?.message, received?.publicUrl ?? '')
+    case 'ReputationWarning':
+      return findingOf(data)
     case 'SendLimitApproaching':
     case 'SendLimitExceeded':
       return { server: serverOf(data.server), volume: numberOf(data.volume), limit: numberOf(data.limit) }
@@ -206,9 +208,24 @@ const listChangeOf = (data: Logged['data'], message: Message) => ({
   metadata: message.metadata,
 })
 
+/** A change of reputation: its kind, its place, and the shares before and now. */
+const findingOf = (data: Logged['data']) => ({
+  kind: textOf(data.kind),
+  severity: textOf(data.severity),
+  day: textOf(data.day),
+  domain: nullableTextOf(data.domain),
+  source: nullableTextOf(data.source),
+  provider: nullableTextOf(data.provider),
+  blocklist: nullableTextOf(data.blocklist),
+  before: nullableNumberOf(data.before),
+  now: nullableNumberOf(data.now),
+  text: textOf(data.text),
+})
+
 const secondsOf = (at: Date) => at.getTime() / 1000
 const bare = (messageId: string) => messageId.replace(/^<|>$/g, '')
 const numberOf = (value: unknown) => (typeof value === 'number' ? value : 0)
+const nullableNumberOf = (value: unknown) => (typeof value === 'number' ? value : null)
 const nullableTextOf = (value: unknown) => (typeof value === 'string' ? value : null)
 const recordOf = (value: unknown) => (typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {})
 

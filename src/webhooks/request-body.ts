@@ -108,6 +108,18 @@ const failure = (classification: string, classificationCode: number, enhanced: s
 })
 const visit = { ipAddress: '203.0.113.45', userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' }
 
+const finding = {
+  kind: 'block_rate_up',
+  severity: 'problem',
+  domain: 'mail.example.com',
+  source: null,
+  provider: 'gmail',
+  blocklist: null,
+  before: 0.01,
+  now: 0.12,
+  text: "mail.example.com at gmail: 12 % of today's attempts are blocked, 1 % yesterday",
+}
+
 /** The event data that the log would hold. */
 function sampleData(event: WebhookEvent, { nowMs, emailId, uuid, tenant, organisationSlug }: SampleFacts): Record<string, unknown> {
   switch (event) {
@@ -150,6 +162,8 @@ function sampleData(event: WebhookEvent, { nowMs, emailId, uuid, tenant, organis
       return { address: recipient, reason: 'bounce', source: 'automatic' }
     case 'MessageReceived':
       return { received: emailId }
+    case 'ReputationWarning':
+      return { ...finding, day: new Date(nowMs).toISOString().slice(0, 10) }
     case 'DomainDNSError':
       return {
         domain: 'mail.example.com',

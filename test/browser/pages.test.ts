@@ -6,6 +6,8 @@ import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
+import { sql } from '#db'
+import { countOutcomes } from '#reputation'
 import { type Sending, startSending } from '#webhooks'
 import { invite, password } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
@@ -17,6 +19,10 @@ import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashbo
 
 const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 const at = ({ width, theme }: Look) => `${width}-${theme}`
+
+const addListing = sql`
+  insert into blocklist_checks (zone, address, listed, codes, since, checked_at, claimed_until)
+  values ('bl.example.test', '192.0.2.25', true, '{127.0.0.2}', $1, $1, $1), ('other.example.test', '192.0.2.25', false, '{}', $1, $1, $1)`
 
 let service: Service
 let browser: Browser
@@ -69,11 +75,22 @@ beforeAll(async () => {
         metadata: { order_id: '4711' },
       },
     })
+  const countedAttempts = async () => {
+    const { data } = (await service.call('GET', '/reputation?test=true', { key: service.liveKey })).body
+    const { accepted, deferred, failed } = (data as { totals: Record<'accepted' | 'deferred' | 'failed', number> }).totals
+    return accepted + deferred + failed
+  }
   const settled = async () => {
     const { data } = (await service.call('GET', '/emails', { key: service.testKey })).body
     return (data as { status: string }[]).filter(({ status }) => status === 'pending').length
   }
   await vi.waitUntil(async () => (await settled()) === 0, { timeout: 20_000, interval: 100 })
+  await service.db.run(addListing, [new Date(systemClock.nowMs())])
+  // An open transaction of another test may hold the log back.
+  await vi.waitUntil(async () => (await countOutcomes(service.db, () => 'others')) === 0 && (await countedAttempts()) >= 3, {
+    timeout: 20_000,
+    interval: 100,
+  })
 })
 afterAll(async () => {
   if (!hasChromium) return
@@ -405,6 +422,22 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByText('Publish a DMARC record with p=none and the report address first').waitFor()
     await page.getByText('v=TLSRPTv1; rua=mailto:').waitFor()
     await expectFine(watched, 'dmarc', look)
+  })
+
+  test('reputation shows what changed, the figures by domain and provider, and the blocklists', async () => {
+    const { page } = watched
+    await go('Reputation')
+    await page.getByText('192.0.2.25 is listed by bl.example.test (127.0.0.2)').waitFor()
+    const sources = page.getByRole('region', { name: 'Source addresses' })
+    await sources.getByText('Listed by bl.example.test since').waitFor()
+    await sources.getByText('Not listed by one list').waitFor()
+    await page.getByRole('combobox', { name: 'Mail' }).selectOption('test')
+    await page.getByRole('region', { name: 'Sending domain' }).getByRole('cell', { name: 'simulator.test', exact: true }).waitFor()
+    await page.getByText('Good: below 0.1 %').waitFor()
+    await page.getByRole('combobox', { name: 'Group by' }).selectOption('provider')
+    await page.getByRole('region', { name: 'Mailbox provider' }).getByRole('cell', { name: 'simulator', exact: true }).waitFor()
+    await page.getByRole('img', { name: /^Attempts by result/ }).waitFor()
+    await expectFine(watched, 'reputation', look)
   })
 
   test('an address is suppressed, found, and let go again', async () => {

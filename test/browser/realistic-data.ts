@@ -6,6 +6,7 @@ import { createTransport } from 'nodemailer'
 import { expect, vi } from 'vitest'
 import { type Clock, openIds, silentLog, systemClock, systemRandom } from '#base'
 import { ensureUpcomingPartitions } from '#housekeeping'
+import { countOutcomes, openProviderNames } from '#reputation'
 import { lateReport } from '#simulator'
 import { writeTrackingEvents } from '#tracking'
 import { openPayloadBodies, startSending } from '#webhooks'
@@ -320,6 +321,8 @@ class Week {
     })
     await this.#untilTried()
     const templateId = await this.#setUpMore()
+    // Each turn counts a limited number of events.
+    for (let turn = 0; turn < 10; turn++) await countOutcomes(service.db, openProviderNames({ relay: undefined, providerRules: undefined }))
     const { data } = (await service.call('GET', '/logs?perPage=1', { key: service.liveKey })).body
     return {
       emailId: await first('status=softfail'),

@@ -279,6 +279,7 @@ describe('a test', () => {
     expect(body).toMatchObject({ event, tenant_id: service.tenantId, uuid: request.headers['webhook-id'] })
     expect(Math.abs(body.timestamp - Number(request.headers['webhook-timestamp']))).toBeLessThan(2)
     if (event === 'DomainDNSError') expect(body.payload).toHaveProperty('server.organization')
+    else if (event === 'ReputationWarning') expect(body.payload).toMatchObject({ kind: 'block_rate_up', severity: 'problem' })
     else {
       const message = (body.payload['message'] ?? body.payload['original_message']) as { metadata: object }
       expect(body.payload['metadata']).toEqual(message.metadata)

@@ -14,6 +14,8 @@ const staying = [
   'email_counts',
   'imported_counts',
   'queue_updates', // asks housekeeping to empty its queue
+  'reputation_days', // figures of mail, each deleted after its retention
+  'reputation_notices', // each is deleted after a week
   'simulated_events', // each is deleted when it is due
   'spool',
   'tenant_hourly_stats', // each is deleted after a few days

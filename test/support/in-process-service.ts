@@ -248,6 +248,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
         keep: config,
         brake: config,
         limitSettings,
+        reputation: config,
         keyRotation: { ids, secrets, config, resolvers: [resolver] },
       }),
     )

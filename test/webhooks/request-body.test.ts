@@ -74,6 +74,13 @@ beforeAll(async () => {
       tell('RecipientUnsubscribed', 'seen', {}),
       tell('SuppressionAdded', 'seen', { address: 'delivered+seen@simulator.test', reason: 'complaint', source: 'automatic' }),
       tell('SuppressionRemoved', null, { address: 'bob@example.org', reason: null, source: 'manual' }),
+      tell('ReputationWarning', null, {
+        kind: 'tls_share_down',
+        severity: 'warning',
+        day: '2026-03-01',
+        domain: 'a.example',
+        text: 'less TLS',
+      }),
       tell('SendLimitApproaching', null, { volume: 90, limit: 100, server }),
       tell('SendLimitExceeded', null, { volume: 100, limit: 100, server }),
       tell('MessageSent', 'gone', { details: 'd'.repeat(400), output: `${'o'.repeat(511)}😀😀` }),

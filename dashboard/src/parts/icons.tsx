@@ -1,5 +1,6 @@
 /** The icons of the pages, from Lucide. Each is imported by name, so that the others are left out of the build. */
 export {
+  Activity as ReputationIcon,
   ArrowDown as DescendingIcon,
   ArrowUp as AscendingIcon,
   BadgeCheck as DmarcIcon,

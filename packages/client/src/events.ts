@@ -112,6 +112,23 @@ interface Received {
   raw_url: string
 }
 
+interface ReputationChanged {
+  kind: 'blocklist_new' | 'complaint_rate_high' | 'block_rate_up' | 'dmarc_pass_rate_down' | 'tls_share_down' | ''
+  severity: 'warning' | 'problem' | ''
+  /** UTC, such as `2026-03-01`. */
+  day: string
+  domain: string | null
+  /** Empty: the operating system chose the address. */
+  source: string | null
+  provider: string | null
+  /** The DNS zone. */
+  blocklist: string | null
+  /** Shares from 0 to 1; null: without comparison. */
+  before: number | null
+  now: number | null
+  text: string
+}
+
 export interface EventPayloads {
   MessageSent: Attempted<'Sent'>
   MessageDelayed: FailedAttempt<'SoftFail'>
@@ -133,6 +150,7 @@ export interface EventPayloads {
   SuppressionAdded: ListChanged
   SuppressionRemoved: ListChanged
   MessageReceived: Received
+  ReputationWarning: ReputationChanged
 }
 
 export type EventName = keyof EventPayloads

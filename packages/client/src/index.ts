@@ -27,6 +27,7 @@ export class Postrider {
   readonly templates: Shared['templates']
   readonly routes: Shared['routes']
   readonly received: Shared['received']
+  readonly reputation: Shared['reputation']
   readonly platformWebhooks: Organisation['platformWebhooks']
   readonly events: Organisation['events']
   readonly usage: Organisation['usage']
@@ -38,7 +39,7 @@ export class Postrider {
   constructor(settings: Settings) {
     this.#api = new Api(settings)
     const { emails, tenants, platformWebhooks, events, usage, limits, logs, transports, test } = organisationApi(this.#api)
-    const { credentials, domains, tracking, suppressions, webhooks, templates, routes, received } = sharedApi(this.#api, '')
+    const { credentials, domains, tracking, suppressions, webhooks, templates, routes, received, reputation } = sharedApi(this.#api, '')
     this.emails = withReact(emails, settings.render)
     this.tenants = tenants
     this.credentials = credentials
@@ -49,6 +50,7 @@ export class Postrider {
     this.templates = templates
     this.routes = routes
     this.received = received
+    this.reputation = reputation
     this.platformWebhooks = platformWebhooks
     this.events = events
     this.usage = usage
@@ -58,7 +60,7 @@ export class Postrider {
     this.test = test
   }
 
-  /** The keys, domains, track domains, suppressions, webhooks, templates, routes and received mail of one tenant. */
+  /** The keys, domains, track domains, suppressions, webhooks, templates, routes, received mail and reputation of one tenant. */
   tenant(id: string): Shared {
     return sharedApi(this.#api, `/tenants/${at(id)}`)
   }

@@ -28,6 +28,7 @@ import {
   retrieveRoute,
   updateRoute,
 } from './received-mail.ts'
+import { retrieveReputation } from './reputation.ts'
 import { cancelEmail, rescheduleEmail } from './scheduled-emails.ts'
 import { sendBatch, sendEmail, sendRaw } from './send-emails.ts'
 import {
@@ -147,6 +148,7 @@ export const routes: readonly Endpoint[] = [
   exportUsage,
   retrieveTenantUsage,
   retrieveTenantSeries,
+  retrieveReputation,
   getLimits,
   streamEvents,
   promoteEmail,

@@ -82,8 +82,8 @@ async function judgeAt(reader: Reader, recipe: Recipe, measure: Measure, isLarge
 }
 
 /**
- * Doubles the repeated part as long as the cost grows too fast: beside long fixed texts, twice the length would be more than twice of what
- * is repeated. A single jump is not a fault: it occurs where the input passes a limit of the reader. Ends when the cost is too high, or at
+ * Doubles the repeated part as long as the cost grows too fast: beside long fixed texts, twice the length would more than double the
+ * repeated part. A single jump is not a fault: it occurs where the input passes a limit of the reader. Ends when the cost is too high, or at
  * the maximum length.
  */
 async function climb(reader: Reader, job: Omit<Job, 'sizes'>, from: number, measure: Measure): Promise<string | undefined> {

@@ -1,0 +1,331 @@
+/** Reputation: how mailbox providers treat the mail, by domain, address and provider; blocklists; changes since yesterday. */
+import { useQuery } from '@tanstack/react-query'
+import { get } from '../api-client.ts'
+import type { ReputationRetrieveData } from '../api-types.ts'
+import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Figure, Figures, percent } from '../parts/chart.tsx'
+import { Columns, type Series } from '../parts/columns-chart.tsx'
+import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
+import { Select } from '../parts/form-controls.tsx'
+import { limits, RateFigure } from '../parts/rate-figure.tsx'
+import { useFilters } from '../parts/url-params.ts'
+import { useHere } from '../session.tsx'
+import { texts } from '../texts.ts'
+
+const words = texts.reputation
+const periods = ['7', '30', '90']
+const usualDays = '7'
+const groupings = ['domain', 'source', 'provider'] as const
+const dayMs = 86_400_000
+const everyMs = 60_000
+
+type Grouping = (typeof groupings)[number]
+type Group = ReputationRetrieveData['groups'][number]
+type Day = ReputationRetrieveData['days'][number]
+type Source = ReputationRetrieveData['sources'][number]
+type Figured = Pick<Day, 'accepted' | 'deferred' | 'failed' | 'blocked'>
+
+const attemptsOf = ({ accepted, deferred, failed, blocked }: Figured) => accepted + deferred + failed + blocked
+const groupingOf = (given: string | undefined): Grouping => groupings.find((one) => one === given) ?? 'domain'
+
+export function ReputationPage() {
+  const { scoped } = useHere()
+  const [filters, change] = useFilters()
+  const days = periods.find((one) => one === filters.days) ?? usualDays
+  const groupBy = groupingOf(filters.by)
+  const isTest = filters.mail === 'test'
+  const path = scoped('/v1/reputation', { days, groupBy, test: String(isTest) })
+  const { data, error } = useQuery({
+    queryKey: ['reputation', path],
+    queryFn: () => get<ReputationRetrieveData>(path),
+    refetchInterval: everyMs,
+  })
+  return (
+    <>
+      <Heading title={texts.pages.reputation} about={words.about}>
+        <Select
+          bare
+          label={texts.mail.label}
+          value={isTest ? 'test' : 'live'}
+          choices={[
+            { value: 'live', label: texts.mail.live },
+            { value: 'test', label: texts.mail.test },
+          ]}
+          onChange={(next) => change({ mail: next === 'test' ? next : undefined })}
+        />
+        <Select
+          bare
+          label={words.days}
+          value={days}
+          choices={periods.map((value) => ({ value, label: words.lastDays(value) }))}
+          onChange={(next) => change({ days: next })}
+        />
+      </Heading>
+      <Problem error={error} />
+      {!data && !error && <TableSkeleton />}
+      {data && (
+        <>
+          <Changes findings={data.findings} />
+          {attemptsOf(data.totals) + data.totals.bounced + data.totals.complained > 0 ? (
+            <Figured data={data} onGroup={(by) => change({ by })} />
+          ) : (
+            <Nothing isTest={isTest} onTest={() => change({ mail: 'test' })} />
+          )}
+          {data.sources.length > 0 && <Sources sources={data.sources} />}
+        </>
+      )}
+    </>
+  )
+}
+
+const Nothing = ({ isTest, onTest }: { isTest: boolean; onTest: () => void }) => (
+  <div className="mt-7">
+    <Empty>
+      <span className="block">{isTest ? words.none : words.noneLive}</span>
+      {!isTest && (
+        <span className="mt-3 block">
+          <Button onClick={onTest}>{texts.mail.showTest}</Button>
+        </span>
+      )}
+    </Empty>
+  </div>
+)
+
+function Changes({ findings }: Pick<ReputationRetrieveData, 'findings'>) {
+  const { tenants, nameOf } = useHere()
+  return (
+    <Section title={words.changes}>
+      {findings.length === 0 && <p className="text-sm text-soft">{words.unchanged}</p>}
+      <ul className="flex flex-col gap-1.5 text-sm">
+        {findings.map(({ kind, severity, tenantId, domain, source, provider, blocklist, text }) => (
+          <li key={[kind, tenantId, domain, source, provider, blocklist].join(' ')} className="flex gap-2">
+            <span className="shrink-0">
+              <Badge tone={severity === 'problem' ? 'bad' : 'wait'}>{words.severity[severity]}</Badge>
+            </span>
+            <span className="min-w-0 [overflow-wrap:anywhere]">
+              {text}
+              {tenantId !== null && tenants.length > 1 && <span className="text-soft"> · {words.ofTenant(nameOf(tenantId))}</span>}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}
+
+function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by: string) => void }) {
+  const { totals, groupBy, groups, moreGroups } = data
+  const attempts = attemptsOf(totals)
+  return (
+    <>
+      <div className="mt-7">
+        <Figures>
+          <Figure name={words.accepted} value={percent(totals.accepted, attempts)} />
+          <Figure name={words.deferred} value={percent(totals.deferred, attempts)} note={words.deferredHelp} />
+          <Figure name={words.blocked} value={percent(totals.blocked, attempts)} note={words.blockedHelp} />
+          <RateFigure
+            name={texts.chart.complaintRate}
+            of={texts.rate.ofComplaints}
+            part={totals.complained}
+            whole={totals.accepted}
+            limits={limits.complaints}
+          />
+          <Figure name={words.attempts} value={attempts.toLocaleString()} note={words.attemptsHelp} />
+          <Figure name={words.bounced} value={totals.bounced.toLocaleString()} />
+          <Figure name={words.tls} value={percent(totals.secured, totals.accepted)} note={words.tlsHelp} />
+          <Figure
+            name={words.dmarc}
+            value={totals.dmarc === null ? '–' : percent(totals.dmarc.aligned, totals.dmarc.messages)}
+            note={totals.dmarc === null ? words.noDmarc : words.dmarcHelp}
+          />
+        </Figures>
+      </div>
+      <Charts data={data} />
+      <Section
+        title={words.groupings[groupBy]}
+        aside={
+          <Select
+            bare
+            label={words.groupBy}
+            value={groupBy}
+            choices={groupings.map((value) => ({ value, label: words.groupings[value] }))}
+            onChange={onGroup}
+          />
+        }
+      >
+        <DataTable label={words.groupings[groupBy]} columns={columnsOf(groupBy)} items={groups} keyOf={({ name }) => name} isWhole />
+        {moreGroups > 0 && <p className="mt-2 text-xs text-soft">{words.moreGroups(moreGroups)}</p>}
+      </Section>
+    </>
+  )
+}
+
+/** Days without figures are absent in the answer, and empty in the charts. Noon in UTC is on the same date in nearly every time zone. */
+function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieveData }) {
+  const known = new Map(days.map((one) => [one.day, one]))
+  const [first, last] = [Date.parse(from), Date.parse(to)]
+  const times = Array.from({ length: Math.round((last - first) / dayMs) + 1 }, (_, index) => new Date(first + index * dayMs + dayMs / 2))
+  const values = (pick: (one: Day) => number) =>
+    times.map((time) => {
+      const one = known.get(time.toISOString().slice(0, 10))
+      return one ? pick(one) : 0
+    })
+  const attempts = attemptsOf(totals)
+  const series = (key: keyof Figured, fill: Series['fill']): Series => ({
+    name: words[key],
+    fill,
+    values: values((one) => one[key]),
+    note: `${totals[key].toLocaleString()} (${percent(totals[key], attempts)})`,
+  })
+  const { high, most } = limits.complaints
+  const rates = values((one) => (one.accepted === 0 ? 0 : (one.complained / one.accepted) * 100))
+  // On a larger scale the two lines would meet.
+  const isFar = Math.max(...rates) > most * headroom
+  const limitLines = [
+    ...(isFar ? [] : [{ value: high, name: words.highFrom(`${high} %`) }]),
+    { value: most, name: texts.chart.limit(`${most} %`) },
+  ]
+  return (
+    <>
+      <Section title={words.overTime}>
+        <Columns
+          label={words.overTime}
+          times={times}
+          isHourly={false}
+          series={[series('accepted', 'good'), series('deferred', 'wait'), series('failed', 'bounce'), series('blocked', 'bad')]}
+        />
+      </Section>
+      <Section title={words.complaintsOverTime}>
+        <Columns
+          label={words.complaintsOverTime}
+          times={times}
+          isHourly={false}
+          isSmall
+          unit=" %"
+          atLeast={most * headroom}
+          limits={limitLines}
+          series={[
+            { name: texts.chart.complaintRate, fill: 'complaint', values: rates, note: percent(totals.complained, totals.accepted) },
+          ]}
+        />
+        <DaysTable days={days} />
+      </Section>
+    </>
+  )
+}
+const headroom = 1.3
+
+const tableColumns = ['accepted', 'deferred', 'failed', 'blocked', 'bounced'] as const
+
+const DaysTable = ({ days }: { days: readonly Day[] }) => (
+  <details className="mt-3">
+    <summary className="text-xs text-accent">{words.asTable}</summary>
+    <div className="mt-2">
+      <Table label={words.overTime} columns={[words.day, ...tableColumns.map((key) => words[key]), words.complaints]}>
+        {days.map((one) => (
+          <tr key={one.day}>
+            <td className="whitespace-nowrap">{one.day}</td>
+            {tableColumns.map((key) => (
+              <td key={key} className="tabular-nums">
+                {one[key].toLocaleString()}
+              </td>
+            ))}
+            <td className="tabular-nums">{one.complained.toLocaleString()}</td>
+          </tr>
+        ))}
+      </Table>
+    </div>
+  </details>
+)
+
+const complaintRate = ({ complained, accepted }: Group) => (accepted === 0 ? 0 : (complained / accepted) * 100)
+
+function Complaints({ group }: { group: Group }) {
+  const rate = complaintRate(group)
+  const { high, most } = limits.complaints
+  return (
+    <>
+      {percent(group.complained, group.accepted)}
+      {rate >= high && (
+        <span className="ml-1.5">
+          <Badge tone={rate >= most ? 'bad' : 'wait'}>{rate >= most ? words.over : words.high}</Badge>
+        </span>
+      )}
+    </>
+  )
+}
+
+const share = (name: string, pick: (one: Group) => number): Column<Group> => ({
+  name,
+  isNumber: true,
+  by: (one) => pick(one) / Math.max(1, attemptsOf(one)),
+  cell: (one) => percent(pick(one), attemptsOf(one)),
+})
+
+const groupName = (groupBy: Grouping, name: string) =>
+  name !== '' ? name : groupBy === 'source' ? words.usualSource : words.unknownProvider
+
+const columnsOf = (groupBy: Grouping): readonly Column<Group>[] => [
+  { name: words.groupings[groupBy], phone: 'title', by: ({ name }) => name, cell: ({ name }) => groupName(groupBy, name) },
+  { name: words.attempts, isNumber: true, by: attemptsOf, cell: (one) => attemptsOf(one).toLocaleString() },
+  share(words.accepted, (one) => one.accepted),
+  share(words.deferred, (one) => one.deferred),
+  share(words.failed, (one) => one.failed),
+  share(words.blocked, (one) => one.blocked),
+  { name: words.complaints, isNumber: true, by: complaintRate, cell: (one) => <Complaints group={one} /> },
+  {
+    name: words.tls,
+    isNumber: true,
+    by: (one) => one.secured / Math.max(1, one.accepted),
+    cell: (one) => percent(one.secured, one.accepted),
+  },
+  ...(groupBy === 'provider' ? [] : [dmarcColumn]),
+]
+
+const dmarcColumn: Column<Group> = {
+  name: words.dmarc,
+  isNumber: true,
+  by: ({ dmarc }) => (dmarc === null ? -1 : dmarc.aligned / dmarc.messages),
+  cell: ({ dmarc }) => (dmarc === null ? '–' : percent(dmarc.aligned, dmarc.messages)),
+}
+
+const Sources = ({ sources }: { sources: readonly Source[] }) => (
+  <Section title={words.sources}>
+    <DataTable label={words.sources} columns={sourceColumns} items={sources} keyOf={({ address }) => address} isWhole />
+    <p className="mt-2 text-xs text-soft">{words.blocklistHelp}</p>
+  </Section>
+)
+
+const sourceColumns: readonly Column<Source>[] = [
+  { name: words.address, phone: 'title', by: ({ address }) => address, cell: ({ address }) => address },
+  { name: words.pool, by: ({ pool }) => pool ?? '', cell: ({ pool }) => pool ?? '–' },
+  {
+    name: words.warmUp,
+    by: ({ warmUp }) => warmUp?.day ?? 0,
+    cell: ({ warmUp }) => (warmUp === null ? words.noWarmUp : words.warmUpDay(warmUp.day, warmUp.messagesPerDay)),
+  },
+  { name: words.blocklists, by: ({ blocklists }) => -blocklists.filter(({ listed }) => listed).length, cell: placement },
+]
+
+function placement({ blocklists }: Source) {
+  const clear = blocklists.filter(({ listed, problem, checkedAt }) => !listed && problem === null && checkedAt !== null)
+  if (blocklists.length === 0) return words.notAsked
+  return (
+    <ul className="flex flex-col gap-1">
+      {blocklists.map(
+        ({ blocklist, listed, since, problem }) =>
+          (listed || problem !== null) && (
+            <li key={blocklist}>
+              {listed && <Badge tone="bad">{words.listed(blocklist, since.slice(0, 10))}</Badge>}
+              {problem !== null && <span className="text-soft">{words.ignored(blocklist, problem)}</span>}
+            </li>
+          ),
+      )}
+      {clear.length > 0 && (
+        <li>
+          <Badge tone="good">{words.notListed(clear.length)}</Badge>
+        </li>
+      )}
+    </ul>
+  )
+}

@@ -1,0 +1,48 @@
+/** The way that emails were sent, for counts by sending domain, egress source and provider. */
+import { type Queryable, sql } from '#db'
+
+export interface SendingFacts {
+  /** The index in the request. */
+  nth: number
+  senderDomain: string
+  recipientDomain: string
+  test: boolean
+  /** Of the attempt; null: the operating system chose the address, or the attempt is not known. */
+  source: string | null
+  transport: string | null
+  remoteHost: string | null
+}
+
+export interface AskedAttempt {
+  tenantId: string
+  emailId: string
+  /** The time of the attempt; null: the last one that delivered the email, or may have. */
+  at: Date | null
+}
+
+/** Each by index: a plan for many emails at once must not read whole days. */
+const factsAmong = sql<SendingFacts>`
+  select asked.nth, lower(split_part(email.sender, '@', -1)) as "senderDomain", lower(split_part(email.recipient, '@', -1)) as "recipientDomain",
+    email.test, attempt.source, attempt.transport, attempt.remote_host as "remoteHost"
+  from unnest($1::text[], $2::text[], $3::timestamptz[]) with ordinality as asked (tenant_id, id, attempted_at, nth)
+  cross join lateral (
+    select sender, recipient, test
+    from emails
+    where emails.tenant_id = asked.tenant_id and emails.id = asked.id
+    limit 1
+  ) as email
+  left join lateral (
+    select source, transport, remote_host
+    from attempts
+    where attempts.tenant_id = asked.tenant_id and attempts.email_id = asked.id
+      and case when asked.attempted_at is null then status = 'sent' or outcome_unknown else at = asked.attempted_at end
+    order by attempts.id desc
+    limit 1
+  ) as attempt on true`
+
+/** Of the emails that still exist, by index. */
+export async function findSendingFacts(on: Queryable, asked: readonly AskedAttempt[]): Promise<Map<number, SendingFacts>> {
+  if (asked.length === 0) return new Map()
+  const rows = await on.rows(factsAmong, [asked.map((one) => one.tenantId), asked.map((one) => one.emailId), asked.map((one) => one.at)])
+  return new Map(rows.map((row) => [row.nth - 1, row]))
+}
