@@ -60,6 +60,18 @@ create table auto_pause_position (
   id bigint not null
 );
 
+create table blocklist_checks (
+  zone text collate "C" not null,
+  address text collate "C" not null,
+  listed boolean not null,
+  codes text[] not null,
+  since timestamptz not null,
+  checked_at timestamptz,
+  problem text,
+  claimed_until timestamptz not null,
+  constraint blocklist_checks_pkey PRIMARY KEY (zone, address)
+);
+
 create table certificates (
   name text collate "C" not null,
   directory text,
@@ -508,6 +520,40 @@ create table reports (
   constraint reports_kind_check CHECK ((kind = ANY (ARRAY['bounce'::text, 'complaint'::text]))),
   constraint reports_matched_by_check CHECK ((matched_by = ANY (ARRAY['return path'::text, 'trace header'::text, 'message id'::text])))
 ) partition by RANGE (email_id);
+
+create table reputation_days (
+  tenant_id text collate "C" not null,
+  day date not null,
+  test boolean not null,
+  domain text collate "C" not null,
+  source text collate "C" not null,
+  provider text collate "C" not null,
+  accepted bigint not null,
+  secured bigint not null,
+  deferred bigint not null,
+  failed bigint not null,
+  blocked bigint not null,
+  bounced bigint not null,
+  complained bigint not null,
+  constraint reputation_days_pkey PRIMARY KEY (tenant_id, test, day, domain, source, provider)
+);
+CREATE INDEX reputation_days_by_day ON reputation_days (test, day);
+
+create table reputation_notices (
+  tenant_id text collate "C" not null,
+  day date not null,
+  kind text not null,
+  subject text collate "C" not null,
+  constraint reputation_notices_pkey PRIMARY KEY (tenant_id, day, kind, subject)
+);
+
+create table reputation_position (
+  single boolean not null,
+  xact xid8 not null,
+  id bigint not null,
+  constraint reputation_position_pkey PRIMARY KEY (single),
+  constraint reputation_position_single_check CHECK (single)
+);
 
 create table request_log_bodies (
   tenant_id text collate "C" not null,

@@ -140,7 +140,7 @@ export interface EventPayloads {
   DomainDNSError: Checked & { domain: string; uuid: string; dns_checked_at: number; server: Server }
   SendLimitApproaching: LimitReached
   SendLimitExceeded: LimitReached
-  /** Sent only to subscriptions that name it, like the four below. */
+  /** Sent only to subscriptions that name it, like the five below. */
   ComplaintReceived: WithMetadata & {
     message: EventMessage
     matched_by: 'return path' | 'trace header' | ''

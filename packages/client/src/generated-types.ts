@@ -1202,7 +1202,7 @@ export interface WebhooksCreateBody {
   name: string
   /** https; must not resolve to a private network */
   url: string
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[] | null | undefined
   /** Has precedence over events */
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
@@ -1222,7 +1222,7 @@ export interface Webhook {
   name: string
   url: string
   /** Empty: all events */
-  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived')[]
+  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[]
   allEvents: boolean
   enabled: boolean
   /** null: enabled, or disabled before this field existed */
@@ -1256,7 +1256,7 @@ export interface WebhooksListData {
     name: string
     url: string
     /** Empty: all events */
-    events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived')[]
+    events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[]
     allEvents: boolean
     enabled: boolean
     /** null: enabled, or disabled before this field existed */
@@ -1288,7 +1288,7 @@ export interface WebhooksUpdateBody {
   name?: string | null | undefined
   /** https; must not resolve to a private network */
   url?: string | null | undefined
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[] | null | undefined
   /** Has precedence over events */
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
@@ -1305,7 +1305,7 @@ export interface WebhooksUpdateBody {
 }
 
 export interface WebhooksTestBody {
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning'
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -1315,7 +1315,7 @@ export interface WebhooksTestBody {
 export interface WebhooksTestData {
   /** true: 2xx response */
   success: boolean
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning'
   /** Milliseconds */
   duration: number
   durationMs: number
@@ -1334,7 +1334,7 @@ export interface WebhooksListDeliveriesQuery {
   /** Earlier than: unix seconds */
   before?: number | undefined
   success?: boolean | undefined
-  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | undefined
+  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning' | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -1435,7 +1435,7 @@ export interface PlatformWebhooksCreateBody {
   /** https; must not resolve to a private network */
   url: string
   /** Empty: all events */
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[] | null | undefined
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
@@ -1449,7 +1449,7 @@ export interface PlatformWebhooksCreateData {
   name: string
   url: string
   /** Empty: all events */
-  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived')[]
+  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[]
   allEvents: boolean
   enabled: boolean
   /** null: enabled, or disabled before this field existed */
@@ -1477,7 +1477,7 @@ export interface PlatformWebhooksUpdateBody {
   /** https; must not resolve to a private network */
   url?: string | null | undefined
   /** Empty: all events */
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[] | null | undefined
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
@@ -1488,13 +1488,13 @@ export interface PlatformWebhooksUpdateBody {
 }
 
 export interface PlatformWebhooksTestBody {
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning'
 }
 
 export interface PlatformWebhooksTestData {
   /** true: 2xx response */
   success: boolean
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning'
   /** Milliseconds */
   duration: number
   durationMs: number
@@ -1514,7 +1514,7 @@ export interface PlatformWebhooksListDeliveriesQuery {
   /** Earlier than: unix seconds */
   before?: number | undefined
   success?: boolean | undefined
-  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | undefined
+  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning' | undefined
   /** Tenant id */
   tenantId?: string | undefined
   /** Id of the webhook */
@@ -1686,6 +1686,146 @@ export interface UsageRetrieveTenantTimeseriesData {
   }[]
 }
 
+export interface ReputationRetrieveQuery {
+  /** Tenant id */
+  tenantId?: string | undefined
+  /** Whole days (UTC) up to today */
+  days?: number | undefined
+  groupBy?: 'domain' | 'source' | 'provider' | undefined
+  /** Only mail from this sending domain */
+  domain?: string | undefined
+  /** Only mail from this source address */
+  source?: string | undefined
+  /** Only mail to this mailbox provider */
+  provider?: string | undefined
+  /** true: only simulated mail; false: only live mail */
+  test?: boolean | undefined
+}
+
+export interface ReputationRetrieveData {
+  /** UTC */
+  from: string
+  /** UTC */
+  to: string
+  groupBy: 'domain' | 'source' | 'provider'
+  totals: {
+    /** Attempts that a server accepted */
+    accepted: number
+    /** Accepted over TLS */
+    secured: number
+    /** Attempts refused for a time */
+    deferred: number
+    /** Attempts refused permanently */
+    failed: number
+    /** Attempts refused as spam or for reputation; neither deferred nor failed */
+    blocked: number
+    /** Bounces that arrived later */
+    bounced: number
+    /** Complaints */
+    complained: number
+    /** null: no reports; they have neither the provider nor test mail */
+    dmarc: {
+      /** Messages of authenticated DMARC reports */
+      messages: number
+      /** Those that pass DMARC */
+      aligned: number
+    } | null
+  }
+  /** The largest 200 */
+  groups: ({
+    /** Empty: a source chosen by the operating system, or an unknown provider */
+    name: string
+    /** Attempts that a server accepted */
+    accepted: number
+    /** Accepted over TLS */
+    secured: number
+    /** Attempts refused for a time */
+    deferred: number
+    /** Attempts refused permanently */
+    failed: number
+    /** Attempts refused as spam or for reputation; neither deferred nor failed */
+    blocked: number
+    /** Bounces that arrived later */
+    bounced: number
+    /** Complaints */
+    complained: number
+    /** null: no reports; they have neither the provider nor test mail */
+    dmarc: {
+      /** Messages of authenticated DMARC reports */
+      messages: number
+      /** Those that pass DMARC */
+      aligned: number
+    } | null
+  })[]
+  moreGroups: number
+  /** Days without figures are absent */
+  days: {
+    /** UTC */
+    day: string
+    /** Attempts that a server accepted */
+    accepted: number
+    /** Accepted over TLS */
+    secured: number
+    /** Attempts refused for a time */
+    deferred: number
+    /** Attempts refused permanently */
+    failed: number
+    /** Attempts refused as spam or for reputation; neither deferred nor failed */
+    blocked: number
+    /** Bounces that arrived later */
+    bounced: number
+    /** Complaints */
+    complained: number
+  }[]
+  /** For a tenant: those that sent its mail in the period */
+  sources: ({
+    address: string
+    /** null: the address of the host name, or the figures of a tenant */
+    pool: string | null
+    /** null: no warm-up, or a completed one */
+    warmUp: {
+      day: number
+      /** To each provider */
+      messagesPerDay: number
+    } | null
+    /** Those of POSTRIDER_BLOCKLISTS */
+    blocklists: ({
+      /** DNS zone, without the key of a registered user */
+      blocklist: string
+      listed: boolean
+      /** Of the listing, in 127.0.0.0/8 */
+      codes: string[]
+      since: string
+      /** null: not checked yet */
+      checkedAt: string | null
+      /** Why the list is ignored or did not answer */
+      problem: string | null
+    })[]
+  })[]
+  /** Changes since yesterday of live mail, without regard to the filters; at most 100 */
+  findings: ({
+    kind: 'blocklist_new' | 'complaint_rate_high' | 'block_rate_up' | 'dmarc_pass_rate_down' | 'tls_share_down'
+    severity: 'warning' | 'problem'
+    /** UTC */
+    day: string
+    /** null: of the whole installation */
+    tenantId: string | null
+    /** Sending domain */
+    domain: string | null
+    /** Source address; empty: chosen by the operating system */
+    source: string | null
+    /** Mailbox provider */
+    provider: string | null
+    /** DNS zone of the blocklist */
+    blocklist: string | null
+    /** Share on the day before; null: without comparison */
+    before: number | null
+    /** Share now */
+    now: number | null
+    text: string
+  })[]
+}
+
 export interface Limits {
   rateLimit: {
     limit: number
@@ -1714,7 +1854,7 @@ export interface Limits {
 export interface EventsStreamQuery {
   /** Tenant id */
   tenantId?: string | undefined
-  /** Only these events, comma-separated: MessageSent, MessageDelayed, MessageDeliveryFailed, MessageBounced, MessageLoaded, MessageLinkClicked, MessageHeld, DomainDNSError, SendLimitApproaching, SendLimitExceeded, ComplaintReceived, RecipientUnsubscribed, SuppressionAdded, SuppressionRemoved, MessageReceived. Default: the first 10 */
+  /** Only these events, comma-separated: MessageSent, MessageDelayed, MessageDeliveryFailed, MessageBounced, MessageLoaded, MessageLinkClicked, MessageHeld, DomainDNSError, SendLimitApproaching, SendLimitExceeded, ComplaintReceived, RecipientUnsubscribed, SuppressionAdded, SuppressionRemoved, MessageReceived, ReputationWarning. Default: the first 10 */
   events?: string | undefined
   /** Id of the event to resume after; the header Last-Event-ID has precedence. Default: only new events */
   after?: string | undefined

@@ -43,6 +43,8 @@ import type {
   ReceivedListItem,
   ReceivedRetrieveData,
   ReceivedRetrieveRawData,
+  ReputationRetrieveData,
+  ReputationRetrieveQuery,
   Reveal,
   RoutesCreateBody,
   RoutesCreateData,
@@ -195,7 +197,7 @@ export const organisationApi = (api: Api) => ({
       name: string
       url: string
       /** Empty: all events */
-      events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived')[]
+      events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[]
       allEvents: boolean
       enabled: boolean
       /** null: enabled, or disabled before this field existed */
@@ -485,6 +487,12 @@ export const sharedApi = (api: Api, under: string) => ({
     /** Send the events of a period again. Permission `webhooks:manage`. */
     replay(webhookId: string, body: WebhooksReplayBody, options: Options = {}): Promise<WebhooksReplayData> {
       return api.ask('POST', `${under}/webhooks/${at(webhookId)}/replay`, { body, options })
+    },
+  },
+  reputation: {
+    /** Get the reputation of the mail: outcomes by domain, source or provider, blocklists, and changes since yesterday. Permission `emails:read`. */
+    retrieve(query: ReputationRetrieveQuery = {}, options: Options = {}): Promise<ReputationRetrieveData> {
+      return api.ask('GET', `${under}/reputation`, { query, options })
     },
   },
   routes: {
