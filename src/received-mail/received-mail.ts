@@ -26,7 +26,7 @@ import {
 } from './route-records.ts'
 
 export { dkimResults, dmarcResults, shownAuthentication, spfResults } from './authenticate.ts'
-export { addressOf, hasRoute, type MailRoute } from './route-records.ts'
+export { hasRoute, type MailRoute, routeAddress } from './route-records.ts'
 export {
   deleteOldReceived,
   eraseReceived,

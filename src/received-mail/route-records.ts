@@ -89,7 +89,7 @@ const keepRoutes = sql<{ id: string }>`
 const noSuchRoute = (id: string) => new Refusal('not_found', { field: 'routeId', message: `routeId: no such route: ${id.slice(0, 64)}` })
 
 /** The address as callers see it. */
-export const addressOf = ({ local, domain }: Pick<MailRoute, 'local' | 'domain'>) => `${local}@${domain}`
+export const routeAddress = ({ local, domain }: Pick<MailRoute, 'local' | 'domain'>) => `${local}@${domain}`
 
 export type NewRoute = Omit<MailRoute, 'createdAt' | 'updatedAt'>
 
@@ -108,7 +108,7 @@ export async function addRoute(tx: Tx, route: NewRoute, at: Date): Promise<MailR
   if (total >= maxRoutes) throw wrongField('address', `cannot be added: the tenant has ${maxRoutes} routes`)
   const added = await tx.first(insertRoute, [tenantId, id, domainId, domain, local, forwardTo, enabled, at])
   if (!added)
-    throw wrongField('address', `is the address of another route: ${addressOf(route)}`, 'validation_error', 'Change the existing route')
+    throw wrongField('address', `is the address of another route: ${routeAddress(route)}`, 'validation_error', 'Change the existing route')
   return added
 }
 

@@ -1,7 +1,6 @@
 /** Mail in (an extension of the contract): routes of sending domains, and the messages that they received. */
 import Type, { type Static } from 'typebox'
 import {
-  addressOf,
   dkimResults,
   dmarcResults,
   getReceived,
@@ -9,6 +8,7 @@ import {
   listReceived,
   type MailRoute,
   type ReceivedSummary,
+  routeAddress,
   shownAuthentication,
   spfResults,
 } from '#received-mail'
@@ -241,7 +241,7 @@ export const retrieveReceivedRaw = route({
 const routeToWire = (one: MailRoute, { config }: Pick<ApiDeps, 'config'>): Static<typeof RouteObject> => ({
   id: one.id,
   tenantId: one.tenantId,
-  address: addressOf(one),
+  address: routeAddress(one),
   domainId: one.domainId,
   forwardTo: one.forwardTo,
   enabled: one.enabled,
