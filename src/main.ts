@@ -416,7 +416,8 @@ const hostedRoles: Record<HostedRole, Hosted> = {
       const resolver = openResolver({ servers: config.resolvers, clock, ids })
       const { allowedNetworks: openedNetworks } = config
       const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock, keepIdleMs: webhookIdleMs })
-      return startSending({ db, clock, ids, log, traces, secrets, post, bodies: openPayloadBodies({ db }), config, version, processId })
+      const bodies = openPayloadBodies({ db, publicUrl: config.publicUrl })
+      return startSending({ db, clock, ids, log, traces, secrets, post, bodies, config, version, processId })
     },
     ended: async (db, name) => (await import('#webhooks')).deregisterSender(db, name),
   },
@@ -425,7 +426,7 @@ const hostedRoles: Record<HostedRole, Hosted> = {
 async function startListeners(ground: Ground): Promise<Role> {
   const { startInbound } = await import('#inbound')
   const { config, log, traces, secrets, db } = ground
-  const { tenants, accept, credentials, uses } = openAcceptance(ground)
+  const { tenants, domains, accept, credentials, uses } = openAcceptance(ground)
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const reader = openReader({ clock, log })
   const { hostname } = config
@@ -433,14 +434,19 @@ async function startListeners(ground: Ground): Promise<Role> {
   const { openDomainReports, openReportMailReader } = await import('#domain-reports')
   const mailReader = openReportMailReader({ clock, log })
   const reports = openDomainReports({ db, clock, log, secrets, resolver, hostname, read: mailReader.read })
+  const { openReceivedMailReader, openReceiving } = await import('#received-mail')
+  const routeReader = openReceivedMailReader({ clock, log })
+  const receiving = { db, clock, ids, log, domains, tenants, resolver, hostname, read: routeReader.read }
+  const routes = openReceiving({ ...receiving, forward: (octets, to, by) => accept.forwardRouted(octets, to, by) })
   const store = config.https ? await (await import('#certificates')).openCertificateStore({ db, clock, log, secrets }) : undefined
-  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, reports, config, store })
+  const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, reports, routes, config, store })
   return {
     async stop() {
       await inbound.stop()
       await store?.stop()
       reader.stop()
       mailReader.stop()
+      routeReader.stop()
       await uses.stop()
     },
   }

@@ -63,6 +63,7 @@ const everyEvent = [
   'RecipientUnsubscribed',
   'SuppressionAdded',
   'SuppressionRemoved',
+  'MessageReceived',
   'ReputationWarning',
 ] as const
 export const webhookEvents: Complete<Webhook['events'][number], typeof everyEvent> = everyEvent

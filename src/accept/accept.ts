@@ -7,14 +7,14 @@
  */
 import { type Clock, type Ids, metrics } from '#base'
 import type { Db } from '#db'
-import type { Domains } from '#domains'
+import type { Domain, Domains } from '#domains'
 import { openContentEncoder } from '#emails'
 import { type LimitSettings, readSendLimitUsage, type SendLimitUsage } from '#limits'
 import type { Mailbox } from '#mail'
 import { getTestClockOffsetMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
-import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, senderOf, tenantFor } from './authorize-sender.ts'
+import { identityOf, obeySandboxRules, refuseUnlessActive, type Sender, senderFor, senderOf, tenantFor } from './authorize-sender.ts'
 import { type BatchElement, makeElements, prepareBatch, refuseOverfullBatch, type UnmadeElement } from './batch.ts'
 import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
@@ -100,6 +100,11 @@ export interface Accept {
    * tenant.
    */
   forward(octets: Buffer, address: string): Promise<void>
+  /**
+   * Forwards a message that a route of the domain received, as an email of the tenant; returns its id. `isBounce`: with the null
+   * reverse-path, because the message has it too.
+   */
+  forwardRouted(octets: Buffer, address: string, by: { tenantId: string; domain: Domain; isBounce: boolean }): Promise<string>
   /** Sets an email within `scope` back to pending, ready now. */
   retry(emailId: string, scope: MailScope): Promise<RetriedEmail>
   /**
@@ -192,6 +197,15 @@ export function openAccept(deps: AcceptDeps): Accept {
     async forward(octets, address) {
       const facts = { tenant: await tenants.default(), hostname: deps.hostname, nowMs: clock.nowMs(), ids }
       await commit({ submissions: [prepareForward(octets, address, facts)], idempotency: undefined })
+    },
+
+    async forwardRouted(octets, address, { tenantId, domain, isBounce }) {
+      const { signing, returnPathDomain } = identityOf(domain, deps.hostname)
+      const identity = { signing, returnPathDomain: isBounce ? null : returnPathDomain }
+      const facts = { tenant: { id: tenantId }, hostname: deps.hostname, nowMs: clock.nowMs(), ids, identity }
+      const prepared = prepareForward(octets, address, facts)
+      await commit({ submissions: [prepared], idempotency: undefined })
+      return prepared.contentId
     },
 
     async sendBatch(tenantId, from, elements, caller, renderer) {

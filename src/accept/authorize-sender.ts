@@ -4,7 +4,7 @@
 import { Refusal, type RefusalCode } from '#base'
 import { maySendFrom } from '#credentials'
 import type { Db } from '#db'
-import { type Domains, returnPathDomainOf } from '#domains'
+import { type Domain, type Domains, returnPathDomainOf } from '#domains'
 import type { DkimSigning, Tracking } from '#emails'
 import { takeSandboxSlots } from '#limits'
 import { type Address, type Originator, parseAddress } from '#mail'
@@ -104,12 +104,17 @@ export async function senderFor(
   }
   return {
     sandbox: false,
-    signing: { domainId: domain.id, withEd25519: (domain.trusted && !domain.ownKey) || domain.dkimEd25519Status === 'OK' },
+    ...identityOf(domain, deps.hostname),
     messageIdDomain: domain.name,
-    returnPathDomain: domain.returnPathStatus === 'OK' ? returnPathDomainOf(domain.name) : platform.returnPathDomain,
     tracking: await deps.tracks.find(tenant.id, domain.id),
   }
 }
+
+/** The signature and the return path of mail by a sending domain. */
+export const identityOf = (domain: Domain, hostname: string): Pick<Sender, 'signing' | 'returnPathDomain'> => ({
+  signing: { domainId: domain.id, withEd25519: (domain.trusted && !domain.ownKey) || domain.dkimEd25519Status === 'OK' },
+  returnPathDomain: returnPathDomainOf(domain.returnPathStatus === 'OK' ? domain.name : hostname),
+})
 
 /**
  * From names the sender. A mail program may display any of the originators as the sender, so the tenant must be allowed to send from all

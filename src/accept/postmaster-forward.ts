@@ -1,20 +1,27 @@
 /**
- * Forwards mail from outside for the postmaster to the operator: the unchanged octets, with the null reverse-path (so that no bounce can
- * reach a forged sender) and without Postrider's signature, because it is not Postrider's message.
+ * Forwards mail from outside: the unchanged octets. For the postmaster, with the null reverse-path (so that no bounce can reach a forged
+ * sender) and without Postrider's signature, because it is not Postrider's message. For a route, as an email of its tenant: with a return
+ * path of its own, so that a bounce ends here, and the signature of the route's domain.
  */
 import { type Ids, Refusal } from '#base'
-import { encodeContent } from '#emails'
+import { type Content, encodeContent } from '#emails'
 import { parseAddress, readRaw } from '#mail'
 import type { Tenant } from '#tenants'
 import { type Prepared, storableSubject } from './submission-rows.ts'
 
-export function prepareForward(
-  octets: Buffer,
-  to: string,
-  { tenant, hostname, nowMs, ids }: { tenant: Tenant; hostname: string; nowMs: number; ids: Ids },
-): Prepared {
+interface ForwardFacts {
+  tenant: Pick<Tenant, 'id'>
+  hostname: string
+  nowMs: number
+  ids: Ids
+  identity?: Pick<Content, 'returnPathDomain' | 'signing'>
+}
+
+const anonymous = { returnPathDomain: null, signing: null }
+
+export function prepareForward(octets: Buffer, to: string, { tenant, hostname, nowMs, ids, identity = anonymous }: ForwardFacts): Prepared {
   const recipient = parseAddress(to)
-  if (!recipient) throw new Refusal('invalid_email_format', { message: `POSTRIDER_POSTMASTER is not an email address: ${to}` })
+  if (!recipient) throw new Refusal('invalid_email_format', { message: `the address to forward to is not an email address: ${to}` })
   const id = ids.emailId(nowMs)
   const facts = readRaw(octets)
   const read = typeof facts === 'string' ? undefined : facts
@@ -27,8 +34,7 @@ export function prepareForward(
       message: { kind: 'raw', raw: octets.toString('base64') },
       messageId,
       acceptedAtMs: nowMs,
-      returnPathDomain: null,
-      signing: null,
+      ...identity,
     }),
     sizeOctets: octets.length,
     fromHeader: sender,

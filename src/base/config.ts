@@ -459,6 +459,7 @@ export const settings = {
     'retention of DMARC and TLS reports and of the figures of reputation, in days',
     (v) => count(v, 400),
   ),
+  keepReceivedDays: setting('POSTRIDER_KEEP_RECEIVED_DAYS', '30', 'retention of received mail, in days', (v) => count(v, 30)),
   firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet`: the first start creates no keys and prints no secrets', (v) =>
     oneOf(v, ['print', 'quiet'], 'print'),
   ),

@@ -39,6 +39,7 @@ import { memberAdd, memberList, memberReset, memberResetTotp } from './members.t
 import { privacyReport, privacySet } from './privacy.ts'
 import { queueCancel, queueFlush, queuePause, queueRelease, queueResume, queueShow, tenantPause, tenantResume } from './queue-admin.ts'
 import { reputationCommand } from './reputation.ts'
+import { routeAdd, routeList, routeRemove } from './routes.ts'
 import { secretRotate } from './secret.ts'
 import { sendCommand } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
@@ -167,6 +168,9 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     tenantDelete,
     tenantPause,
     tenantResume,
+    routeList,
+    routeAdd,
+    routeRemove,
     templateList,
     templatePush,
     templatePublish,

@@ -42,7 +42,7 @@ Prints events as they happen, until Ctrl-C. The service must be running.
       async (installation) => {
         const { config, clock } = installation
         if (tenantId !== null && !(await openTenants(installation).find(tenantId))) throw new UsageError(`no such tenant: ${tenantId}`)
-        const live = openEventStream(installation)
+        const live = openEventStream({ ...installation, publicUrl: config.publicUrl })
         const after = await live.endOfLog()
         const resolver = openResolver({ servers: config.resolvers, clock, ids: installation.ids })
         const post = openPost({ resolver, guard: openGuard(everywhere), openedNetworks: everywhere, clock })

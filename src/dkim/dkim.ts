@@ -1,8 +1,17 @@
 /**
  * DKIM: signs messages, verifies the signatures of received messages, and creates keys and their DNS text.
- * Owns: nothing. Uses: nothing. Used by: domains, delivery, returns, domain-reports, webhooks, imports.
+ * Owns: nothing. Uses: nothing. Used by: domains, delivery, returns, domain-reports, received-mail, webhooks,
+ * imports.
  * Promises: the same message, keys and time give the same signatures; important header fields cannot be added afterwards.
  */
 export { dnsText, type KeyPair, makeEd25519Key, makeRsaKey, readPrivateKey, readRsaKey, rsaBitsOf, type SigningKey } from './keys.ts'
 export { signatureFields } from './sign.ts'
-export { type DkimVerdict, type Unjudged, unjudged, verifySignatures } from './verify.ts'
+export {
+  type DkimVerdict,
+  type FoundSignature,
+  holdsWithKey,
+  signaturesOf,
+  type Unjudged,
+  unjudged,
+  verifySignatures,
+} from './verify.ts'

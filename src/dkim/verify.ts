@@ -13,6 +13,8 @@ export type FindTxt = (name: string) => Promise<readonly string[]>
 
 /** Further signatures of one message are ignored: each costs a DNS query and a verification. */
 const maxSignatures = 3
+/** The same for a list of all signatures: forwarders and providers add theirs. */
+const maxListed = 5
 const maxHeaderOctets = 262_144
 const maxSignedFields = 200
 /** Octets of one signature: its field names and a number of 4096 bits are far smaller. */
@@ -38,22 +40,13 @@ export const verify = (message: Buffer, domain: string, findTxt: FindTxt, atMs: 
 
 /** The part of `verify` whose time grows with the size of the message, separate so that another thread can run it. */
 export function unjudged(message: Buffer, domain: string, atMs: number): Unjudged {
-  const start = bodyStart(message)
-  const fields = message
-    .toString('latin1', 0, Math.min(start, maxHeaderOctets))
-    .split(/\r\n(?![ \t])/)
-    .filter((text) => text.includes(':'))
-    .map((text): Field => ({ name: nameOf(text), text }))
-  const named = Map.groupBy(fields, ({ name }) => name)
+  const { named, start } = fieldsOf(message)
   const found = named.get('dkim-signature')
   if (!found) return { otherwise: 'none', signatures: [] }
   // With two From fields, a mail program may show one while the signature covers the other.
   if (named.get('from')?.length !== 1) return { otherwise: 'fail', signatures: [] }
   const bodyHash = hashesOf(message, start)
-  const signatures = found
-    .filter(({ text }) => text.length <= maxSignatureLength)
-    .slice(0, maxSignatures)
-    .map((own) => ({ own, tags: tagsOf(own.text.slice(own.text.indexOf(':') + 1)) }))
+  const signatures = firstOf(found, maxSignatures)
     .filter(({ tags }) => isAbout(tags, domain, atMs) && bodyHash(formsOf(tags).body) === bare(tags.get('bh')))
     .flatMap(({ own, tags }) => {
       const octets = signedOctets(tags, named, own)
@@ -61,6 +54,52 @@ export function unjudged(message: Buffer, domain: string, atMs: number): Unjudge
     })
   return { otherwise: 'fail', signatures }
 }
+
+/** A signature of any domain, checked without DNS. */
+export interface FoundSignature {
+  /** Lower case. */
+  domain: string
+  selector: string
+  tags: ReadonlyMap<string, string>
+  /** Undefined: it cannot verify, because it is incomplete or expired, or the body differs. */
+  octets: Uint8Array | undefined
+}
+
+/** The first signatures of a message, of any domain: the part whose time grows with the size of the message. */
+export function signaturesOf(message: Buffer, atMs: number): FoundSignature[] {
+  const { named, start } = fieldsOf(message)
+  const isClear = named.get('from')?.length === 1
+  const bodyHash = hashesOf(message, start)
+  return firstOf(named.get('dkim-signature') ?? [], maxListed).map(({ own, tags }) => {
+    const mayHold = isClear && isWhole(tags, atMs) && bodyHash(formsOf(tags).body) === bare(tags.get('bh'))
+    const octets = mayHold ? signedOctets(tags, named, own) : undefined
+    return { domain: (tags.get('d') ?? '').toLowerCase(), selector: tags.get('s') ?? '', tags, octets }
+  })
+}
+
+/** Whether the key in DNS verifies the signature; `findTxt` may throw, and its error is passed on. */
+export async function holdsWithKey({ tags, octets }: FoundSignature, findTxt: FindTxt): Promise<boolean> {
+  if (!octets) return false
+  const [record = '', second] = await findTxt(`${tags.get('s')}._domainkey.${tags.get('d')}`)
+  const key = second === undefined ? keyOf(record, tags) : undefined
+  return key !== undefined && holds(tags, key, octets)
+}
+
+function fieldsOf(message: Buffer): { named: ReadonlyMap<string, readonly Field[]>; start: number } {
+  const start = bodyStart(message)
+  const fields = message
+    .toString('latin1', 0, Math.min(start, maxHeaderOctets))
+    .split(/\r\n(?![ \t])/)
+    .filter((text) => text.includes(':'))
+    .map((text): Field => ({ name: nameOf(text), text }))
+  return { named: Map.groupBy(fields, ({ name }) => name), start }
+}
+
+const firstOf = (found: readonly Field[], most: number) =>
+  found
+    .filter(({ text }) => text.length <= maxSignatureLength)
+    .slice(0, most)
+    .map((own) => ({ own, tags: tagsOf(own.text.slice(own.text.indexOf(':') + 1)) }))
 
 /** Verifies the signatures with the keys in DNS. */
 export async function verifySignatures({ otherwise, signatures }: Unjudged, findTxt: FindTxt): Promise<DkimVerdict> {
@@ -97,13 +136,18 @@ function tagsOf(list: string): ReadonlyMap<string, string> {
 const bare = (text: string | undefined) => (text ?? '').replace(/\s+/g, '')
 const namesIn = (tags: ReadonlyMap<string, string>) => bare(tags.get('h')).toLowerCase().split(':')
 
-/**
- * Whether the signature has all required tags, for this sender and this time. A length (l=) lets anyone append to the body, so such a
- * signature is ignored.
- */
+/** Whether the signature is whole, and of this sender. */
 function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number): boolean {
   const of = (tags.get('d') ?? '').toLowerCase()
   const from = domain.toLowerCase()
+  return isWhole(tags, atMs) && (from === of || from.endsWith(`.${of}`))
+}
+
+/**
+ * Whether the signature has all required tags, for this time. A length (l=) lets anyone append to the body, so such a signature is ignored.
+ */
+function isWhole(tags: ReadonlyMap<string, string>, atMs: number): boolean {
+  const of = (tags.get('d') ?? '').toLowerCase()
   const identity = identityOf(tags)
   const areNames = [of, tags.get('s') ?? ''].every((name) => name.split('.').every((one) => label.test(one)))
   const seconds = tags.get('x')
@@ -111,7 +155,6 @@ function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number
     tags.get('v') === '1' &&
     areNames &&
     of.includes('.') &&
-    (from === of || from.endsWith(`.${of}`)) &&
     (identity === of || identity.endsWith(`.${of}`)) &&
     !tags.has('l') &&
     namesIn(tags).includes('from') &&

@@ -1,8 +1,8 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
  * Owns: emails, contents, attempts, email_counts, email_counts_position, imported_counts, test_inbox_clearings, test_inbox_deletions.
- * Uses: base, db, events. Used by: tracking, accept, delivery, returns, webhooks, usage, reputation, privacy, housekeeping, postal, resend, sendgrid,
- * postmark, mailgun, imports, http, cli.
+ * Uses: base, db, events. Used by: tracking, accept, delivery, returns, received-mail, webhooks, usage, reputation, privacy, housekeeping,
+ * postal, resend, sendgrid, postmark, mailgun, imports, http, cli.
  * Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads one time partition.
  */
 import { emailIdPrefix } from '#base'

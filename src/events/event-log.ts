@@ -29,6 +29,7 @@ export type EventKind =
   | 'SendLimitApproaching'
   | 'SendLimitExceeded'
   | 'WebhookFailing'
+  | 'MessageReceived'
   | 'ReputationWarning'
 
 /** An event with a new status has the previous status in `data.was`, from which the counts are made. */

@@ -9,6 +9,7 @@ import type { Db, Tx } from '#db'
 import { cancelQueued } from '#delivery'
 import { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, listErasedContents } from '#emails'
 import { eraseAddressFromEvents, eraseFromEvents } from '#events'
+import { eraseReceived } from '#received-mail'
 import { eraseFromLogs } from '#request-logs'
 import { contentsStillQueued } from '#spool'
 import { eraseFromHits } from '#tracking'
@@ -45,6 +46,7 @@ export async function eraseAddress(
   await eraseUnneeded(db, tenantId, total)
   await eraseAddressFromEvents(db, person, tenantId)
   await eraseFromDeliveries(db, person, tenantId)
+  await eraseReceived(db, person, tenantId)
   for (const spelling of spellingsOf(person)) {
     await eraseFromLogs({ db, secrets }, spelling, tenantId)
     await deleteResponsesWith(db, spelling)

@@ -2,8 +2,8 @@
  * Housekeeping: schedules background tasks. Every process with the role has a schedule; a database lock lets one process run tasks at a
  * time.
  * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, domains, events, suppressions, emails, spool, request-logs,
- * tracking, templates, accept, delivery, returns, domain-reports, tls-reports, webhooks, usage, reputation, privacy. Used by: http, cli,
- * main.
+ * tracking, templates, accept, delivery, returns, domain-reports, tls-reports, received-mail, webhooks, usage, reputation, privacy. Used
+ * by: http, cli, main.
  * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and
  * scheduled mail within five seconds after its time; a failed
  * task is logged and retried, and delays no other.
@@ -20,6 +20,7 @@ import type { LimitSettings } from '#limits'
 import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
 import { ContentRetention } from '#privacy'
+import { deleteOldReceived } from '#received-mail'
 import { deleteOldDays, notifyChanges, openProviderNames, startBlocklistChecks, startCountingOutcomes } from '#reputation'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
@@ -69,7 +70,7 @@ export interface HousekeepingDeps {
   clock: Clock
   log: Log
   limitSettings: LimitSettings
-  keep: Keep & Pick<Config, 'keepReportDays'>
+  keep: Keep & Pick<Config, 'keepReportDays' | 'keepReceivedDays'>
   brake: AutoPauseLimits
   /** Undefined: no figures of reputation, no notifications of them, and no questions to blocklists. */
   reputation?: Pick<Config, 'blocklists' | 'relay' | 'providerRules'>
@@ -148,6 +149,11 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
       name: 'deleting old domain reports',
       everyMs: hourMs,
       run: (nowMs) => deleteOldReports(db, nowMs - deps.keep.keepReportDays * dayMs),
+    },
+    {
+      name: 'deleting old received mail',
+      everyMs: 60_000,
+      run: (nowMs) => deleteOldReceived(db, nowMs - deps.keep.keepReceivedDays * dayMs),
     },
     { name: 'deleting contents by the retention of tenants', everyMs: contentsEveryMs, run: (nowMs) => contents.run(nowMs) },
     {

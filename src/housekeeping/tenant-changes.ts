@@ -8,6 +8,7 @@ import { removeDomainsOfTenant } from '#domains'
 import { removeInboxOfTenant } from '#emails'
 import { removeLimitsOfKeys, removeLimitsOfTenant } from '#limits'
 import { removeMembersOfTenant } from '#members'
+import { removeReceivedOfTenant } from '#received-mail'
 import { recordTenantChange, removeQueuePausesOfTenant, removeTestClockOfTenant } from '#spool'
 import { removeSuppressionsOfTenant } from '#suppressions'
 import { removeTemplatesOfTenant } from '#templates'
@@ -47,4 +48,5 @@ const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
   removeRulesOfTenant,
   removeTransportStatesOfTenant,
   removeTemplatesOfTenant,
+  removeReceivedOfTenant,
 ]

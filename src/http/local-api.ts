@@ -79,7 +79,7 @@ function openApiDeps(deps: LocalApiDeps): ApiDeps {
   const facts = { sandboxSender, hostname, publicUrl, feedbackId }
   const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, ...facts, commit })
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
-  const services = openEndpointServices({ ...deps, tenants, resolver, installation: { version } })
+  const services = openEndpointServices({ ...deps, tenants, domains, resolver, installation: { version } })
   return {
     ...services,
     db,

@@ -5,12 +5,13 @@
 import type { Clock, Config, Ids, Log, Random, Secrets, Traces } from '#base'
 import type { Db } from '#db'
 import { openDelayReasons } from '#delivery'
-import { openDomainService } from '#domains'
+import { type Domains, openDomainService } from '#domains'
 import { openKeyRates, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
 import { openLinkChecks } from '#message-checks'
 import { openGuard, openPost, type Resolver } from '#net'
 import { type OpenIdDeps, openOpenId } from '#openid'
+import { openRoutes } from '#received-mail'
 import { openRequestLogs } from '#request-logs'
 import { openTemplates } from '#templates'
 import type { Tenants } from '#tenants'
@@ -27,6 +28,7 @@ export interface ServicesDeps {
   traces?: Traces | undefined
   secrets: Secrets
   tenants: Tenants
+  domains: Domains
   resolver: Resolver
   installation: { version: string }
   /** Whether this is the only process that authenticates keys, so that rate limits need no shared count. */
@@ -66,7 +68,7 @@ export function openServices(deps: ServicesDeps) {
 
 /** Those that the endpoints under /v1 call: without timers, so they need no end. */
 export function openEndpointServices(deps: Omit<ServicesDeps, 'isAlone' | 'log'>) {
-  const { db, clock, ids, random, traces, secrets, tenants, resolver, installation, config } = deps
+  const { db, clock, ids, random, traces, secrets, tenants, domains, resolver, installation, config } = deps
   const { hostname, allowedNetworks } = config
   const { version } = installation
   const outside = { resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock }
@@ -75,9 +77,10 @@ export function openEndpointServices(deps: Omit<ServicesDeps, 'isAlone' | 'log'>
     linkChecks: openLinkChecks({ get: openPost({ ...outside, allowsPlain: true }).get, clock }),
     shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname, writesDns: config.dnsUpdate !== undefined }),
     templates: openTemplates({ db, clock, ids }),
+    routes: openRoutes({ db, clock, ids, domains }),
     delayReasons: openDelayReasons({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),
-    live: openEventStream({ db, clock }),
+    live: openEventStream({ db, clock, publicUrl: config.publicUrl }),
     webhooks: openWebhooks({ db, clock, ids, random, secrets, tenants, post, config, version, traces }),
   }
 }

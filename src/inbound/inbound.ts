@@ -1,5 +1,5 @@
 /**
- * SMTP entry point: submission by SMTP clients, and incoming mail such as bounces and complaints.
+ * SMTP entry point: submission by SMTP clients, and incoming mail: bounces, complaints, reports, and mail for routes.
  * Owns: nothing. Uses: base, mail, db, credentials, limits, domains, certificates, accept. Used by: main.
  * Promises: 250 is sent after the commit; other mail is refused during the session; no login without TLS; a bare CR or LF ends the session;
  * connections, octets, errors and time are bounded.
@@ -12,7 +12,7 @@ import type { Db } from '#db'
 import { isSendingDomain, returnPathDomainOf, returnPathLabel } from '#domains'
 import { parseAddress } from '#mail'
 import { type Certificate, type CertificateSettings, followCertificate, followStore, readCertificate } from './certificate.ts'
-import { openIncoming, type ReturnHandler } from './incoming-mail.ts'
+import { openIncoming, type ReturnHandler, type RouteHandler } from './incoming-mail.ts'
 import { openMemoryBudget } from './message-buffer.ts'
 import { type ListenerLimits, type ListenerOptions, openListener } from './smtp-listener.ts'
 import { openSubmission } from './submission.ts'
@@ -30,6 +30,8 @@ export interface InboundDeps {
   returns: ReturnHandler
   /** DMARC and TLS reports about sending domains. */
   reports?: ReturnHandler | undefined
+  /** Mail for routes of tenants. */
+  routes?: RouteHandler | undefined
   config: CertificateSettings & Pick<Config, 'smtpHost' | 'smtpPort' | 'submissionPort' | 'submissionTlsPort' | 'postmaster'>
   /** The certificates by ACME (POSTRIDER_HTTPS); the operator's own files have precedence. */
   store?: CertificateStore | undefined
@@ -61,7 +63,7 @@ const incomingBounds: ListenerLimits = { ...usualBounds, largestOctets: 20 * meb
  * with its settings.
  */
 export async function startInbound(deps: InboundDeps): Promise<Inbound> {
-  const { db, clock, log, traces, accept, credentials, returns, reports, config } = deps
+  const { db, clock, log, traces, accept, credentials, returns, reports, routes, config } = deps
   const { hostname, postmaster } = config
   refuseUnusablePostmaster(config)
   const store = config.tlsCert === undefined ? deps.store : undefined
@@ -73,6 +75,7 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   const incoming = openIncoming({
     returns,
     reports,
+    routes,
     accept,
     postmaster,
     clock,

@@ -1,14 +1,14 @@
 /**
  * Backend of the inbound mail port. Mail to return paths is processed as bounces and complaints, mail to report addresses as DMARC and TLS
- * reports, and mail to postmaster is forwarded to the operator. All other mail is refused during the session. So there is no relaying and
- * no backscatter.
+ * reports, mail for routes is stored for their tenants, and mail to postmaster is forwarded to the operator. All other mail is refused
+ * during the session. So there is no relaying and no backscatter.
  */
 import type { Accept } from '#accept'
 import { type Clock, type Log, networkOf, pause } from '#base'
 import { openRateLimiter } from '#limits'
 import { parseAddress, readFields, readRaw } from '#mail'
 import type { Backend, Visit } from './smtp-listener.ts'
-import { ReplyError } from './smtp-replies.ts'
+import { ReplyError, tryLater } from './smtp-replies.ts'
 import { maxReceivedFields } from './submission.ts'
 
 /** Handles mail to return paths, or to report addresses. */
@@ -34,10 +34,19 @@ export interface ReturnEnvelope {
   address: string
 }
 
+/** Handles mail for routes of tenants. */
+export interface RouteHandler {
+  /** `later`: the route cannot receive mail now. */
+  accepts(address: string): Promise<'routed' | 'later' | 'unknown'>
+  /** Once it resolves with `stored`, the message is stored; otherwise it names the limit that the message exceeds, or a loop. */
+  take(envelope: ReturnEnvelope & { greeting: string }, octets: Buffer): Promise<'stored' | 'network' | 'tenant' | 'loop'>
+}
+
 export interface IncomingDeps {
   returns: ReturnHandler
   /** DMARC and TLS reports about sending domains. */
   reports?: ReturnHandler | undefined
+  routes?: RouteHandler | undefined
   accept: Pick<Accept, 'forward'>
   /** Whether mail to postmaster@ this domain goes to this installation's operator. */
   isOurName(domain: string): Promise<boolean>
@@ -54,16 +63,20 @@ const maxDeferrals = 80
 const maxForwards = 20
 const forwardWindowMs = 3_600_000
 
+type Destination = ReturnHandler | RouteHandler | 'former' | 'later' | undefined
+
 /** Long because the steps of a visit share the handlers and their limits. */
 export function openIncoming(deps: IncomingDeps): Backend<undefined> {
-  const { returns, reports, accept, postmaster, clock, log } = deps
+  const { returns, reports, routes, accept, postmaster, clock, log } = deps
   const rate = openRateLimiter(clock)
   let forwards = { count: 0, sinceMs: clock.monotonicMs() }
 
-  const handlerOf = async (address: string): Promise<ReturnHandler | 'former' | undefined> => {
+  const destinationOf = async (address: string): Promise<Destination> => {
     const verdict = await returns.accepts(address)
     if (verdict !== 'unknown') return verdict === 'ours' ? returns : verdict
-    return reports && (await reports.accepts(address)) === 'ours' ? reports : undefined
+    if (reports && (await reports.accepts(address)) === 'ours') return reports
+    const routed = (await routes?.accepts(address)) ?? 'unknown'
+    return routed === 'routed' ? routes : routed === 'later' ? routed : undefined
   }
 
   const isForPostmaster = async (address: string): Promise<boolean> => {
@@ -88,10 +101,12 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
     },
 
     async recipient(address) {
-      const handler = await handlerOf(address)
+      const destination = await destinationOf(address)
       // RFC 3463 section 3.2: the destination mailbox has moved.
-      if (handler === 'former') throw new ReplyError(550, '5.1.6', 'Return path of mail that another program sent before, not read here')
-      if (handler) return
+      if (destination === 'former')
+        throw new ReplyError(550, '5.1.6', 'Return path of mail that another program sent before, not read here')
+      if (destination === 'later') throw new ReplyError(450, '4.2.1', 'Mailbox disabled for now, try again later')
+      if (destination) return
       if (await isForPostmaster(address)) {
         if (postmaster !== undefined) return
         throw new ReplyError(550, '5.1.1', 'No postmaster mailbox here')
@@ -101,25 +116,43 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
 
     async message(octets, visit) {
       refuseUnreadable(octets)
-      const { back, about, forPostmaster } = await sorted(visit)
-      // Reports first: a report received again has no effect, but a forwarded message would be sent twice.
-      if (back.length > 0) await returns.take({ from: visit.from, recipients: back, address: visit.address }, octets)
+      const { back, about, routed, forPostmaster } = await sorted(visit)
+      const envelope = (recipients: readonly string[]) => ({ from: visit.from, recipients, address: visit.address })
+      // Reports and routes first: a message received again has no effect there, but a forwarded one would be sent twice.
+      if (back.length > 0) await returns.take(envelope(back), octets)
       if (reports && about.length > 0) {
-        const refused = await reports.take({ from: visit.from, recipients: about, address: visit.address }, octets)
+        const refused = await reports.take(envelope(about), octets)
         if (refused) throw new ReplyError(550, '5.7.1', refused)
       }
+      if (routes && routed.length > 0) refuseUnstored(await routes.take({ ...envelope(routed), greeting: visit.greeting }, octets))
       if (forPostmaster) await forward(octets)
-      const counts = { returned: back.length, reports: about.length, forPostmaster }
+      const counts = { returned: back.length, reports: about.length, routed: routed.length, forPostmaster }
       log.info({ conversation: visit.id, octets: octets.length, ...counts }, 'received')
       return 'Ok'
     },
   }
 
   async function sorted({ recipients }: Visit<undefined>) {
-    const handlers = await Promise.all(recipients.map(handlerOf))
-    const of = (handler: ReturnHandler | undefined) => recipients.filter((_, index) => handlers[index] === handler)
-    return { back: of(returns), about: reports ? of(reports) : [], forPostmaster: of(undefined).length > 0 }
+    const destinations = await Promise.all(recipients.map(destinationOf))
+    // Accepted at RCPT, but not now: the sender retries, and is then refused at RCPT.
+    if (destinations.some((one) => one === 'later' || one === 'former')) throw tryLater()
+    const of = (destination: Destination) => recipients.filter((_, index) => destinations[index] === destination)
+    const others = of(undefined)
+    if (!(await Promise.all(others.map(isForPostmaster))).every(Boolean)) throw tryLater()
+    return {
+      back: of(returns),
+      about: reports ? of(reports) : [],
+      routed: routes ? of(routes) : [],
+      forPostmaster: others.length > 0,
+    }
   }
+}
+
+/** The sender keeps a message over a limit. */
+function refuseUnstored(receipt: Awaited<ReturnType<RouteHandler['take']>>): void {
+  if (receipt === 'loop') throw new ReplyError(554, '5.4.6', 'Mail loop detected')
+  if (receipt === 'network') throw new ReplyError(451, '4.7.1', 'Too much mail from your network, try again in an hour')
+  if (receipt === 'tenant') throw new ReplyError(452, '4.2.2', 'Mailbox is over its limit for a day, try again later')
 }
 
 /** Refuses an unreadable header during the session; later the sender could no longer be notified. */

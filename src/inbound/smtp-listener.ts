@@ -17,6 +17,8 @@ export interface Visit<Login> {
   id: string
   /** The client's address. */
   address: string
+  /** The name in its EHLO. */
+  greeting: string
   secure: boolean
   login: Login
   /** Empty: the null reverse-path. */
@@ -255,6 +257,7 @@ type Sender = Pick<SMTPServerAddress, 'address' | 'args'>
 const visitOf = <Login>(session: SMTPServerSession, sender: Sender | false, parameters: readonly string[]): Visit<Login> => ({
   id: session.id,
   address: session.remoteAddress,
+  greeting: session.hostNameAppearsAs || '',
   secure: session.secure,
   login: session.user as Login,
   from: sender ? sender.address : '',

@@ -1,7 +1,7 @@
 /**
  * Asynchronous reports: matches a bounce to its email by the return path, or a complaint by the trace header in the original message, and
  * applies it. Owns: reports. Uses: base, mail, dkim, net, bounces, db, tenants, suppressions, events, emails, spool. Used by:
- * domain-reports, usage, housekeeping, http, main. Promises: a sender that cannot have received the message changes no data; the same report applied twice has one
+ * domain-reports, received-mail, usage, housekeeping, http, main. Promises: a sender that cannot have received the message changes no data; the same report applied twice has one
  * effect; when `take` resolves, the effects are on disk.
  */
 import { type Clock, cached, type Ids, type Log, metrics } from '#base'

@@ -54,8 +54,9 @@ interface StreamPage {
   isFull: boolean
 }
 
-export function openEventStream({ db, clock }: { db: Db; clock: Clock }): EventStream {
-  const bodies = openPayloadBodies({ db })
+/** `publicUrl`: for links to received messages. */
+export function openEventStream({ db, clock, publicUrl }: { db: Db; clock: Clock; publicUrl?: string }): EventStream {
+  const bodies = openPayloadBodies({ db, publicUrl })
   const pages = new LRUCache<string, Promise<StreamPage>>({ max: keptPages, ttl: pageKeptMs, perf: { now: () => clock.monotonicMs() } })
 
   const read = async (after: LogPosition, tenantId: string | null): Promise<StreamPage> => {

@@ -26,6 +26,7 @@ export const namedEvents = [
   'RecipientUnsubscribed',
   'SuppressionAdded',
   'SuppressionRemoved',
+  'MessageReceived',
   'ReputationWarning',
 ] as const
 

@@ -7,7 +7,9 @@ import { classification } from '#bounces'
 import type { Queryable } from '#db'
 import { findWebhookFields, type WebhookFields } from '#emails'
 import { type EventKind, type LoggedEvent, simulatedMs } from '#events'
+import { findReceived, type ReceivedMail } from '#received-mail'
 import { allEventNames, namedEvents } from './manage-webhooks.ts'
+import { bodiesInEvents, receivedPayload } from './received-payload.ts'
 
 /** Events that a webhook or a stream may get: those of contract 13.1, and those that are sent only by name. */
 export const webhookEmailEvents = [...allEventNames, ...namedEvents] as const
@@ -30,14 +32,15 @@ export interface PreparedBody {
 /** In the order of the events; undefined for an event that webhooks never get. */
 export type Bodies = (events: readonly LoggedEvent[]) => Promise<(PreparedBody | undefined)[]>
 
-/** Loads the emails of all the events in one query. */
-export function openPayloadBodies({ db }: { db: Queryable }): Bodies {
+/** Loads the emails of all the events in one query, and the received messages in another. `publicUrl`: for links to received messages. */
+export function openPayloadBodies({ db, publicUrl = '' }: { db: Queryable; publicUrl?: string | undefined }): Bodies {
   return async (events) => {
     const wanted = new Map<string, { tenantId: string; id: string }>()
     for (const { kind, tenantId, emailId } of events) {
       if (emailId !== null && isWebhookEmailEvent(kind)) wanted.set(emailId, { tenantId, id: emailId })
     }
     const facts = await findWebhookFields(db, [...wanted.values()])
+    const received = await findReceived(db, events.flatMap(receivedIn), bodiesInEvents)
     return events.map((logged) => {
       const { kind, tenantId, emailId } = logged
       const at = simulatedMs(logged)
@@ -45,11 +48,15 @@ export function openPayloadBodies({ db }: { db: Queryable }): Bodies {
       if (!isWebhookEmailEvent(kind)) return undefined
       const fields = facts.get(emailId ?? '')
       const message = messageOf(emailId ?? '', fields, at)
-      const body = { event: kind, tenantId, timestamp: secondsOf(at), payload: payloadOf(kind, event, message) }
+      const payload = payloadOf(kind, event, message, { message: received.get(textOf(event.data.received)), publicUrl })
+      const body = { event: kind, tenantId, timestamp: secondsOf(at), payload }
       return { ...body, messageId: fields?.contentId, isTest: fields?.test }
     })
   }
 }
+
+const receivedIn = ({ kind, tenantId, data }: LoggedEvent) =>
+  kind === 'MessageReceived' && typeof data.received === 'string' ? [{ tenantId, id: data.received }] : []
 
 const told: ReadonlySet<string> = new Set(webhookEmailEvents)
 const isWebhookEmailEvent = (kind: EventKind): kind is WebhookEmailEvent => told.has(kind)
@@ -90,8 +97,14 @@ export function messageOf(id: string, facts: Omit<WebhookFields, 'tenantId' | 'i
 
 type Logged = Pick<LoggedEvent, 'id' | 'at' | 'data'>
 
-/** `message`: the event's email; ignored for an event without one. */
-export function payloadOf(event: WebhookEmailEvent, logged: Logged, message: Message): Record<string, unknown> {
+interface Received {
+  /** undefined: deleted. */
+  message: ReceivedMail | undefined
+  publicUrl: string
+}
+
+/** `message`: the event's email; ignored for an event without one. `received`: the message of a MessageReceived. */
+export function payloadOf(event: WebhookEmailEvent, logged: Logged, message: Message, received?: Received): Record<string, unknown> {
   const { data } = logged
   const { metadata } = message
   switch (event) {
@@ -118,6 +131,8 @@ export function payloadOf(event: WebhookEmailEvent, logged: Logged, message: Mes
     case 'SuppressionAdded':
     case 'SuppressionRemoved':
       return listChangeOf(data, message)
+    case 'MessageReceived':
+      return receivedPayload(textOf(data.received), received?.message, received?.publicUrl ?? '')
     case 'ReputationWarning':
       return findingOf(data)
     case 'SendLimitApproaching':

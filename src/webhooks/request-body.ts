@@ -1,5 +1,6 @@
 /** Builds webhook request bodies (contract 13.9), and for `test` sample bodies of a fictitious email. */
 
+import type { ReceivedMail } from '#received-mail'
 import type { WebhookEvent } from './manage-webhooks.ts'
 import { messageOf, payloadOf } from './payload.ts'
 
@@ -58,8 +59,45 @@ export function samplePayload(event: WebhookEvent, facts: SampleFacts): Record<s
     },
     at,
   )
-  return payloadOf(event, { id: 9302, at, data: sampleData(event, facts) }, message)
+  const received = { message: sampleReceived(emailId, facts), publicUrl: '' }
+  return payloadOf(event, { id: 9302, at, data: sampleData(event, facts) }, message, received)
 }
+
+const sampleReceived = (emailId: string, { nowMs, tenant }: SampleFacts): ReceivedMail => ({
+  tenantId: tenant.id,
+  id: emailId,
+  sender: recipient,
+  recipients: [{ address: 'orders@mail.example.com', routeId: 'route_Jk3vQ9xTwB5mZ0aLr7Yd' }],
+  client: '203.0.113.9',
+  sizeOctets: 4_711,
+  facts: {
+    from: recipient,
+    fromName: 'Ann',
+    to: 'orders@mail.example.com',
+    cc: '',
+    replyTo: '',
+    subject: 'Re: Your order',
+    messageId: '4bXq2p1M@mx.example.org',
+    date: 'Sat, 21 Nov 2026 08:00:00 +0000',
+    headers: [{ name: 'Subject', value: 'Re: Your order' }],
+    attachments: [{ filename: 'photo.jpg', contentType: 'image/jpeg', sizeOctets: 3_500 }],
+    attachmentCount: 1,
+    hops: 1,
+    autoSubmitted: '',
+    truncated: false,
+    authentication: {
+      spf: { result: 'pass', domain: 'example.org' },
+      dkim: [{ result: 'pass', domain: 'example.org', selector: 's1' }],
+      dmarc: { result: 'pass', domain: 'example.org', policy: 'reject' },
+    },
+  },
+  text: 'It arrived, thank you.',
+  html: null,
+  isCut: false,
+  replyToEmail: emailId,
+  receivedAt: new Date(nowMs),
+  forwarded: [],
+})
 
 const attempt = (details: string, output: string) => ({ details, output, secure: true, seconds: 0.418 })
 const failure = (classification: string, classificationCode: number, enhanced: string) => ({
@@ -122,6 +160,8 @@ function sampleData(event: WebhookEvent, { nowMs, emailId, uuid, tenant, organis
     case 'SuppressionAdded':
     case 'SuppressionRemoved':
       return { address: recipient, reason: 'bounce', source: 'automatic' }
+    case 'MessageReceived':
+      return { received: emailId }
     case 'ReputationWarning':
       return { ...finding, day: new Date(nowMs).toISOString().slice(0, 10) }
     case 'DomainDNSError':

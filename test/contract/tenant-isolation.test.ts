@@ -1,7 +1,9 @@
 /** Two tenants with the same data: through no endpoint does one learn or change anything of the other. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Endpoint, pathsOf, routes } from '#http'
+import { txtResolver } from '../support/authentication-samples.ts'
 import { type Answer, type Service, startService } from '../support/in-process-service.ts'
+import { greetedClient, sendIncoming } from '../support/send-incoming.ts'
 import { goodBodies } from './valid-bodies.ts'
 
 interface Filled {
@@ -18,7 +20,8 @@ let theirs: Filled
 beforeAll(async () => {
   service = await startService({
     rateLimit: null,
-    roles: ['delivery', 'housekeeping'],
+    roles: ['delivery', 'housekeeping', 'inbound'],
+    receiving: { resolver: txtResolver(new Map()) },
     settings: { POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8' },
   })
   mine = await fill('alpha')
@@ -48,6 +51,11 @@ async function fill(word: string): Promise<Filled> {
   const suppressed = `${word}@suppressed.example`
   await post('/suppressions', { address: suppressed, reason: word })
   const webhookId = idIn(await post('/webhooks', { name: word, url: `https://${word}.example/hook`, events: ['MessageSent'] }))
+  const routeId = idIn(await post('/routes', { address: `in@${word}.example` }))
+  await using client = await greetedClient(service.ports.smtp)
+  const octets = `From: a@${word}.example\r\nSubject: ${word}\r\n\r\n${word}`
+  expect(await sendIncoming(client, { to: [`in@${word}.example`], octets })).toMatch(/^250/)
+  const received = (await service.call('GET', '/received', { key })).body.data as { id: string }[]
   return {
     tenantId,
     key,
@@ -62,6 +70,8 @@ async function fill(word: string): Promise<Filled> {
       webhookId,
       deliveryId: '5b0f4a7e-2c1d-4a7a-8f55-6f0a1b8f7d21',
       requestId: (await logs())[0]?.requestId ?? '',
+      routeId,
+      receivedId: received[0]?.id ?? '',
     },
   }
 }
@@ -76,6 +86,8 @@ const nobody: Record<string, string> = {
   webhookId: '987654321',
   deliveryId: '00000000-2c1d-4a7a-8f55-6f0a1b8f7d21',
   requestId: `req_${'0'.repeat(20)}`,
+  routeId: `route_${'0'.repeat(20)}`,
+  receivedId: '0'.repeat(22),
 }
 
 const withIds = routes.flatMap((endpoint) =>

@@ -98,6 +98,12 @@ export const goodBodies: Readonly<Record<string, Good>> = {
     path: made('/tracking', () => ({ domainId, name: 'u' })),
     mayBeEmpty: true,
   },
+  'routes.create': { body: (n) => ({ address: `r${n}@tracked.bodies.test`, forwardTo: 'b@simulator.test', enabled: true }) },
+  'routes.update': {
+    body: () => ({ forwardTo: 'b@simulator.test', enabled: true }),
+    path: made('/routes', () => ({ address: 'changed@tracked.bodies.test' })),
+    mayBeEmpty: true,
+  },
   'templates.create': {
     body: (n) => ({
       name: `t${n}`,

@@ -30,6 +30,7 @@ import { type HttpDeps, startHttp } from '#http'
 import { ensureCertificate, type Inbound, type InboundDeps, type ReturnHandler, startInbound } from '#inbound'
 import { openLimitSettings } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
+import { openReceivedMailReader, openReceiving, type ReceivingDeps } from '#received-mail'
 import { openReader, openReturns } from '#returns'
 import { simulatorDomain } from '#simulator'
 import { openWaker } from '#spool'
@@ -51,6 +52,7 @@ export interface ServiceOptions {
   roles?: readonly ('delivery' | 'housekeeping' | 'inbound')[]
   returns?: ReturnHandler
   reports?: ReturnHandler
+  receiving?: Partial<ReceivingDeps>
   smtpBounds?: InboundDeps['bounds']
   deliveryBounds?: DeliveryDeps['bounds']
   bounds?: HttpDeps['bounds']
@@ -222,8 +224,17 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     const mailReader = openReportMailReader({ clock, log })
     const reports = wish.reports ?? openDomainReports({ db, clock, log, secrets, resolver, hostname, read: mailReader.read })
     const common = { db, clock, log, accept, credentials, config: settings, bounds }
-    const inbound = await startInbound({ ...common, returns: wish.returns ?? returns, reports })
-    running.push({ stop: async () => mailReader.stop() })
+    const routeReader = openReceivedMailReader({ clock, log })
+    const receiving = { db, clock, ids, log, domains, tenants, resolver, hostname, read: routeReader.read }
+    const forward: ReceivingDeps['forward'] = (octets, to, by) => accept.forwardRouted(octets, to, by)
+    const routes = openReceiving({ ...receiving, forward, ...wish.receiving })
+    const inbound = await startInbound({ ...common, returns: wish.returns ?? returns, reports, routes })
+    running.push({
+      async stop() {
+        mailReader.stop()
+        routeReader.stop()
+      },
+    })
     ports = inbound.ports
     running.push(inbound, { stop: () => rm(folder, { recursive: true }) })
   }

@@ -12,7 +12,7 @@ import { allEventNames, webhookEmailEvents, webhookEvents } from '#webhooks'
 import { openEventStream } from '../support/event-stream.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
-const names = ['ComplaintReceived', 'RecipientUnsubscribed', 'SuppressionAdded', 'SuppressionRemoved']
+const names = ['ComplaintReceived', 'RecipientUnsubscribed', 'SuppressionAdded', 'SuppressionRemoved', 'MessageReceived']
 
 let service: Service
 let complain: (emailId: string) => Promise<string>

@@ -5,7 +5,9 @@ import { sql } from '#db'
 import { eraseEmails } from '#emails'
 import { appendEvents, type EventKind, type LoggedEvent, readEvents, startOfLog } from '#events'
 import { openPayloadBodies, type PreparedBody, samplePayload, type WebhookEvent, webhookEmailEvents, webhookEvents } from '#webhooks'
+import { txtResolver } from '../support/authentication-samples.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
+import { greetedClient, sendIncoming } from '../support/send-incoming.ts'
 
 const ids = openIds(systemRandom)
 const dropEmails = sql`
@@ -18,7 +20,13 @@ let logged: LoggedEvent[]
 let prepared: (PreparedBody | undefined)[]
 const metadata = { order_id: '4711' }
 beforeAll(async () => {
-  service = await startService({ rateLimit: null, roles: ['delivery', 'housekeeping'], ages: true })
+  service = await startService({
+    rateLimit: null,
+    roles: ['delivery', 'housekeeping', 'inbound'],
+    ages: true,
+    receiving: { resolver: txtResolver(new Map()) },
+  })
+  await receiveOne()
   await service.call('POST', '/suppressions', { key: service.testKey, body: { address: 'held@simulator.test', reason: 'test' } })
   emailIds = new Map()
   for (const name of ['delivered', 'softfail', 'hardfail', 'held', 'seen', 'bounced', 'gone', 'erased']) {
@@ -90,13 +98,25 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
+/** A message for a route, with an attachment. */
+async function receiveOne(): Promise<void> {
+  await service.addDomain(service.tenantId, 'in.test')
+  await service.call('POST', '/routes', { key: service.testKey, body: { address: 'orders@in.test' } })
+  await using client = await greetedClient(service.ports.smtp)
+  const part = '--b\r\nContent-Type: image/png; name=a.png\r\n\r\nx\r\n--b--\r\n'
+  const octets = `From: Ann <ann@example.org>\r\nSubject: Hi\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${part}`
+  expect(await sendIncoming(client, { to: ['orders@in.test'], octets })).toMatch(/^250/)
+}
+
 /** Names in order with the types of their values; null in the sample allows any type. */
 const shapeOf = (value: unknown): unknown =>
-  typeof value === 'object' && value !== null
-    ? Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)])
-    : value === null
-      ? 'null'
-      : typeof value
+  Array.isArray(value)
+    ? [['each', value.length === 0 ? 'null' : shapeOf(value[0])]]
+    : typeof value === 'object' && value !== null
+      ? Object.entries(value).map(([name, inner]) => [name, shapeOf(inner)])
+      : value === null
+        ? 'null'
+        : typeof value
 
 /** Compares with `expected`, ignoring values that are null in either. */
 function expectSameShape(actual: unknown, expected: unknown, at: string): void {

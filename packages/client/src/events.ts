@@ -71,6 +71,47 @@ interface ListChanged extends WithMetadata {
   message: EventMessage | null
 }
 
+/** A message that a route received. Its bodies are cut at 20,000 characters of text and 40,000 of HTML; `url` and `raw_url` have the rest. */
+interface Received {
+  id: string
+  recipients: { address: string; route_id: string }[]
+  /** Empty: the null reverse-path, as of bounces and automatic replies. */
+  envelope_from: string
+  client_address: string
+  /** Empty unless From has exactly one address. */
+  from: string
+  from_name: string
+  to: string
+  cc: string
+  reply_to: string
+  subject: string
+  message_id: string
+  date: string
+  text: string | null
+  html: string | null
+  headers: { name: string; value: string }[]
+  attachments: { filename: string; content_type: string; size: number }[]
+  /** A part was cut or left out. */
+  truncated: boolean
+  /** Such as auto-replied (RFC 3834). */
+  auto_submitted: string
+  /** Servers that the message passed. */
+  hops: number
+  size: number
+  /** The id of the email that it replies to. */
+  in_reply_to: string | null
+  /** Checks when it arrived; null: the message was too costly to read. */
+  authentication: {
+    spf: { result: 'pass' | 'fail' | 'softfail' | 'neutral' | 'none' | 'temperror' | 'permerror'; domain: string }
+    /** Of any domain. */
+    dkim: { result: 'pass' | 'fail' | 'temperror'; domain: string; selector: string }[]
+    /** `policy`: the one to apply if the result is fail. */
+    dmarc: { result: 'pass' | 'fail' | 'none' | 'temperror' | 'permerror'; domain: string; policy: string | null }
+  } | null
+  url: string
+  raw_url: string
+}
+
 interface ReputationChanged {
   kind: 'blocklist_new' | 'complaint_rate_high' | 'block_rate_up' | 'dmarc_pass_rate_down' | 'tls_share_down' | ''
   severity: 'warning' | 'problem' | ''
@@ -99,7 +140,7 @@ export interface EventPayloads {
   DomainDNSError: Checked & { domain: string; uuid: string; dns_checked_at: number; server: Server }
   SendLimitApproaching: LimitReached
   SendLimitExceeded: LimitReached
-  /** Sent only to subscriptions that name it, like the four below. */
+  /** Sent only to subscriptions that name it, like the five below. */
   ComplaintReceived: WithMetadata & {
     message: EventMessage
     matched_by: 'return path' | 'trace header' | ''
@@ -108,6 +149,7 @@ export interface EventPayloads {
   RecipientUnsubscribed: WithMetadata & { message: EventMessage }
   SuppressionAdded: ListChanged
   SuppressionRemoved: ListChanged
+  MessageReceived: Received
   ReputationWarning: ReputationChanged
 }
 

@@ -763,6 +763,21 @@ export interface Domain {
       problem: string | null
       suggestion: string | null
     }
+    /** MX record for mail in; only for a domain with routes */
+    receiving?: {
+      type: 'TXT' | 'CNAME' | 'MX'
+      /** Relative to the zone; `@` at the apex */
+      name: string
+      fullName: string
+      /** Value to publish */
+      value: string
+      /** null: not checked yet */
+      status: 'OK' | 'Missing' | 'Invalid' | null
+      /** Values found by the last check; at most 5 */
+      found: string[]
+      problem: string | null
+      suggestion: string | null
+    }
   }
   /** DKIM keys and their rotation */
   dkimKeys: {
@@ -1187,7 +1202,7 @@ export interface WebhooksCreateBody {
   name: string
   /** https; must not resolve to a private network */
   url: string
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[] | null | undefined
   /** Has precedence over events */
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
@@ -1207,7 +1222,7 @@ export interface Webhook {
   name: string
   url: string
   /** Empty: all events */
-  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning')[]
+  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[]
   allEvents: boolean
   enabled: boolean
   /** null: enabled, or disabled before this field existed */
@@ -1241,7 +1256,7 @@ export interface WebhooksListData {
     name: string
     url: string
     /** Empty: all events */
-    events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning')[]
+    events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[]
     allEvents: boolean
     enabled: boolean
     /** null: enabled, or disabled before this field existed */
@@ -1273,7 +1288,7 @@ export interface WebhooksUpdateBody {
   name?: string | null | undefined
   /** https; must not resolve to a private network */
   url?: string | null | undefined
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[] | null | undefined
   /** Has precedence over events */
   allEvents?: boolean | null | undefined
   enabled?: boolean | null | undefined
@@ -1290,7 +1305,7 @@ export interface WebhooksUpdateBody {
 }
 
 export interface WebhooksTestBody {
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning'
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -1300,7 +1315,7 @@ export interface WebhooksTestBody {
 export interface WebhooksTestData {
   /** true: 2xx response */
   success: boolean
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning'
   /** Milliseconds */
   duration: number
   durationMs: number
@@ -1319,7 +1334,7 @@ export interface WebhooksListDeliveriesQuery {
   /** Earlier than: unix seconds */
   before?: number | undefined
   success?: boolean | undefined
-  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning' | undefined
+  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning' | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -1420,7 +1435,7 @@ export interface PlatformWebhooksCreateBody {
   /** https; must not resolve to a private network */
   url: string
   /** Empty: all events */
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[] | null | undefined
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
@@ -1434,7 +1449,7 @@ export interface PlatformWebhooksCreateData {
   name: string
   url: string
   /** Empty: all events */
-  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning')[]
+  events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[]
   allEvents: boolean
   enabled: boolean
   /** null: enabled, or disabled before this field existed */
@@ -1462,7 +1477,7 @@ export interface PlatformWebhooksUpdateBody {
   /** https; must not resolve to a private network */
   url?: string | null | undefined
   /** Empty: all events */
-  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning')[] | null | undefined
+  events?: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[] | null | undefined
   enabled?: boolean | null | undefined
   /** Response timeout in seconds; default 5 */
   timeoutSeconds?: number | null | undefined
@@ -1473,13 +1488,13 @@ export interface PlatformWebhooksUpdateBody {
 }
 
 export interface PlatformWebhooksTestBody {
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning'
 }
 
 export interface PlatformWebhooksTestData {
   /** true: 2xx response */
   success: boolean
-  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning'
+  event: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning'
   /** Milliseconds */
   duration: number
   durationMs: number
@@ -1499,7 +1514,7 @@ export interface PlatformWebhooksListDeliveriesQuery {
   /** Earlier than: unix seconds */
   before?: number | undefined
   success?: boolean | undefined
-  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning' | undefined
+  event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning' | undefined
   /** Tenant id */
   tenantId?: string | undefined
   /** Id of the webhook */
@@ -1839,10 +1854,190 @@ export interface Limits {
 export interface EventsStreamQuery {
   /** Tenant id */
   tenantId?: string | undefined
-  /** Only these events, comma-separated: MessageSent, MessageDelayed, MessageDeliveryFailed, MessageBounced, MessageLoaded, MessageLinkClicked, MessageHeld, DomainDNSError, SendLimitApproaching, SendLimitExceeded, ComplaintReceived, RecipientUnsubscribed, SuppressionAdded, SuppressionRemoved, ReputationWarning. Default: the first 10 */
+  /** Only these events, comma-separated: MessageSent, MessageDelayed, MessageDeliveryFailed, MessageBounced, MessageLoaded, MessageLinkClicked, MessageHeld, DomainDNSError, SendLimitApproaching, SendLimitExceeded, ComplaintReceived, RecipientUnsubscribed, SuppressionAdded, SuppressionRemoved, MessageReceived, ReputationWarning. Default: the first 10 */
   events?: string | undefined
   /** Id of the event to resume after; the header Last-Event-ID has precedence. Default: only new events */
   after?: string | undefined
+}
+
+export interface RoutesCreateBody {
+  address: string
+  /** Address that gets every message as well; null: not forwarded */
+  forwardTo?: string | null | undefined
+  enabled?: boolean | null | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface RoutesCreateData {
+  id: string
+  tenantId: string
+  /** One * stands for any text; * alone before the @ for every address of the domain */
+  address: string
+  domainId: number
+  /** Address that gets every message as well; null: not forwarded */
+  forwardTo: string | null
+  /** false: mail to the address is refused */
+  enabled: boolean
+  mx: {
+    fullName: string
+    /** MX record to publish; its status is dnsRecords.receiving of the domain */
+    value: string
+  }
+  createdAt: string
+  updatedAt: string
+}
+
+export interface RoutesListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
+export interface RoutesUpdateBody {
+  /** Address that gets every message as well; null: not forwarded */
+  forwardTo?: string | null | undefined
+  enabled?: boolean | undefined
+  /** Tenant id; absent or null: the tenant of the key, or the default tenant */
+  tenantId?: string | null | undefined
+  /** Older spelling of tenantId @deprecated */
+  tenant_id?: string | null | undefined
+}
+
+export interface ReceivedListItem {
+  id: string
+  tenantId: string
+  recipients: {
+    address: string
+    routeId: string
+  }[]
+  /** Empty: the null reverse-path, as of bounces and automatic replies */
+  envelopeFrom: string
+  /** IP address of the server that sent it */
+  clientAddress: string
+  /** Empty unless From has exactly one address */
+  from: string
+  fromName: string
+  subject: string
+  /** Without angle brackets */
+  messageId: string
+  /** Such as auto-replied (RFC 3834); empty for mail of a person */
+  autoSubmitted: string
+  /** Octets */
+  size: number
+  attachmentCount: number
+  /** Id of the email that it replies to, by the Message-ID in its header */
+  inReplyTo: string | null
+  /** Checks when it arrived; null: the message was too costly to read */
+  authentication: {
+    spf: {
+      result: 'pass' | 'fail' | 'softfail' | 'neutral' | 'none' | 'temperror' | 'permerror'
+      domain: string
+    }
+    /** The first 5 signatures, of any domain */
+    dkim: ({
+      result: 'pass' | 'fail' | 'temperror'
+      domain: string
+      selector: string
+    })[]
+    dmarc: {
+      result: 'pass' | 'fail' | 'none' | 'temperror' | 'permerror'
+      /** Of From */
+      domain: string
+      /** To apply if the result is fail: none, quarantine or reject */
+      policy: string | null
+    }
+  } | null
+  /** Copies, as emails of the tenant */
+  forwarded: {
+    to: string
+    emailId: string
+  }[]
+  receivedAt: string
+}
+
+export interface ReceivedRetrieveData {
+  id: string
+  tenantId: string
+  recipients: {
+    address: string
+    routeId: string
+  }[]
+  /** Empty: the null reverse-path, as of bounces and automatic replies */
+  envelopeFrom: string
+  /** IP address of the server that sent it */
+  clientAddress: string
+  /** Empty unless From has exactly one address */
+  from: string
+  fromName: string
+  subject: string
+  /** Without angle brackets */
+  messageId: string
+  /** Such as auto-replied (RFC 3834); empty for mail of a person */
+  autoSubmitted: string
+  /** Octets */
+  size: number
+  attachmentCount: number
+  /** Id of the email that it replies to, by the Message-ID in its header */
+  inReplyTo: string | null
+  /** Checks when it arrived; null: the message was too costly to read */
+  authentication: {
+    spf: {
+      result: 'pass' | 'fail' | 'softfail' | 'neutral' | 'none' | 'temperror' | 'permerror'
+      domain: string
+    }
+    /** The first 5 signatures, of any domain */
+    dkim: ({
+      result: 'pass' | 'fail' | 'temperror'
+      domain: string
+      selector: string
+    })[]
+    dmarc: {
+      result: 'pass' | 'fail' | 'none' | 'temperror' | 'permerror'
+      /** Of From */
+      domain: string
+      /** To apply if the result is fail: none, quarantine or reject */
+      policy: string | null
+    }
+  } | null
+  /** Copies, as emails of the tenant */
+  forwarded: {
+    to: string
+    emailId: string
+  }[]
+  receivedAt: string
+  to: string
+  cc: string
+  replyTo: string
+  /** As the sender wrote it */
+  date: string
+  /** Received fields: servers that the message passed */
+  hops: number
+  text: string | null
+  /** From a stranger: never show it without a sandbox */
+  html: string | null
+  /** The first 60, decoded */
+  headers: {
+    name: string
+    value: string
+  }[]
+  /** The first 50 */
+  attachments: {
+    filename: string
+    contentType: string
+    /** Octets */
+    size: number
+  }[]
+  /** A part was cut or left out; the raw message has it */
+  truncated: boolean
+}
+
+export interface ReceivedRetrieveRawData {
+  id: string
+  rawMessage: string
 }
 
 export interface TemplatesCreateBody {
@@ -1884,13 +2079,6 @@ export interface TemplatesCreateData {
     type: 'string' | 'number' | 'boolean' | 'array' | 'object'
     default?: unknown
   }>
-}
-
-export interface TemplatesListQuery {
-  page?: number | undefined
-  perPage?: number | undefined
-  /** Tenant id */
-  tenantId?: string | undefined
 }
 
 export interface TemplatesListItem {

@@ -40,9 +40,16 @@ import type {
   PlatformWebhooksUpdateBody,
   RawEmailToSend,
   ReceivedEmail,
+  ReceivedListItem,
+  ReceivedRetrieveData,
+  ReceivedRetrieveRawData,
   ReputationRetrieveData,
   ReputationRetrieveQuery,
   Reveal,
+  RoutesCreateBody,
+  RoutesCreateData,
+  RoutesListQuery,
+  RoutesUpdateBody,
   ScheduledEmail,
   SentBatch,
   SentEmail,
@@ -57,7 +64,6 @@ import type {
   TemplatesCreateBody,
   TemplatesCreateData,
   TemplatesListItem,
-  TemplatesListQuery,
   TemplatesListVersionsItem,
   TemplatesPreviewBody,
   TemplatesPreviewData,
@@ -191,7 +197,7 @@ export const organisationApi = (api: Api) => ({
       name: string
       url: string
       /** Empty: all events */
-      events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'ReputationWarning')[]
+      events: ('MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning')[]
       allEvents: boolean
       enabled: boolean
       /** null: enabled, or disabled before this field existed */
@@ -489,13 +495,49 @@ export const sharedApi = (api: Api, under: string) => ({
       return api.ask('GET', `${under}/reputation`, { query, options })
     },
   },
+  routes: {
+    /** Receive mail for an address of a verified domain. A key with full access. */
+    create(body: RoutesCreateBody, options: Options = {}): Promise<RoutesCreateData> {
+      return api.ask('POST', `${under}/routes`, { body, options })
+    },
+    /** List a tenant's routes by domain and address. Permission `emails:read`. */
+    list(query: RoutesListQuery = {}, options: Options = {}): Pages<RoutesCreateData> {
+      return api.pages(`${under}/routes`, query, options)
+    },
+    /** Get a route. Permission `emails:read`. */
+    retrieve(routeId: string, query: OfTenant = {}, options: Options = {}): Promise<RoutesCreateData> {
+      return api.ask('GET', `${under}/routes/${at(routeId)}`, { query, options })
+    },
+    /** Change where a route forwards mail, or disable it. A key with full access. */
+    update(routeId: string, body: RoutesUpdateBody, query: OfTenant = {}, options: Options = {}): Promise<RoutesCreateData> {
+      return api.ask('PATCH', `${under}/routes/${at(routeId)}`, { body, query, options })
+    },
+    /** Delete a route; messages that it received stay until their retention ends. A key with full access. */
+    delete(routeId: string, query: OfTenant = {}, options: Options = {}): Promise<Deleted> {
+      return api.ask('DELETE', `${under}/routes/${at(routeId)}`, { query, options })
+    },
+  },
+  received: {
+    /** List the messages that routes received, newest first. Permission `emails:read`. */
+    list(query: RoutesListQuery = {}, options: Options = {}): Pages<ReceivedListItem> {
+      return api.pages(`${under}/received`, query, options)
+    },
+    /** Get a received message with its parts. Permission `emails:read`. */
+    retrieve(receivedId: string, query: OfTenant = {}, options: Options = {}): Promise<ReceivedRetrieveData> {
+      return api.ask('GET', `${under}/received/${at(receivedId)}`, { query, options })
+    },
+    /** Get a received message as it arrived. Permission `emails:read`. */
+    retrieveRaw(receivedId: string, query: OfTenant = {}, options: Options = {}): Promise<ReceivedRetrieveRawData> {
+      return api.ask('GET', `${under}/received/${at(receivedId)}/raw`, { query, options })
+    },
+  },
   templates: {
     /** Create a template with a draft. A key with full access. */
     create(body: TemplatesCreateBody, options: Options = {}): Promise<TemplatesCreateData> {
       return api.ask('POST', `${under}/templates`, { body, options })
     },
     /** List a tenant's templates by name, without their texts. Permission `emails:send`. */
-    list(query: TemplatesListQuery = {}, options: Options = {}): Pages<TemplatesListItem> {
+    list(query: RoutesListQuery = {}, options: Options = {}): Pages<TemplatesListItem> {
       return api.pages(`${under}/templates`, query, options)
     },
     /** Get a template with its draft. Permission `emails:send`. */
@@ -515,7 +557,7 @@ export const sharedApi = (api: Api, under: string) => ({
       return api.ask('POST', `${under}/templates/${at(templateId)}/publish`, { query, options })
     },
     /** List the published versions of a template, newest first. Permission `emails:send`. */
-    listVersions(templateId: string, query: TemplatesListQuery = {}, options: Options = {}): Pages<TemplatesListVersionsItem> {
+    listVersions(templateId: string, query: RoutesListQuery = {}, options: Options = {}): Pages<TemplatesListVersionsItem> {
       return api.pages(`${under}/templates/${at(templateId)}/versions`, query, options)
     },
     /** Render the draft of a template, or a version, without sending it. Permission `emails:send`. */

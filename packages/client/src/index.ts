@@ -25,6 +25,8 @@ export class Postrider {
   readonly suppressions: Shared['suppressions']
   readonly webhooks: Shared['webhooks']
   readonly templates: Shared['templates']
+  readonly routes: Shared['routes']
+  readonly received: Shared['received']
   readonly reputation: Shared['reputation']
   readonly platformWebhooks: Organisation['platformWebhooks']
   readonly events: Organisation['events']
@@ -37,7 +39,7 @@ export class Postrider {
   constructor(settings: Settings) {
     this.#api = new Api(settings)
     const { emails, tenants, platformWebhooks, events, usage, limits, logs, transports, test } = organisationApi(this.#api)
-    const { credentials, domains, tracking, suppressions, webhooks, templates, reputation } = sharedApi(this.#api, '')
+    const { credentials, domains, tracking, suppressions, webhooks, templates, routes, received, reputation } = sharedApi(this.#api, '')
     this.emails = withReact(emails, settings.render)
     this.tenants = tenants
     this.credentials = credentials
@@ -46,6 +48,8 @@ export class Postrider {
     this.suppressions = suppressions
     this.webhooks = webhooks
     this.templates = templates
+    this.routes = routes
+    this.received = received
     this.reputation = reputation
     this.platformWebhooks = platformWebhooks
     this.events = events
@@ -56,7 +60,7 @@ export class Postrider {
     this.test = test
   }
 
-  /** The keys, domains, track domains, suppressions, webhooks, templates and reputation of one tenant. */
+  /** The keys, domains, track domains, suppressions, webhooks, templates, routes, received mail and reputation of one tenant. */
   tenant(id: string): Shared {
     return sharedApi(this.#api, `/tenants/${at(id)}`)
   }

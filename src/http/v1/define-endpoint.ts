@@ -13,6 +13,7 @@ import type { DomainService, Domains } from '#domains'
 import type { LimitSettings, RateVerdict, SendLimitUsage } from '#limits'
 import type { LinkChecks } from '#message-checks'
 import type { Resolver } from '#net'
+import type { Routes } from '#received-mail'
 import type { Templates } from '#templates'
 import type { Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
@@ -34,6 +35,7 @@ export interface ApiDeps {
   tracks: Tracks
   tenants: Tenants
   templates: Templates
+  routes: Routes
   limitSettings: LimitSettings
   webhooks: Webhooks
   live: EventStream

@@ -3,8 +3,9 @@
 import Type, { type Static } from 'typebox'
 import { deleteDomain } from '#delivery'
 import { type DnsRecord, type Domain, type DomainService, type DomainView, requiredRecords } from '#domains'
+import { hasRoute, receivingRecord } from '#received-mail'
 import { nullable, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
-import { route } from './define-endpoint.ts'
+import { type ApiDeps, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
 const manages = { permission: 'domains:manage', scope: 'organisation or tenant', families: 'both' } as const
@@ -78,6 +79,7 @@ const DomainObject = Type.Object({
     dkimEd25519: Type.Object(Record.properties, { description: 'Optional: not required for verified' }),
     dmarc: Type.Object(Record.properties, { description: 'Recommendation only' }),
     mx: Type.Object(Record.properties, { description: 'Recommendation only; the value is an example' }),
+    receiving: Type.Optional(Type.Object(Record.properties, { description: 'MX record for mail in; only for a domain with routes' })),
   }),
   dkimKeys: DkimKeys,
 })
@@ -136,7 +138,7 @@ export const retrieveDomain = route({
   summary: 'Get a sending domain, with the DNS records to publish',
   ...byId,
   data: DomainObject,
-  handle: async ({ params, tenantId }, { shownDomains }) => domainToWire(await shownDomains.get(params.domainId, tenantId)),
+  handle: async ({ params, tenantId }, deps) => withReceiving(await deps.shownDomains.get(params.domainId, tenantId), deps),
 })
 
 export const verifyDomain = route({
@@ -146,10 +148,10 @@ export const verifyDomain = route({
   summary: 'Check the DNS records of a sending domain now',
   ...byId,
   data: DomainObject,
-  handle: async ({ params, tenantId }, { shownDomains, domains }) => {
-    const verified = await shownDomains.verify(params.domainId, tenantId)
-    domains.forget()
-    return domainToWire(verified)
+  handle: async ({ params, tenantId }, deps) => {
+    const verified = await deps.shownDomains.verify(params.domainId, tenantId)
+    deps.domains.forget()
+    return withReceiving(verified, deps)
   },
 })
 
@@ -193,6 +195,13 @@ const domainToWire = (domain: DomainView): Static<typeof DomainObject> => ({
   dnsRecords: domain.dnsRecords,
   dkimKeys: keysToWire(domain.keys),
 })
+
+/** With the MX record, if the domain has routes. */
+async function withReceiving(domain: DomainView, { db, config }: Pick<ApiDeps, 'db' | 'config'>): Promise<Static<typeof DomainObject>> {
+  const shown = domainToWire(domain)
+  if (!(await hasRoute(db, domain))) return shown
+  return { ...shown, dnsRecords: { ...shown.dnsRecords, receiving: receivingRecord(domain.dnsRecords.mx, config.hostname) } }
+}
 
 function keysToWire({ bits, keySince, delegated, aliases, others, usedFrom, nextRecords }: DomainView['keys']): Static<typeof DkimKeys> {
   const next = others.find(({ state }) => state === 'next')

@@ -18,6 +18,16 @@ import {
   updatePlatformWebhook,
 } from './platform-webhooks.ts'
 import { promoteEmail } from './promote.ts'
+import {
+  createRoute,
+  deleteRoute,
+  listReceivedRoute,
+  listRoutes,
+  retrieveReceived,
+  retrieveReceivedRaw,
+  retrieveRoute,
+  updateRoute,
+} from './received-mail.ts'
 import { retrieveReputation } from './reputation.ts'
 import { cancelEmail, rescheduleEmail } from './scheduled-emails.ts'
 import { sendBatch, sendEmail, sendRaw } from './send-emails.ts'
@@ -142,6 +152,14 @@ export const routes: readonly Endpoint[] = [
   getLimits,
   streamEvents,
   promoteEmail,
+  createRoute,
+  listRoutes,
+  retrieveRoute,
+  updateRoute,
+  deleteRoute,
+  listReceivedRoute,
+  retrieveReceived,
+  retrieveReceivedRaw,
   createTemplate,
   listTemplatesRoute,
   retrieveTemplate,

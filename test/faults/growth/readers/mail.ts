@@ -24,6 +24,7 @@ import { openTokens, trackHtml, trackHtmlOctets } from '#tracking'
 import { isMailboxListField, parseMailboxField } from '../../../../src/mail/mailbox-field.ts'
 import { readOriginators } from '../../../../src/mail/originators.ts'
 import { parseFields } from '../../../../src/mail/parse-fields.ts'
+import { readReceivedMail } from '../../../../src/received-mail/read-received-mail.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxMessage = 26_214_400
@@ -221,6 +222,21 @@ export const mailReaders: Reader[] = [
     units: [...fields, ...parts],
     nests: nestedParts,
     read: readMessage,
+  }),
+  reader({
+    name: 'message for a route',
+    longest: maxMessage,
+    reads: ['src/received-mail/read-received-mail.ts readReceivedMail'],
+    words: ['src/received-mail/read-received-mail.ts'],
+    frames: [
+      ['From: a@b.example\r\nReferences: ', '\r\n\r\n'],
+      ['From: ', '\r\n\r\n'],
+      ['From: a@b.example\r\nDKIM-Signature: v=1; a=rsa-sha256; d=b.example; s=s; h=from; bh=YQ==; b=YQ==\r\n', '\r\n\r\n'],
+      multipart,
+    ],
+    units: [...fields, ...parts, '<a@b.example>', '<', '> ', 'DKIM-Signature: v=1; d=b{i}.example; h=from:from\r\n', 'Received: a\r\n'],
+    nests: nestedParts,
+    read: (octets) => readReceivedMail(octets, 1_700_000_000_000),
   }),
   reader({
     name: 'message for seven bits',

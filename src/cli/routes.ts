@@ -1,0 +1,72 @@
+/** Commands for routes, which receive mail: list, add, remove. */
+import { apiHelp, apiUsage, maxListed, perRequest, plain, scopeOf, tenantApiOptions, withApi } from './api.ts'
+import { type Command, printed, text, UsageError } from './command-definition.ts'
+
+export const routeList: Command = {
+  name: 'route list',
+  summary: 'list the addresses at which a tenant receives mail',
+  help: `postrider route list [--tenant ID] ${apiUsage}
+
+Lists the routes of a tenant (default: the default tenant) by domain and address.
+${apiHelp}
+
+Example: postrider route list`,
+  options: tenantApiOptions,
+  run: (given, deps) =>
+    withApi(given, deps, async (service) => {
+      const routes = await scopeOf(service, given).routes.list({ perPage: perRequest }).take(maxListed)
+      const lines = routes.map(
+        ({ id, address, forwardTo, enabled }) =>
+          `${plain(address).padEnd(40)} ${id}${forwardTo === null ? '' : `  to ${plain(forwardTo)}`}${enabled ? '' : '  disabled'}`,
+      )
+      printed(given, deps, { routes }, lines.join('\n') || 'no routes. To receive mail: postrider route add help@mail.example.com')
+    }),
+}
+
+export const routeAdd: Command = {
+  name: 'route add',
+  audited: true,
+  summary: 'receive mail for an address of a verified domain',
+  help: `postrider route add ADDRESS [--forward ADDRESS] [--tenant ID] ${apiUsage}
+
+Receives mail for an address: stores it, and sends the event MessageReceived to webhooks that name it.
+A * stands for any text: orders+*@mail.example.com, or *@mail.example.com for every address of the domain.
+--forward     also sends every message to this address
+${apiHelp}
+
+Example: postrider route add help@mail.example.com`,
+  options: { forward: { type: 'string' }, ...tenantApiOptions },
+  positionals: ['ADDRESS'],
+  run: (given, deps) =>
+    withApi(given, deps, async (service) => {
+      const [address = ''] = given.positionals
+      const forwardTo = text(given, 'forward')
+      const made = await scopeOf(service, given).routes.create({ address, ...(forwardTo === undefined ? {} : { forwardTo }) })
+      const record = `publish this MX record at ${made.mx.fullName}, if it is not there yet: ${made.mx.value}`
+      printed(given, deps, { ...made }, `${plain(made.address)} receives mail (${made.id})\n${record}`)
+    }),
+}
+
+export const routeRemove: Command = {
+  name: 'route remove',
+  audited: true,
+  summary: 'no longer receive mail for an address',
+  help: `postrider route remove ADDRESS [--tenant ID] ${apiUsage}
+
+Deletes the route of an address, or the route with an id. Messages that it received stay until their retention ends.
+${apiHelp}
+
+Example: postrider route remove help@mail.example.com`,
+  options: tenantApiOptions,
+  positionals: ['ADDRESS'],
+  run: (given, deps) =>
+    withApi(given, deps, async (service) => {
+      const [wanted = ''] = given.positionals
+      const { routes } = scopeOf(service, given)
+      const known = await routes.list({ perPage: perRequest }).take(maxListed)
+      const found = known.find(({ id, address }) => id === wanted || address === wanted.toLowerCase())
+      if (!found) throw new UsageError(`no such route: ${plain(wanted)}. Compare with the list: postrider route list`)
+      await routes.delete(found.id)
+      printed(given, deps, { id: found.id, deleted: true }, `${plain(found.address)} no longer receives mail`)
+    }),
+}

@@ -1,0 +1,270 @@
+/** Mail in (an extension of the contract): routes of sending domains, and the messages that they received. */
+import Type, { type Static } from 'typebox'
+import {
+  dkimResults,
+  dmarcResults,
+  getReceived,
+  getReceivedRaw,
+  listReceived,
+  type MailRoute,
+  type ReceivedSummary,
+  routeAddress,
+  shownAuthentication,
+  spfResults,
+} from '#received-mail'
+import { nullable, pageFields, type ScopedCall, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
+import { query } from './query-parameters.ts'
+
+const reads = { permission: 'emails:read', scope: 'organisation or tenant', families: 'both' } as const
+const manages = { ...reads, permission: 'full access' } as const
+const byId = { query: query({ tenantId: tenantParameter }), refuses: ['not_found', 'tenant_mismatch'] } as const
+
+const Instant = Type.String({ format: 'date-time' })
+const MailAddress = Type.String({ minLength: 3, maxLength: 320 })
+const ForwardTo = nullable(
+  Type.String({ minLength: 3, maxLength: 320, description: 'Address that gets every message as well; null: not forwarded' }),
+)
+
+const RouteObject = Type.Object({
+  id: Type.String(),
+  tenantId: Type.String(),
+  address: Type.String({ description: 'One * stands for any text; * alone before the @ for every address of the domain' }),
+  domainId: Type.Integer(),
+  forwardTo: ForwardTo,
+  enabled: Type.Boolean({ description: 'false: mail to the address is refused' }),
+  mx: Type.Object({
+    fullName: Type.String(),
+    value: Type.String({ description: 'MX record to publish; its status is dnsRecords.receiving of the domain' }),
+  }),
+  createdAt: Instant,
+  updatedAt: Instant,
+})
+
+/** The tenant of a call, or the default tenant. */
+const tenantOf = async ({ tenantId }: Pick<ScopedCall, 'tenantId'>, { tenants }: Pick<ApiDeps, 'tenants'>) =>
+  tenantId ?? (await tenants.default()).id
+const tenantOfBody = async (call: ScopedCall, deps: Pick<ApiDeps, 'tenants'>) =>
+  tenantOf({ tenantId: await tenantNamedIn(call, deps.tenants) }, deps)
+
+export const createRoute = route({
+  method: 'POST',
+  path: '/routes',
+  name: 'routes.create',
+  summary: 'Receive mail for an address of a verified domain',
+  ...manages,
+  body: Type.Object({
+    address: MailAddress,
+    forwardTo: Type.Optional(ForwardTo),
+    enabled: Type.Optional(nullable(Type.Boolean())),
+    ...tenantFields,
+  }),
+  status: 201,
+  data: RouteObject,
+  refuses: ['domain_not_verified', 'invalid_email_format', 'tenant_archived', 'tenant_mismatch', 'not_found'],
+  handle: async (call, deps) => {
+    const { address, forwardTo, enabled } = call.body
+    const wanted = { address, forwardTo: forwardTo ?? null, enabled: enabled ?? true }
+    return routeToWire(await deps.routes.create(await tenantOfBody(call, deps), wanted), deps)
+  },
+})
+
+export const listRoutes = listRoute({
+  method: 'GET',
+  path: '/routes',
+  name: 'routes.list',
+  summary: "List a tenant's routes by domain and address",
+  ...reads,
+  query: query({ ...pageFields, tenantId: tenantParameter }),
+  data: RouteObject,
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async (call, deps) => {
+    const { page, perPage } = call.query
+    const { routes, total } = await deps.routes.list(await tenantOf(call, deps), { number: page, size: perPage })
+    return { items: routes.map((one) => routeToWire(one, deps)), page, perPage, total }
+  },
+})
+
+export const retrieveRoute = route({
+  method: 'GET',
+  path: '/routes/{routeId}',
+  name: 'routes.retrieve',
+  summary: 'Get a route',
+  ...reads,
+  ...byId,
+  data: RouteObject,
+  handle: async (call, deps) => routeToWire(await deps.routes.get(await tenantOf(call, deps), call.params.routeId), deps),
+})
+
+export const updateRoute = route({
+  method: 'PATCH',
+  path: '/routes/{routeId}',
+  name: 'routes.update',
+  summary: 'Change where a route forwards mail, or disable it',
+  ...manages,
+  ...byId,
+  refuses: [...byId.refuses, 'invalid_email_format'],
+  body: Type.Object({ forwardTo: Type.Optional(ForwardTo), enabled: Type.Optional(Type.Boolean()), ...tenantFields }),
+  data: RouteObject,
+  handle: async (call, deps) => {
+    const { forwardTo, enabled } = call.body
+    const changed = await deps.routes.update(await tenantOfBody(call, deps), call.params.routeId, { forwardTo, enabled })
+    return routeToWire(changed, deps)
+  },
+})
+
+export const deleteRoute = route({
+  method: 'DELETE',
+  path: '/routes/{routeId}',
+  name: 'routes.delete',
+  summary: 'Delete a route; messages that it received stay until their retention ends',
+  ...manages,
+  ...byId,
+  data: Type.Object({ deleted: Type.Unsafe<true>({ type: 'boolean', enum: [true] }) }),
+  handle: async (call, deps) => {
+    await deps.routes.remove(await tenantOf(call, deps), call.params.routeId)
+    return { deleted: true as const }
+  },
+})
+
+const Result = <Name extends string>(names: readonly Name[]) => Type.Unsafe<Name>({ type: 'string', enum: [...names] })
+
+const summary = {
+  id: Type.String(),
+  tenantId: Type.String(),
+  recipients: Type.Array(Type.Object({ address: Type.String(), routeId: Type.String() })),
+  envelopeFrom: Type.String({ description: 'Empty: the null reverse-path, as of bounces and automatic replies' }),
+  clientAddress: Type.String({ description: 'IP address of the server that sent it' }),
+  from: Type.String({ description: 'Empty unless From has exactly one address' }),
+  fromName: Type.String(),
+  subject: Type.String(),
+  messageId: Type.String({ description: 'Without angle brackets' }),
+  autoSubmitted: Type.String({ description: 'Such as auto-replied (RFC 3834); empty for mail of a person' }),
+  size: Type.Integer({ description: 'Octets' }),
+  attachmentCount: Type.Integer(),
+  inReplyTo: nullable(Type.String({ description: 'Id of the email that it replies to, by the Message-ID in its header' })),
+  authentication: nullable(
+    Type.Object(
+      {
+        spf: Type.Object({ result: Result(spfResults), domain: Type.String() }),
+        dkim: Type.Array(Type.Object({ result: Result(dkimResults), domain: Type.String(), selector: Type.String() }), {
+          description: 'The first 5 signatures, of any domain',
+        }),
+        dmarc: Type.Object({
+          result: Result(dmarcResults),
+          domain: Type.String({ description: 'Of From' }),
+          policy: nullable(Type.String({ description: 'To apply if the result is fail: none, quarantine or reject' })),
+        }),
+      },
+      { description: 'Checks when it arrived; null: the message was too costly to read' },
+    ),
+  ),
+  forwarded: Type.Array(Type.Object({ to: Type.String(), emailId: Type.String() }), { description: 'Copies, as emails of the tenant' }),
+  receivedAt: Instant,
+}
+const ReceivedObject = Type.Object({
+  ...summary,
+  to: Type.String(),
+  cc: Type.String(),
+  replyTo: Type.String(),
+  date: Type.String({ description: 'As the sender wrote it' }),
+  hops: Type.Integer({ description: 'Received fields: servers that the message passed' }),
+  text: nullable(Type.String()),
+  html: nullable(Type.String({ description: 'From a stranger: never show it without a sandbox' })),
+  headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() }), { description: 'The first 60, decoded' }),
+  attachments: Type.Array(
+    Type.Object({ filename: Type.String(), contentType: Type.String(), size: Type.Integer({ description: 'Octets' }) }),
+    { description: 'The first 50' },
+  ),
+  truncated: Type.Boolean({ description: 'A part was cut or left out; the raw message has it' }),
+})
+
+export const listReceivedRoute = listRoute({
+  method: 'GET',
+  path: '/received',
+  name: 'received.list',
+  summary: 'List the messages that routes received, newest first',
+  ...reads,
+  query: query({ ...pageFields, tenantId: tenantParameter }),
+  data: Type.Object(summary),
+  refuses: ['tenant_mismatch', 'not_found'],
+  handle: async (call, deps) => {
+    const { page, perPage } = call.query
+    const { messages, total } = await listReceived(deps.db, await tenantOf(call, deps), { number: page, size: perPage })
+    return { items: messages.map(summaryToWire), page, perPage, total }
+  },
+})
+
+export const retrieveReceived = route({
+  method: 'GET',
+  path: '/received/{receivedId}',
+  name: 'received.retrieve',
+  summary: 'Get a received message with its parts',
+  ...reads,
+  ...byId,
+  data: ReceivedObject,
+  handle: async (call, deps): Promise<Static<typeof ReceivedObject>> => {
+    const message = await getReceived(deps.db, await tenantOf(call, deps), call.params.receivedId)
+    const { to, cc, replyTo, date, hops, headers, attachments, truncated } = message.facts
+    return {
+      ...summaryToWire(message),
+      to,
+      cc,
+      replyTo,
+      date,
+      hops,
+      text: message.text,
+      html: message.html,
+      headers,
+      attachments: attachments.map(({ filename, contentType, sizeOctets }) => ({ filename, contentType, size: sizeOctets })),
+      truncated,
+    }
+  },
+})
+
+export const retrieveReceivedRaw = route({
+  method: 'GET',
+  path: '/received/{receivedId}/raw',
+  name: 'received.retrieveRaw',
+  summary: 'Get a received message as it arrived',
+  ...reads,
+  ...byId,
+  large: true,
+  data: Type.Object({ id: Type.String(), rawMessage: Type.String({ contentEncoding: 'base64' }) }),
+  handle: async (call, deps) => {
+    const { receivedId } = call.params
+    const raw = await getReceivedRaw(deps.db, await tenantOf(call, deps), receivedId)
+    return { id: receivedId, rawMessage: raw.toString('base64') }
+  },
+})
+
+const routeToWire = (one: MailRoute, { config }: Pick<ApiDeps, 'config'>): Static<typeof RouteObject> => ({
+  id: one.id,
+  tenantId: one.tenantId,
+  address: routeAddress(one),
+  domainId: one.domainId,
+  forwardTo: one.forwardTo,
+  enabled: one.enabled,
+  mx: { fullName: one.domain, value: `10 ${config.hostname.toLowerCase()}` },
+  createdAt: one.createdAt.toISOString(),
+  updatedAt: one.updatedAt.toISOString(),
+})
+
+const summaryToWire = ({ facts, ...one }: ReceivedSummary) => ({
+  id: one.id,
+  tenantId: one.tenantId,
+  recipients: one.recipients.map(({ address, routeId }) => ({ address, routeId })),
+  envelopeFrom: one.sender,
+  clientAddress: one.client,
+  from: facts.from,
+  fromName: facts.fromName,
+  subject: facts.subject,
+  messageId: facts.messageId,
+  autoSubmitted: facts.autoSubmitted,
+  size: one.sizeOctets,
+  attachmentCount: facts.attachmentCount,
+  inReplyTo: one.replyToEmail,
+  authentication: facts.authentication && shownAuthentication(facts.authentication),
+  forwarded: one.forwarded.map(({ to, emailId }) => ({ to, emailId })),
+  receivedAt: one.receivedAt.toISOString(),
+})

@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest'
+import type { Clock } from '#base'
+import { systemClock } from '#base'
+import type { Resolver } from '#net'
+import { type AuthenticationDeps, addressOfPtr, authenticate } from './authenticate.ts'
+
+const missing = async () => ({ kind: 'nxdomain' as const })
+const nothing: AuthenticationDeps['resolver'] = { txt: missing, mx: missing, addresses: missing, ptr: missing, cname: missing }
+const deps = (resolver: Partial<Resolver>, clock: Clock = systemClock): AuthenticationDeps => ({
+  resolver: { ...nothing, ...resolver },
+  clock,
+  hostname: 'house.test',
+})
+const facts = { client: '192.0.2.1', greeting: 'mx.example.net', sender: 'ann@example.net', from: 'ann@example.net', signatures: [] }
+const texts = (table: Record<string, string[]>): Partial<Resolver> => ({
+  txt: async (name) => (table[name] ? { kind: 'found', value: table[name] } : { kind: 'nxdomain' }),
+})
+
+describe('a message', () => {
+  test('is judged by all kinds of records of the sender', async () => {
+    const spfOf = async (record: string, resolver: Partial<Resolver> = {}) =>
+      (await authenticate(deps({ ...texts({ 'example.net': [record] }), ...resolver }), facts)).spf.result
+    const addresses: Resolver['addresses'] = async (name) =>
+      name === 'mx.example.net' ? { kind: 'found', value: ['2001:db8::1', '192.0.2.1'] } : { kind: 'nxdomain' }
+    const mx: Resolver['mx'] = async () => ({ kind: 'found', value: [{ priority: 10, exchange: 'mx.example.net' }] })
+    expect(await spfOf('v=spf1 ip4:192.0.2.1 -all')).toBe('pass')
+    expect(await spfOf('v=spf1 a:mx.example.net -all', { addresses })).toBe('pass')
+    expect(await spfOf('v=spf1 mx -all', { addresses, mx })).toBe('pass')
+    expect(await spfOf('v=spf1 ptr:example.net -all', { addresses, ptr: async () => ({ kind: 'found', value: ['mx.example.net'] }) })).toBe(
+      'pass',
+    )
+    expect(await spfOf('v=spf1 a:other.example.net -all', { addresses })).toBe('fail')
+    expect(await spfOf('v=spf1 include:none.example.net -all')).toBe('permerror')
+  })
+
+  test('without any record has no results to go by', async () => {
+    expect(await authenticate(deps({}), facts)).toEqual({
+      spf: { result: 'none', domain: 'example.net' },
+      dkim: [],
+      dmarc: { result: 'none', domain: 'example.net', policy: null },
+    })
+    expect((await authenticate(deps({}), { ...facts, from: '' })).dmarc).toEqual({ result: 'permerror', domain: '', policy: null })
+    expect((await authenticate(deps({}), { ...facts, sender: '' })).spf.domain).toBe('mx.example.net')
+  })
+
+  test('gets temperror while DNS does not answer, and does not wait for it', async () => {
+    const trouble = async () => ({ kind: 'trouble' as const, code: 'ESERVFAIL' })
+    const signatures = [{ domain: 'example.net', selector: 's', tags: new Map([['d', 'example.net']]), octets: new Uint8Array(1) }]
+    const failed = await authenticate(deps({ txt: trouble }), { ...facts, signatures })
+    expect(failed).toMatchObject({ spf: { result: 'temperror' }, dkim: [{ result: 'temperror' }], dmarc: { result: 'temperror' } })
+    const silent = deps({ txt: () => new Promise<never>(() => {}) }, { ...systemClock, after: (_ms, call) => systemClock.after(0, call) })
+    expect(await authenticate(silent, { ...facts, signatures })).toEqual(failed)
+  })
+
+  test('whose records are endless or huge costs a limited number of queries', async () => {
+    let queries = 0
+    const count = async (name: string) => {
+      queries++
+      return { kind: 'found' as const, value: [`v=spf1 include:a.${name} include:b.${name} -all`] }
+    }
+    expect((await authenticate(deps({ txt: count }), facts)).spf.result).toBe('permerror')
+    expect(queries).toBeLessThanOrEqual(120)
+    const huge = texts({ 'example.net': [`v=spf1 ${'ip4:192.0.2.1 '.repeat(3000)}-all`] })
+    expect((await authenticate(deps(huge), facts)).spf.result).toBe('temperror')
+  })
+})
+
+test('the name of a reverse lookup gives its address', () => {
+  expect(addressOfPtr('1.2.0.192.in-addr.arpa')).toBe('192.0.2.1')
+  expect(addressOfPtr(`${'1.'.padEnd(48, '0.')}8.b.d.0.1.0.0.2.ip6.arpa`)).toBe('2001:0db8:0000:0000:0000:0000:0000:0001')
+  expect(addressOfPtr('example.net')).toBe('example.net')
+})

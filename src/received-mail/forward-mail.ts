@@ -1,0 +1,31 @@
+/**
+ * The copy of a received message that is forwarded: the octets as received, below a trace field and the names of the routes. A copy that
+ * comes back to one of these routes is a loop.
+ */
+import { dateText, readFields } from '#mail'
+
+const loopField = 'X-Postrider-Route'
+
+/** Whether one of these routes has forwarded the message before. */
+export function isLoop(octets: Buffer, routeIds: ReadonlySet<string>): boolean {
+  const fields = readFields(octets) ?? []
+  return fields.some(({ name, value }) => name.toLowerCase() === loopField.toLowerCase() && routeIds.has(value.trim()))
+}
+
+interface ForwardFacts {
+  hostname: string
+  /** IP address of the server that sent the message. */
+  client: string
+  /** The received message. */
+  id: string
+  routes: readonly string[]
+  atMs: number
+}
+
+/** RFC 5321 section 4.4 asks for the trace field, which also counts the hop. */
+export function forwardedCopy(octets: Buffer, { hostname, client, id, routes, atMs }: ForwardFacts): Buffer {
+  const literal = client.includes(':') ? `IPv6:${client}` : client
+  const trace = `Received: from [${literal}] by ${hostname} (Postrider) with ESMTP id ${id};\r\n\t${dateText(atMs)}\r\n`
+  const marks = [...new Set(routes)].map((route) => `${loopField}: ${route}\r\n`)
+  return Buffer.concat([Buffer.from(trace + marks.join('')), octets])
+}

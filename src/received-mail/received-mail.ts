@@ -1,0 +1,105 @@
+/**
+ * Mail in: routes of sending domains, and the messages that they receive, each stored with an event for webhooks.
+ * Owns: mail_routes, received_messages, received_erasures. Uses: base, mail, dkim, net, db, tenants, domains, events, emails,
+ * returns. Used by:
+ * webhooks, housekeeping, http, main.
+ * Promises: mail is accepted only for an address that a route of a verified domain names; when `take` resolves, the message and its event
+ * are on disk; a message that its sender repeats is stored once; a hostile message costs a bounded time and memory, on a thread of its own.
+ */
+import { type Clock, type Ids, type Log, Refusal, wrongField } from '#base'
+import type { Db } from '#db'
+import type { DnsRecord, Domains } from '#domains'
+import { parseAddress } from '#mail'
+import { openReaderOf } from '#returns'
+import { tenantForNew } from '#tenants'
+import { routePattern } from './match-route.ts'
+import type { ReceivedParts } from './read-received-mail.ts'
+import {
+  addRoute,
+  changeRoute,
+  getRoute,
+  listRoutesOf,
+  type MailRoute,
+  type RouteChanges,
+  type RoutePage,
+  removeRoute,
+} from './route-records.ts'
+
+export { dkimResults, dmarcResults, shownAuthentication, spfResults } from './authenticate.ts'
+export { hasRoute, type MailRoute, routeAddress } from './route-records.ts'
+export {
+  deleteOldReceived,
+  eraseReceived,
+  findReceived,
+  getReceived,
+  getReceivedRaw,
+  listReceived,
+  type ReceivedMail,
+  type ReceivedSummary,
+  removeReceivedOfTenant,
+} from './stored-messages.ts'
+export { openReceiving, type ReceivingDeps } from './take-mail.ts'
+
+/** Reads with a thread. */
+export const openReceivedMailReader = (deps: { clock: Clock; log: Log }) =>
+  openReaderOf<ReceivedParts>(new URL('./received-mail-thread.ts', import.meta.url), deps)
+
+/** All refuse `not_found` and `validation_error`. */
+export interface Routes {
+  /** Also refuses `domain_not_verified` and `tenant_archived`. */
+  create(tenantId: string, wanted: { address: string; forwardTo: string | null; enabled: boolean }): Promise<MailRoute>
+  list(tenantId: string, page: RoutePage): Promise<{ routes: MailRoute[]; total: number }>
+  get(tenantId: string, id: string): Promise<MailRoute>
+  update(tenantId: string, id: string, changes: RouteChanges): Promise<MailRoute>
+  remove(tenantId: string, id: string): Promise<void>
+}
+
+const idLength = 20
+
+export function openRoutes({ db, clock, ids, domains }: { db: Db; clock: Clock; ids: Ids; domains: Pick<Domains, 'find'> }): Routes {
+  const now = () => new Date(clock.nowMs())
+  return {
+    async create(tenantId, { address, forwardTo, enabled }) {
+      const { local, domain } = routePattern(address)
+      checkTarget(forwardTo)
+      const owned = await domains.find(tenantId, domain)
+      if (!owned?.verified || owned.testOnly)
+        throw new Refusal('domain_not_verified', {
+          field: 'address',
+          message: `address: the domain ${domain} is not a verified sending domain of this tenant`,
+        })
+      return db.transaction(async (tx) => {
+        await tenantForNew(tx, tenantId)
+        const id = `route_${ids.token(idLength)}`
+        return addRoute(tx, { tenantId, id, domainId: owned.id, domain, local, forwardTo, enabled }, now())
+      })
+    },
+    list: (tenantId, page) => listRoutesOf(db, tenantId, page),
+    get: (tenantId, id) => getRoute(db, tenantId, id),
+    async update(tenantId, id, changes) {
+      checkTarget(changes.forwardTo ?? null)
+      return changeRoute(db, tenantId, id, changes, now())
+    },
+    remove: (tenantId, id) => removeRoute(db, tenantId, id),
+  }
+}
+
+function checkTarget(forwardTo: string | null): void {
+  if (forwardTo !== null && !parseAddress(forwardTo)) throw wrongField('forwardTo', 'must be an email address', 'invalid_email_format')
+}
+
+/** The MX record that brings mail for a domain to this installation, judged by the last check of the domain's MX records. */
+export function receivingRecord(mx: DnsRecord, hostname: string): DnsRecord {
+  const host = hostname.toLowerCase()
+  const value = `10 ${host}`
+  const leadsHere = mx.found.some((one) => one.toLowerCase().replace(/\.$/, '').endsWith(` ${host}`))
+  const record = { ...mx, value, found: mx.found, problem: null, suggestion: null }
+  if (mx.status === null) return { ...record, status: null, problem: mx.problem, suggestion: mx.suggestion }
+  if (leadsHere) return { ...record, status: 'OK' }
+  return {
+    ...record,
+    status: mx.found.length === 0 ? 'Missing' : 'Invalid',
+    problem: mx.found.length === 0 ? `No MX record at ${mx.fullName}` : `The MX records at ${mx.fullName} do not lead to ${host}`,
+    suggestion: `Publish this MX record at ${mx.fullName}: ${value}`,
+  }
+}

@@ -1,0 +1,262 @@
+/**
+ * Received messages as rows: each stored once for a tenant, with its event, in one transaction. Retention deletes them in small
+ * transactions.
+ */
+import { createHash } from 'node:crypto'
+import { Refusal, sanitiseJson } from '#base'
+import { type Db, type Queryable, sql, type Tx } from '#db'
+import { appendEvents } from '#events'
+import type { Authentication } from './authenticate.ts'
+import type { Amount } from './limits.ts'
+import type { ReceivedFacts } from './read-received-mail.ts'
+import { keepsRoutes, type RoutePage, removeRoutesOf } from './route-records.ts'
+
+export interface ReceivedRecipient {
+  address: string
+  routeId: string
+}
+
+/** A copy that was accepted for another address. */
+export interface Forwarding {
+  to: string
+  emailId: string
+}
+
+/** Without bodies, as lists have it. */
+export interface ReceivedSummary {
+  tenantId: string
+  id: string
+  /** Envelope sender; empty: the null reverse-path. */
+  sender: string
+  recipients: ReceivedRecipient[]
+  /** The client's address. */
+  client: string
+  sizeOctets: number
+  facts: ReceivedFacts & {
+    /** null: the message was not read. */
+    authentication: Authentication | null
+  }
+  /** The tenant's email to which it replies. */
+  replyToEmail: string | null
+  receivedAt: Date
+  forwarded: Forwarding[]
+}
+
+export interface ReceivedMail extends ReceivedSummary {
+  text: string | null
+  html: string | null
+  /** A body is longer than asked for. */
+  isCut: boolean
+}
+
+export interface NewReceived extends Omit<ReceivedMail, 'isCut' | 'forwarded'> {
+  raw: Buffer
+}
+
+const summaryColumns = sql.part`
+  tenant_id as "tenantId", id, sender, recipients, client, size_octets as "sizeOctets", facts, reply_to_email as "replyToEmail",
+  received_at as "receivedAt", forwarded`
+
+const insertMessage = sql<{ id: string }>`
+  insert into received_messages (tenant_id, id, key, sender, recipients, client, size_octets, facts, text_body, html_body, reply_to_email,
+    raw, received_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+  on conflict (tenant_id, key) do nothing
+  returning id`
+
+const storedByKey = sql<StoredReceived>`
+  select id, forwarded
+  from received_messages
+  where tenant_id = $1 and key = $2`
+
+const addForwarding = sql`
+  update received_messages
+  set forwarded = forwarded || $3::jsonb
+  where tenant_id = $1 and id = $2`
+
+const pageOfMessages = sql<ReceivedSummary>`
+  select ${summaryColumns}
+  from received_messages
+  where tenant_id = $1
+  order by id desc
+  limit $2 offset $3`
+
+const countMessages = sql<{ total: number }>`
+  select count(*)::integer as total
+  from received_messages
+  where tenant_id = $1`
+
+const messageById = sql<ReceivedMail>`
+  select ${summaryColumns}, text_body as text, html_body as html, false as "isCut"
+  from received_messages
+  where tenant_id = $1 and id = $2`
+
+const messagesById = sql<ReceivedMail>`
+  select ${summaryColumns}, left(text_body, $3) as text, left(html_body, $4) as html,
+    coalesce(length(text_body) > $3, false) or coalesce(length(html_body) > $4, false) as "isCut"
+  from unnest($1::text[], $2::text[]) as wanted (wanted_tenant, wanted_id)
+  join received_messages on tenant_id = wanted_tenant and id = wanted_id`
+
+const rawById = sql<{ raw: Buffer }>`
+  select raw
+  from received_messages
+  where tenant_id = $1 and id = $2`
+
+const usedSince = sql<Amount>`
+  select count(*)::integer as messages, coalesce(sum(size_octets), 0)::bigint as octets
+  from received_messages
+  where tenant_id = $1 and received_at > $2`
+
+const deleteOlder = sql`
+  delete from received_messages
+  where (tenant_id, id) in (
+    select tenant_id, id
+    from received_messages
+    where received_at < $1
+    order by received_at
+    limit $2)`
+
+const noteErasure = sql`
+  insert into received_erasures (tenant_id)
+  values ($1)
+  on conflict do nothing`
+
+const erasures = sql<{ tenantId: string }>`
+  select tenant_id as "tenantId"
+  from received_erasures
+  limit 100`
+
+const deleteSomeOf = sql`
+  delete from received_messages
+  where tenant_id = $1 and id in (
+    select id
+    from received_messages
+    where tenant_id = $1
+    limit $2)`
+
+const endErasure = sql`
+  delete from received_erasures
+  where tenant_id = $1`
+
+const deletePerson = sql`
+  delete from received_messages
+  where (tenant_id, id) in (
+    select tenant_id, id
+    from received_messages
+    where ($2::text is null or tenant_id = $2)
+      and (lower(sender) = $1 or lower(facts ->> 'from') = $1 or recipients @> jsonb_build_array(jsonb_build_object('address', $1::text)))
+    limit $3)`
+
+const maxAtOnce = 200
+const maxRounds = 20
+
+const noSuchMessage = (id: string) =>
+  new Refusal('not_found', { field: 'receivedId', message: `receivedId: no such received message: ${id.slice(0, 64)}` })
+
+/** Equal for a message that its sender sends again. */
+function keyOf({ sender, recipients, raw }: Pick<NewReceived, 'sender' | 'recipients' | 'raw'>): Buffer {
+  const addresses = recipients.map(({ address }) => address).sort()
+  return createHash('sha256')
+    .update(JSON.stringify([sender, addresses]))
+    .update('\0')
+    .update(raw)
+    .digest()
+}
+
+export interface StoredReceived {
+  id: string
+  /** Of an earlier attempt. */
+  forwarded: Forwarding[]
+}
+
+/** Stores a message with its event, unless it is stored already. Undefined: a route was deleted meanwhile. */
+export function storeReceived(db: Db, message: NewReceived): Promise<StoredReceived | undefined> {
+  const { tenantId, id, sender, recipients, client, sizeOctets, facts, text, html, replyToEmail, raw, receivedAt } = message
+  const key = keyOf(message)
+  return db.transaction(async (tx) => {
+    if (!(await keepsRoutes(tx, tenantId, [...new Set(recipients.map(({ routeId }) => routeId))]))) return undefined
+    const shown = [sanitiseJson(recipients), client, sizeOctets, sanitiseJson(facts), text, html, replyToEmail]
+    const added = await tx.first(insertMessage, [tenantId, id, key, sender, ...shown, raw, receivedAt])
+    if (!added) return tx.first(storedByKey, [tenantId, key])
+    await appendEvents(tx, [{ tenantId, kind: 'MessageReceived', emailId: null, at: receivedAt, data: { received: id } }])
+    return { id, forwarded: [] }
+  })
+}
+
+/** Records that a copy was accepted for another address, so that a repetition sends no second one. */
+export const recordForwarding = (on: Queryable, tenantId: string, id: string, forwarding: Forwarding): Promise<number> =>
+  on.run(addForwarding, [tenantId, id, JSON.stringify([forwarding])])
+
+/** Newest first. */
+export async function listReceived(
+  on: Queryable,
+  tenantId: string,
+  page: RoutePage,
+): Promise<{ messages: ReceivedSummary[]; total: number }> {
+  const counted = await on.first(countMessages, [tenantId])
+  const messages = await on.rows(pageOfMessages, [tenantId, page.size, (page.number - 1) * page.size])
+  return { messages, total: counted?.total ?? 0 }
+}
+
+/** An id; other text may not even be storable. */
+const known = (id: string): string => {
+  if (!/^[0-9A-Za-z]{22}$/.test(id)) throw noSuchMessage(id)
+  return id
+}
+
+/** Refuses `not_found`. */
+export async function getReceived(on: Queryable, tenantId: string, id: string): Promise<ReceivedMail> {
+  const found = await on.first(messageById, [tenantId, known(id)])
+  if (!found) throw noSuchMessage(id)
+  return found
+}
+
+/** The octets as received. Refuses `not_found`. */
+export async function getReceivedRaw(on: Queryable, tenantId: string, id: string): Promise<Buffer> {
+  const found = await on.first(rawById, [tenantId, known(id)])
+  if (!found) throw noSuchMessage(id)
+  return found.raw
+}
+
+/** The stored ones of these messages by id, with bodies of at most these lengths. */
+export async function findReceived(
+  on: Queryable,
+  wanted: readonly { tenantId: string; id: string }[],
+  longest: { text: number; html: number },
+): Promise<Map<string, ReceivedMail>> {
+  if (wanted.length === 0) return new Map()
+  const values = [wanted.map(({ tenantId }) => tenantId), wanted.map(({ id }) => id), longest.text, longest.html]
+  return new Map((await on.rows(messagesById, values)).map((message) => [message.id, message]))
+}
+
+export const usedBy = async (on: Queryable, tenantId: string, since: Date): Promise<Amount> =>
+  (await on.first(usedSince, [tenantId, since])) ?? { messages: 0, octets: 0 }
+
+/** Deletes messages received before a time, and those of deleted tenants: a part of them at once, so that other tasks get their turn. */
+export async function deleteOldReceived(db: Db, beforeMs: number): Promise<void> {
+  await inRounds(() => db.run(deleteOlder, [new Date(beforeMs), maxAtOnce]))
+  for (const { tenantId } of await db.rows(erasures))
+    if (await inRounds(() => db.run(deleteSomeOf, [tenantId, maxAtOnce]))) await db.run(endErasure, [tenantId])
+}
+
+/** Whether nothing is left. */
+async function inRounds(deleteSome: () => Promise<number>): Promise<boolean> {
+  for (let round = 0; round < maxRounds; round++) if ((await deleteSome()) < maxAtOnce) return true
+  return false
+}
+
+/** Deletes the messages from or to an address (lower case); `tenantId` null: of all tenants. Returns how many. */
+export async function eraseReceived(db: Db, address: string, tenantId: string | null): Promise<number> {
+  let count = 0
+  for (;;) {
+    const deleted = await db.run(deletePerson, [address, tenantId, maxAtOnce])
+    count += deleted
+    if (deleted < maxAtOnce) return count
+  }
+}
+
+/** Deletes the routes of a deleted tenant; housekeeping deletes its messages, which no request finds from now on. */
+export async function removeReceivedOfTenant(tx: Tx, tenantId: string): Promise<void> {
+  await removeRoutesOf(tx, tenantId)
+  await tx.run(noteErasure, [tenantId])
+}

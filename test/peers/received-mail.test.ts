@@ -1,0 +1,105 @@
+/**
+ * Mail for routes from other programs: Postfix's smtp-source loses no message, swaks finds no open relay, and Python's authheaders judges
+ * generated messages in the same way.
+ */
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '#base'
+import { sql } from '#db'
+import { signaturesOf } from '#dkim'
+import { authenticate } from '../../src/received-mail/authenticate.ts'
+import { authenticationSamples, txtResolver } from '../support/authentication-samples.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+
+const run = promisify(execFile)
+const smtpSource = '/usr/sbin/smtp-source'
+const answers = (program: string, ...words: string[]) => {
+  try {
+    execFileSync(program, words, { stdio: 'pipe' })
+    return true
+  } catch {
+    return false
+  }
+}
+const hasSwaks = answers('swaks', '--version')
+const python = '/usr/bin/python3'
+const hasAuthheaders = answers(python, '-c', 'import authheaders, nacl, spf')
+
+let service: Service
+beforeAll(async () => {
+  service = await startService({
+    rateLimit: null,
+    roles: ['inbound'],
+    smtpBounds: { errors: 1000 },
+    receiving: { resolver: txtResolver(new Map()) },
+  })
+  await service.addDomain(service.tenantId, 'peers.test')
+  const { status } = await service.call('POST', '/routes', { key: service.liveKey, body: { address: 'help@peers.test' } })
+  expect(status).toBe(201)
+})
+afterAll(() => service.stop())
+
+const rows = sql<{ count: number }>`
+  select count(*)::integer as count
+  from received_messages
+  where tenant_id = $1`
+const stored = async () => (await service.db.first(rows, [service.tenantId]))?.count
+
+test.skipIf(!existsSync(smtpSource))('four hundred messages of smtp-source are stored, each once', { timeout: 90_000 }, async () => {
+  const before = (await stored()) ?? 0
+  const words = ['-s', '10', '-m', '400', '-l', '3000', '-f', 'a@example.net', '-t', 'help@peers.test', '-M', 'mx.example.net']
+  await run(smtpSource, [...words, `127.0.0.1:${service.ports.smtp}`], { timeout: 80_000 })
+  expect(await stored()).toBe(before + 400)
+})
+
+test.skipIf(!hasSwaks)('swaks finds no form of address that is relayed', { timeout: 60_000 }, async () => {
+  const before = await stored()
+  const attempt = (to: string, ...more: string[]) =>
+    run('swaks', ['--server', `127.0.0.1:${service.ports.smtp}`, '--from', 'a@example.net', '--to', to, '--quit-after', 'RCPT', ...more], {
+      timeout: 20_000,
+    }).then(
+      () => 'accepted',
+      () => 'refused',
+    )
+  const forms = [
+    'victim@example.net',
+    'victim%example.net@peers.test',
+    'example.net!victim@peers.test',
+    '@peers.test:victim@example.net',
+    '"victim@example.net"@peers.test',
+    'help@peers.test@example.net',
+    'victim@[127.0.0.1]',
+    'help@sub.peers.test',
+    'postmaster@peers.test',
+  ]
+  for (const form of forms) expect(await attempt(form), form).toBe('refused')
+  expect(await attempt('victim@example.net', '--from', 'help@peers.test')).toBe('refused')
+  expect(await attempt('help@peers.test')).toBe('accepted')
+  expect(await stored()).toBe(before)
+})
+
+test.skipIf(!hasAuthheaders)("the results of generated messages are those of Python's authheaders", { timeout: 60_000 }, async () => {
+  const { samples, txt } = await authenticationSamples(200)
+  const folder = await mkdtemp(join(tmpdir(), 'postrider-authheaders-'))
+  try {
+    const file = join(folder, 'samples.json')
+    const given = samples.map(({ octets, client, greeting, sender }) => ({ client, greeting, sender, raw: octets.toString('base64') }))
+    await writeFile(file, JSON.stringify({ txt: Object.fromEntries(txt), samples: given }))
+    const { stdout } = await run(python, ['test/peers/judge-mail.py', file], { timeout: 50_000, maxBuffer: 10_000_000 })
+    const judged = JSON.parse(stdout) as { spf: string; dkim: string[]; dmarc: string }[]
+    for (const [nth, sample] of samples.entries()) {
+      const signatures = signaturesOf(sample.octets, systemClock.nowMs())
+      const deps = { resolver: txtResolver(txt), clock: systemClock, hostname: 'house.test' }
+      const { spf, dkim, dmarc } = await authenticate(deps, { ...sample, signatures })
+      const ours = { spf: spf.result, dkim: dkim.map(({ result }) => result), dmarc: dmarc.result }
+      expect(ours, sample.octets.toString()).toEqual(judged[nth])
+    }
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})

@@ -1,0 +1,379 @@
+/** Mail in, from the SMTP port to the API and the event: routes, refusals, storing, bounds, threads of replies, retention and erasure. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '#base'
+import { sql } from '#db'
+import { eraseAddress } from '#housekeeping'
+import { deleteOldReceived } from '#received-mail'
+import { txtResolver } from '../support/authentication-samples.ts'
+import { openEventStream } from '../support/event-stream.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+import { oddMessages } from '../support/odd-messages.ts'
+import { greetedClient, sendIncoming } from '../support/send-incoming.ts'
+import type { SmtpClient } from '../support/smtp-client.ts'
+
+const dayMs = 86_400_000
+
+let service: Service
+let client: SmtpClient
+beforeAll(async () => {
+  service = await startService({
+    rateLimit: null,
+    sendLimit: null,
+    roles: ['inbound', 'delivery', 'housekeeping'],
+    smtpBounds: { errors: 10_000 },
+    receiving: {
+      resolver: txtResolver(new Map()),
+      limits: { network: { messages: 5_000, octets: 200_000_000 }, tenant: { messages: 1_500, octets: 100_000_000 } },
+    },
+  })
+  client = await greetedClient(service.ports.smtp)
+})
+afterAll(async () => {
+  client.destroy()
+  await service.stop()
+})
+
+interface Received {
+  id: string
+  recipients: { address: string; routeId: string }[]
+  subject: string
+  inReplyTo: string | null
+  size: number
+}
+
+let count = 0
+/** A tenant with a verified domain and a key. */
+async function makeOwner() {
+  const tenantId = await service.makeTenant(`owner ${++count}`)
+  const domain = `in${count}.test`
+  await service.addDomain(tenantId, domain)
+  const key = await service.makeKey({ tenantId })
+  const ask = async (method: string, path: string, body?: object) => service.call(method, path, { key, body })
+  const addRoute = async (address: string, more: object = {}) => {
+    const answer = await ask('POST', '/routes', { address, ...more })
+    if (answer.status !== 201) throw new Error(answer.text)
+    return answer.body.data as { id: string; mx: { fullName: string; value: string } }
+  }
+  const received = async () => (await ask('GET', '/received?perPage=100')).body.data as Received[]
+  return { tenantId, domain, key, ask, addRoute, received }
+}
+
+const message = (subject: string, more = '') =>
+  `From: Ann <ann@example.net>\r\nTo: x\r\nSubject: ${subject}\r\nMessage-ID: <${subject}@example.net>\r\n${more}\r\nHello ${subject}`
+const send = (to: string | string[], octets: string | Buffer, from?: string) =>
+  sendIncoming(client, { to: [to].flat(), octets, ...(from === undefined ? {} : { from }) })
+
+const eventsOf = sql<{ count: number }>`
+  select count(*)::integer as count
+  from events
+  where tenant_id = $1 and kind = 'MessageReceived'`
+
+const rowsOf = sql<{ count: number }>`
+  select count(*)::integer as count
+  from received_messages
+  where tenant_id = $1`
+
+const countOf = async (statement: typeof rowsOf, tenantId: string) => (await service.db.first(statement, [tenantId]))?.count
+
+describe('a route', () => {
+  test('receives a message: it is stored as it came, read, and told in an event with links', async () => {
+    const owner = await makeOwner()
+    const { id, mx } = await owner.addRoute(`help@${owner.domain}`)
+    expect(mx).toEqual({ fullName: owner.domain, value: '10 house.test' })
+    await using stream = await openEventStream(service.port, '/events/stream?events=MessageReceived', owner.key)
+    await vi.waitFor(() => expect(stream.lastId()).not.toBe(''))
+    const octets = message('first', 'Content-Type: text/plain; charset=utf-8\r\n')
+    expect(await send(`HELP@${owner.domain}`, octets)).toBe('250 2.6.0 Ok')
+    const [one] = await owner.received()
+    expect(one).toMatchObject({
+      recipients: [{ address: `help@${owner.domain}`, routeId: id }],
+      envelopeFrom: 'reader@example.net',
+      clientAddress: '127.0.0.1',
+      from: 'ann@example.net',
+      fromName: 'Ann',
+      subject: 'first',
+      messageId: 'first@example.net',
+      inReplyTo: null,
+      size: octets.length + 2,
+    })
+    const whole = await owner.ask('GET', `/received/${one?.id}`)
+    expect(whole.body.data).toMatchObject({ text: 'Hello first\r\n', html: null, truncated: false, attachments: [] })
+    const { rawMessage } = (await owner.ask('GET', `/received/${one?.id}/raw`)).body.data as { rawMessage: string }
+    expect(Buffer.from(rawMessage, 'base64').toString()).toBe(`${octets}\r\n`)
+    await vi.waitFor(() => expect(stream.told()).toHaveLength(1), { timeout: 10_000 })
+    expect(stream.told()[0]?.data).toMatchObject({
+      event: 'MessageReceived',
+      tenant_id: owner.tenantId,
+      payload: {
+        id: one?.id,
+        recipients: [{ address: `help@${owner.domain}`, route_id: id }],
+        subject: 'first',
+        text: 'Hello first\r\n',
+        raw_url: expect.stringMatching(new RegExp(`^https?://.+/v1/received/${one?.id}/raw$`)),
+      },
+    })
+  })
+
+  test('stores a message that the sender repeats once, and one for several of its addresses once', async () => {
+    const owner = await makeOwner()
+    await owner.addRoute(`*@${owner.domain}`)
+    const to = [`a@${owner.domain}`, `b@${owner.domain}`]
+    for (const _ of [1, 2, 3]) expect(await send(to, message('again'))).toMatch(/^250/)
+    expect(await countOf(rowsOf, owner.tenantId)).toBe(1)
+    expect(await countOf(eventsOf, owner.tenantId)).toBe(1)
+    expect((await owner.received())[0]?.recipients.map(({ address }) => address)).toEqual(to)
+    await send(to, message('again'), 'other@example.net')
+    expect(await countOf(rowsOf, owner.tenantId)).toBe(2)
+  })
+
+  test('of a domain is the most exact one, and a disabled or deleted one refuses', async () => {
+    const owner = await makeOwner()
+    const exact = await owner.addRoute(`orders+1@${owner.domain}`)
+    const wild = await owner.addRoute(`orders+*@${owner.domain}`)
+    const routeOf = async (local: string) => {
+      expect(await send(`${local}@${owner.domain}`, message(`to ${local}`))).toMatch(/^250/)
+      return (await owner.received())[0]?.recipients[0]?.routeId
+    }
+    expect([await routeOf('orders+1'), await routeOf('orders+2')]).toEqual([exact.id, wild.id])
+    expect(await send(`help@${owner.domain}`, message('none'))).toBe('550 5.1.1 No such address here')
+    await owner.ask('PATCH', `/routes/${wild.id}`, { enabled: false })
+    await vi.waitFor(async () => expect(await send(`orders+3@${owner.domain}`, message('off'))).toMatch(/^550 5\.1\.1/), { timeout: 5000 })
+    expect((await owner.ask('DELETE', `/routes/${exact.id}`)).status).toBe(200)
+    await vi.waitFor(async () => expect(await send(`orders+1@${owner.domain}`, message('gone'))).toMatch(/^550 5\.1\.1/), { timeout: 5000 })
+    expect(await owner.received()).toHaveLength(2)
+  })
+
+  test('needs a verified domain of its tenant, and no other tenant receives mail for the name', async () => {
+    const owner = await makeOwner()
+    const other = await makeOwner()
+    const refusal = async (from: typeof owner, address: string) => (await from.ask('POST', '/routes', { address })).body.error
+    expect(await refusal(owner, `help@${other.domain}`)).toMatchObject({ code: 'domain_not_verified', field: 'address' })
+    await owner.ask('POST', '/domains', { name: 'unverified.test' })
+    expect(await refusal(owner, 'help@unverified.test')).toMatchObject({ code: 'domain_not_verified' })
+    expect(await refusal(owner, 'help')).toMatchObject({ code: 'validation_error', field: 'address' })
+    await owner.addRoute(`help@${owner.domain}`)
+    expect(await refusal(owner, `Help@${owner.domain}`)).toMatchObject({
+      code: 'validation_error',
+      message: expect.stringContaining('another route'),
+    })
+    await service.addDomain(other.tenantId, owner.domain)
+    expect(await refusal(other, `sales@${owner.domain}`)).toMatchObject({ message: expect.stringContaining('routes of another tenant') })
+    const forwarded = await owner.ask('POST', '/routes', { address: `f@${owner.domain}`, forwardTo: 'nobody' })
+    expect(forwarded.body.error).toMatchObject({ code: 'invalid_email_format', field: 'forwardTo' })
+  })
+
+  test('whose domain is no longer verified, or whose tenant is suspended, asks the sender to retry', async () => {
+    const owner = await makeOwner()
+    await owner.addRoute(`help@${owner.domain}`)
+    const unverify = sql`
+      update domains
+      set verified = $2, trusted = $2
+      where name = $1`
+    const laterReply = '450 4.2.1 Mailbox disabled for now, try again later'
+    const reply = (subject: string) => send(`help@${owner.domain}`, message(subject))
+    await service.db.run(unverify, [owner.domain, false])
+    await vi.waitFor(async () => expect(await reply('unverified')).toBe(laterReply), { timeout: 5000 })
+    await service.db.run(unverify, [owner.domain, true])
+    await vi.waitFor(async () => expect(await reply('verified')).toMatch(/^250/), { timeout: 5000 })
+    await service.call('PATCH', `/tenants/${owner.tenantId}`, { key: service.liveKey, body: { status: 'suspended' } })
+    await vi.waitFor(async () => expect(await reply('suspended')).toBe(laterReply), { timeout: 5000 })
+  })
+})
+
+test('an address outside the routes is refused in every form: nothing is relayed', async () => {
+  const owner = await makeOwner()
+  await owner.addRoute(`help@${owner.domain}`)
+  const ours = owner.domain
+  const forms = [
+    'victim@example.net',
+    `victim%example.net@${ours}`,
+    `example.net!victim@${ours}`,
+    `"victim@example.net"@${ours}`,
+    `"help"@${ours}`,
+    `@${ours}:victim@example.net`,
+    `@${ours},@example.net:victim@example.net`,
+    `help@${ours}@example.net`,
+    `help%${ours}@example.net`,
+    `${ours}!help@example.net`,
+    `help@${ours}.example.net`,
+    `help@sub.${ours}`,
+    `help@x${ours}`,
+    'victim@[127.0.0.1]',
+    'victim@[IPv6:::1]',
+    'victim@localhost',
+    'victim@127.0.0.1',
+    'help',
+    '*',
+    `*@${ours}`,
+    `help*@${ours}`,
+    `help @${ours}`,
+    `help@${ours} ORCPT=rfc822;victim@example.net`,
+    `help@ ${ours}`,
+    `help@${ours}\u0000`,
+    `postmaster@${ours}`,
+  ]
+  for (const from of ['', 'victim@example.net', `help@${ours}`]) {
+    for (const form of forms) {
+      expect(await client.say(`MAIL FROM:<${from}>`), from).toMatch(/^250/)
+      const reply = await client.say(`RCPT TO:<${form}>`)
+      expect(reply, form).toMatch(/^(?:550 5\.1\.1|553 5\.1\.3|501|555) /)
+      await client.say('RSET')
+    }
+  }
+  expect(await owner.received()).toEqual([])
+})
+
+test('a catch-all takes every local part of its domain for its tenant, and sends none of them on', async () => {
+  const owner = await makeOwner()
+  await owner.addRoute(`*@${owner.domain}`)
+  for (const local of ['victim%example.net', 'example.net!victim', 'a/b', 'very.long+tag'])
+    expect(await send(`${local}@${owner.domain}`, message(local)), local).toMatch(/^250/)
+  expect((await owner.received()).map(({ recipients }) => recipients[0]?.address)).toEqual(
+    ['very.long+tag', 'a/b', 'example.net!victim', 'victim%example.net'].map((local) => `${local}@${owner.domain}`),
+  )
+  const { body } = await service.call('GET', `/emails?tenantId=${owner.tenantId}`, { key: service.liveKey })
+  expect(body.data).toEqual([])
+})
+
+test('of five hundred odd messages each is one event or one refusal, and the API shows each', async () => {
+  const owner = await makeOwner()
+  await owner.addRoute(`odd@${owner.domain}`)
+  const messages = oddMessages(500)
+  const replies: string[] = []
+  const work = messages.entries()
+  const sending = Array.from({ length: 4 }, async () => {
+    let own: SmtpClient | undefined
+    for (const [nth, octets] of work) {
+      own ??= await greetedClient(service.ports.smtp)
+      const reply = await sendIncoming(own, { to: [`odd@${owner.domain}`], octets })
+      replies[nth] = reply
+      if (!reply.includes('bare CR or LF') && reply !== 'closed') continue
+      // This fault ends the session.
+      own.destroy()
+      own = undefined
+    }
+    own?.destroy()
+  })
+  await Promise.all(sending)
+  const taken = replies.filter((reply) => reply.startsWith('250')).length
+  const refused = replies.filter((reply) => /^5[05]0 5\.[56]\./.test(reply)).length
+  expect(taken + refused).toBe(messages.length)
+  expect(Math.min(taken, refused)).toBeGreaterThan(50)
+  expect(await countOf(rowsOf, owner.tenantId)).toBe(taken)
+  expect(await countOf(eventsOf, owner.tenantId)).toBe(taken)
+  const known = new Set(messages.map((octets) => octets.toString('latin1')))
+  for (const { id } of (await owner.received()).slice(0, 40)) {
+    expect((await owner.ask('GET', `/received/${id}`)).status).toBe(200)
+    const { rawMessage } = (await owner.ask('GET', `/received/${id}/raw`)).body.data as { rawMessage: string }
+    const raw = Buffer.from(rawMessage, 'base64').toString('latin1')
+    expect(known.has(raw.replace(/\r\n$/, '')) || known.has(raw)).toBe(true)
+  }
+}, 60_000)
+
+test('a reply names the email of the tenant that it answers, by the whole Message-ID', async () => {
+  const owner = await makeOwner()
+  await owner.addRoute(`help@${owner.domain}`)
+  const sent = (
+    await owner.ask('POST', '/emails', { from: `help@${owner.domain}`, to: ['delivered@simulator.test'], subject: 'Order', text: 'x' })
+  ).body.data as { id: string; messageId: string }
+  const messageId = sent.messageId.replace(/^<|>$/g, '')
+  const replied = async (name: string, field: string) => {
+    await send(`help@${owner.domain}`, message(name, field))
+    return (await owner.received()).find(({ subject }) => subject === name)?.inReplyTo
+  }
+  expect(await replied('r1', `In-Reply-To: <${messageId}>\r\n`)).toBe(sent.id)
+  expect(await replied('r2', `References: <x@y.test> <${messageId}>\r\n`)).toBe(sent.id)
+  expect(await replied('r3', `In-Reply-To: <${sent.id}@elsewhere.test>\r\n`)).toBeNull()
+  const other = await makeOwner()
+  await other.addRoute(`help@${other.domain}`)
+  await send(`help@${other.domain}`, message('r4', `In-Reply-To: <${messageId}>\r\n`))
+  expect((await other.received())[0]?.inReplyTo).toBeNull()
+})
+
+test('mail over the limit of the network or of the tenant stays with its sender', async () => {
+  const limits = { network: { messages: 1_000, octets: 200_000 }, tenant: { messages: 2, octets: 1_000_000 } }
+  await using own = await startService({ rateLimit: null, roles: ['inbound'], receiving: { resolver: txtResolver(new Map()), limits } })
+  const addRoute = async (tenantId: string, name: string) => {
+    await own.addDomain(tenantId, name)
+    expect((await own.call('POST', '/routes', { key: own.liveKey, body: { address: `*@${name}`, tenantId } })).status).toBe(201)
+  }
+  await addRoute(own.tenantId, 'one.test')
+  await addRoute(await own.makeTenant('second'), 'two.test')
+  await using sender = await greetedClient(own.ports.smtp)
+  const to = (address: string, octets: string) => sendIncoming(sender, { to: [address], octets })
+  for (const name of ['n1', 'n2']) expect(await to('a@one.test', message(name))).toMatch(/^250/)
+  const overTenant = '452 4.2.2 Mailbox is over its limit for a day, try again later'
+  await vi.waitFor(async () => expect(await to('a@one.test', message('n3'))).toBe(overTenant), { timeout: 10_000, interval: 100 })
+  expect(await to('a@two.test', `${message('large')}${'x'.repeat(200_000)}`)).toMatch(/^250/)
+  expect(await to('a@two.test', message('more'))).toBe('451 4.7.1 Too much mail from your network, try again in an hour')
+})
+
+describe('received mail', () => {
+  const boxOf = async () => {
+    const owner = await makeOwner()
+    await owner.addRoute(`*@${owner.domain}`)
+    await send(`a@${owner.domain}`, message('one'), 'ann@example.net')
+    await send(`bob@${owner.domain}`, message('two').replace('ann@', 'carl@'), 'dora@example.net')
+    return owner
+  }
+
+  test('is deleted after its retention', async () => {
+    const owner = await boxOf()
+    await deleteOldReceived(service.db, systemClock.nowMs() - dayMs)
+    expect(await countOf(rowsOf, owner.tenantId)).toBe(2)
+    await deleteOldReceived(service.db, systemClock.nowMs() + 1000)
+    expect(await countOf(rowsOf, owner.tenantId)).toBe(0)
+    expect(await owner.received()).toEqual([])
+  })
+
+  test.each(['ann@example.net', 'carl@example.net', 'dora@example.net', 'bob@'])(
+    'of or to an erased person is deleted: %s',
+    async (who) => {
+      const owner = await boxOf()
+      const person = who === 'bob@' ? `bob@${owner.domain}` : who
+      await eraseAddress(service, person, owner.tenantId, systemClock.nowMs(), () => {})
+      expect(await owner.received()).toHaveLength(1)
+      expect((await owner.ask('GET', '/received')).text).not.toContain(person)
+    },
+  )
+
+  test('is deleted with its tenant, whose addresses refuse mail from then on', async () => {
+    const owner = await boxOf()
+    expect((await service.call('DELETE', `/tenants/${owner.tenantId}`, { key: service.liveKey })).status).toBe(200)
+    await vi.waitFor(async () => expect(await send(`a@${owner.domain}`, message('late'))).toMatch(/^550 5\.1\.1/), { timeout: 5000 })
+    await deleteOldReceived(service.db, 0)
+    expect(await countOf(rowsOf, owner.tenantId)).toBe(0)
+  })
+
+  test('whose domain is deleted is refused', async () => {
+    const owner = await boxOf()
+    const { domains } = (await owner.ask('GET', '/domains')).body.data as { domains: { id: number }[] }
+    expect((await owner.ask('DELETE', `/domains/${domains[0]?.id}`)).status).toBe(200)
+    await vi.waitFor(async () => expect(await send(`a@${owner.domain}`, message('late'))).toMatch(/^550 5\.1\.1/), { timeout: 5000 })
+    expect((await owner.ask('GET', '/routes')).body.data).toEqual([])
+  })
+})
+
+test('a domain with routes shows the MX record that brings mail here, judged by its last check', async () => {
+  const owner = await makeOwner()
+  const domainId = ((await owner.ask('GET', '/domains')).body.data as { domains: { id: number }[] }).domains[0]?.id
+  const shown = async () =>
+    ((await owner.ask('GET', `/domains/${domainId}`)).body.data as { dnsRecords: Record<string, object> }).dnsRecords
+  expect(await shown()).not.toHaveProperty('receiving')
+  await owner.addRoute(`help@${owner.domain}`)
+  const storeMx = sql`
+    update domains
+    set findings = jsonb_build_object('mx', jsonb_build_object('status', $2::text, 'found', $3::jsonb, 'problem', null, 'suggestion', null))
+    where id = $1`
+  const stateAfter = async (status: string, found: string[]) => {
+    await service.db.run(storeMx, [domainId, status, JSON.stringify(found)])
+    return (await shown()).receiving
+  }
+  expect((await shown()).receiving).toMatchObject({ type: 'MX', name: '@', fullName: owner.domain, value: '10 house.test', status: null })
+  expect(await stateAfter('OK', ['20 other.test', '10 HOUSE.test.'])).toMatchObject({ status: 'OK', problem: null, suggestion: null })
+  expect(await stateAfter('OK', ['10 nothouse.test'])).toMatchObject({
+    status: 'Invalid',
+    suggestion: expect.stringContaining('10 house.test'),
+  })
+  expect(await stateAfter('Missing', [])).toMatchObject({ status: 'Missing' })
+})
