@@ -418,7 +418,12 @@ export const settings = {
   keepEmailDays: setting('POSTRIDER_KEEP_EMAIL_DAYS', '90', 'retention of emails, their attempts and events, in days', (v) => count(v, 90)),
   keepLogDays: setting('POSTRIDER_KEEP_LOG_DAYS', '90', 'retention of request logs, in days', (v) => count(v, 90)),
   keepWebhookDays: setting('POSTRIDER_KEEP_WEBHOOK_DAYS', '30', 'retention of webhook deliveries, in days', (v) => count(v, 30)),
-  keepReportDays: setting('POSTRIDER_KEEP_REPORT_DAYS', '400', 'retention of DMARC and TLS reports and of the figures of reputation, in days', (v) => count(v, 400)),
+  keepReportDays: setting(
+    'POSTRIDER_KEEP_REPORT_DAYS',
+    '400',
+    'retention of DMARC and TLS reports and of the figures of reputation, in days',
+    (v) => count(v, 400),
+  ),
   firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet`: the first start creates no keys and prints no secrets', (v) =>
     oneOf(v, ['print', 'quiet'], 'print'),
   ),
