@@ -2,9 +2,9 @@
  * The modules, lowest first: the only list that states direction. A module may use the modules before it in this list, never
  * those after it. Changing the list needs a decision record (docs/decisions/).
  */
-export const modules = `base mail dkim net smtp bounces simulator db tenants members credentials limits
+export const modules = `base mail dkim net smtp bounces simulator db tenants members openid credentials limits
   domains events suppressions emails spool request-logs tracking templates certificates accept delivery returns domain-reports tls-reports message-checks webhooks
-  usage reputation housekeeping installation crash-test dns-updates doctor vendors postal resend sendgrid postmark ses mailgun imports agents inbound http cli`.split(
+  usage reputation privacy housekeeping installation crash-test dns-updates doctor vendors postal resend sendgrid postmark ses mailgun imports agents inbound http cli`.split(
   /\s+/,
 )
 

@@ -402,10 +402,13 @@ create table members (
   totp_secret bytea,
   totp_confirmed_at timestamptz,
   totp_last_step bigint,
+  openid_issuer text,
+  openid_subject text,
   constraint members_pkey PRIMARY KEY (id),
   constraint members_address_tenant_id_key UNIQUE NULLS NOT DISTINCT (address, tenant_id),
   constraint members_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'viewer'::text])))
 );
+CREATE UNIQUE INDEX members_of_subject ON members (openid_issuer, openid_subject) WHERE (openid_subject IS NOT NULL);
 
 create table migrations (
   number integer not null,
@@ -413,6 +416,12 @@ create table migrations (
   sha256 text not null,
   applied_at timestamptz not null,
   constraint migrations_pkey PRIMARY KEY (number)
+);
+
+create table openid_states (
+  state_hash bytea not null,
+  used_at timestamptz not null,
+  constraint openid_states_pkey PRIMARY KEY (state_hash)
 );
 
 create table organisation (
@@ -750,6 +759,14 @@ create table tenant_hourly_stats (
   complaints bigint not null,
   warned boolean not null default false,
   constraint tenant_hourly_stats_pkey PRIMARY KEY (tenant_id, hour)
+);
+
+create table tenant_retention (
+  tenant_id text collate "C" not null,
+  content_days integer not null,
+  changed_at timestamptz not null,
+  constraint tenant_retention_pkey PRIMARY KEY (tenant_id),
+  constraint tenant_retention_content_days_check CHECK ((content_days >= 0))
 );
 
 create table tenants (

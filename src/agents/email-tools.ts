@@ -8,7 +8,7 @@ export const AddressInput = Type.String({ minLength: 3, maxLength: 320, descript
 export const TenantId = Type.Optional(
   Type.String({ maxLength: 64, description: 'Tenant id; default: the tenant of the key, or all tenants' }),
 )
-const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Default 20' }))
+export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Default 20' }))
 export const usualLimit = 20
 
 const statuses = ['pending', 'sent', 'softfail', 'hardfail', 'held', 'bounced'] as const

@@ -8,6 +8,7 @@ import type { Db } from '#db'
 import type { CheckResult } from '#doctor'
 import { type AuditAction, recordAction, recordActionOnce } from '#members'
 import { actTools } from './act-tools.ts'
+import { domainTools } from './domain-tools.ts'
 import { emailTools } from './email-tools.ts'
 import { installationTools } from './installation-tools.ts'
 import { openPlanTokens, type PlannedAction, type PlanTokens, wrongToken } from './plan-tokens.ts'
@@ -28,7 +29,7 @@ export interface ToolDeps {
   planLifeMs: number
 }
 
-export const tools: readonly Tool[] = [...emailTools, ...installationTools, ...actTools]
+export const tools: readonly Tool[] = [...emailTools, ...installationTools, ...domainTools, ...actTools]
 
 /** Arguments of every tool, beside its own. */
 export const commonArguments = {

@@ -9,6 +9,7 @@ import { availableParallelism, hostname, totalmem } from 'node:os'
 import { resolve } from 'node:path'
 import { parseDnsUpdate } from './dns-update-target.ts'
 import { type Network, networkFrom } from './ip-networks.ts'
+import { issuerFrom, openIdProblem, roleValuesFrom } from './openid-settings.ts'
 
 const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
 
@@ -408,6 +409,40 @@ export const settings = {
     'bearer token that `/metrics` requires; if unset, `/metrics` accepts only loopback connections without forwarding headers',
     (v) => v,
   ),
+  oidcIssuer: setting(
+    'POSTRIDER_OIDC_ISSUER',
+    'none',
+    'issuer URL of an identity provider (OpenID Connect), with which members of the organisation may sign in (docs/sign-in.md)',
+    (v) => (v === undefined ? undefined : issuerFrom(v)),
+  ),
+  oidcClientId: setting('POSTRIDER_OIDC_CLIENT_ID', 'none', 'client id of Postrider at the identity provider', (v) => v),
+  oidcClientSecret: setting('POSTRIDER_OIDC_CLIENT_SECRET', 'none', 'client secret of Postrider at the identity provider', (v) => v),
+  oidcClientSecretFile: setting('POSTRIDER_OIDC_CLIENT_SECRET_FILE', 'none', 'file that contains POSTRIDER_OIDC_CLIENT_SECRET', (v) => v),
+  oidcName: setting('POSTRIDER_OIDC_NAME', "the issuer's host name", 'name of the identity provider on the sign-in page', (v) => {
+    if (v !== undefined && v.length > 60) throw new Error('must have at most 60 characters')
+    return v
+  }),
+  oidcScope: setting('POSTRIDER_OIDC_SCOPE', '`openid email`', 'scopes that a sign-in asks for, separated by spaces', (v) =>
+    (v ?? 'openid email').split(/\s+/).join(' ').trim(),
+  ),
+  oidcRoleClaim: setting(
+    'POSTRIDER_OIDC_ROLE_CLAIM',
+    'none',
+    'claim whose values give the role of a member, such as `groups` or `realm_access.roles`; if unset, members keep the role that they have here',
+    (v) => v,
+  ),
+  oidcRoles: setting(
+    'POSTRIDER_OIDC_ROLES',
+    'none',
+    'comma-separated roles and values of that claim, such as `owner=mail-owners,admin=ops,viewer=staff`; a person without one is refused',
+    (v) => roleValuesFrom(list(v)),
+  ),
+  passwordSignIn: setting(
+    'POSTRIDER_PASSWORD_SIGN_IN',
+    'on',
+    '`off`: members of the organisation sign in with the identity provider only; members of tenants keep their passwords',
+    (v) => oneOf(v, ['on', 'off'], 'on') === 'on',
+  ),
   revealKeys: setting(
     'POSTRIDER_REVEAL_KEYS',
     'off',
@@ -480,7 +515,10 @@ export const settings = {
 type Settings = { -readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['read']> }
 
 export interface Config
-  extends Omit<Settings, 'databaseUrlFile' | 'secretFile' | 'newSecretFile' | 'sandboxSender' | 'publicUrl' | 'smtpHost'> {
+  extends Omit<
+    Settings,
+    'databaseUrlFile' | 'secretFile' | 'newSecretFile' | 'oidcClientSecretFile' | 'sandboxSender' | 'publicUrl' | 'smtpHost'
+  > {
   sandboxSender: string
   smtpHost: string
   publicUrl: string
@@ -499,10 +537,13 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   const read = Object.fromEntries(
     Object.entries(settings).map(([name, one]) => [name, one.read(environment[one.env])]),
   ) as unknown as Settings
-  const { databaseUrlFile, secretFile, newSecretFile, ...rest } = read
+  const { databaseUrlFile, secretFile, newSecretFile, oidcClientSecretFile, ...rest } = read
   if (databaseUrlFile !== undefined) rest.databaseUrl = readSecretFile('DATABASE_URL_FILE', databaseUrlFile)
   if (secretFile !== undefined) rest.secret = readSecretFile('POSTRIDER_SECRET_FILE', secretFile)
   if (newSecretFile !== undefined) rest.newSecret = readSecretFile('POSTRIDER_SECRET_NEW_FILE', newSecretFile)
+  if (oidcClientSecretFile !== undefined) rest.oidcClientSecret = readSecretFile('POSTRIDER_OIDC_CLIENT_SECRET_FILE', oidcClientSecretFile)
+  const problem = openIdProblem(rest)
+  if (problem !== undefined) throw new ConfigError(problem)
   if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined))
     throw new ConfigError('POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY: set both or neither')
   const config = {
@@ -558,6 +599,7 @@ const secretSettings = new Set([
   'POSTRIDER_SECRET',
   'POSTRIDER_SECRET_NEW',
   'POSTRIDER_METRICS_TOKEN',
+  'POSTRIDER_OIDC_CLIENT_SECRET',
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
   'OTEL_EXPORTER_OTLP_HEADERS',

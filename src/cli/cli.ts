@@ -1,8 +1,8 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: nothing. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, tracking, certificates, accept, delivery, tls-reports, webhooks, usage, reputation, housekeeping, installation,
- * crash-test, dns-updates, doctor, imports, agents. Used by: main.
+ * emails, spool, tracking, certificates, accept, delivery, tls-reports, webhooks, usage, reputation, privacy, housekeeping, installation, crash-test,
+ * dns-updates, doctor, imports, agents. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
@@ -36,6 +36,7 @@ import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
 import { mcpCommand } from './mcp.ts'
 import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
+import { privacyReport, privacySet } from './privacy.ts'
 import { queueCancel, queueFlush, queuePause, queueRelease, queueResume, queueShow, tenantPause, tenantResume } from './queue-admin.ts'
 import { reputationCommand } from './reputation.ts'
 import { secretRotate } from './secret.ts'
@@ -181,6 +182,8 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     memberReset,
     limitsSet,
     limitsList,
+    privacySet,
+    privacyReport,
   ],
   'Move in': [importPostalCommand, importDomainsCommand, importWebhooksCommand, importSuppressionsCommand],
 }

@@ -62,6 +62,9 @@ interface StoredCredential extends Omit<Credential, 'bounds'>, StoredBounds {}
 
 const keyForm = /^svc_(live|test)_[0-9A-Za-z]{32}$/
 const loginForm = /^[0-9A-Za-z]{16,64}$/
+const testKeyForm = /^svc_test_[0-9A-Za-z]{32}$/
+/** The user name of a test key over SMTP, for the key's own tenant or the default one. */
+const testKeyUserName = 'apikey'
 
 const credentialByKey = sql<StoredCredential>`
   select id, tenant_id as "tenantId", name, mode, hold, permissions, key_prefix as "keyPrefix", revoked_at is not null as revoked,
@@ -109,10 +112,11 @@ export interface Credentials {
   authenticate(key: string, addressOf: () => string): Promise<Credential>
   /**
    * The SMTP login of a user name (`{tenantId}/{key}`, `{tenantId}/{name of the credential}` or `{tenantId}`; of an imported key, any user
-   * name) and its key. Refuses `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that may not send
-   * or to a client outside its networks.
+   * name) and its key; or the test key that is the password of one of these user names or of `apikey`. `tenantId` is the tenant that it
+   * sends for; null: the default one. Refuses `invalid_api_key`, `expired_api_key`, `credential_on_hold`, and `permission_denied` to one that
+   * may not send or to a client outside its networks.
    */
-  authenticateLogin(userName: string, key: string, address: string): Promise<Credential & { tenantId: string }>
+  authenticateLogin(userName: string, key: string, address: string): Promise<Credential>
   /**
    * The key that an access key id names, with the secret that signs its requests; undefined if it is unknown or revoked. A held one is
    * returned, and one out of its bounds: `refuseOutOfBounds` checks them once the signature was found to be right.
@@ -136,6 +140,14 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
   }
   const known = cached(clock, (key) => find(key, 'api'))
   const knownLogins = cached(clock, (key) => find(key, 'smtp'))
+  const findLogin = async (userName: string, key: string): Promise<Credential | undefined> => {
+    if (testKeyForm.test(key)) {
+      const found = await known.get(key)
+      return found && asTestLogin(userName, found, key)
+    }
+    const found = loginForm.test(key) ? await knownLogins.get(key) : undefined
+    return found && isNamed(userName, found, key) ? found : undefined
+  }
   const knownSigning = cached(clock, (id) => db.first(signingCredential, [accessKeyHashOf(id)]))
   const savedAt = new LRUCache<number, number>(atMost(10_000))
   const toSave = new Map<number, Date>()
@@ -159,9 +171,8 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
       return credential
     },
     async authenticateLogin(userName, key, address) {
-      const credential = loginForm.test(key) ? await knownLogins.get(key) : undefined
-      if (!credential || !isNamed(userName, credential, key))
-        throw new Refusal('invalid_api_key', { message: 'wrong SMTP username or password' })
+      const credential = await findLogin(userName, key)
+      if (!credential) throw new Refusal('invalid_api_key', { message: 'wrong SMTP username or password' })
       if (credential.revoked) throw new Refusal('expired_api_key', { message: 'the SMTP login has been revoked' })
       if (credential.bounds) refuseOutOfBounds(credential.bounds, clock.nowMs(), () => address)
       if (credential.hold) throw new Refusal('credential_on_hold', { message: 'the SMTP login is on hold' })
@@ -194,8 +205,17 @@ export function openCredentials({ db, clock }: { db: Db; clock: Clock }): Creden
   }
 }
 
-function isNamed(userName: string, credential: Credential, key: string): credential is Credential & { tenantId: string } {
-  const { tenantId, name, imported } = credential
+function isNamed(userName: string, { tenantId, name, imported }: Credential, key: string): boolean {
   if (imported) return tenantId !== null
   return tenantId !== null && [tenantId, `${tenantId}/${key}`, `${tenantId}/${name}`].includes(userName)
+}
+
+const tenantUserName = /^([a-z][a-z0-9]{0,63})(?:\/|$)/
+
+/** A test key as an SMTP login of its tenant. The key of the organisation serves the tenant that the user name has. Undefined: wrong name. */
+function asTestLogin(userName: string, credential: Credential, key: string): Credential | undefined {
+  if (credential.mode !== 'test') return undefined
+  if (userName === testKeyUserName) return credential
+  const tenantId = credential.tenantId ?? tenantUserName.exec(userName)?.[1] ?? null
+  return isNamed(userName, { ...credential, tenantId }, key) ? { ...credential, tenantId } : undefined
 }

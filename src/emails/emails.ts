@@ -1,7 +1,7 @@
 /**
  * Emails: one record for each envelope recipient of a submission, with its status, content and attempts.
  * Owns: emails, contents, attempts, email_counts, email_counts_position, imported_counts, test_inbox_clearings, test_inbox_deletions.
- * Uses: base, db, events. Used by: tracking, accept, delivery, returns, webhooks, usage, reputation, housekeeping, postal, resend, sendgrid,
+ * Uses: base, db, events. Used by: tracking, accept, delivery, returns, webhooks, usage, reputation, privacy, housekeeping, postal, resend, sendgrid,
  * postmark, mailgun, imports, http, cli.
  * Promises: every read is limited to the caller's tenant, if it has one; a lookup by id reads one time partition.
  */
@@ -13,6 +13,7 @@ import type { EmailStatus } from './status-transitions.ts'
 
 export { type Content, type DkimSigning, decodeContent, encodeContent, type PartsContent, type Tracking } from './content.ts'
 export { type ContentEncoder, openContentEncoder } from './content-encoder.ts'
+export { countEmailsLeft, listOldContents } from './content-retention.ts'
 export { findDeliveryTimes } from './delivery-times.ts'
 export {
   countsByTenant,

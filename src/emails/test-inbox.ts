@@ -8,7 +8,7 @@ import { type Email, emailColumns } from './email-record.ts'
 import { erasedAddress } from './erase.ts'
 
 /** How long test mail stays in the inbox, from its acceptance. */
-const keptMs = 7 * 86_400_000
+export const testInboxMs = 7 * 86_400_000
 
 export interface ReceivedEmail extends Email {
   /** By the tenant's test clock. */
@@ -100,7 +100,7 @@ const beginning = (since: Date | string) => (typeof since === 'string' ? since :
 
 /** In the order of ids: the later of the requested start and the start of retention. */
 function fromId(since: Date | string | undefined, nowMs: number): string {
-  const kept = emailIdPrefix(nowMs - keptMs)
+  const kept = emailIdPrefix(nowMs - testInboxMs)
   return since !== undefined && beginning(since) > kept ? beginning(since) : kept
 }
 

@@ -2,7 +2,7 @@
  * Housekeeping: schedules background tasks. Every process with the role has a schedule; a database lock lets one process run tasks at a
  * time.
  * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, suppressions, domains, events, emails, spool, request-logs,
- * tracking, templates, accept, delivery, returns, domain-reports, tls-reports, webhooks, usage, reputation. Used by: http, cli, main.
+ * tracking, templates, accept, delivery, returns, domain-reports, tls-reports, webhooks, usage, reputation, privacy. Used by: http, cli, main.
  * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and
  * scheduled mail within five seconds after its time; a failed
  * task is logged and retried, and delays no other.
@@ -18,6 +18,7 @@ import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
+import { ContentRetention } from '#privacy'
 import { deleteOldDays, notifyChanges, openProviderNames, startBlocklistChecks, startCountingOutcomes } from '#reputation'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
@@ -36,6 +37,7 @@ const indexEveryMs = 600_000
 const tickMs = 500
 /** The same while there was no mail lately. */
 const asleepTickMs = 4000
+const contentsEveryMs = 10_000
 const daysAhead = 7
 const hourMs = 3_600_000
 const dayMs = 86_400_000
@@ -108,6 +110,7 @@ interface Chore {
 function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
   const { db, clock, log, limitSettings } = deps
   const wakeDelivery = openWaker({ db, clock })
+  const contents = new ContentRetention(db)
   return [
     {
       name: 'releasing scheduled mail',
@@ -153,6 +156,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
         await deleteOldTlsReports(db, nowMs - deps.keep.keepReportDays * dayMs)
       },
     },
+    { name: 'deleting contents by the retention of tenants', everyMs: contentsEveryMs, run: (nowMs) => contents.run(nowMs) },
     { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },

@@ -9,6 +9,7 @@ import type { Db, Queryable } from '#db'
 import type { CheckResult } from '#doctor'
 import type { RateLimiter } from '#limits'
 import { type From, recordAction } from '#members'
+import type { OpenId } from '#openid'
 import type { Tenants } from '#tenants'
 import type { BeforeJson } from './dashboard-responses.ts'
 import { deviceCookie, memberOf, type SessionDeps, type SignedInMember, sessionRate } from './dashboard-session.ts'
@@ -22,7 +23,9 @@ export interface DashboardDeps extends SessionDeps {
   secrets: Secrets
   tenants: Tenants
   rateLimiter: RateLimiter
-  config: Pick<Config, 'publicUrl'>
+  config: Pick<Config, 'publicUrl' | 'oidcIssuer'>
+  /** undefined: no identity provider is configured. */
+  openId: OpenId | undefined
   /** The program's version, settings and doctor results, for owners. */
   installation: { version: string; settings: readonly ShownSetting[]; runChecks(): Promise<CheckResult[]> }
 }

@@ -36,7 +36,7 @@ const places =
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-const pageHeaders = {
+export const documentHeaders = {
   'content-security-policy': policy,
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
@@ -78,23 +78,45 @@ const wantsPage = /(^|,)\s*text\/html\b/i
 export function showNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
   const isAsked = (request.method === 'GET' || request.method === 'HEAD') && wantsPage.test(String(request.headers.accept ?? ''))
   if (!isAsked) return undefined
-  return reply
-    .code(404)
+  return messagePage(reply, 404, {
+    title: 'Page not found',
+    paragraphs: ['This address does not exist. Continue with one of these pages:'],
+    links: [
+      ['/', 'Dashboard'],
+      ['/docs/guide', 'Guide'],
+      ['/docs', 'API reference'],
+    ],
+  })
+}
+
+interface Message {
+  title: string
+  paragraphs: readonly string[]
+  /** Address and name. */
+  links: readonly (readonly [string, string])[]
+}
+
+/** Answers with a page of its own, which needs no file of the dashboard. */
+export const messagePage = (reply: FastifyReply, status: number, message: Message): FastifyReply =>
+  reply
+    .code(status)
     .headers({
-      ...pageHeaders,
+      ...documentHeaders,
       'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
       'cache-control': 'no-store',
     })
     .type('text/html; charset=utf-8')
-    .send(notFoundPage)
-}
+    .send(messageDocument(message))
 
-const notFoundPage = `<!doctype html>
+const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+const inHtml = (text: string) => text.replace(/[&<>"]/g, (letter) => escapes[letter] ?? letter)
+
+const messageDocument = ({ title, paragraphs, links }: Message) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Page not found · Postrider</title>
+<title>${inHtml(title)} · Postrider</title>
 <style>
 :root { color-scheme: light dark }
 body { font: 1rem/1.6 system-ui, sans-serif; max-width: 32rem; margin: 15vh auto; padding: 0 1.5rem; color: light-dark(#16202c, #e6ebf1); background: light-dark(#fff, #101418) }
@@ -103,12 +125,10 @@ a { color: light-dark(#1d4ed8, #7fb0ff) }
 </head>
 <body>
 <main>
-<h1>Page not found</h1>
-<p>This address does not exist. Continue with one of these pages:</p>
+<h1>${inHtml(title)}</h1>
+${paragraphs.map((text) => `<p>${inHtml(text)}</p>`).join('\n')}
 <ul>
-<li><a href="/">Dashboard</a></li>
-<li><a href="/docs/guide">Guide</a></li>
-<li><a href="/docs">API reference</a></li>
+${links.map(([address, name]) => `<li><a href="${inHtml(address)}">${inHtml(name)}</a></li>`).join('\n')}
 </ul>
 </main>
 </body>
@@ -161,9 +181,9 @@ export function sendStaticFile(
   request: FastifyRequest,
   reply: FastifyReply,
   caching: string,
-  policy: string = pageHeaders['content-security-policy'],
+  policy: string = documentHeaders['content-security-policy'],
 ): FastifyReply {
-  reply.headers({ ...pageHeaders, 'content-security-policy': policy, etag: tag, vary: 'accept-encoding', 'cache-control': caching })
+  reply.headers({ ...documentHeaders, 'content-security-policy': policy, etag: tag, vary: 'accept-encoding', 'cache-control': caching })
   if (request.headers['if-none-match'] === tag) return reply.code(304).send()
   const takesGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
   if (takesGzip) reply.header('content-encoding', 'gzip')

@@ -43,6 +43,16 @@ export interface SignInLinkResponse {
   needsCode: boolean
 }
 
+export interface OpenIdResponse {
+  /** The name of the identity provider; null: none is configured. */
+  name: string | null
+}
+
+export interface OpenIdBeginResponse {
+  /** At the identity provider. */
+  url: string
+}
+
 export interface MembersResponse {
   members: ShownListedMember[]
 }

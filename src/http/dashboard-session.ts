@@ -27,9 +27,11 @@ export const sessionRate = 50
 const secureName = '__Host-postrider'
 const plainName = 'postrider'
 const deviceSuffix = '-device'
+const ticketSuffix = '-openid'
 const markHeader = 'x-postrider-session'
 const lifeSeconds = 7 * 86_400
 const deviceLifeSeconds = 365 * 86_400
+const ticketLifeSeconds = 600
 
 type SessionRequest = Pick<FastifyRequest, 'headers' | 'protocol' | 'host'>
 
@@ -112,9 +114,10 @@ const isSecure = ({ protocol, host }: SessionRequest, publicUrl: string) =>
   protocol === 'https' || (publicUrl.startsWith('https:') && !ownMachine.test(host))
 
 /** An empty value deletes the cookie. */
-function setCookie(request: FastifyRequest, reply: FastifyReply, { suffix, value, seconds }: CookieFacts, publicUrl: string): void {
+function setCookie(request: FastifyRequest, reply: FastifyReply, facts: CookieFacts, publicUrl: string): void {
+  const { suffix, value, seconds, sameSite = 'Strict' } = facts
   const secure = isSecure(request, publicUrl)
-  const rest = `Path=/; Max-Age=${value === '' ? 0 : seconds}; HttpOnly; SameSite=Strict`
+  const rest = `Path=/; Max-Age=${value === '' ? 0 : seconds}; HttpOnly; SameSite=${sameSite}`
   reply.header('set-cookie', secure ? `${secureName}${suffix}=${value}; ${rest}; Secure` : `${plainName}${suffix}=${value}; ${rest}`)
 }
 
@@ -122,7 +125,16 @@ interface CookieFacts {
   suffix: string
   value: string
   seconds: number
+  sameSite?: 'Strict' | 'Lax'
 }
+
+/** The ticket of a sign-in at the identity provider. */
+export const ticketCookie = (request: SessionRequest, publicUrl: string): string | undefined =>
+  cookieNamed(request, `${isSecure(request, publicUrl) ? secureName : plainName}${ticketSuffix}`)
+
+/** Lax: the identity provider's page leads back here, and a browser sends no Strict cookie with a link of another site. */
+export const setTicketCookie = (request: FastifyRequest, reply: FastifyReply, ticket: string, publicUrl: string): void =>
+  setCookie(request, reply, { suffix: ticketSuffix, value: ticket, seconds: ticketLifeSeconds, sameSite: 'Lax' }, publicUrl)
 
 export const setSessionCookie = (request: FastifyRequest, reply: FastifyReply, token: string, publicUrl: string): void =>
   setCookie(request, reply, { suffix: '', value: token, seconds: lifeSeconds }, publicUrl)

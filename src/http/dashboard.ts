@@ -25,6 +25,7 @@ import { serveEmailChecks } from './dashboard-checks.ts'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets, openDashboardContext, reader, Text } from './dashboard-context.ts'
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
+import { serveOpenIdBegin, serveOpenIdReturn } from './dashboard-openid.ts'
 import { serveWaiting } from './dashboard-queue.ts'
 import type { InvitationResponse, MembersResponse, SessionResponse, SignInLinkResponse } from './dashboard-responses.ts'
 import { isFromOurPages, type SignedInMember, sessionCookie, setDeviceCookie, setSessionCookie } from './dashboard-session.ts'
@@ -56,7 +57,7 @@ const readMemberRole = reader(MemberRole)
 
 type AllDeps = DashboardDeps & OperationDeps & ApiDeps
 
-/** Registered under /dashboard/api. The app's error handler answers refusals. */
+/** Registered under /dashboard/api, and the return of a sign-in at the identity provider. The app's error handler answers refusals. */
 export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promise<void> {
   const context = openDashboardContext(deps)
   await app.register(
@@ -70,6 +71,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
           })
       })
       serveSignIn(api, context, deps)
+      serveOpenIdBegin(api, context, deps)
       serveMembers(api, context, deps)
       serveAccount(api, context, deps)
       serveSecondFactor(api, context, deps)
@@ -83,6 +85,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
     },
     { prefix: '/dashboard/api' },
   )
+  serveOpenIdReturn(app, context, deps)
 }
 
 function serveSignIn(api: FastifyInstance, context: DashboardContext, { sessions, config }: DashboardDeps): void {

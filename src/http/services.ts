@@ -10,6 +10,7 @@ import { openKeyRates, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
 import { openLinkChecks } from '#message-checks'
 import { openGuard, openPost, type Resolver } from '#net'
+import { type OpenIdDeps, openOpenId } from '#openid'
 import { openRequestLogs } from '#request-logs'
 import { openTemplates } from '#templates'
 import type { Tenants } from '#tenants'
@@ -32,8 +33,17 @@ export interface ServicesDeps {
   isAlone: () => boolean
   config: Pick<
     Config,
-    'hostname' | 'dnsUpdate' | 'publicUrl' | 'allowedNetworks' | 'keepEmailDays' | 'relay' | 'providerRules' | 'webhookSignatureHeader'
-  >
+    | 'hostname'
+    | 'dnsUpdate'
+    | 'publicUrl'
+    | 'allowedNetworks'
+    | 'keepEmailDays'
+    | 'relay'
+    | 'providerRules'
+    | 'webhookSignatureHeader'
+    | 'passwordSignIn'
+  > &
+    OpenIdDeps['config']
 }
 
 export type Services = ReturnType<typeof openServices>
@@ -47,7 +57,8 @@ export function openServices(deps: ServicesDeps) {
     trackingEvents: openTrackingEvents({ db, clock, log, ids, keepEmailDays: config.keepEmailDays }),
     tokens: openTokens(secrets),
     trackHosts: openTrackHosts({ db, clock }),
-    sessions: openSessions({ db, clock, ids, secrets }),
+    sessions: openSessions({ db, clock, ids, secrets, passwordSignIn: config.passwordSignIn }),
+    openId: openOpenId(deps),
     rateLimiter,
     keyRates: openKeyRates({ db, clock, rateLimiter, isAlone }),
   }

@@ -16,6 +16,7 @@ export interface Member {
 }
 
 interface ListedMember extends Member {
+  /** The member has chosen a password, or signs in with an account of the identity provider. */
   hasPassword: boolean
   hasSecondFactor: boolean
   createdAt: Date
@@ -36,7 +37,7 @@ const insertMember = sql<Member>`
 
 const renewMember = sql`
   update members
-  set sign_in_token_hash = $2, sign_in_expires_at = $3, password = null
+  set sign_in_token_hash = $2, sign_in_expires_at = $3, password = null, openid_issuer = null, openid_subject = null
   where id = $1`
 
 const setRole = sql`
@@ -51,7 +52,7 @@ const organisationMembersAmong = sql<{ address: string }>`
 
 /** $1: only this tenant; null: all. */
 const allMembers = sql<ListedMember>`
-  select address, role, tenant_id as "tenantId", password is not null as "hasPassword",
+  select address, role, tenant_id as "tenantId", password is not null or openid_subject is not null as "hasPassword",
     totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt",
     (select max(seen_at) from sessions where member_id = members.id) as "lastSeenAt"
   from members
@@ -123,7 +124,7 @@ export async function addMember(
   return { member: added, signInToken }
 }
 
-/** Deletes the password, ends all sessions and creates a new sign-in token. `tenantId`: as `getMember`. */
+/** Deletes the password and the binding to an account, ends all sessions and creates a new sign-in token. `tenantId`: as `getMember`. */
 export async function resetMember(
   tx: Tx,
   address: string,

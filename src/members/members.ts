@@ -1,9 +1,9 @@
 /**
  * People who sign in, their sessions, and the audit log. Members of the organisation (without a tenant) may also receive sandbox mail.
- * Owns: members, sessions, sign_in_failures, recovery_codes, audit_entries. Uses: base, db, tenants. Used by: accept, housekeeping,
+ * Owns: members, sessions, sign_in_failures, recovery_codes, audit_entries. Uses: base, db, tenants. Used by: openid, accept, housekeeping,
  * installation, imports, agents, http, cli.
  * Promises: a sign-in link is stored only as a hash, works once and for 24 hours; a password is stored only as argon2id; the secret of a
- * second factor is sealed, its recovery codes are hashes, and no code is accepted twice; limits on guessing hold across all processes
+ * second factor is sealed, its recovery codes are hashes, and no code is accepted twice; an account of the identity provider belongs to one member; limits on guessing hold across all processes
  * and lock no other user out; an ended session stops working in every process within a second.
  */
 export { type AuditAction, dropOldAudit, listAudit, recordAction, recordActionOnce } from './audit.ts'
@@ -20,6 +20,7 @@ export {
   resetSecondFactor,
   roles,
 } from './manage-members.ts'
+export type { AccountChanges, ProvenAccount } from './provider-sign-in.ts'
 export { openSessions, type Session, type Sessions, type SignedIn } from './sessions.ts'
 export { dropOldFailures } from './sign-in-throttle.ts'
 export {

@@ -1,8 +1,9 @@
-/** Sign-in by password or one-time link, and sessions. A session lives 7 days, and ends earlier after a day without use. */
+/** Sign-in by password, one-time link or an identity provider (OpenID Connect), and sessions. A session lives 7 days, and ends earlier after a day without use. */
 import { type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
 import { type Member, tokenHashOf } from './manage-members.ts'
 import { checkPassword, hashPassword } from './passwords.ts'
+import { type AccountChanges, memberOfAccount, type ProvenAccount, startProviderSession } from './provider-sign-in.ts'
 import { openSignInThrottle } from './sign-in-throttle.ts'
 import {
   checkCode,
@@ -36,6 +37,14 @@ export interface Sessions {
    * wrong; `rate_limit_exceeded` after too many attempts. Throws SeveralMembers if a `tenantId` is needed.
    */
   signIn(given: { address: string; tenantId?: string | null | undefined } & From & SignInProof, onSession?: OnSession): Promise<SignedIn>
+  /**
+   * Signs in with an account that the identity provider has proven. Its authentication replaces the password and the second factor. Refuses
+   * `permission_denied` if the account belongs to no member of the organisation.
+   */
+  signInWithAccount(
+    account: ProvenAccount,
+    onSession: (tx: Tx, session: Session, changes: AccountChanges) => Promise<void>,
+  ): Promise<SignedIn>
   /** Checks the credentials of a signed-in member again, with the refusals of `signIn`. */
   proveAgain(given: { address: string; memberId: number } & From & SignInProof): Promise<void>
   /**
@@ -48,7 +57,10 @@ export interface Sessions {
   ): Promise<void>
   /** The device whose token was issued at a sign-in of a member with this address. */
   knownDevice(token: string | undefined, address: string): Device | undefined
-  /** The member of a sign-in link; refuses `not_found` if it was used, has expired, or never existed. */
+  /**
+   * The member of a sign-in link; refuses `not_found` if it was used, has expired, or never existed, and `permission_denied` if the member
+   * signs in with the identity provider only.
+   */
   ownerOfLink(signInToken: string, from: From): Promise<{ address: string; needsCode: boolean }>
   /**
    * Sets the password, uses up the link and ends all other sessions of the member. Refuses as `ownerOfLink`, a bad password, and as
@@ -127,16 +139,42 @@ const recordSeen = sql`
   set seen_at = $2
   where token_hash = $1 and seen_at < $2`
 
-export function openSessions({ db, clock, ids, secrets }: { db: Db; clock: Clock; ids: Ids; secrets: Secrets }): Sessions {
+export interface SessionsDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  secrets: Secrets
+  /** false: members of the organisation sign in with the identity provider only. */
+  passwordSignIn?: boolean | undefined
+}
+
+/** Long because each way to begin, check and end a session is one method. */
+export function openSessions({ db, clock, ids, secrets, passwordSignIn = true }: SessionsDeps): Sessions {
+  const hasPassword = ({ tenantId }: Pick<Member, 'tenantId'>) => passwordSignIn || tenantId !== null
   const known = cached(clock, (token) => db.first(sessionByToken, [tokenHashOf(token)]))
   const failures = openSignInThrottle(db, clock)
   const devices = openDevices({ ids, secrets })
-  const deps: SignInDeps = { db, clock, ids, secrets, failures, devices }
+  const deps: SignInDeps = { db, clock, ids, secrets, failures, devices, hasPassword }
 
   return {
     async signIn({ tenantId, ...given }, onSession) {
-      const member = await prove(deps, given, (one) => tenantId === undefined || one.tenantId === tenantId)
+      const member = await prove(deps, given, (one) => hasPassword(one) && (tenantId === undefined || one.tenantId === tenantId))
       return db.transaction((tx) => startSession(deps, tx, member, onSession))
+    },
+    async signInWithAccount(account, onSession) {
+      const signedIn = await db.transaction(async (tx) => {
+        const nowMs = clock.nowMs()
+        await tx.run(dropOld, [new Date(nowMs - maxMs), new Date(nowMs - maxUnusedMs)])
+        const { member, changes } = await memberOfAccount(tx, account, { nowMs })
+        const { id, ...rest } = member
+        const session = { memberId: id, ...rest }
+        const token = await startProviderSession(tx, id, { nowMs, ids })
+        await onSession(tx, session, changes)
+        return { token, session, device: devices.make(member) }
+      })
+      // The role of the member's other sessions may have changed.
+      known.clear()
+      return signedIn
     },
     proveAgain: async ({ memberId, ...given }) => void (await prove(deps, given, ({ id }) => id === memberId)),
     async changePassword(given, onChange) {
@@ -195,6 +233,8 @@ interface SignInDeps {
   secrets: Secrets
   failures: ReturnType<typeof openSignInThrottle>
   devices: ReturnType<typeof openDevices>
+  /** Whether a password of this member signs in. */
+  hasPassword: (member: Pick<Member, 'tenantId'>) => boolean
 }
 
 const credentialsChanged = () =>
@@ -244,10 +284,15 @@ async function startSession(
 }
 
 /** The owner of a sign-in link. Unknown links count as failed attempts of the sender. */
-async function ownerOf({ db, clock, failures }: SignInDeps, signInToken: string, from: From): Promise<MemberSecrets> {
+async function ownerOf({ db, clock, failures, hasPassword }: SignInDeps, signInToken: string, from: From): Promise<MemberSecrets> {
   const counts = counted('', { ...from, device: undefined })
   await failures.refuseIfTooMany(counts)
   const found = tokenForm.test(signInToken) ? await db.first(memberByLink, [tokenHashOf(signInToken), new Date(clock.nowMs())]) : undefined
+  if (found && !hasPassword(found))
+    throw new Refusal('permission_denied', {
+      message: 'members of the organisation sign in with the identity provider, not with a password',
+      suggestion: 'Open the sign-in page and use the button below the form',
+    })
   if (found) return found
   await failures.note(counts)
   throw new Refusal('not_found', {

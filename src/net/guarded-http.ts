@@ -33,6 +33,8 @@ export interface GetRequest {
   /** GET unless given; the response to HEAD has no body. */
   method?: 'GET' | 'HEAD'
   url: string
+  /** Sent with POST instead of GET. */
+  body?: Buffer
   headers?: Readonly<Record<string, string>>
   withinMs: number
   /** Limit of the body; octets beyond it are not read. */
@@ -138,12 +140,12 @@ export function openPost(deps: PostDeps): Post {
         kept.sweepIfFull()
       }
     },
-    async get({ method = 'GET', url, headers = {}, withinMs, maxOctets }) {
+    async get({ method = 'GET', url, headers = {}, body: sent, withinMs, maxOctets }) {
       const { signal, cancel } = deadline(withinMs)
       let line: HttpConnection | undefined
       try {
         line = await openLine(url, withinMs, signal)
-        const asked = { method, headers, maxOctets, closes: true }
+        const asked = { method: sent ? ('POST' as const) : method, headers, body: sent, maxOctets, closes: true }
         const { body, statusCode, contentType, isWhole } = await exchange(line, asked, signal)
         return { statusCode, contentType, isWhole, body: sanitiseText(text(body), maxOctets), error: null }
       } catch (error) {

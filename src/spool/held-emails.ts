@@ -158,6 +158,11 @@ const queuedContents = sql<{ contentId: string }>`
   from spool
   where tenant_id = any($1) and content_id = any($2)`
 
+const queuedContentsOfTenant = sql<{ contents: number }>`
+  select count(distinct content_id)::integer as contents
+  from spool
+  where tenant_id = $1`
+
 const oldestQueued = sql<{ oldest: string | null }>`
   select least(min(email_id), min(content_id)) as oldest
   from spool`
@@ -170,6 +175,10 @@ export async function contentsStillQueued(
   const rows = await on.rows(queuedContents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.contentId)])
   return new Set(rows.map((row) => row.contentId))
 }
+
+/** The number of contents that recipients in the spool still need. */
+export const countQueuedContents = async (on: Queryable, tenantId: string): Promise<number> =>
+  (await on.first(queuedContentsOfTenant, [tenantId]))?.contents ?? 0
 
 /** Acceptance time (ms) of the oldest email or content in the spool, if there is any. */
 export async function oldestQueuedMs(on: Queryable): Promise<number | undefined> {

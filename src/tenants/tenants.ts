@@ -1,7 +1,7 @@
 /**
  * The organisation and its tenants. One installation is one organisation; exactly one tenant is its default.
  * Owns: organisation, tenants. Uses: base, db. Used by: members, credentials, limits, suppressions, domains, tracking, templates, accept,
- * delivery, returns, webhooks, usage, reputation, housekeeping, installation, imports, http, cli, main.
+ * delivery, returns, webhooks, usage, reputation, privacy, housekeeping, installation, imports, http, cli, main.
  * Promises: a tenant's change is seen by every process within a second.
  */
 

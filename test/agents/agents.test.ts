@@ -134,7 +134,7 @@ const questions: [string, () => object, object][] = [
   ['list_suppressions', () => ({}), { suppressions: expect.any(Array), total: expect.any(Number) }],
   ['failing_webhooks', () => ({}), { failing: 1, shown: [{ id: expect.any(String), enabled: false, failures: [{ statusCode: 503 }] }] }],
   ['usage', () => ({ period: 'today' }), { emails: { sent: expect.any(Number) }, rates: { delivery_rate: expect.any(Number) } }],
-  ['limits', () => ({}), { rateLimit: { period: 'second' }, sendLimit: { limit: null } }],
+  ['limits', () => ({}), { rateLimit: { period: 'second' }, sendLimit: expect.any(Object) }],
   ['what_changed', () => ({}), { changes: expect.arrayContaining([expect.objectContaining({ action: 'webhooks.update' })]) }],
   ['list_domains', () => ({}), { domains: [expect.objectContaining({ name: 'simulator.test' })] }],
   ['show_domain', () => ({ domainId: ids.domain }), { name: 'simulator.test', records: expect.any(Array) }],
@@ -168,7 +168,9 @@ describe.each([
     const planned = done(await agent().call(name, given()))
     expect(planned).toMatchObject({ plan: expect.stringMatching(/\.$/), token: expect.any(String) })
     expect(done(await agent().call(name, { ...given(), token: planned.token }))).toMatchObject({ done: name, ...expected })
+    // The next questions find both as they were.
     if (name === 'retry_email') await expect.poll(() => statusOf(ids.failed)).toBe('hardfail')
+    if (name === 'release_held_email') await expect.poll(() => statusOf(ids.held)).toBe('held')
   })
 
   test('a scheduled email is cancelled, and a suppression removed, each after its plan', async () => {

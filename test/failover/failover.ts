@@ -333,7 +333,8 @@ class FailoverRun {
         to,
         some.map((email) => ({ ...email, attempts: attempts.get(email.id) })),
       )
-    const found = reconcile({ requests: load.requests, taken: sink.taken, emails, faults: this.#struck })
+    const taken = new Map([...sink.taken].filter(([to]) => !this.#sdkLoad?.accepted.has(to)))
+    const found = reconcile({ requests: load.requests, taken, emails, faults: this.#struck })
     this.#counts = added(this.#counts, found.counts)
     this.violations.push(...found.violations.slice(0, 20))
     if (load.changedAnswers > 0) this.violations.push(`${load.changedAnswers} answers to a repeated request differ from the first`)

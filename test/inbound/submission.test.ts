@@ -120,6 +120,88 @@ describe('logins', () => {
   })
 })
 
+describe('test keys', () => {
+  const testLetter = (from = 'shop@simulator.test') => letter().replace('shop@shop.test', from)
+  const makeTestKey = async (tenantId: string, more: object = {}) => {
+    const asked = { key: service.liveKey, body: { name: 'tests', type: 'api', mode: 'test', ...more } }
+    const { body, text } = await service.call('POST', `/tenants/${tenantId}/credentials`, asked)
+    const data = body.data as { id: number; key: string } | undefined
+    if (!data) throw new Error(text)
+    return { ...data, path: `/tenants/${tenantId}/credentials/${data.id}` }
+  }
+  const tenantOf = async (user: string, key: string) => {
+    await using client = await loggedIn(service.ports.submission, user, key)
+    const id = idIn(await submit(client, testLetter(), { from: 'shop@simulator.test', to: ['delivered@simulator.test'] }))
+    return (await detailsOf(id))['tenantId']
+  }
+
+  test('a test key logs in as apikey, or with the user names of its tenant', async () => {
+    const tenantId = await service.makeTenant('Tests')
+    const { key } = await makeTestKey(tenantId)
+    for (const user of ['apikey', tenantId, `${tenantId}/${key}`, `${tenantId}/tests`]) expect(await tenantOf(user, key)).toBe(tenantId)
+    // The key of the organisation: for the default tenant, or the tenant of the user name.
+    expect(await tenantOf('apikey', service.testKey)).toBe(service.tenantId)
+    expect(await tenantOf(tenantId, service.testKey)).toBe(tenantId)
+  })
+
+  test('it is refused with 535 under another name or without permission, and so are live keys', async () => {
+    const tenantId = await service.makeTenant('Wrong')
+    const { key } = await makeTestKey(tenantId)
+    const wrong: [string, string][] = [
+      ['', key],
+      ['apikeys', key],
+      [service.tenantId, key],
+      [`${tenantId}/other`, key],
+      ['apikey', `${key.slice(0, -1)}!`],
+      ['apikey', `svc_test_${'0'.repeat(32)}`],
+      ['apikey', service.liveKey],
+      ['apikey', login.key],
+      [tenantId, service.liveKey],
+      ['apikey', (await makeTestKey(tenantId, { permissions: ['emails:read'] })).key],
+    ]
+    await using client = await smtpClient(service.ports.submissionTls, 'implicit')
+    await client.reply()
+    await client.say('EHLO client.test')
+    for (const [user, password] of wrong) expect(await client.say(`AUTH PLAIN ${plainToken(user, password)}`), user).toMatch(/^535 5\.7\.8/)
+  })
+
+  test("an unknown tenant in the user name of the organisation's key is refused at MAIL", async () => {
+    await using client = await loggedIn(service.ports.submission, 'nosuchtenant', service.testKey)
+    expect(await client.say('MAIL FROM:<shop@simulator.test>')).toMatch(/^550 5\.7\.1 .*no such tenant/)
+  })
+
+  test("it sends from the simulator's domain and the verified domains of its tenant, and from no other", async () => {
+    await using client = await loggedIn(service.ports.submission, 'apikey', service.testKey)
+    for (const from of ['shop@simulator.test', 'shop@shop.test'])
+      expect(idIn(await submit(client, testLetter(from), { from })), from).toHaveLength(22)
+    for (const from of ['shop@other.test', 'sandbox@house.test'])
+      expect(await client.say(`MAIL FROM:<${from}>`), from).toMatch(/^550 5\.7\.1/)
+    expect(await submit(client, testLetter('shop@other.test'), { from: 'shop@simulator.test' })).toMatch(/^550 5\.7\.1/)
+  })
+
+  test('the bounds of a narrow key hold', async () => {
+    const bound = await makeTestKey(service.tenantId, { allowedFrom: ['billing@simulator.test'], allowedNetworks: ['127.0.0.1/32'] })
+    await using client = await loggedIn(service.ports.submission, 'apikey', bound.key)
+    expect(idIn(await submit(client, testLetter('billing@simulator.test'), { from: 'billing@simulator.test' }))).toHaveLength(22)
+    expect(await client.say('MAIL FROM:<shop@simulator.test>')).toMatch(/^550 5\.7\.1/)
+    const elsewhere = await makeTestKey(service.tenantId, { allowedNetworks: ['203.0.113.0/24'] })
+    await expect(loggedIn(service.ports.submission, 'apikey', elsewhere.key)).rejects.toThrow('535 5.7.8 the key cannot be used from')
+  })
+
+  test('a held or revoked one ends within a second, in conversations too', async () => {
+    const { key, path } = await makeTestKey(service.tenantId)
+    const client = await loggedIn(service.ports.submission, 'apikey', key)
+    await service.call('PATCH', path, { key: service.liveKey, body: { hold: true } })
+    await service.wait(1000)
+    expect(await client.say('MAIL FROM:<shop@simulator.test>')).toMatch(/^530 5\.7\.0/)
+    await client.closed
+    await expect(loggedIn(service.ports.submission, 'apikey', key)).rejects.toThrow('535 5.7.8 the SMTP login is on hold')
+    await service.call('DELETE', path, { key: service.liveKey })
+    await service.wait(1000)
+    await expect(loggedIn(service.ports.submission, 'apikey', key)).rejects.toThrow('535 5.7.8 Authentication credentials invalid')
+  })
+})
+
 describe('messages', () => {
   test('an accepted message is an email for each recipient, repeated ones once, and the reply names the first', async () => {
     await using client = await loggedIn(service.ports.submission, login.user, login.key)

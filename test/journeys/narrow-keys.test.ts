@@ -211,6 +211,25 @@ test('an SMTP login has the same bounds', async () => {
   await expect(sendAs(brief, mail.from)).rejects.toMatchObject({ responseCode: 535 })
 })
 
+test('a test key that expires, or has a send limit, has the same bounds over SMTP', async () => {
+  const sendWith = (key: string) =>
+    createTransport({
+      host: '127.0.0.1',
+      port: service.ports.submission,
+      auth: { user: 'apikey', pass: key },
+      tls: { rejectUnauthorized: false },
+    }).sendMail({ from: mail.from, to: mail.to, subject: 'Narrow', text: 'Hello.' })
+  const { key } = await makeKey({ sendLimit: 1, expiresAt: new Date(clock.nowMs() + hourMs).toISOString() })
+  const blockedBy = async () => {
+    const id = /queued as (\w{22})$/.exec((await sendWith(key)).response)?.[1]
+    const { body } = await service.call('GET', `/emails/${id}`, { key })
+    return (body.data as { explanation: { blockedBy: string | null } }).explanation.blockedBy
+  }
+  expect([await blockedBy(), await blockedBy()]).toEqual([null, 'send_limit'])
+  aheadMs = hourMs
+  await expect(sendWith(key)).rejects.toMatchObject({ responseCode: 535 })
+})
+
 test.each([
   [{ allowedFrom: [] }, 'allowedFrom'],
   [{ allowedFrom: ['not a domain'] }, 'allowedFrom[0]'],

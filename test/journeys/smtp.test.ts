@@ -72,6 +72,26 @@ test('the start tells the ports, and what is submitted is delivered and shown by
   }
 })
 
+test('mail of a test key is in the test inbox, and none of it leaves', async () => {
+  const before = mx.messages.length
+  const to = 'ann+sandbox@one.example'
+  const sent = await createTransport({
+    host: '127.0.0.1',
+    port: ports.submissionTls,
+    secure: true,
+    auth: { user: 'apikey', pass: service.testKey },
+    tls: { rejectUnauthorized: false },
+  }).sendMail({ from: 'orders@simulator.test', to, subject: 'Sandbox', text: 'Hello', headers: { 'X-Postrider-Tag': 'order' } })
+  const id = /queued as (\w{22})$/.exec(sent.response)?.[1]
+  const inbox = await service.call('GET', `/test/inbox?to=${encodeURIComponent(to)}&since=${id}&wait=10`, undefined, service.testKey)
+  expect(inbox.body.data).toMatchObject([{ id, to, subject: 'Sandbox' }])
+  expect((await service.call('GET', `/emails/${id}`)).body.data).toMatchObject({ id, status: 'sent', tag: 'order' })
+  // Live mail that is sent later has arrived, and nothing else.
+  await send('after the sandbox', true)
+  const arrived = (await mx.waitFor(before + 1, 15_000)).slice(before)
+  expect(arrived.map(({ recipients }) => recipients)).toEqual([['ann@one.example']])
+})
+
 test('a killed SMTP process is started again, and the API does not notice', async () => {
   const [before] = (await service.processes()).inbound
   process.kill(before as number, 'SIGKILL')

@@ -119,7 +119,7 @@ const AdviceSection = ({ advice }: { advice: DomainsRetrieveDmarcData['advice'] 
     <p className="mb-2 text-sm font-medium">{advice.text}</p>
     <ul className="flex flex-col gap-1 text-sm">
       {advice.evidence.map(({ met, text }) => (
-        <li key={text} className="flex gap-2">
+        <li key={text} className="flex items-start gap-2">
           <Badge tone={met ? 'good' : 'wait'}>{met ? words.met : words.unmet}</Badge>
           <span className="min-w-0 [overflow-wrap:anywhere]">{text}</span>
         </li>

@@ -1,9 +1,12 @@
-/** Sign-in by password, or by one-time link, which sets the password; with a code if the member has a second factor. */
+/**
+ * Sign-in by password, or by one-time link, which sets the password; with a code if the member has a second factor. With a button for the
+ * identity provider, if one is configured.
+ */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import { ApiError, post } from '../api-client.ts'
-import type { SessionResponse, SignInLinkResponse } from '../api-types.ts'
+import { ApiError, get, post } from '../api-client.ts'
+import type { OpenIdBeginResponse, OpenIdResponse, SessionResponse, SignInLinkResponse } from '../api-types.ts'
 import { Button, Coded, Problem, useTitle, Warning } from '../parts/basic-components.tsx'
 import { Field, PasswordField, Select } from '../parts/form-controls.tsx'
 import { Mark } from '../parts/mark.tsx'
@@ -41,6 +44,7 @@ export function SignInPage({ token }: { token?: string }) {
       ) : (
         <SignInForm token={token} link={link.data} />
       )}
+      {token === undefined && <ProviderButton />}
     </main>
   )
 }
@@ -100,6 +104,23 @@ function SignInForm({ token, link }: { token: string | undefined; link: SignInLi
         </p>
       )}
     </form>
+  )
+}
+
+function ProviderButton() {
+  const provider = useQuery({ queryKey: ['openid'], queryFn: () => get<OpenIdResponse>('/dashboard/api/openid') })
+  const begin = useMutation({
+    mutationFn: () => post<OpenIdBeginResponse>('/dashboard/api/openid/begin'),
+    onSuccess: ({ url }) => window.location.assign(url),
+  })
+  if (!provider.data?.name) return null
+  return (
+    <>
+      <Button disabled={begin.isPending || begin.isSuccess} onClick={() => begin.mutate()}>
+        {words.withProvider(provider.data.name)}
+      </Button>
+      <Problem error={begin.error} />
+    </>
   )
 }
 

@@ -113,6 +113,7 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
   { name: words.response, phone: 'side', cell: ({ last }) => <Answer of={last} /> },
   {
     name: words.attempts,
+    phone: 'line',
     className: 'tabular-nums',
     cell: ({ last, attempts }) => (
       <>

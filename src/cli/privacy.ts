@@ -1,0 +1,66 @@
+/** Commands for the privacy of a tenant: its own retention, and a report of the data that is left. */
+import { maxContentDays, type PrivacyReport, reportPrivacy, setContentDays } from '#privacy'
+import { type Command, jsonOption, needed, printed, tenantOf, UsageError } from './command-definition.ts'
+
+const usual = 'default'
+
+function daysIn(text: string): number | null {
+  if (text === usual) return null
+  if (!/^\d{1,4}$/.test(text) || Number(text) > maxContentDays)
+    throw new UsageError(`--content-days must be 0 to ${maxContentDays}, or ${usual}: ${text}`)
+  return Number(text)
+}
+
+export const privacySet: Command = {
+  name: 'privacy set',
+  audited: true,
+  summary: 'set how long the contents of a tenant are kept',
+  help: `postrider privacy set TENANT --content-days DAYS|default [--json]
+
+Sets the retention of the contents of a tenant's emails, in days; their records stay. 0 deletes a content within a minute after the last
+recipient's email is final. POSTRIDER_KEEP_CONTENT_DAYS applies to every tenant, so a longer retention has no effect. Queued emails, and
+test mail in the test inbox, keep their content.
+
+Example: postrider privacy set tq3v6k2m --content-days 0`,
+  options: { 'content-days': { type: 'string' }, ...jsonOption },
+  positionals: ['TENANT'],
+  async run(given, deps) {
+    const days = daysIn(needed(given, 'content-days'))
+    await deps.withInstallation(async (installation) => {
+      const { id } = await tenantOf(installation, given.positionals[0])
+      await installation.db.transaction((tx) => setContentDays(tx, id, days, installation.clock.nowMs()))
+      const shown = days === null ? 'as the installation keeps them' : `for ${days} days`
+      printed(given, deps, { tenantId: id, contentDays: days }, `contents of tenant ${id} are kept ${shown}`)
+    })
+  },
+}
+
+const line = (name: string, { rows, oldest }: PrivacyReport['attempts'], more = '') =>
+  `${name}: ${rows}${oldest === null ? '' : `, since ${oldest.toISOString()}`}${more}`
+
+export const privacyReport: Command = {
+  name: 'privacy report',
+  summary: "count the data that is left of a tenant's emails",
+  help: `postrider privacy report TENANT [--json]
+
+Counts the contents, emails and attempts of a tenant in the database, with the time of the oldest, and the contents that queued emails or
+the test inbox still need. It reads the tables themselves, which takes minutes for millions of emails.
+
+Example: postrider privacy report tq3v6k2m --json`,
+  options: { ...jsonOption },
+  positionals: ['TENANT'],
+  run: (given, deps) =>
+    deps.withInstallation(async (installation) => {
+      const { id } = await tenantOf(installation, given.positionals[0])
+      const { keepContentDays } = installation.config
+      const report = await reportPrivacy(installation.db, id, { nowMs: installation.clock.nowMs(), keepContentDays })
+      const { contents, emails, attempts, contentDays } = report
+      const lines = [
+        `retention of contents: ${contentDays} days`,
+        line('contents', contents, `; ${contents.ofQueuedEmails} of queued emails, ${contents.ofTestMail} of test mail`),
+        line('emails', emails, `; ${emails.erased} without an address`),
+        line('attempts', attempts),
+      ]
+      printed(given, deps, { ...report }, lines.join('\n'))
+    }),
+}

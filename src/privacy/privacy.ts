@@ -1,0 +1,8 @@
+/**
+ * Privacy of a tenant: a shorter retention of its contents than the installation's, and a report of the data that is left.
+ * Owns: tenant_retention. Uses: base, db, tenants, emails, spool. Used by: housekeeping, cli.
+ * Promises: the content of an email that is not final is never deleted; a round of deletions is bounded, and the next round goes on.
+ */
+export { ContentRetention } from './content-retention.ts'
+export { maxContentDays, setContentDays } from './manage-retention.ts'
+export { type PrivacyReport, reportPrivacy } from './report.ts'

@@ -1,0 +1,42 @@
+/** The data that is left of a tenant's emails: counts and times, from the tables themselves. */
+import { type Db, inSnapshot } from '#db'
+import { countEmailsLeft } from '#emails'
+import { countQueuedContents } from '#spool'
+import { getTenant } from '#tenants'
+import { getContentDays } from './manage-retention.ts'
+
+interface Left {
+  rows: number
+  /** null: no row. */
+  oldest: Date | null
+}
+
+export interface PrivacyReport {
+  tenantId: string
+  at: Date
+  /** Days; 0: until the email is final. */
+  contentDays: number
+  /** Contents that a queued email needs, and of test mail, may be older. */
+  contents: Left & { ofQueuedEmails: number; ofTestMail: number }
+  /** `erased`: without the recipient's address. */
+  emails: Left & { erased: number }
+  attempts: Left
+}
+
+/** All counts are of one moment. Refuses `not_found`. */
+export function reportPrivacy(db: Db, tenantId: string, facts: { nowMs: number; keepContentDays: number }): Promise<PrivacyReport> {
+  return inSnapshot(db, async (tx) => {
+    await getTenant(tx, tenantId)
+    const { contents, emails, attempts } = await countEmailsLeft(tx, tenantId)
+    const ofQueuedEmails = await countQueuedContents(tx, tenantId)
+    const ownDays = await getContentDays(tx, tenantId)
+    return {
+      tenantId,
+      at: new Date(facts.nowMs),
+      contentDays: Math.min(ownDays ?? facts.keepContentDays, facts.keepContentDays),
+      contents: { ...contents, ofQueuedEmails },
+      emails,
+      attempts,
+    }
+  })
+}
