@@ -390,6 +390,23 @@ create table limit_overrides (
   constraint limit_overrides_pkey PRIMARY KEY (scope)
 );
 
+create table mail_routes (
+  tenant_id text collate "C" not null,
+  id text collate "C" not null,
+  domain_id bigint not null,
+  domain text collate "C" not null,
+  local text collate "C" not null,
+  forward_to text,
+  enabled boolean not null,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  constraint mail_routes_pkey PRIMARY KEY (tenant_id, id),
+  constraint mail_routes_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE,
+  constraint mail_routes_tenant_id_domain_local_key UNIQUE (tenant_id, domain, local)
+);
+CREATE INDEX mail_routes_by_domain ON mail_routes (domain);
+CREATE INDEX mail_routes_by_domain_id ON mail_routes (tenant_id, domain_id);
+
 create table members (
   address text not null,
   tenant_id text collate "C",
@@ -468,6 +485,32 @@ create table queue_updates (
   constraint queue_updates_pkey PRIMARY KEY (tenant_id, id),
   constraint queue_updates_change_check CHECK ((change = ANY (ARRAY['paused'::text, 'resumed'::text, 'deleted'::text, 'domain deleted'::text, 'domain resumed'::text])))
 );
+
+create table received_erasures (
+  tenant_id text collate "C" not null,
+  constraint received_erasures_pkey PRIMARY KEY (tenant_id)
+);
+
+create table received_messages (
+  tenant_id text collate "C" not null,
+  id text collate "C" not null,
+  key bytea not null,
+  sender text not null,
+  recipients jsonb not null,
+  client text not null,
+  size_octets bigint not null,
+  facts jsonb not null,
+  text_body text,
+  html_body text,
+  reply_to_email text collate "C",
+  raw bytea not null,
+  forwarded jsonb not null default '[]'::jsonb,
+  received_at timestamptz not null,
+  constraint received_messages_pkey PRIMARY KEY (tenant_id, id),
+  constraint received_messages_tenant_id_key_key UNIQUE (tenant_id, key)
+);
+CREATE INDEX received_messages_by_time ON received_messages (received_at);
+CREATE INDEX received_messages_of_day ON received_messages (tenant_id, received_at) INCLUDE (size_octets);
 
 create table recovery_codes (
   member_id bigint not null,
