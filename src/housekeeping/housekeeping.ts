@@ -109,6 +109,29 @@ interface Chore {
   run: (nowMs: number) => Promise<unknown>
 }
 
+function incomingMailChores({ db, keep }: HousekeepingDeps): Chore[] {
+  return [
+    {
+      name: 'deleting old domain reports',
+      everyMs: hourMs,
+      run: (nowMs) => deleteOldReports(db, nowMs - keep.keepReportDays * dayMs),
+    },
+    {
+      name: 'deleting old received mail',
+      everyMs: 60_000,
+      run: (nowMs) => deleteOldReceived(db, nowMs - keep.keepReceivedDays * dayMs),
+    },
+    {
+      name: 'deleting old TLS reports',
+      everyMs: hourMs,
+      run: async (nowMs) => {
+        await deleteOldTlsSessions(db, nowMs - tlsSessionMs)
+        await deleteOldTlsReports(db, nowMs - keep.keepReportDays * dayMs)
+      },
+    },
+  ]
+}
+
 function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
   const { db, clock, log, limitSettings } = deps
   const wakeDelivery = openWaker({ db, clock })
@@ -145,30 +168,13 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
     { name: 'deleting expired idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },
     { name: 'deleting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => deleteExpiredPolicies(db, nowMs) },
-    {
-      name: 'deleting old domain reports',
-      everyMs: hourMs,
-      run: (nowMs) => deleteOldReports(db, nowMs - deps.keep.keepReportDays * dayMs),
-    },
-    {
-      name: 'deleting old received mail',
-      everyMs: 60_000,
-      run: (nowMs) => deleteOldReceived(db, nowMs - deps.keep.keepReceivedDays * dayMs),
-    },
     { name: 'deleting contents by the retention of tenants', everyMs: contentsEveryMs, run: (nowMs) => contents.run(nowMs) },
-    {
-      name: 'deleting old TLS reports',
-      everyMs: hourMs,
-      run: async (nowMs) => {
-        await deleteOldTlsSessions(db, nowMs - tlsSessionMs)
-        await deleteOldTlsReports(db, nowMs - deps.keep.keepReportDays * dayMs)
-      },
-    },
     { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
     { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
     { name: 'deleting failed sign-in attempts', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
     { name: 'creating partitions', everyMs: hourMs, run: (nowMs) => ensureUpcomingPartitions(db, nowMs) },
+    ...incomingMailChores(deps),
     ...reputationChores(deps),
   ]
 }

@@ -19,6 +19,7 @@ const staying = [
   'simulated_events', // each is deleted when it is due
   'spool',
   'tenant_hourly_stats', // each is deleted after a few days
+  'tenant_retention', // contents that stay are still deleted after the tenant's own number of days
 ]
 
 const columnsOfTenants = sql<{ table: string; column: string; type: string }>`
