@@ -280,6 +280,7 @@ describe('a test', () => {
     expect(Math.abs(body.timestamp - Number(request.headers['webhook-timestamp']))).toBeLessThan(2)
     if (event === 'DomainDNSError') expect(body.payload).toHaveProperty('server.organization')
     else if (event === 'ReputationWarning') expect(body.payload).toMatchObject({ kind: 'block_rate_up', severity: 'problem' })
+    else if (event === 'MessageReceived') expect(body.payload['raw_url']).toContain(`/v1/received/${body.payload['id']}/raw`)
     else {
       const message = (body.payload['message'] ?? body.payload['original_message']) as { metadata: object }
       expect(body.payload['metadata']).toEqual(message.metadata)
