@@ -1,6 +1,7 @@
 /**
  * The guide at /docs/guide, from the Markdown pages of docs/. Only files found at the start are served; each page is rendered at its first
- * request and cached. HTML in Markdown is escaped, and no page runs a script.
+ * request and cached. HTML in Markdown is escaped, and no page runs a script. The sections of index.md are the cards of the home page and the
+ * groups of the navigation: a sentence, then a table with a task and a page in each row.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -14,10 +15,32 @@ const policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri '
 /** Files served under another path, or shown as code. */
 const elsewhere: Readonly<Record<string, string>> = { 'generated/openapi.json': '/v1/openapi.json' }
 
+/** A folder that has no page of its own; its page lists the files. */
+const decisions = 'decisions/'
+
+/** Entries of a card that are in sight; the others are folded. */
+const inSight = 3
+
+/** The dashboard's mark (dashboard/public/icon.svg), inline because the dashboard may not be built. */
+const mark =
+  '<svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true"><rect width="24" height="24" rx="6" fill="#f2b705"/><path d="M5.5 7.5h13v9.5h-13zM5.5 8l6.5 5 6.5-5" fill="none" stroke="#1c1b18" stroke-width="1.7" stroke-linejoin="round"/></svg>'
+
+interface Entry {
+  address: string
+  title: string
+  task: string
+}
+
+interface Group {
+  heading: string
+  about: string
+  entries: Entry[]
+}
+
 interface Guide {
   /** Contents by path below docs/, such as `sending.md`. */
   files: ReadonlyMap<string, string>
-  navigation: string
+  groups: readonly Group[]
 }
 
 /** Serves no pages if the folder does not exist. */
@@ -46,11 +69,13 @@ function readGuide(folder: string): Guide {
       return [name, name.endsWith('.sql') ? `# ${posix.basename(name)}\n\n\`\`\`sql\n${text}\n\`\`\`\n` : text]
     }),
   )
-  return { files, navigation: navigationOf(files) }
+  const decided = names.filter((name) => name.startsWith(decisions)).map((name) => `- [${posix.basename(name)}](${name})\n`)
+  if (decided.length > 0) files.set(decisions, `# Decisions\n\nThe reasons for the design of Postrider.\n\n${decided.join('')}`)
+  return { files, groups: groupsOf(files) }
 }
 
 /** `index.md` is the home page, `generated/config.md` is at `/docs/guide/generated/config`. */
-const addressOf = (file: string): string => (file === 'index.md' ? home : `${home}/${file.replace(/\.(md|sql)$/, '')}`)
+const addressOf = (file: string): string => (file === 'index.md' ? home : `${home}/${file.replace(/\/$|\.(md|sql)$/, '')}`)
 
 /** The address of a link in a page; undefined if the target is not served. */
 function targetOf(href: string, file: string, files: ReadonlyMap<string, string>): string | undefined {
@@ -71,7 +96,7 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}_ -]/gu, '')
     .replaceAll(' ', '-')
 
-async function render(file: string, files: ReadonlyMap<string, string>): Promise<string> {
+async function render(markdown: string, file: string, files: ReadonlyMap<string, string>): Promise<string> {
   const { Marked } = await import('marked')
   const marked = new Marked({
     renderer: {
@@ -82,14 +107,17 @@ async function render(file: string, files: ReadonlyMap<string, string>): Promise
       },
       link({ href, tokens, text: words }) {
         const target = targetOf(href, file, files)
-        const text = /^[\w-]+\.md$/.test(words) ? escaped(titleAt(href, file, files)) : this.parser.parseInline(tokens)
+        const text = /^[\w-]+(\.md|\/)$/.test(words) ? escaped(titleAt(href, file, files)) : this.parser.parseInline(tokens)
         return target === undefined ? text : `<a href="${escaped(target)}">${text}</a>`
       },
     },
   })
-  const html = marked.parse(files.get(file) ?? '', { async: false })
-  // Pages cannot contain these tags themselves, because their HTML is escaped.
-  return html.replaceAll('<table>', '<div class="wide"><table>').replaceAll('</table>', '</table></div>')
+  const html = marked.parse(markdown, { async: false })
+  // Pages cannot contain these tags themselves, because their HTML is escaped. What scrolls can be focused, so that keys scroll it.
+  return html
+    .replaceAll('<pre>', '<pre tabindex="0">')
+    .replaceAll('<table>', '<div class="wide" tabindex="0"><table>')
+    .replaceAll('</table>', '</table></div>')
 }
 
 /** A link whose text is the file's name gets the page's title instead. */
@@ -105,26 +133,74 @@ const plain = (tokens: readonly Token[], text: string): string =>
 
 const titleOf = (text: string): string => (/^# (.+)$/m.exec(text)?.[1] ?? '').replaceAll('`', '')
 
-/** The links of index.md in its order and under its headings, with the titles of the linked pages. */
-function navigationOf(files: ReadonlyMap<string, string>): string {
-  const parts: string[] = []
+/** The sections of index.md with their links, each page once, with the titles of the linked pages. */
+function groupsOf(files: ReadonlyMap<string, string>): Group[] {
+  const groups: Group[] = []
   const seen = new Set<string>()
   for (const line of (files.get('index.md') ?? '').split('\n')) {
     const heading = /^## (.+)$/.exec(line)?.[1]
-    if (heading) parts.push(`</ul><h2>${escaped(heading)}</h2><ul>`)
-    for (const [, href = ''] of line.matchAll(/\]\(([^)#\s]+)\)/g)) {
-      const title = titleOf(files.get(href) ?? '')
-      if (!title || seen.has(href)) continue
-      seen.add(href)
-      parts.push(`<li><a href="${escaped(addressOf(href))}">${escaped(title)}</a></li>`)
+    if (heading) groups.push({ heading, about: '', entries: [] })
+    const group = groups.at(-1)
+    if (heading || !group) continue
+    if (!line.startsWith('|')) {
+      group.about = `${group.about} ${line}`.trim()
+      continue
+    }
+    const task = /^\| ([^|]+) \|/.exec(line)?.[1] ?? ''
+    for (const [, name = '', href = ''] of line.matchAll(/\[([^\]]+)\]\(([^)#\s]+)\)/g)) {
+      const address = targetOf(href, 'index.md', files)
+      if (address === undefined || seen.has(address)) continue
+      seen.add(address)
+      group.entries.push({ address, title: (href.endsWith('.sql') ? '' : titleOf(files.get(href) ?? '')) || name, task })
     }
   }
-  return `<ul>${parts.join('')}</ul>`
+  return groups
 }
 
-async function documentOf(file: string, { files, navigation }: Guide): Promise<string> {
-  const title = titleOf(files.get(file) ?? '')
-  const here = `<a href="${escaped(addressOf(file))}"`
+const listOf = (entries: readonly Entry[]): string =>
+  `<ul>${entries.map(({ address, title, task }) => `<li><a href="${escaped(address)}">${escaped(title)}</a><span>${escaped(task)}</span></li>`).join('')}</ul>`
+
+function cardOf({ heading, about, entries }: Group): string {
+  const folded = entries.slice(inSight)
+  const more = `<details><summary>${folded.length} more</summary>${listOf(folded)}</details>`
+  return `<section class="card"><h2 id="${escaped(anchorOf(heading))}">${escaped(heading)}</h2><p>${escaped(about)}</p>
+${listOf(entries.slice(0, inSight))}${folded.length > 0 ? more : ''}</section>
+`
+}
+
+/** The group of the page is open. */
+function navigationOf(groups: readonly Group[], here: string): string {
+  const parts = groups.map(({ heading, entries }) => {
+    const items = entries.map(
+      ({ address, title }) =>
+        `<li><a href="${escaped(address)}"${address === here ? ' aria-current="page"' : ''}>${escaped(title)}</a></li>`,
+    )
+    const open = entries.some(({ address }) => address === here) ? ' open' : ''
+    return `<details${open}><summary>${escaped(heading)}</summary><ul>${items.join('')}</ul></details>`
+  })
+  return `<nav id="pages" aria-label="Pages">${parts.join('\n')}</nav>`
+}
+
+/** The home page needs no navigation, because its cards list all pages. */
+async function columnsOf(file: string, { files, groups }: Guide): Promise<string> {
+  const text = files.get(file) ?? ''
+  if (file !== 'index.md')
+    return `<div class="columns">
+<main>
+${await render(text, file, files)}</main>
+${navigationOf(groups, addressOf(file))}
+</div>`
+  const [intro = ''] = text.split(/^## /m, 1)
+  return `<div class="home">
+<main>
+${await render(intro, file, files)}<div class="cards">
+${groups.map(cardOf).join('')}</div>
+</main>
+</div>`
+}
+
+async function documentOf(file: string, guide: Guide): Promise<string> {
+  const title = titleOf(guide.files.get(file) ?? '')
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -135,12 +211,10 @@ async function documentOf(file: string, { files, navigation }: Guide): Promise<s
 <link rel="stylesheet" href="${home}/guide.css">
 </head>
 <body>
-<header><a href="${home}">Postrider</a><a href="/docs">API reference</a><a class="pages" href="#pages">All pages</a></header>
-<div class="columns">
-<main>
-${await render(file, files)}</main>
-<nav id="pages" aria-label="Pages">${navigation.replace(here, `${here} aria-current="page"`)}</nav>
-</div>
+<header><a class="brand" href="${home}">${mark}Postrider <span>Guide</span></a>${
+    file === 'index.md' ? '' : '<a class="pages" href="#pages">All pages</a>'
+  }<a href="/docs">API reference</a><a href="/">Dashboard</a></header>
+${await columnsOf(file, guide)}
 </body>
 </html>
 `

@@ -1,6 +1,6 @@
 /** The guide at /docs/guide: the same Markdown as linked pages that run no scripts and reveal no other files. */
 
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -40,7 +40,7 @@ test('every page of docs/ is shown, and every link in the guide leads to a page 
     for (const href of hrefsOf(seen.get(path) ?? '')) {
       const [target = ''] = href.split('#', 1)
       if (target.startsWith('/docs/guide')) waiting.push(target)
-      else if (!/^(https:\/\/|#|\/docs$|\/v1\/openapi\.json$)/.test(href)) broken.push(`${path}: ${href}`)
+      else if (!/^(https:\/\/|#|\/$|\/docs$|\/v1\/openapi\.json$)/.test(href)) broken.push(`${path}: ${href}`)
     }
   }
   for (const [path, html] of seen) {
@@ -53,6 +53,7 @@ test('every page of docs/ is shown, and every link in the guide leads to a page 
   expect(broken).toEqual([])
   const shown = readdirSync('docs').filter((name) => name.endsWith('.md') && name !== 'index.md')
   expect(shown.filter((name) => !seen.has(`/docs/guide/${name.slice(0, -3)}`))).toEqual([])
+  expect([...seen.keys()]).toContain('/docs/guide/decisions/001-one-list-of-modules')
 })
 
 test('a page may load its style sheet and nothing else', async () => {
@@ -73,6 +74,26 @@ test('the page that is shown is marked in the list of pages', async () => {
   expect(html.match(/aria-current="page"/g)).toHaveLength(1)
   expect(html).toContain('<a href="/docs/guide/webhooks" aria-current="page">Webhooks</a>')
   expect(html).toContain('<title>Webhooks</title>')
+})
+
+test('the home page has six cards, each page in one of them, and most of them folded', async () => {
+  const html = await (await get('/docs/guide')).text()
+  expect(html.match(/<section class="card">/g)).toHaveLength(6)
+  expect(html).not.toContain('<nav')
+  expect(html).toContain('<a href="/docs/guide/decisions">Decisions</a>')
+  const cards = hrefsOf(html.slice(html.indexOf('<main>'), html.indexOf('</main>')))
+  expect(cards.length).toBeGreaterThan(60)
+  expect(new Set(cards).size).toBe(cards.length)
+  expect(hrefsOf(html.replaceAll(/<details>.*?<\/details>/gs, '')).length).toBeLessThan(25)
+})
+
+test("the colours are the dashboard's", () => {
+  const colours = [...readFileSync('docs/guide.css', 'utf8').matchAll(/--([\w-]+: light-dark\(#\w{6}, #\w{6}\);)/g)].map(
+    ([, colour]) => colour,
+  )
+  expect(colours.length).toBeGreaterThan(5)
+  const dashboard = readFileSync('dashboard/src/style.css', 'utf8')
+  expect(colours.filter((colour) => !dashboard.includes(`--color-${colour}`))).toEqual([])
 })
 
 test('what is no page is 404, however it is written', async () => {
