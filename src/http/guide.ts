@@ -10,7 +10,8 @@ import type { Token, Tokens } from 'marked'
 import { type StaticFile, sendStaticFile, staticFileOf } from './dashboard-files.ts'
 
 const home = '/docs/guide'
-const policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const policy =
+  "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** Files served under another path, or shown as code. */
 const elsewhere: Readonly<Record<string, string>> = { 'generated/openapi.json': '/v1/openapi.json' }
@@ -43,11 +44,13 @@ interface Guide {
   groups: readonly Group[]
 }
 
-/** Serves no pages if the folder does not exist. */
-export function serveGuide(app: FastifyInstance, folder: string): void {
+/** Serves no pages if the folder does not exist. The font is one of the dashboard's files; without it the pages use the system's. */
+export function serveGuide(app: FastifyInstance, folder: string, dashboard: ReadonlyMap<string, StaticFile> = new Map()): void {
   if (!existsSync(join(folder, 'index.md'))) return
   const guide = readGuide(folder)
-  const style = staticFileOf(readFileSync(join(folder, 'guide.css')), 'text/css; charset=utf-8')
+  const font = [...dashboard].find(([path]) => /^\/assets\/geist-latin-wght-normal\b.*\.woff2$/.test(path))?.[0]
+  const css = readFileSync(join(folder, 'guide.css'), 'utf8')
+  const style = staticFileOf(Buffer.from(font === undefined ? css : `${fontFace(font)}${css}`), 'text/css; charset=utf-8')
   app.get(`${home}/guide.css`, async (request, reply) => sendStaticFile(style, request, reply, 'no-cache'))
   for (const file of guide.files.keys()) {
     let page: StaticFile | undefined
@@ -57,6 +60,16 @@ export function serveGuide(app: FastifyInstance, folder: string): void {
     })
   }
 }
+
+/** As in dashboard/src/style.css. */
+const fontFace = (path: string) => `@font-face {
+  font-family: "Geist Variable";
+  font-display: swap;
+  font-weight: 100 900;
+  src: url("${path}") format("woff2-variations");
+  unicode-range: U+0000-00FF, U+0131, U+0152-0153, U+02BB-02BC, U+02C6, U+02DA, U+02DC, U+2000-206F, U+20AC, U+2122, U+2191, U+2193, U+2212;
+}
+`
 
 function readGuide(folder: string): Guide {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })

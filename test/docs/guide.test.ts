@@ -56,9 +56,11 @@ test('every page of docs/ is shown, and every link in the guide leads to a page 
   expect([...seen.keys()]).toContain('/docs/guide/decisions/001-one-list-of-modules')
 })
 
-test('a page may load its style sheet and nothing else', async () => {
+test('a page may load its style sheet, fonts and images of this origin and nothing else', async () => {
   const answer = await get('/docs/guide/sending')
-  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'self'/)
+  expect(answer.headers.get('content-security-policy')).toMatch(
+    /^default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri/,
+  )
   expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
   const html = await answer.text()
   expect(html).not.toMatch(/<script|<style| style=| on\w+=|javascript:/)
@@ -85,6 +87,22 @@ test('the home page has six cards, each page in one of them, and most of them fo
   expect(cards.length).toBeGreaterThan(60)
   expect(new Set(cards).size).toBe(cards.length)
   expect(hrefsOf(html.replaceAll(/<details>.*?<\/details>/gs, '')).length).toBeLessThan(25)
+})
+
+test("the font is the dashboard's, if it is built", async () => {
+  const { staticFileOf } = await import('../../src/http/dashboard-files.ts')
+  const { serveGuide } = await import('../../src/http/guide.ts')
+  const path = '/assets/geist-latin-wght-normal-Bx1.woff2'
+  const styles = [[], [[path, staticFileOf(Buffer.from('font'), 'font/woff2')] as const]].map(async (files) => {
+    const app = fastify()
+    serveGuide(app, 'docs', new Map(files))
+    const style = (await app.inject('/docs/guide/guide.css')).body
+    await app.close()
+    return style
+  })
+  const [without, withFont] = await Promise.all(styles)
+  expect(without).not.toContain('@font-face')
+  expect(withFont).toContain(`src: url("${path}")`)
 })
 
 test("the colours are the dashboard's", () => {
