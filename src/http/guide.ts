@@ -11,7 +11,7 @@ import { type StaticFile, sendStaticFile, staticFileOf } from './dashboard-files
 
 const home = '/docs/guide'
 const policy =
-  "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+  "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 /** Files served under another path, or shown as code. */
 const elsewhere: Readonly<Record<string, string>> = { 'generated/openapi.json': '/v1/openapi.json' }
@@ -21,6 +21,9 @@ const decisions = 'decisions/'
 
 /** Entries of a card that are in sight; the others are folded. */
 const inSight = 3
+
+const mostFound = 20
+const mostLetters = 100
 
 /** The dashboard's mark (dashboard/public/icon.svg), inline because the dashboard may not be built. */
 const mark =
@@ -52,6 +55,13 @@ export function serveGuide(app: FastifyInstance, folder: string, dashboard: Read
   const css = readFileSync(join(folder, 'guide.css'), 'utf8')
   const style = staticFileOf(Buffer.from(font === undefined ? css : `${fontFace(font)}${css}`), 'text/css; charset=utf-8')
   app.get(`${home}/guide.css`, async (request, reply) => sendStaticFile(style, request, reply, 'no-cache'))
+  app.get(`${home}/search`, async (request, reply) => {
+    const query = String((request.query as { q?: unknown }).q ?? '')
+      .slice(0, mostLetters)
+      .trim()
+    const page = staticFileOf(Buffer.from(searchDocument(query, guide)), 'text/html; charset=utf-8')
+    return sendStaticFile(page, request, reply, 'no-cache', policy)
+  })
   for (const file of guide.files.keys()) {
     let page: StaticFile | undefined
     app.get(addressOf(file), async (request, reply) => {
@@ -212,9 +222,71 @@ ${groups.map(cardOf).join('')}</div>
 </div>`
 }
 
-async function documentOf(file: string, guide: Guide): Promise<string> {
-  const title = titleOf(guide.files.get(file) ?? '')
-  return `<!doctype html>
+interface Found {
+  address: string
+  title: string
+  line: string
+  rank: number
+}
+
+/** The pages that have all words; those with the words in the title come first, decisions and generated pages last. */
+function search(words: readonly string[], files: ReadonlyMap<string, string>): Found[] {
+  return [...files]
+    .flatMap(([file, text]) => {
+      const lower = text.toLowerCase()
+      if (file === 'index.md' || file.endsWith('/') || !words.every((word) => lower.includes(word))) return []
+      const title = titleOf(text)
+      const inTitle = words.filter((word) => title.toLowerCase().includes(word)).length
+      const times = words.reduce((sum, word) => sum + lower.split(word).length - 1, 0)
+      const rank = inTitle * 100 + Math.min(times, 50) - (file.includes('/') ? 50 : 0)
+      return [{ address: addressOf(file), title, line: lineWith(words, text), rank }]
+    })
+    .sort((one, other) => other.rank - one.rank)
+}
+
+/** The first line of text that has one of the words, without its marks. */
+function lineWith(words: readonly string[], text: string): string {
+  const line = text.split('\n').find((one) => !one.startsWith('#') && words.some((word) => one.toLowerCase().includes(word))) ?? ''
+  return line
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[`*|]/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, 160)
+}
+
+function searchDocument(query: string, { files, groups }: Guide): string {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean)
+  const found = words.length === 0 ? [] : search(words, files)
+  const count =
+    found.length > mostFound ? `The first ${mostFound} of ${found.length} pages` : found.length === 1 ? '1 page' : `${found.length} pages`
+  const sentence =
+    words.length === 0
+      ? 'Type one or more words above.'
+      : found.length === 0
+        ? `No page has “${query}”. Use fewer words.`
+        : `${count} with “${query}”.`
+  const items = found
+    .slice(0, mostFound)
+    .map(({ address, title, line }) => `<li><a href="${escaped(address)}">${escaped(title)}</a><span>${escaped(line)}</span></li>\n`)
+  const list = items.length > 0 ? `<ul class="found">\n${items.join('')}</ul>\n` : ''
+  return shell(
+    'Search',
+    `<div class="columns">
+<main>
+<h1>Search</h1>
+<p>${escaped(sentence)}</p>
+${list}</main>
+${navigationOf(groups, '')}
+</div>`,
+    query,
+  )
+}
+
+const documentOf = async (file: string, guide: Guide): Promise<string> =>
+  shell(titleOf(guide.files.get(file) ?? ''), await columnsOf(file, guide))
+
+const shell = (title: string, columns: string, query = ''): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -224,11 +296,10 @@ async function documentOf(file: string, guide: Guide): Promise<string> {
 <link rel="stylesheet" href="${home}/guide.css">
 </head>
 <body>
-<header><a class="brand" href="${home}">${mark}Postrider <span>Guide</span></a>${
-    file === 'index.md' ? '' : '<a class="pages" href="#pages">All pages</a>'
-  }<a href="/docs">API reference</a><a href="/">Dashboard</a></header>
-${await columnsOf(file, guide)}
+<header><a class="brand" href="${home}">${mark}Postrider <span>Guide</span></a>
+<form action="${home}/search" role="search"><input type="search" name="q" value="${escaped(query)}" maxlength="${mostLetters}" placeholder="Search the guide" aria-label="Search the guide"><button>Search</button></form>
+${columns.includes('<nav id="pages"') ? '<a class="pages" href="#pages">All pages</a>' : ''}<a href="/docs">API reference</a><a href="/">Dashboard</a></header>
+${columns}
 </body>
 </html>
 `
-}

@@ -89,6 +89,17 @@ test('the home page has six cards, each page in one of them, and most of them fo
   expect(hrefsOf(html.replaceAll(/<details>.*?<\/details>/gs, '')).length).toBeLessThan(25)
 })
 
+test('the search finds the pages with all words, and shows the words as text', async () => {
+  const found = async (query: string) => (await get(`/docs/guide/search?${query}`)).text()
+  const html = await found('q=DKIM+rotation')
+  expect(html).toContain('action="/docs/guide/search"')
+  expect(hrefsOf(html.slice(html.indexOf('<main>')))[0]).toBe('/docs/guide/dkim-rotation')
+  expect(await found('q=%3Cscript%3E%22')).toContain('No page has “&lt;script&gt;&quot;”')
+  expect(await found('q=a&q=b')).toContain('“a,b”')
+  for (const query of ['', 'q=', 'q=+']) expect(await found(query)).toContain('Type one or more words')
+  expect((await found('q=the')).split('class="found"')[1]?.split('</ul>')[0]?.match(/<li>/g)).toHaveLength(20)
+})
+
 test("the font is the dashboard's, if it is built", async () => {
   const { staticFileOf } = await import('../../src/http/dashboard-files.ts')
   const { serveGuide } = await import('../../src/http/guide.ts')
