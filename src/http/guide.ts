@@ -1,6 +1,6 @@
 /**
  * The guide at /docs/guide, from the Markdown pages of docs/. Only files found at the start are served; each page is rendered at its first
- * request and cached. HTML in Markdown is escaped, and no page runs a script. The sections of index.md are the cards of the home page and the
+ * request and cached. HTML in Markdown is escaped, and the only script is docs/guide.js. The sections of index.md are the cards of the home page and the
  * groups of the navigation: a sentence, then a table with a task and a page in each row.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { type StaticFile, sendStaticFile, staticFileOf } from './dashboard-files
 
 const home = '/docs/guide'
 const policy =
-  "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 /** Files served under another path, or shown as code. */
 const elsewhere: Readonly<Record<string, string>> = { 'generated/openapi.json': '/v1/openapi.json' }
@@ -55,6 +55,8 @@ export function serveGuide(app: FastifyInstance, folder: string, dashboard: Read
   const css = readFileSync(join(folder, 'guide.css'), 'utf8')
   const style = staticFileOf(Buffer.from(font === undefined ? css : `${fontFace(font)}${css}`), 'text/css; charset=utf-8')
   app.get(`${home}/guide.css`, async (request, reply) => sendStaticFile(style, request, reply, 'no-cache'))
+  const script = staticFileOf(readFileSync(join(folder, 'guide.js')), 'text/javascript; charset=utf-8')
+  app.get(`${home}/guide.js`, async (request, reply) => sendStaticFile(script, request, reply, 'no-cache'))
   app.get(`${home}/search`, async (request, reply) => {
     const query = String((request.query as { q?: unknown }).q ?? '')
       .slice(0, mostLetters)
@@ -294,6 +296,7 @@ const shell = (title: string, columns: string, query = ''): string => `<!doctype
 <meta name="color-scheme" content="light dark">
 <title>${escaped(title)}</title>
 <link rel="stylesheet" href="${home}/guide.css">
+<script src="${home}/guide.js"></script>
 </head>
 <body>
 <header><a class="brand" href="${home}">${mark}Postrider <span>Guide</span></a>

@@ -56,17 +56,21 @@ test('every page of docs/ is shown, and every link in the guide leads to a page 
   expect([...seen.keys()]).toContain('/docs/guide/decisions/001-one-list-of-modules')
 })
 
-test('a page may load its style sheet, fonts and images of this origin and nothing else', async () => {
+test('a page may load its style sheet, its script, fonts and images of this origin and nothing else', async () => {
   const answer = await get('/docs/guide/sending')
   expect(answer.headers.get('content-security-policy')).toMatch(
-    /^default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri/,
+    /^default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri/,
   )
   expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
-  const html = await answer.text()
+  const script = '<script src="/docs/guide/guide.js"></script>'
+  const shown = await answer.text()
+  expect(shown).toContain(script)
+  const html = shown.replace(script, '')
   expect(html).not.toMatch(/<script|<style| style=| on\w+=|javascript:/)
   expect(html).toContain('<table>')
   expect(parse(html, { onParseError: ({ code }) => expect(code).toBe('none') })).toBeDefined()
   expect((await get('/docs/guide/guide.css')).headers.get('content-type')).toBe('text/css; charset=utf-8')
+  expect((await get('/docs/guide/guide.js')).headers.get('content-type')).toBe('text/javascript; charset=utf-8')
   const again = await get('/docs/guide/sending', { 'if-none-match': answer.headers.get('etag') ?? '' })
   expect(again.status).toBe(304)
 })
@@ -142,6 +146,7 @@ test('what is no page is 404, however it is written', async () => {
 test('HTML in Markdown is shown, and links elsewhere than to pages and the web are text', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-guide-'))
   await writeFile(join(folder, 'guide.css'), '')
+  await writeFile(join(folder, 'guide.js'), '')
   await writeFile(
     join(folder, 'index.md'),
     '# A <b>title</b>\n\n<script>alert(1)</script>\n\nA <img src=x onerror=alert(1)> in it, [one](javascript:alert%281%29), [two](../secret.md), [three](other.md#here), [other.md](other.md), ![x](y)\n\n<https://example.org/?a=1&b="2>\n',
