@@ -37,7 +37,7 @@ export function AuditPage() {
     {
       name: words.names.actor,
       phone: 'line',
-      className: 'max-w-64 [overflow-wrap:anywhere]',
+      className: 'md:max-w-64 [overflow-wrap:anywhere]',
       cell: (one) => (
         <>
           <Badge tone="none">{words.kinds[one.actor.kind]}</Badge> {one.actor.name}

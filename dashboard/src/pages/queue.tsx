@@ -9,7 +9,7 @@ import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-
 import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
-import { Time } from '../parts/time-and-copy.tsx'
+import { Age, Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -43,6 +43,7 @@ export function QueuePage() {
       </p>
       {!data && !error && <TableSkeleton />}
       {data?.recipientDomains.length === 0 && <Empty>{words.empty}</Empty>}
+      {data && data.recipientDomains.length > 0 && <Summary of={data.recipientDomains} />}
       {data && data.recipientDomains.length > 0 && (
         <DataTable
           label={texts.pages.queue}
@@ -79,6 +80,35 @@ export function QueuePage() {
 
 type Queued = QueueResponse['recipientDomains'][number]
 
+const firstOf = (times: readonly string[]) => times.toSorted()[0]
+
+/** The shown queues in one line: how much waits, since when, and until when. */
+function Summary({ of: items }: { of: readonly Queued[] }) {
+  const emails = items.reduce((sum, one) => sum + one.ready + one.overLimit + one.sending + one.deferred + one.held, 0)
+  const oldestAt = firstOf(items.map((one) => one.oldestAt))
+  const nextAt = firstOf(items.flatMap(({ nextDueAt }) => nextDueAt ?? []))
+  return (
+    <p className="mb-3 text-sm">
+      <span className="font-medium">{words.waits(emails, items.length)}</span>
+      {oldestAt && (
+        <span className="text-soft">
+          {' · '}
+          {words.oldestFor} <Age at={oldestAt} />
+        </span>
+      )}
+      {nextAt && (
+        <span className="text-soft">
+          {' · '}
+          {words.next} <DueTime at={nextAt} />
+        </span>
+      )}
+    </p>
+  )
+}
+
+/** A time that has passed is due. */
+const DueTime = ({ at }: { at: string }) => (Date.parse(at) <= Date.now() ? words.now : <Time at={at} />)
+
 interface RowActions {
   isBusy: { flush: boolean; resume: boolean }
   onFlush: (recipientDomain: string) => void
@@ -92,6 +122,7 @@ const count = (name: string, by: (one: Queued) => number): Column<Queued> => ({
   name,
   isNumber: true,
   by,
+  isUsual: (one) => by(one) === 0,
   cell: (one) => <Count of={by(one)} />,
 })
 
@@ -102,34 +133,31 @@ const Count = ({ of: number }: { of: number }) =>
 const counts: readonly Column<Queued>[] = [
   count(names.waiting, (one) => one.ready + one.overLimit),
   count(names.sending, (one) => one.sending),
-  {
-    ...count(names.deferred, (one) => one.deferred),
-    cell: (one) => (
-      <>
-        <Count of={one.deferred} />
-        {one.nextDueAt && (
-          <span className="block text-xs whitespace-nowrap text-soft">
-            {words.next} <Time at={one.nextDueAt} />
-          </span>
-        )}
-      </>
-    ),
-  },
+  count(names.deferred, (one) => one.deferred),
   count(names.held, (one) => one.held),
   count(names.perMinute, (one) => one.perMinute),
 ]
+
+const nextColumn: Column<Queued> = {
+  name: names.next,
+  className: 'whitespace-nowrap',
+  by: (one) => one.nextDueAt ?? '',
+  isUsual: (one) => one.nextDueAt === null,
+  cell: (one) => (one.nextDueAt ? <DueTime at={one.nextDueAt} /> : <span className="text-soft">–</span>),
+}
 
 /** A column with zeros only is left out. */
 const columnsOf = (items: readonly Queued[], actions: RowActions): readonly Column<Queued>[] => [
   {
     name: names.recipientDomain,
     phone: 'title',
-    className: 'max-w-[28rem]',
+    className: 'md:max-w-[28rem]',
     by: (one) => one.recipientDomain,
     cell: (one) => <DomainAndReply of={one} />,
   },
   ...counts.filter(({ by }) => items.some((one) => by?.(one) !== 0)),
-  { name: names.oldest, className: 'text-soft whitespace-nowrap', by: (one) => one.oldestAt, cell: (one) => <Time at={one.oldestAt} /> },
+  ...(items.some(({ nextDueAt }) => nextDueAt !== null) ? [nextColumn] : []),
+  { name: names.oldest, className: 'text-soft whitespace-nowrap', by: (one) => one.oldestAt, cell: (one) => <Age at={one.oldestAt} /> },
   {
     name: texts.table.actions,
     isUnnamed: true,
@@ -156,12 +184,18 @@ function DomainAndReply({ of: one }: { of: Queued }) {
 function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActions & { of: Queued }) {
   const name = one.recipientDomain
   return (
-    <span className="flex gap-1.5 md:justify-end">
-      <Button small aria-label={words.flushOf(name)} disabled={isBusy.flush || one.deferred === 0} onClick={() => onFlush(name)}>
+    <span className="-ml-2 flex gap-1 md:-mr-2 md:ml-0 md:justify-end">
+      <Button
+        small
+        kind="quiet"
+        aria-label={words.flushOf(name)}
+        disabled={isBusy.flush || one.deferred === 0}
+        onClick={() => onFlush(name)}
+      >
         {words.flush}
       </Button>
       {one.pauseReason === null ? (
-        <Button small aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
+        <Button small kind="quiet" aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
           {words.pause}
         </Button>
       ) : (

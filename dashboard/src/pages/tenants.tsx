@@ -6,7 +6,7 @@ import { get, getPage, patch, post, remove, withQuery } from '../api-client.ts'
 import type { Tenant, TenantLimitsResponse, UsageListTenantsItem } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
-import { percent } from '../parts/chart.tsx'
+import { tablePercent } from '../parts/chart.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
@@ -122,25 +122,28 @@ function useColumns({ reasonOf, ceilingOf }: TenantFacts, onAsk: OnAsk): readonl
     },
     {
       name: names.status,
-      phone: 'side',
+      isUsual: (one) => one.status === 'active' && reasonOf(one.id) === undefined,
       by: (one) => `${one.status} ${reasonOf(one.id) ?? ''}`,
       cell: (one) => <TenantStatus status={one.status} reason={reasonOf(one.id)} />,
     },
     {
       name: names.accepted,
       isNumber: true,
+      isUsual: (one) => !mailOf(one.id)?.accepted,
       by: (one) => mailOf(one.id)?.accepted ?? -1,
       cell: (one) => mailOf(one.id)?.accepted.toLocaleString() ?? '–',
     },
     {
       name: names.lost,
       isNumber: true,
+      isUsual: (one) => !mailOf(one.id)?.lost,
       by: (one) => rateOf(mailOf(one.id)),
       cell: (one) => <Lost mail={mailOf(one.id)} />,
     },
     {
       name: names.perHour,
       isNumber: true,
+      isUsual: (one) => ceilingOf(one.id) === undefined,
       by: (one) => ceilingOf(one.id) ?? Number.POSITIVE_INFINITY,
       cell: (one) => ceilingOf(one.id)?.toLocaleString() ?? <span className="text-soft">{words.noCeiling}</span>,
     },
@@ -154,7 +157,7 @@ function useColumns({ reasonOf, ceilingOf }: TenantFacts, onAsk: OnAsk): readonl
     {
       name: texts.table.actions,
       isUnnamed: true,
-      phone: 'line',
+      phone: 'menu',
       cell: (one) => <TenantActions tenant={one} isPaused={reasonOf(one.id) !== undefined} onAsk={onAsk} />,
     },
   ]
@@ -167,7 +170,7 @@ const rateOf = (mail: Mail) => (mail && mail.accepted > 0 ? (mail.lost / mail.ac
 function Lost({ mail }: { mail: Mail }) {
   if (!mail || mail.accepted === 0) return '–'
   const rate = rateOf(mail)
-  const shown = percent(mail.lost, mail.accepted)
+  const shown = tablePercent(mail.lost, mail.accepted)
   if (rate < limits.bounces.high) return shown
   return (
     <Badge tone={rate < limits.bounces.most ? 'wait' : 'bad'} title={texts.rate.high(`${limits.bounces.most} %`)}>
@@ -193,7 +196,7 @@ type OnAsk = (what: TenantDialog['what'], tenant: Tenant) => void
 
 const TenantActions = ({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: boolean; onAsk: OnAsk }) => (
   <span className="flex items-center gap-1 md:justify-end">
-    <Button small aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
+    <Button small kind="quiet" aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
       {words.edit}
     </Button>
     <Menu

@@ -15,6 +15,7 @@ import {
   percent,
   periodOf,
   sumOf,
+  tablePercent,
   useOverTime,
   VolumeChart,
 } from '../parts/chart.tsx'
@@ -105,19 +106,19 @@ const columns: readonly Column<UsageListTenantsItem>[] = [
     name: texts.counts.delivered,
     isNumber: true,
     by: (one) => one.emails.delivered / one.emails.sent,
-    cell: (one) => percent(one.emails.delivered, one.emails.sent),
+    cell: (one) => tablePercent(one.emails.delivered, one.emails.sent),
   },
   {
     name: texts.counts.hard_failed,
     isNumber: true,
     by: (one) => one.emails.hard_failed / one.emails.sent,
-    cell: (one) => percent(one.emails.hard_failed, one.emails.sent),
+    cell: (one) => tablePercent(one.emails.hard_failed, one.emails.sent),
   },
   {
     name: texts.counts.bounced,
     isNumber: true,
     by: (one) => one.emails.bounced / one.emails.sent,
-    cell: (one) => percent(one.emails.bounced, one.emails.sent),
+    cell: (one) => tablePercent(one.emails.bounced, one.emails.sent),
   },
 ]
 

@@ -37,7 +37,7 @@ export function WebhooksPage() {
     {
       name: words.eventsShort,
       phone: 'line',
-      className: 'max-w-72 text-xs text-soft [overflow-wrap:anywhere]',
+      className: 'md:max-w-72 text-xs text-soft [overflow-wrap:anywhere]',
       cell: (one) => (one.allEvents ? texts.webhook.allEvents : one.events.join(', ')),
     },
     ...(tenantId === undefined
