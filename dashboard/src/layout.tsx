@@ -145,8 +145,13 @@ function Places({ onGo }: { onGo: () => void }) {
 
 function ChooseTenant() {
   const { tenants, tenantId, choose } = useHere()
+  const isOfTemplates = useLocation({ select: ({ pathname }) => pathname.startsWith('/templates') })
   if (tenants.length <= 1) return null
-  const choices = [{ value: '', label: words.allTenants }, ...tenants.map(({ id, name }) => ({ value: id, label: name }))]
+  // The list of templates is of one tenant.
+  const choices = [
+    { value: '', label: isOfTemplates ? words.defaultTenant : words.allTenants },
+    ...tenants.map(({ id, name }) => ({ value: id, label: name })),
+  ]
   return <Select bare label={words.tenant} value={tenantId ?? ''} choices={choices} onChange={choose} />
 }
 

@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { download, get, withQuery } from '../api-client.ts'
 import type { Limits, ShownPoint, UsageListTenantsItem } from '../api-types.ts'
-import { Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Heading, Problem, Section } from '../parts/basic-components.tsx'
 import {
   ChooseMail,
   ChoosePeriod,
@@ -21,6 +21,7 @@ import {
 } from '../parts/chart.tsx'
 import { saveCsv } from '../parts/csv.ts'
 import type { Column } from '../parts/data-table.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -48,10 +49,18 @@ export function UsagePage() {
   return (
     <>
       <Heading title={texts.pages.usage}>
-        {data && <Button onClick={() => saveSeries(data.points, period)}>{words.saveSeries}</Button>}
-        {member.tenantId === null && <Button onClick={() => file.mutate()}>{words.saveTenants}</Button>}
         <ChooseMail mail={mail} onChange={(next) => change({ mail: next })} />
         <ChoosePeriod period={period} onChange={(next) => change({ period: next })} />
+        {data && (
+          <Menu
+            isNamed
+            label={texts.files.save}
+            actions={[
+              { label: words.overTime, onChoose: () => saveSeries(data.points, period) },
+              ...(member.tenantId === null ? [{ label: words.byTenant, onChoose: () => file.mutate() }] : []),
+            ]}
+          />
+        )}
       </Heading>
       <Problem error={error ?? file.error} />
       {data && (
