@@ -1168,7 +1168,7 @@ export const texts = {
   },
   installation: {
     title: 'Installation settings',
-    version: (version: string) => `Postrider ${version}.`,
+    version: 'Version',
     about: 'Postrider reads settings from the environment at start. Change them there. Secrets are shown only as set.',
     defaults: 'Settings at their defaults',
     ownersOnly: 'Only owners see the settings of the installation.',
@@ -1190,6 +1190,7 @@ export const texts = {
     saving: 'Saving',
     saved: 'Saved',
     record: 'DNS record',
+    check: 'Check now',
     copyPath: (letter: string) => `Copy the path /${letter}/`,
     opensMeans: 'An invisible image at the end of the HTML.',
     clicksMeans: 'Links of the HTML pass through this host.',
