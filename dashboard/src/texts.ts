@@ -229,7 +229,7 @@ export const texts = {
     ofBounces: 'failed and bounced emails',
     ofComplaints: 'of accepted emails',
     good: (limit: string) => `Good: below ${limit}`,
-    high: (limit: string) => `High: the limit is ${limit}`,
+    high: (from: string, limit: string) => `High from ${from}, limit ${limit}`,
     over: (limit: string) => `Over the limit of ${limit}: mailbox providers reject such mail`,
     none: 'No mail in this period',
   },

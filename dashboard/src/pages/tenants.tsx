@@ -190,7 +190,7 @@ function Lost({ mail }: { mail: Mail }) {
   return (
     <>
       {isOver && <span className="text-xs text-bad">{words.high} </span>}
-      <Badge tone={isOver ? 'bad' : 'wait'} title={texts.rate.high(`${limits.bounces.most} %`)}>
+      <Badge tone={isOver ? 'bad' : 'wait'} title={texts.rate.high(`${limits.bounces.high} %`, `${limits.bounces.most} %`)}>
         {shown}
       </Badge>
     </>
