@@ -335,7 +335,7 @@ export const texts = {
       fallback: 'While it is down',
     },
     actionsOf: (name: string) => `Actions for ${name}`,
-    shareOf: (percent: number, mail: string) => `${percent} % of ${mail}`,
+    shareOf: (percent: number, mail: string, isOnly: boolean) => `${percent} % of ${mail}${isOnly ? '' : ', and of other mail'}`,
     noShare: 'none',
     up: 'Up',
     down: 'Down',

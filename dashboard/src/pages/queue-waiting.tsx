@@ -42,7 +42,13 @@ function useColumns(): readonly Column<ShownWaitingEmail>[] {
     ...(tenantId === undefined && tenants.length > 1
       ? [{ name: names.tenant, className: 'md:max-w-36 truncate text-soft', cell: (one: ShownWaitingEmail) => nameOf(one.tenantId) }]
       : []),
-    { name: names.attempts, isNumber: true, by: (one) => one.attempts, cell: (one) => one.attempts.toLocaleString() },
+    {
+      name: names.attempts,
+      isNumber: true,
+      isUsual: (one) => one.attempts === 0,
+      by: (one) => one.attempts,
+      cell: (one) => one.attempts.toLocaleString(),
+    },
     {
       name: names.next,
       className: 'whitespace-nowrap',

@@ -148,16 +148,18 @@ function shareOf(list: TransportsListData, name: string) {
   const named = list.rules.flatMap((rule) =>
     rule.shares.filter(({ transport }) => transport === name).map(({ percent }) => ({ rule, percent })),
   )
-  return named.find(({ rule }) => isOfAllMail(rule)) ?? named[0]
+  const first = named.find(({ rule }) => isOfAllMail(rule)) ?? named[0]
+  return first && { ...first, isOnly: named.length === 1 }
 }
 
-/** As in the list of shares: "70 % of mail from news.example". */
+/** Such as "70 % of news.example". */
 function OwnShare({ list, name }: { list: TransportsListData; name: string }) {
   const { nameOf } = useHere()
   const found = shareOf(list, name)
   if (!found) return <span className="text-soft">{words.noShare}</span>
   const { domain, tag } = found.rule
-  return words.shareOf(found.percent, domain !== null && tag === null ? domain : words.mailOf(nameOf)(found.rule))
+  const mail = domain !== null && tag === null ? domain : words.mailOf(nameOf)(found.rule)
+  return words.shareOf(found.percent, mail, found.isOnly)
 }
 
 function State({ of: { state, down } }: { of: Transport }) {
