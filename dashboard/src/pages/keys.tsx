@@ -43,12 +43,7 @@ export function KeysPage() {
         label={texts.pages.keys}
         list={list}
         error={hold.error}
-        columns={useKeyColumns({
-          hasBounds: list.data?.items.some(isBound) ?? false,
-          onHold: (one) => hold.mutate(one),
-          onBind: setBinding,
-          onRevoke: setRevoking,
-        })}
+        columns={useKeyColumns(list.data?.items ?? [], (one) => hold.mutate(one), setBinding, setRevoking)}
         keyOf={(one) => String(one.id)}
         empty={words.empty}
       />
@@ -83,14 +78,6 @@ export function KeysPage() {
 
 type OfKey = (one: Credential) => void
 
-interface KeyColumns {
-  /** Without it, the column of bounds is left out. */
-  hasBounds: boolean
-  onHold: OfKey
-  onBind: OfKey
-  onRevoke: OfKey
-}
-
 const boundsColumn: Column<Credential> = {
   name: words.columnNames.bounds,
   className: 'md:max-w-64',
@@ -98,8 +85,8 @@ const boundsColumn: Column<Credential> = {
   cell: (one) => <Bounds {...one} />,
 }
 
-/** Long because each column is an element of one list. */
-function useKeyColumns({ hasBounds, onHold, onBind, onRevoke }: KeyColumns): readonly Column<Credential>[] {
+/** The column of bounds is left out if no key has any. Long because each column is an element of one list. */
+function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKey, onRevoke: OfKey): readonly Column<Credential>[] {
   const { mayChange, tenantId, nameOf } = useHere()
   const names = words.columnNames
   return [
@@ -128,7 +115,7 @@ function useKeyColumns({ hasBounds, onHold, onBind, onRevoke }: KeyColumns): rea
       className: 'md:max-w-56',
       cell: (one) => one.permissions?.join(', ') ?? words.everything,
     },
-    ...(hasBounds ? [boundsColumn] : []),
+    ...(items.some(isBound) ? [boundsColumn] : []),
     {
       name: names.lastUsed,
       by: (one) => one.lastUsedAt ?? '',

@@ -51,16 +51,7 @@ export function UsagePage() {
       <Heading title={texts.pages.usage}>
         <ChooseMail mail={mail} onChange={(next) => change({ mail: next })} />
         <ChoosePeriod period={period} onChange={(next) => change({ period: next })} />
-        {data && (
-          <Menu
-            isNamed
-            label={texts.files.save}
-            actions={[
-              { label: words.overTime, onChoose: () => saveSeries(data.points, period) },
-              ...(member.tenantId === null ? [{ label: words.byTenant, onChoose: () => file.mutate() }] : []),
-            ]}
-          />
-        )}
+        {data && <SaveMenu onSeries={() => saveSeries(data.points, period)} onTenants={() => file.mutate()} />}
       </Heading>
       <Problem error={error ?? file.error} />
       {data && (
@@ -94,6 +85,13 @@ export function UsagePage() {
       {member.tenantId === null && tenantId === undefined && <Tenants period={period} page={filters.page} test={testOf(mail)} />}
     </>
   )
+}
+
+/** The file by tenant is for members of the organisation. */
+function SaveMenu({ onSeries, onTenants }: { onSeries: () => void; onTenants: () => void }) {
+  const { member } = useHere()
+  const ofTenants = member.tenantId === null ? [{ label: words.byTenant, onChoose: onTenants }] : []
+  return <Menu isNamed label={texts.files.save} actions={[{ label: words.overTime, onChoose: onSeries }, ...ofTenants]} />
 }
 
 const saveSeries = (points: readonly ShownPoint[], period: string) =>

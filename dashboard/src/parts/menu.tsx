@@ -1,5 +1,5 @@
 /** A menu of actions behind one button, in a native popover: Escape and a click beside it close it. Arrow keys move between the actions. */
-import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react'
+import { type KeyboardEvent, type ReactNode, type RefObject, useId, useRef } from 'react'
 import { Button, IconButton } from './basic-components.tsx'
 import { DownIcon, MoreIcon } from './icons.tsx'
 
@@ -12,6 +12,18 @@ export interface MenuAction {
 }
 
 const gapPx = 4
+
+const MenuButton = (props: { label: string; isNamed: boolean; to: { ref: RefObject<HTMLButtonElement | null>; popoverTarget: string } }) =>
+  props.isNamed ? (
+    <Button aria-haspopup="menu" {...props.to}>
+      {props.label}
+      <DownIcon size={14} className="text-soft" />
+    </Button>
+  ) : (
+    <IconButton label={props.label} aria-haspopup="menu" {...props.to}>
+      <MoreIcon size={16} />
+    </IconButton>
+  )
 
 /** `isNamed`: the button shows the label. */
 export function Menu({ label, actions, isNamed = false }: { label: string; actions: readonly MenuAction[]; isNamed?: boolean }) {
@@ -36,16 +48,7 @@ export function Menu({ label, actions, isNamed = false }: { label: string; actio
   }
   return (
     <>
-      {isNamed ? (
-        <Button ref={button} aria-haspopup="menu" popoverTarget={id}>
-          {label}
-          <DownIcon size={14} className="text-soft" />
-        </Button>
-      ) : (
-        <IconButton ref={button} label={label} aria-haspopup="menu" popoverTarget={id}>
-          <MoreIcon size={16} />
-        </IconButton>
-      )}
+      <MenuButton label={label} isNamed={isNamed} to={{ ref: button, popoverTarget: id }} />
       <div
         ref={list}
         id={id}
