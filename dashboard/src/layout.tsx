@@ -119,7 +119,7 @@ function Places({ onGo }: { onGo: () => void }) {
     <nav
       ref={list}
       aria-label={words.main}
-      className="mt-3 flex flex-col gap-2.5 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-2"
+      className="mt-2 flex flex-col gap-2.5 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-2"
     >
       {groupsFor(member).map(({ name, places }) => (
         <div key={name}>

@@ -6,7 +6,7 @@ import { get, post, withQuery } from '../api-client.ts'
 import type { FlushResponse, QueueResponse, ShownQueuePause } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
-import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
+import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
 import { Age, Time } from '../parts/time-and-copy.tsx'
@@ -209,41 +209,55 @@ function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActio
 
 function Stops({ pauses, onResume }: { pauses: readonly ShownQueuePause[]; onResume: (place: Place) => void }) {
   const { tenants } = useHere()
+  const tenantOf = (one: ShownQueuePause) => tenants.find(({ id }) => id === one.tenantId)?.name
   return (
     <Section title={words.pauses}>
-      <Table label={words.pauses} columns={words.stopColumns}>
-        {pauses.map((one) => (
-          <tr key={`${one.tenantId} ${one.kind} ${one.name}`}>
-            <td className="font-medium">
-              {one.kind === 'domain' ? (
-                one.name
-              ) : (
-                <Link to={waiting} search={{ [one.kind]: one.name }} className="link">
-                  {one.name}
-                </Link>
-              )}
-            </td>
-            <td>
-              {words.kinds[one.kind]} {tenants.find(({ id }) => id === one.tenantId)?.name}
-            </td>
-            <td className="min-w-40 [overflow-wrap:anywhere]">{one.reason}</td>
-            <td>
-              <Time at={one.at} />
-            </td>
-            <td className="text-right">
-              <Button
-                aria-label={words.goOn(one.name)}
-                onClick={() => onResume({ [one.kind]: one.name, ...(one.kind === 'domain' ? { tenantId: one.tenantId } : {}) })}
-              >
-                {words.resume}
-              </Button>
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <DataTable
+        label={words.pauses}
+        columns={stopColumnsOf(tenantOf, onResume)}
+        items={pauses}
+        keyOf={(one) => `${one.tenantId} ${one.kind} ${one.name}`}
+      />
     </Section>
   )
 }
+
+type TenantOf = (one: ShownQueuePause) => string | undefined
+const stopNames = words.stopNames
+
+const stopColumnsOf = (tenantOf: TenantOf, onResume: (place: Place) => void): readonly Column<ShownQueuePause>[] => [
+  {
+    name: stopNames.name,
+    phone: 'title',
+    className: 'font-medium',
+    cell: (one) =>
+      one.kind === 'domain' ? (
+        one.name
+      ) : (
+        <Link to={waiting} search={{ [one.kind]: one.name }} className="link">
+          {one.name}
+        </Link>
+      ),
+  },
+  { name: stopNames.kind, cell: (one) => [words.kinds[one.kind], tenantOf(one)].filter((text) => text).join(' ') },
+  { name: stopNames.reason, className: 'min-w-40 [overflow-wrap:anywhere]', cell: (one) => one.reason },
+  { name: stopNames.since, className: 'text-soft', cell: (one) => <Time at={one.at} /> },
+  {
+    name: texts.table.actions,
+    isUnnamed: true,
+    phone: 'menu',
+    className: 'md:text-right',
+    cell: (one) => (
+      <Button
+        small
+        aria-label={words.goOn(one.name)}
+        onClick={() => onResume({ [one.kind]: one.name, ...(one.kind === 'domain' ? { tenantId: one.tenantId } : {}) })}
+      >
+        {words.resume}
+      </Button>
+    ),
+  },
+]
 
 /** Mail takes a transport by its sender, so that no recipient domains belong to it. */
 const isOfDomains = (provider: string) => !provider.startsWith('transport ')
@@ -252,35 +266,7 @@ const InForce = ({ queue: { providers, warmUps } }: { queue: QueueResponse }) =>
   <Section title={words.limits}>
     {providers.length + warmUps.length === 0 && <Empty>{words.noLimits}</Empty>}
     {providers.length > 0 && (
-      <Table label={words.limits} columns={words.limitColumns}>
-        {providers.map((one) => (
-          <tr key={`${one.source} ${one.provider}`}>
-            <td>
-              {isOfDomains(one.provider) ? (
-                <Link to={waiting} search={{ provider: one.provider }} className="link font-medium">
-                  {one.provider}
-                </Link>
-              ) : (
-                <span className="font-medium">{one.provider}</span>
-              )}
-            </td>
-            <td>{one.source || '–'}</td>
-            <td className="tabular-nums">
-              {one.connectionsOpen} / {one.connections}
-            </td>
-            <td>
-              {one.rate === null ? words.anyRate : words.rate(one.rate.toFixed(1))}
-              {one.backoffUntilMs !== null && one.backoffUntilMs > Date.now() && (
-                <span className="block text-soft">
-                  {words.backsOff} <Time at={new Date(one.backoffUntilMs).toISOString()} />
-                </span>
-              )}
-            </td>
-            <td className="min-w-40 [overflow-wrap:anywhere]">{one.cause}</td>
-            <td>{one.changedAt && <Time at={one.changedAt} />}</td>
-          </tr>
-        ))}
-      </Table>
+      <DataTable label={words.limits} columns={limitColumns} items={providers} keyOf={(one) => `${one.source} ${one.provider}`} />
     )}
     {warmUps.map((one) => (
       <p key={`${one.source} ${one.provider}`} className="mt-2 text-sm">
@@ -288,6 +274,45 @@ const InForce = ({ queue: { providers, warmUps } }: { queue: QueueResponse }) =>
       </p>
     ))}
   </Section>
+)
+
+type InForceLimit = QueueResponse['providers'][number]
+const limitNames = words.limitNames
+
+const limitColumns: readonly Column<InForceLimit>[] = [
+  {
+    name: limitNames.provider,
+    phone: 'title',
+    className: 'font-medium',
+    cell: ({ provider }) =>
+      isOfDomains(provider) ? (
+        <Link to={waiting} search={{ provider }} className="link">
+          {provider}
+        </Link>
+      ) : (
+        provider
+      ),
+  },
+  { name: limitNames.source, isUsual: ({ source }) => source === '', cell: ({ source }) => source || '–' },
+  {
+    name: limitNames.connections,
+    className: 'tabular-nums',
+    cell: ({ connectionsOpen, connections }) => `${connectionsOpen} / ${connections}`,
+  },
+  { name: limitNames.rate, cell: (one) => <Rate of={one} /> },
+  { name: limitNames.reason, className: 'min-w-40 [overflow-wrap:anywhere]', cell: ({ cause }) => cause },
+  { name: limitNames.changed, className: 'text-soft', cell: ({ changedAt }) => changedAt && <Time at={changedAt} /> },
+]
+
+const Rate = ({ of: { rate, backoffUntilMs } }: { of: InForceLimit }) => (
+  <>
+    {rate === null ? words.anyRate : words.rate(rate.toFixed(1))}
+    {backoffUntilMs !== null && backoffUntilMs > Date.now() && (
+      <span className="block text-soft">
+        {words.backsOff} <Time at={new Date(backoffUntilMs).toISOString()} />
+      </span>
+    )}
+  </>
 )
 
 function PauseDialog({ destination, onClose, onDone }: { destination: string; onClose: () => void; onDone: () => Promise<void> }) {
