@@ -1,7 +1,7 @@
 /** A manual retry (contract section 7.10): the email goes back to pending, ready now, and skips the suppression check. */
 import { Refusal } from '#base'
 import type { Db } from '#db'
-import { changeStatus, findEmail, forgetCancellation, hasContent, retryableStatuses } from '#emails'
+import { changeStatus, findEmail, forgetCancellation, keepContent, retryableStatuses } from '#emails'
 import { appendEvents } from '#events'
 import { queueRetry, shardOf } from '#spool'
 import type { Tenants } from '#tenants'
@@ -26,8 +26,8 @@ export async function retry(
   const refuse = (status: string) =>
     new Refusal('email_not_retryable', { message: `the email is ${status}: only ${retryableStatuses.join(', ')} can be retried` })
   if (!retryableStatuses.includes(email.status)) throw refuse(email.status)
-  if (!(await hasContent(db, email))) throw new Refusal('email_content_expired')
   await db.transaction(async (tx) => {
+    if (!(await keepContent(tx, email))) throw new Refusal('email_content_expired')
     if (!(await queueRetry(tx, email, shardOf(email.contentId)))) throw refuse('in flight')
     if (!(await changeStatus(tx, email, [email.status], 'pending'))) throw refuse('no longer in that status')
     if (email.cancelledAt) await forgetCancellation(tx, email)

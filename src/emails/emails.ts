@@ -26,7 +26,17 @@ export {
 } from './email-counts.ts'
 export type { Email } from './email-record.ts'
 export { emailTables } from './email-tables.ts'
-export { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, isErased, listErasedContents } from './erase.ts'
+export {
+  type ErasedContent,
+  type ErasedEmail,
+  eraseContents,
+  eraseCopies,
+  eraseEmails,
+  eraseFromConversations,
+  isErased,
+  listErasedContents,
+  lockContents,
+} from './erase.ts'
 export {
   addImportedEmails,
   deleteImportedCounts,
@@ -136,6 +146,13 @@ const contentExists = sql<{ id: string }>`
   select id
   from contents
   where tenant_id = $1 and id = $2`
+
+/** Conflicts with `lockContents`, which precedes each deletion of a content. */
+const contentForRetry = sql<{ id: string }>`
+  select id
+  from contents
+  where tenant_id = $1 and id = $2
+  for key share`
 
 const contentBodies = sql<{ id: string; body: Buffer }>`
   select contents.id, contents.body
@@ -257,6 +274,11 @@ export async function findContentBody(on: Queryable, email: Pick<Email, 'tenantI
 
 export async function hasContent(on: Queryable, email: Pick<Email, 'tenantId' | 'contentId'>): Promise<boolean> {
   return (await on.first(contentExists, [email.tenantId, email.contentId])) !== undefined
+}
+
+/** Keeps the content from deletion until the end of the transaction; false: it is deleted. */
+export async function keepContent(tx: Tx, email: Pick<Email, 'tenantId' | 'contentId'>): Promise<boolean> {
+  return (await tx.first(contentForRetry, [email.tenantId, email.contentId])) !== undefined
 }
 
 /** Compressed contents by content id. */

@@ -29,6 +29,14 @@ const blankEmails = sql<ErasedEmail>`
   )
   returning tenant_id as "tenantId", id, content_id as "contentId"`
 
+/** The person is the author of a copy, and its recipient is another one. */
+const blankCopies = sql<ErasedEmail>`
+  update emails
+  set recipient = $3, sender = $3, from_header = $3, subject = '', tag = null, metadata = null
+  from unnest($1::text[], $2::text[]) as copies (tenant_id, id)
+  where emails.tenant_id = copies.tenant_id and emails.id = copies.id
+  returning emails.tenant_id as "tenantId", emails.id, emails.content_id as "contentId"`
+
 /** Contents that still exist. */
 const contentsOfErased = sql<ErasedContent>`
   select distinct tenant_id as "tenantId", content_id as "contentId"
@@ -37,6 +45,13 @@ const contentsOfErased = sql<ErasedContent>`
     and exists (select from contents where contents.tenant_id = emails.tenant_id and contents.id = emails.content_id)
   order by "tenantId", "contentId"
   limit $5`
+
+const contentsForDeletion = sql<ErasedContent>`
+  select contents.tenant_id as "tenantId", contents.id as "contentId"
+  from contents
+  join unnest($1::text[], $2::text[]) as unneeded (tenant_id, id) on unneeded.tenant_id = contents.tenant_id and unneeded.id = contents.id
+  order by contents.tenant_id, contents.id
+  for update of contents`
 
 const dropContents = sql`
   delete from contents
@@ -57,6 +72,10 @@ const blankAttempts = sql`
 export const eraseEmails = (tx: Tx, address: string, tenantId: string | null, maximum: number): Promise<ErasedEmail[]> =>
   tx.rows(blankEmails, [address, tenantId, maximum, erasedAddress])
 
+/** Blanks forwarded copies of a person's mail, which are final, and returns them. */
+export const eraseCopies = (tx: Tx, copies: readonly { tenantId: string; id: string }[]): Promise<ErasedEmail[]> =>
+  tx.rows(blankCopies, [copies.map((one) => one.tenantId), copies.map((one) => one.id), erasedAddress])
+
 /** Contents that were sent to any erased recipient, in order after `after`. */
 export const listErasedContents = (
   on: Queryable,
@@ -64,6 +83,10 @@ export const listErasedContents = (
   after: ErasedContent | undefined,
   maximum: number,
 ): Promise<ErasedContent[]> => on.rows(contentsOfErased, [erasedAddress, tenantId, after?.tenantId ?? '', after?.contentId ?? '', maximum])
+
+/** Waits for retries that use these contents; later ones find them deleted. Returns those that exist. */
+export const lockContents = (tx: Tx, contents: readonly ErasedContent[]): Promise<ErasedContent[]> =>
+  tx.rows(contentsForDeletion, [contents.map((one) => one.tenantId), contents.map((one) => one.contentId)])
 
 /** Returns how many there were. */
 export const eraseContents = (on: Queryable, contents: readonly ErasedContent[]): Promise<number> =>

@@ -1,5 +1,6 @@
 /**
- * Erases a person: their queued emails fail, and only counts remain of sent ones. The suppression stays, so that they get no further mail.
+ * Erases a person: their queued emails fail, and only counts remain of sent ones. Received messages from or to them are deleted, and their
+ * forwarded copies are treated like emails to the person. The suppression stays, so that they get no further mail.
  * Runs in small transactions and may be repeated.
  */
 import { domainToUnicode } from 'node:url'
@@ -7,20 +8,21 @@ import { deleteResponsesWith } from '#accept'
 import type { Secrets } from '#base'
 import type { Db, Tx } from '#db'
 import { cancelQueued } from '#delivery'
-import { type ErasedContent, eraseContents, eraseEmails, eraseFromConversations, listErasedContents } from '#emails'
+import { type ErasedContent, type ErasedEmail, eraseCopies, eraseEmails, eraseFromConversations, listErasedContents } from '#emails'
 import { eraseAddressFromEvents, eraseFromEvents } from '#events'
-import { eraseReceived } from '#received-mail'
+import { eraseUnneededContents } from '#privacy'
+import { eraseReceived, listReceivedOf, type ReceivedCopies } from '#received-mail'
 import { eraseFromLogs } from '#request-logs'
 import { contentsStillQueued } from '#spool'
 import { eraseFromHits } from '#tracking'
 import { eraseFromDeliveries } from '#webhooks'
 
 export interface Erased {
-  /** Emails to the address that were reduced to counts. */
+  /** Emails to the address, and forwarded copies, that were reduced to counts. */
   emails: number
   /** Messages removed. */
   contents: number
-  /** Messages still needed by other recipients; repeat the erasure after their delivery. */
+  /** Messages still needed by other recipients, or whose copy is being sent; repeat the erasure after their delivery. */
   kept: number
 }
 
@@ -43,10 +45,10 @@ export async function eraseAddress(
     total.emails += erased
     told(total.emails)
   }
+  await eraseReceivedMail(db, { person, tenantId, nowMs }, total)
   await eraseUnneeded(db, tenantId, total)
   await eraseAddressFromEvents(db, person, tenantId)
   await eraseFromDeliveries(db, person, tenantId)
-  await eraseReceived(db, person, tenantId)
   for (const spelling of spellingsOf(person)) {
     await eraseFromLogs({ db, secrets }, spelling, tenantId)
     await deleteResponsesWith(db, spelling)
@@ -63,10 +65,38 @@ function spellingsOf(address: string): Set<string> {
 /** In one transaction: once an email has lost its address, its other traces can no longer be found. */
 async function eraseSome(tx: Tx, person: string, tenantId: string | null): Promise<number> {
   const found = await eraseEmails(tx, person, tenantId, maxAtOnce)
-  await eraseFromConversations(tx, found)
-  await eraseFromEvents(tx, found)
-  await eraseFromHits(tx, found)
+  await eraseTraces(tx, found)
   return found.length
+}
+
+async function eraseTraces(tx: Tx, emails: readonly ErasedEmail[]): Promise<void> {
+  await eraseFromConversations(tx, emails)
+  await eraseFromEvents(tx, emails)
+  await eraseFromHits(tx, emails)
+}
+
+const copiesOf = (messages: readonly ReceivedCopies[]) =>
+  messages.flatMap(({ tenantId, forwarded }) => forwarded.map(({ emailId }) => ({ tenantId, id: emailId, contentId: emailId })))
+
+/** A message whose copy is being sent stays: only the message names the copy. */
+async function eraseReceivedMail(
+  db: Db,
+  { person, tenantId, nowMs }: { person: string; tenantId: string | null; nowMs: number },
+  total: Erased,
+): Promise<void> {
+  for (let some = await listReceivedOf(db, person, tenantId, undefined); some.length > 0; ) {
+    for (const emailId of await contentsStillQueued(db, copiesOf(some)))
+      await cancelQueued(db, { emailId }, 'the data of the author was erased', nowMs)
+    const sending = await contentsStillQueued(db, copiesOf(some))
+    const free = some.filter(({ forwarded }) => !forwarded.some(({ emailId }) => sending.has(emailId)))
+    total.emails += await db.transaction(async (tx) => {
+      const copies = await eraseCopies(tx, copiesOf(await eraseReceived(tx, free)))
+      await eraseTraces(tx, copies)
+      return copies.length
+    })
+    total.kept += some.length - free.length
+    some = await listReceivedOf(db, person, tenantId, some.at(-1))
+  }
 }
 
 /** Deletes all content sent to erased people, now or earlier, that no queued recipient needs. */
@@ -74,10 +104,9 @@ async function eraseUnneeded(db: Db, tenantId: string | null, total: Erased): Pr
   let after: ErasedContent | undefined
   do {
     const some = await listErasedContents(db, tenantId, after, maxAtOnce)
-    const queued = await contentsStillQueued(db, some)
-    const free = some.filter((one) => !queued.has(one.contentId))
-    total.contents += await eraseContents(db, free)
-    total.kept += some.length - free.length
+    const { deleted, kept } = await eraseUnneededContents(db, some)
+    total.contents += deleted
+    total.kept += kept
     after = some.at(-1)
   } while (after)
 }

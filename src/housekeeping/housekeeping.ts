@@ -40,6 +40,7 @@ const tickMs = 500
 /** The same while there was no mail lately. */
 const asleepTickMs = 4000
 const contentsEveryMs = 10_000
+const receivedEveryMs = 60_000
 const daysAhead = 7
 const hourMs = 3_600_000
 const dayMs = 86_400_000
@@ -109,17 +110,12 @@ interface Chore {
   run: (nowMs: number) => Promise<unknown>
 }
 
-function incomingMailChores({ db, keep }: HousekeepingDeps): Chore[] {
+function reportChores({ db, keep }: HousekeepingDeps): Chore[] {
   return [
     {
       name: 'deleting old domain reports',
       everyMs: hourMs,
       run: (nowMs) => deleteOldReports(db, nowMs - keep.keepReportDays * dayMs),
-    },
-    {
-      name: 'deleting old received mail',
-      everyMs: 60_000,
-      run: (nowMs) => deleteOldReceived(db, nowMs - keep.keepReceivedDays * dayMs),
     },
     {
       name: 'deleting old TLS reports',
@@ -174,7 +170,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
     { name: 'deleting failed sign-in attempts', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
     { name: 'creating partitions', everyMs: hourMs, run: (nowMs) => ensureUpcomingPartitions(db, nowMs) },
-    ...incomingMailChores(deps),
+    ...reportChores(deps),
     ...reputationChores(deps),
   ]
 }
@@ -203,7 +199,8 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
   const rotating = deps.keyRotation ? [startKeyRotation({ db, clock, log, ...deps.keyRotation })] : []
   const counting = deps.reputation ? [startCountingOutcomes({ db, clock, log, providerOf: openProviderNames(deps.reputation) })] : []
   const loops = [tidying, startDomainChecks(deps), ...rotating, ...counting]
-  // On separate schedules: they wait for DNS, or for readers of a table, such as a dump that takes hours, and must not delay other tasks.
+  // On separate schedules: they wait for DNS, for readers of a table, such as a dump that takes hours, or for the deletion of gigabytes, and
+  // must not delay other tasks. Several processes may do them at once.
   const patient = [
     ...(deps.reputation ? [startBlocklistChecks({ ...deps, config: deps.reputation })] : []),
     startLoop({ clock, log, name: 'indexing completed days', everyMs: indexEveryMs }, async () => {
@@ -211,6 +208,9 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
     }),
     startLoop({ clock, log, name: 'dropping expired partitions', everyMs: hourMs }, async () => {
       await applyRetention(db, deps.keep, clock.nowMs())
+    }),
+    startLoop({ clock, log, name: 'deleting old received mail', everyMs: receivedEveryMs }, async () => {
+      await deleteOldReceived(db, clock.nowMs() - deps.keep.keepReceivedDays * dayMs)
     }),
   ]
   return {

@@ -3,9 +3,9 @@
  * goes on after them. Queued emails keep their contents, so that a tenant's backlog is read again and again, but never deleted.
  */
 import type { Db } from '#db'
-import { eraseContents, listOldContents } from '#emails'
-import { contentsStillQueued } from '#spool'
+import { listOldContents } from '#emails'
 import { listRetentions, type TenantRetention } from './manage-retention.ts'
+import { eraseUnneededContents } from './unneeded-contents.ts'
 
 interface ContentRetentionBounds {
   /** In one round. */
@@ -46,10 +46,6 @@ export class ContentRetention {
     else this.#positions.set(tenantId, last)
     if (old.length === 0) return 0
     const contents = old.map((contentId) => ({ tenantId, contentId }))
-    const queued = await contentsStillQueued(this.#db, contents)
-    return eraseContents(
-      this.#db,
-      contents.filter(({ contentId }) => !queued.has(contentId)),
-    )
+    return (await eraseUnneededContents(this.#db, contents)).deleted
   }
 }

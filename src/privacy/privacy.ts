@@ -6,3 +6,4 @@
 export { ContentRetention } from './content-retention.ts'
 export { maxContentDays, setContentDays } from './manage-retention.ts'
 export { type PrivacyReport, reportPrivacy } from './report.ts'
+export { eraseUnneededContents } from './unneeded-contents.ts'

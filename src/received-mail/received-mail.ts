@@ -34,6 +34,8 @@ export {
   getReceived,
   getReceivedRaw,
   listReceived,
+  listReceivedOf,
+  type ReceivedCopies,
   type ReceivedMail,
   type ReceivedSummary,
   removeReceivedOfTenant,

@@ -42,6 +42,8 @@ export interface ReceivedSummary {
   forwarded: Forwarding[]
 }
 
+export type ReceivedCopies = Pick<ReceivedSummary, 'tenantId' | 'id' | 'forwarded'>
+
 export interface ReceivedMail extends ReceivedSummary {
   text: string | null
   html: string | null
@@ -134,18 +136,24 @@ const deleteSomeOf = sql`
     where tenant_id = $1
     limit $2)`
 
+/** Another process that deletes the same messages leaves none for this one before it commits. */
 const endErasure = sql`
   delete from received_erasures
-  where tenant_id = $1`
+  where tenant_id = $1 and not exists (select from received_messages where tenant_id = $1)`
 
-const deletePerson = sql`
+const messagesOfPerson = sql<ReceivedCopies>`
+  select tenant_id as "tenantId", id, forwarded
+  from received_messages
+  where ($2::text is null or tenant_id = $2) and (tenant_id, id) > ($3, $4)
+    and (lower(sender) = $1 or lower(facts ->> 'from') = $1 or recipients @> jsonb_build_array(jsonb_build_object('address', $1::text)))
+  order by tenant_id, id
+  limit $5`
+
+const deleteMessages = sql<ReceivedCopies>`
   delete from received_messages
-  where (tenant_id, id) in (
-    select tenant_id, id
-    from received_messages
-    where ($2::text is null or tenant_id = $2)
-      and (lower(sender) = $1 or lower(facts ->> 'from') = $1 or recipients @> jsonb_build_array(jsonb_build_object('address', $1::text)))
-    limit $3)`
+  using unnest($1::text[], $2::text[]) as erased (tenant_id, id)
+  where received_messages.tenant_id = erased.tenant_id and received_messages.id = erased.id
+  returning received_messages.tenant_id as "tenantId", received_messages.id, forwarded`
 
 const maxAtOnce = 200
 const maxRounds = 20
@@ -245,15 +253,17 @@ async function inRounds(deleteSome: () => Promise<number>): Promise<boolean> {
   return false
 }
 
-/** Deletes the messages from or to an address (lower case); `tenantId` null: of all tenants. Returns how many. */
-export async function eraseReceived(db: Db, address: string, tenantId: string | null): Promise<number> {
-  let count = 0
-  for (;;) {
-    const deleted = await db.run(deletePerson, [address, tenantId, maxAtOnce])
-    count += deleted
-    if (deleted < maxAtOnce) return count
-  }
-}
+/** Messages from or to an address (lower case), in order after `after`; `tenantId` null: of all tenants. */
+export const listReceivedOf = (
+  on: Queryable,
+  address: string,
+  tenantId: string | null,
+  after: ReceivedCopies | undefined,
+): Promise<ReceivedCopies[]> => on.rows(messagesOfPerson, [address, tenantId, after?.tenantId ?? '', after?.id ?? '', maxAtOnce])
+
+/** Returns the deleted messages: only they name their copies. */
+export const eraseReceived = (tx: Tx, messages: readonly ReceivedCopies[]): Promise<ReceivedCopies[]> =>
+  tx.rows(deleteMessages, [messages.map((one) => one.tenantId), messages.map((one) => one.id)])
 
 /** Deletes the routes of a deleted tenant; housekeeping deletes its messages, which no request finds from now on. */
 export async function removeReceivedOfTenant(tx: Tx, tenantId: string): Promise<void> {

@@ -13,6 +13,8 @@ const everyMs = 60_000
 /** Less than a day, so that the time of day of the check does not move. */
 const checkAgainMs = 86_400_000 - 600_000
 const claimMs = 600_000
+/** Longer than between two checks by any process. */
+const forgetMs = 2 * 86_400_000
 const maxPerRound = 40
 const atOnce = 8
 const maxAddresses = 500
@@ -41,9 +43,9 @@ export async function checkDueBlocklists(deps: BlocklistDeps, stopping?: AbortSi
   const asked = config.blocklists.length === 0 ? [] : (addresses ?? (await ownAddresses(deps)))
   if (!asked) return 0
   const pairs = config.blocklists.flatMap((zone) => asked.map((address) => ({ zone, address })))
-  await deleteOtherPairs(db, pairs)
-  if (pairs.length === 0) return 0
   const nowMs = clock.nowMs()
+  await deleteOtherPairs(db, pairs, new Date(nowMs - forgetMs))
+  if (pairs.length === 0) return 0
   const [now, before, until] = [nowMs, nowMs - checkAgainMs, nowMs + claimMs].map((ms) => new Date(ms)) as [Date, Date, Date]
   const due = await claimDuePairs(db, pairs, { now, before, until, limit: maxPerRound })
   const lists = openBlocklists(resolver)

@@ -50,9 +50,10 @@ const saveTrouble = sql`
   set problem = $3, checked_at = $4, claimed_until = $4
   where zone = $1 and address = $2`
 
+/** A claim ends at the check or later. */
 const deleteOthers = sql`
   delete from blocklist_checks
-  where not exists (
+  where claimed_until < $3 and not exists (
     select
     from unnest($1::text[], $2::text[]) as wanted (zone, address)
     where wanted.zone = blocklist_checks.zone and wanted.address = blocklist_checks.address
@@ -95,8 +96,9 @@ export const saveListing = (
 export const saveNoAnswer = (db: Db, { zone, address }: BlocklistPair, problem: string, at: Date): Promise<number> =>
   db.run(saveTrouble, [zone, address, problem, at])
 
-/** Forgets the pairs that are no longer wanted. */
-export const deleteOtherPairs = (db: Db, pairs: readonly BlocklistPair[]): Promise<number> => db.run(deleteOthers, columnsOf(pairs))
+/** Forgets the pairs that were not checked since `before`. Later ones may be those of another process, with its own host name or DNS. */
+export const deleteOtherPairs = (db: Db, pairs: readonly BlocklistPair[], before: Date): Promise<number> =>
+  db.run(deleteOthers, [...columnsOf(pairs), before])
 
 /** A first label this long is the key of a registered user, such as of Spamhaus's Data Query Service. */
 const keyedZone = /^[a-z0-9]{20,}\./

@@ -54,9 +54,10 @@ const addRows = sql`
     blocked = reputation_days.blocked + excluded.blocked, bounced = reputation_days.bounced + excluded.bounced,
     complained = reputation_days.complained + excluded.complained`
 
+/** Both values of `test`, so that the index of days is used. */
 const deleteDays = sql`
   delete from reputation_days
-  where day < $1::date`
+  where test in (false, true) and day < $1::date`
 
 const sums = sql.part`
   coalesce(sum(accepted), 0)::double precision as accepted, coalesce(sum(secured), 0)::double precision as secured,

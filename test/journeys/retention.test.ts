@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, readConfig, silentLog, systemRandom } from '#base'
-import { ensurePartitions, sql } from '#db'
+import { type Db, ensurePartitions, sql } from '#db'
 import { cancelQueued } from '#delivery'
 import { emailTables, rollUpCounts } from '#emails'
 import { applyRetention, ensureUpcomingPartitions, eraseAddress, startHousekeeping } from '#housekeeping'
@@ -24,6 +24,15 @@ const detaching = sql<{ pid: number }>`
   select pid
   from pg_stat_activity
   where datname = current_database() and state = 'active' and query like '%detach partition%' and pid <> pg_backend_pid()`
+
+const oldReceived = sql`
+  insert into received_messages (tenant_id, id, key, sender, recipients, client, size_octets, facts, raw, received_at)
+  values ('shop', 'old', 'k', '', '[]', '127.0.0.1', 1, '{}', 'x', $1)`
+
+const deletingReceived = sql<{ pid: number }>`
+  select pid
+  from pg_stat_activity
+  where datname = current_database() and wait_event_type = 'Lock' and query like '%delete from received_messages%'`
 
 let service: Service
 beforeAll(async () => {
@@ -273,15 +282,10 @@ describe('retention', () => {
     expect(await applyRetention(db, keep, nowMs())).toEqual([contents])
   })
 
-  test('waits for whoever reads for long, and nothing else does', async () => {
-    await using database = await testDatabase()
-    const { db } = database
+  const keepHouse = (db: Db) => {
     const config = readConfig({})
     const clock = halfPastTwelve
-    const [old] = await ensurePartitions(db, logTables, nowMs() - 200 * dayMs, 1)
-    const reader = await db.session()
-    await reader.script('begin; select count(*) from request_logs')
-    const housekeeping = await startHousekeeping({
+    return startHousekeeping({
       db,
       clock,
       log: silentLog,
@@ -291,6 +295,33 @@ describe('retention', () => {
       brake: config,
       limitSettings: openLimitSettings({ db, clock, config }),
     })
+  }
+
+  test('of received mail delays no other task while its deletion takes long', async () => {
+    await using database = await testDatabase()
+    const { db } = database
+    await db.run(oldReceived, [new Date(nowMs() - 200 * dayMs)])
+    const reader = await db.session()
+    await reader.script('begin; select from received_messages for update')
+    const housekeeping = await keepHouse(db)
+    try {
+      await expect.poll(() => db.rows(deletingReceived), { timeout: 5000, interval: 20 }).toHaveLength(1)
+      await db.transaction((tx) => recordTenantChange(tx, 'somebody', 'paused', nowMs() - 5000))
+      await expect.poll(() => nextQueueUpdate(db, nowMs()), { timeout: 5000, interval: 20 }).toBe(undefined)
+      expect(await db.rows(deletingReceived)).toHaveLength(1)
+    } finally {
+      await reader.close()
+      await housekeeping.stop()
+    }
+  })
+
+  test('waits for whoever reads for long, and nothing else does', async () => {
+    await using database = await testDatabase()
+    const { db } = database
+    const [old] = await ensurePartitions(db, logTables, nowMs() - 200 * dayMs, 1)
+    const reader = await db.session()
+    await reader.script('begin; select count(*) from request_logs')
+    const housekeeping = await keepHouse(db)
     try {
       await expect.poll(() => db.rows(detaching), { timeout: 5000, interval: 20 }).toHaveLength(1)
       await db.transaction((tx) => recordTenantChange(tx, 'somebody', 'paused', nowMs() - 5000))

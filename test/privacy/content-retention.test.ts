@@ -1,6 +1,7 @@
 /** The retention that a tenant has of its own, on a service's own database. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
+import { sql } from '#db'
 import { cancelQueued } from '#delivery'
 import { ContentRetention, reportPrivacy, setContentDays } from '#privacy'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -77,6 +78,40 @@ describe('with a retention of 0 days', () => {
     expect(rounds).toEqual([0, 1, 0])
     expect(await report(tenantId)).toMatchObject({ contents: { rows: 3, ofQueuedEmails: 3 } })
   })
+})
+
+const lockEmail = sql`
+  select
+  from emails
+  where id = $1
+  for update`
+
+const waiters = sql<{ count: number }>`
+  select count(*)::integer as count
+  from pg_stat_activity
+  where datname = current_database() and wait_event_type = 'Lock'`
+
+test('a retry that commits during a round keeps its content', async () => {
+  const tenantId = await makeShop('race')
+  await setDays(tenantId, 0)
+  const [id] = await send(tenantId, 'a@race.test')
+  await finish(id)
+  const waiting = async () => (await service.db.first(waiters))?.count
+  let deleted: number | undefined
+  const { retried, round } = await service.db.transaction(async (tx) => {
+    await tx.rows(lockEmail, [id])
+    // Its last statement but one waits for the lock above.
+    const retried = service.call('POST', `/emails/${id}/retry`, { key: service.liveKey, body: {} })
+    await vi.waitFor(async () => expect(await waiting()).toBe(1), { timeout: 5000, interval: 20 })
+    const round = clean().then((count) => {
+      deleted = count
+    })
+    await vi.waitFor(async () => expect(deleted !== undefined || (await waiting()) === 2).toBe(true), { timeout: 5000, interval: 20 })
+    return { retried, round }
+  })
+  await round
+  expect([(await retried).status, deleted]).toEqual([200, 0])
+  expect(await bodyOf(id)).toContain('Between us.')
 })
 
 test('with a retention in days, younger content stays', async () => {

@@ -1,7 +1,9 @@
 /** Forwarding by routes: the copy that another server gets, its bounces, loops, and repetitions by the sender. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { systemClock } from '#base'
+import { sql } from '#db'
 import { openReturnPaths } from '#emails'
+import { eraseAddress } from '#housekeeping'
 import { signatureVerdicts } from '../support/captured.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -18,7 +20,10 @@ const published = new Map<string, string>()
 
 beforeAll(async () => {
   mx = await startFakeMx()
-  dns = await startMxDns({ mx: { 'target.test': ['mx.target.test'] }, a: { 'mx.target.test': ['127.0.0.1'] } })
+  dns = await startMxDns({
+    mx: { 'target.test': ['mx.target.test'], 'away.test': ['mx.away.test'] },
+    a: { 'mx.target.test': ['127.0.0.1'], 'mx.away.test': ['127.0.0.2'] }, // where no server listens
+  })
   service = await startService({
     rateLimit: null,
     sendLimit: null,
@@ -32,6 +37,7 @@ beforeAll(async () => {
   const domainId = domains.find(({ name }) => name === 'shop.test')?.id
   const { dnsRecords } = await ask<{ dnsRecords: Record<string, { fullName: string; value: string }> }>('GET', `/domains/${domainId}`)
   for (const record of [dnsRecords.dkim, dnsRecords.dkimEd25519]) if (record) published.set(record.fullName, record.value)
+  await ask('POST', '/routes', { address: 'away@shop.test', forwardTo: 'bob@away.test' })
   routeId = (await ask<{ id: string }>('POST', '/routes', { address: 'sales@shop.test', forwardTo: 'ann@target.test' })).id
   client = await greetedClient(service.ports.smtp)
 })
@@ -95,4 +101,38 @@ test('a copy that comes back to its route is refused as a loop, and one of anoth
   expect(await send(`X-Postrider-Route: ${routeId}\r\n${message('loop')}`)).toBe('554 5.4.6 Mail loop detected')
   expect(await received('loop')).toBeUndefined()
   expect(await send(`X-Postrider-Route: route_other\r\n${message('other')}`)).toMatch(/^250/)
+})
+
+const contentsOf = sql<{ id: string }>`
+  select id
+  from contents
+  where id = $1`
+
+test('the erasure of the author blanks the copies, and fails one that waits', async () => {
+  const author = 'nora@example.net'
+  const write = (subject: string, to: string) =>
+    sendIncoming(client, { from: author, to: [to], octets: message(subject).replace('Reader <reader@example.net>', `Nora <${author}>`) })
+  const emailOf = async (id = '') =>
+    (await service.call('GET', `/emails/${id}`, { key: service.liveKey })).body.data as Record<string, unknown>
+  const copyOf = async (subject: string) => (await received(subject))?.forwarded[0]?.emailId
+  expect(await write('private one', 'sales@shop.test')).toMatch(/^250/)
+  const sent = await copyOf('private one')
+  await vi.waitFor(async () => expect(await emailOf(sent)).toMatchObject({ status: 'sent', from: author }), { timeout: 10_000 })
+  const before = mx.messages.length
+  expect(await write('private two', 'away@shop.test')).toMatch(/^250/)
+  const waiting = await copyOf('private two')
+  await vi.waitFor(async () => expect(await emailOf(waiting)).toMatchObject({ status: 'softfail' }), { timeout: 10_000 })
+
+  const erased = await eraseAddress(service, author, null, systemClock.nowMs(), () => undefined)
+  expect(erased).toEqual({ emails: 2, contents: 2, kept: 0 })
+  for (const [id, status] of [
+    [sent, 'sent'],
+    [waiting, 'hardfail'],
+  ]) {
+    const shown = await service.call('GET', `/emails/${id}?expand=full`, { key: service.liveKey })
+    expect(shown.body.data).toMatchObject({ status, from: 'erased@erased.invalid', subject: '' })
+    expect(shown.text).not.toMatch(/nora|private/i)
+    expect(await service.db.rows(contentsOf, [id])).toEqual([])
+  }
+  expect(mx.messages).toHaveLength(before)
 })

@@ -5,6 +5,7 @@ import { sql } from '#db'
 import { eraseAddress } from '#housekeeping'
 import { deleteOldReceived } from '#received-mail'
 import { txtResolver } from '../support/authentication-samples.ts'
+import { testDatabase } from '../support/database.ts'
 import { openEventStream } from '../support/event-stream.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { oddMessages } from '../support/odd-messages.ts'
@@ -72,6 +73,20 @@ const rowsOf = sql<{ count: number }>`
   select count(*)::integer as count
   from received_messages
   where tenant_id = $1`
+
+const leave = sql`
+  insert into received_erasures (tenant_id)
+  values ($1)`
+
+const fill = sql`
+  insert into received_messages (tenant_id, id, key, sender, recipients, client, size_octets, facts, raw, received_at)
+  select $1, nth::text, nth::text::bytea, '', '[]', '127.0.0.1', 1, '{}', '', '2026-01-01'
+  from generate_series(1, $2::integer) as nth`
+
+const waiters = sql<{ count: number }>`
+  select count(*)::integer as count
+  from pg_stat_activity
+  where datname = current_database() and wait_event_type = 'Lock'`
 
 const countOf = async (statement: typeof rowsOf, tenantId: string) => (await service.db.first(statement, [tenantId]))?.count
 
@@ -343,6 +358,22 @@ describe('received mail', () => {
     await vi.waitFor(async () => expect(await send(`a@${owner.domain}`, message('late'))).toMatch(/^550 5\.1\.1/), { timeout: 5000 })
     await deleteOldReceived(service.db, 0)
     expect(await countOf(rowsOf, owner.tenantId)).toBe(0)
+  })
+
+  test('of a deleted tenant is deleted completely although two processes delete it', async () => {
+    await using database = await testDatabase()
+    const { db } = database
+    await db.run(leave, ['gone'])
+    await db.run(fill, ['gone', 201])
+    const other = await db.session()
+    await other.script(`begin; delete from received_messages where id <> '201'`)
+    const deleting = deleteOldReceived(db, 0)
+    await vi.waitFor(async () => expect((await db.first(waiters))?.count).toBe(1), { timeout: 5000, interval: 20 })
+    await other.script('commit')
+    await other.close()
+    await deleting
+    await deleteOldReceived(db, 0)
+    expect((await db.first(rowsOf, ['gone']))?.count).toBe(0)
   })
 
   test('whose domain is deleted is refused', async () => {

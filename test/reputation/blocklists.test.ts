@@ -108,8 +108,18 @@ test('a list that does not answer keeps the state of the day before; one that an
   expect(await states()).toMatchObject({ 'good.bl.test': 'clear' })
 })
 
-test('the key of a registered user is not shown, and lists that are no longer asked are forgotten', async () => {
+test('processes with other addresses leave each other their answers', async () => {
+  const here = ['clear.bl.test']
   nowMs = startMs + 4 * dayMs
+  expect(await check(here, ['203.0.113.26'])).toBe(1)
+  for (let minute = 1; minute < 4; minute++) {
+    nowMs += 60_000
+    for (const one of [address, '203.0.113.26']) expect(await check(here, [one])).toBe(minute === 1 && one === address ? 1 : 0)
+  }
+})
+
+test('the key of a registered user is not shown, and lists that are no longer asked are forgotten', async () => {
+  nowMs = startMs + 7 * dayMs
   const key = 'abcdefghij0123456789klmnop'
   dns.set(`2.0.0.127.${key}.dq.bl.test`, 'A', ['127.0.0.2'])
   expect(await check([`${key}.dq.bl.test`])).toBe(1)

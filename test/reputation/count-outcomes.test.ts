@@ -1,7 +1,7 @@
 /** Figures of reputation from a real log: equal to a recount of the attempts, also when the counting is interrupted; and their notifications. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, silentLog, systemRandom } from '#base'
-import { ensurePartitions, sql } from '#db'
+import { allStatements, ensurePartitions, sql } from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, type EventKind, eventTables, type NewEvent, readEvents, startOfLog } from '#events'
 import { countOutcomes, deleteOldDays, notifyChanges, summariseReputation } from '#reputation'
@@ -11,6 +11,14 @@ import { type TestDatabase, testDatabase } from '../support/database.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
+const fillDays = sql`
+  insert into reputation_days (tenant_id, day, test, domain, source, provider, accepted, secured, deferred, failed, blocked, bounced, complained)
+  select 't' || tenant, $1::date + day, false, 'one.test', '', 'others', 1, 0, 0, 0, 0, 0, 0
+  from generate_series(1, 100) as tenant, generate_series(1, 100) as day`
+
+const explain = sql<{ 'QUERY PLAN': string }>`
+  explain (costs off) execute deletion ('2026-03-02')`
+
 const startMs = Date.parse('2026-03-01T18:00:00Z')
 const ids = openIds(systemRandom)
 
@@ -196,6 +204,20 @@ describe('the figures', () => {
     expect(sum(kept)).toBeLessThan(sum(live))
     expect((await ask(null)).totals.accepted).toBe(sum(kept))
   })
+})
+
+test('old days are found by the index of days', async () => {
+  await using own = await testDatabase()
+  await own.db.run(fillDays, [new Date(startMs)])
+  await own.db.script('analyze reputation_days')
+  const session = await own.db.session()
+  const deletion = allStatements().find(({ text }) => text.includes('delete from reputation_days'))
+  await session.script(`prepare deletion as ${deletion?.text}`)
+  const plan = (await session.rows(explain)).map((row) => row['QUERY PLAN']).join('\n')
+  await session.close()
+  expect(plan).toContain('using reputation_days_by_day')
+  // Before PostgreSQL 18, the condition on the day alone reads the whole index.
+  expect(plan).toMatch(/Index Cond: \(\(test = .* AND \(day </)
 })
 
 test('owners are notified of a finding once a day, by the log of events and that of the process', async () => {
