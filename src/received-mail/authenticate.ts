@@ -97,7 +97,7 @@ function boundedSender(sender: string): string {
 const macrosIn = (text: string) => text.split('%{').length - 1
 
 /** Whether an SPF record, or the text that explains a result, costs too much to evaluate. More than one redirect is an error (RFC 7208 section 6). */
-export function isCostly(text: string): boolean {
+function isCostly(text: string): boolean {
   if (macrosIn(text) > maxRecordMacros) return true
   if (!/^\s*v=spf1/i.test(text)) return false
   const terms = text.split(/\s+/)

@@ -149,7 +149,7 @@ test('a stranger cannot use up the send limit of a tenant: copies of an hour hav
   await using own = await startService({
     rateLimit: null,
     roles: ['inbound'],
-    receiving: { resolver: txtResolver(new Map()), limits: { forwards: 2 } },
+    receiving: { resolver: txtResolver(new Map()), limits: { forwards: 2, network: { messages: 1000, octets: message('h1').length * 3 } } },
   })
   await own.addDomain(own.tenantId, 'one.test')
   const second = await own.makeTenant('second')
@@ -163,4 +163,8 @@ test('a stranger cannot use up the send limit of a tenant: copies of an hour hav
   expect(await sender.say('RCPT TO:<fwd@one.test>')).toBe('452 4.2.2 Mailbox forwards too much mail, try again in an hour')
   expect(await sender.say('RCPT TO:<kept@one.test>')).toMatch(/^250/)
   expect(await sender.say('RCPT TO:<fwd@two.test>')).toMatch(/^250/)
+  // Two copies count as well as two messages.
+  await sender.say('RSET')
+  const overNetwork = '451 4.7.1 Too much mail from your network, try again in an hour'
+  expect(await sendIncoming(sender, { to: ['kept@one.test'], octets: message('h3') })).toBe(overNetwork)
 })
