@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
 import { openReturnPaths } from '#emails'
+import { forwardedSince } from '../../src/received-mail/stored-messages.ts'
 import { txtResolver } from '../support/authentication-samples.ts'
 import { signatureVerdicts } from '../support/captured.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
@@ -163,6 +164,8 @@ test('a stranger cannot use up the send limit of a tenant: copies of an hour hav
   expect(await sender.say('RCPT TO:<fwd@one.test>')).toBe('452 4.2.2 Mailbox forwards too much mail, try again in an hour')
   expect(await sender.say('RCPT TO:<kept@one.test>')).toMatch(/^250/)
   expect(await sender.say('RCPT TO:<fwd@two.test>')).toMatch(/^250/)
+  // As another process counts them.
+  expect(await forwardedSince(own.db, own.tenantId, new Date(0))).toBe(2)
   // Two copies count as well as two messages.
   await sender.say('RSET')
   const overNetwork = '451 4.7.1 Too much mail from your network, try again in an hour'
