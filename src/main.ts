@@ -230,7 +230,9 @@ async function openTlsReports({ config, log, secrets, db }: Ground, reporter: Tl
   const submit = openOwnMail({ clock, ids, tenants: openTenants({ db, clock }), commit, hostname })
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const post = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock })
-  return startTlsReports({ db, clock, log, resolver, post, submit, reporter, senderDomain, hostname })
+  const sending = startTlsReports({ db, clock, log, resolver, post, submit, reporter, senderDomain, hostname })
+  // Not awaited: a receiver of reports may be slow, and the rest of the stop would wait. An unfinished report is repeated later.
+  return { stop: async () => void sending.stop() }
 }
 
 /** One for each resolver of the settings, or one for those of the system. */

@@ -6,8 +6,8 @@ const link = /\[([^\]]+)\]\(([^)#\s]+)[^)]*\)/g
 const addressOf = (file: string): string =>
   file === 'generated/openapi.json' ? '/v1/openapi.json' : `/docs/guide/${file.replace(/\.(?:md|sql)$/, '').replace(/\/$/, '')}`
 
-/** Folders are not served. */
-const isServed = (file: string) => /\.(?:md|sql|json)$/.test(file)
+/** The list of a folder is for people. */
+const isListed = (file: string) => /\.(?:md|sql|json)$/.test(file)
 
 /** In the form of llmstxt.org: a title, a summary, and sections with links. */
 export function llmsDocument(index: string): string {
@@ -21,7 +21,7 @@ export function llmsDocument(index: string): string {
   const sections = lines.flatMap((line) => {
     const heading = /^## (.+)$/.exec(line)?.[1]
     if (heading !== undefined) return ['', `## ${heading}`, '']
-    const links = [...line.matchAll(link)].flatMap(([, name = '', file = '']) => (isServed(file) ? [{ name, file }] : []))
+    const links = [...line.matchAll(link)].flatMap(([, name = '', file = '']) => (isListed(file) ? [{ name, file }] : []))
     const task = /^\| ([^|]+) \|/.exec(line)?.[1]
     return links.map(({ name, file }) => `- [${name.replace(/\.md$/, '')}](${addressOf(file)})${task === undefined ? '' : `: ${task}`}`)
   })

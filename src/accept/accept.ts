@@ -19,7 +19,7 @@ import { type BatchElement, makeElements, prepareBatch, refuseOverfullBatch, typ
 import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
 import { type RetriedEmail, retry } from './manual-retry.ts'
-import { type Forwarding, openForwarding } from './postmaster-forward.ts'
+import { type Forwarder, openForwarding } from './postmaster-forward.ts'
 import { cancelScheduled, reschedule, type ScheduledMessage } from './scheduled-emails.ts'
 import type { ScheduledTime } from './scheduled-time.ts'
 import type {
@@ -62,7 +62,7 @@ export { checkSubmission } from './validate-submission.ts'
 /** Elements of a batch of /v1. */
 const maxBatchElements = 100
 
-export interface Accept extends Forwarding {
+export interface Accept extends Forwarder {
   /** `given`: the submission, or how to make it for the tenant. */
   send(
     tenantId: string | null | undefined,

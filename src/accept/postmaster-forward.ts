@@ -13,7 +13,7 @@ import { identityOf } from './authorize-sender.ts'
 import type { Commit } from './commit.ts'
 import { type Prepared, storableSubject } from './submission-rows.ts'
 
-export interface Forwarding {
+export interface Forwarder {
   /**
    * Forwards mail from outside for the postmaster to `address`, unchanged and with the null reverse-path, as an email of the default
    * tenant.
@@ -56,7 +56,7 @@ interface ForwardFacts {
 const uniqueViolation = '23505'
 const anonymous = { returnPathDomain: null, signing: null }
 
-export function openForwarding(deps: ForwardingDeps): Forwarding {
+export function openForwarding(deps: ForwardingDeps): Forwarder {
   const { db, clock, ids, tenants, hostname, commit } = deps
 
   const missing = async (copies: readonly Copy[], tenantId: string) => {

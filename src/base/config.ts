@@ -268,8 +268,11 @@ export const settings = {
     (v) => v,
   ),
   smtpHost: setting('POSTRIDER_SMTP_HOST', 'HOST', 'address the SMTP listeners listen on', (v) => v),
-  smtpPort: setting('POSTRIDER_SMTP_PORT', '2525', 'port for incoming mail to return paths: bounces and complaints (public port 25)', (v) =>
-    port(v, 2525),
+  smtpPort: setting(
+    'POSTRIDER_SMTP_PORT',
+    '2525',
+    'port for incoming mail: bounces, complaints, reports, and mail for routes (public port 25)',
+    (v) => port(v, 2525),
   ),
   submissionPort: setting('POSTRIDER_SUBMISSION_PORT', '2587', 'port for submission with STARTTLS (public port 587)', (v) => port(v, 2587)),
   submissionTlsPort: setting('POSTRIDER_SUBMISSION_TLS_PORT', '2465', 'port for submission with implicit TLS (public port 465)', (v) =>

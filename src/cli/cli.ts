@@ -59,7 +59,7 @@ const serve: Command = {
 Runs the service until Ctrl-C or SIGTERM. The environment has the settings:
 
 ${Object.values(settings)
-  .map((one) => `  ${one.env.padEnd(36)}${one.means} (default: ${one.default})`)
+  .map((one) => `  ${`${one.env} `.padEnd(36)}${one.means} (default: ${one.default})`)
   .join('\n')}`,
   options: {},
   run: (_given, deps) => deps.serve(),

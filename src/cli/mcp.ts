@@ -8,7 +8,7 @@ export const mcpCommand: Command = {
   help: `postrider mcp --url URL --key KEY
 
 Serves the tools of a running service to an agent that starts this command and speaks the Model Context Protocol with it. The service runs
-each tool with the permissions of the key, and records each call in its audit log. A test key can rehearse and read, but sends no live mail.
+each tool with the permissions of the key, and records each call in its audit log. A test key can rehearse and read, and accepts no new live email.
 --url, --key  the service and its API key (or the environment variables POSTRIDER_URL and POSTRIDER_KEY, which keep the key out of the
               process list)
 

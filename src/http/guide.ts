@@ -1,6 +1,7 @@
 /**
  * The guide at /docs/guide, from the Markdown pages of docs/. Only files found at the start are served; each page is rendered at its first
- * request and cached. HTML in Markdown is escaped, and no page runs a script.
+ * request and cached. HTML in Markdown is escaped, and the only script is docs/guide.js. The sections of index.md are the cards of the home page and the
+ * groups of the navigation: a sentence, then a table with a task and a page in each row.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -9,23 +10,60 @@ import type { Token, Tokens } from 'marked'
 import { type StaticFile, sendStaticFile, staticFileOf } from './dashboard-files.ts'
 
 const home = '/docs/guide'
-const policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 /** Files served under another path, or shown as code. */
 const elsewhere: Readonly<Record<string, string>> = { 'generated/openapi.json': '/v1/openapi.json' }
 
+/** A folder that has no page of its own; its page lists the files. */
+const decisions = 'decisions/'
+
+/** Entries of a card that are in sight; the others are folded. */
+const inSight = 3
+
+const mostFound = 20
+const mostLetters = 100
+
+/** The dashboard's mark (dashboard/public/icon.svg), inline because the dashboard may not be built. */
+const mark =
+  '<svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true"><rect width="24" height="24" rx="6" fill="#f2b705"/><path d="M5.5 7.5h13v9.5h-13zM5.5 8l6.5 5 6.5-5" fill="none" stroke="#1c1b18" stroke-width="1.7" stroke-linejoin="round"/></svg>'
+
+interface Entry {
+  address: string
+  title: string
+  task: string
+}
+
+interface Group {
+  heading: string
+  about: string
+  entries: Entry[]
+}
+
 interface Guide {
   /** Contents by path below docs/, such as `sending.md`. */
   files: ReadonlyMap<string, string>
-  navigation: string
+  groups: readonly Group[]
 }
 
-/** Serves no pages if the folder does not exist. */
-export function serveGuide(app: FastifyInstance, folder: string): void {
+/** Serves no pages if the folder does not exist. The font is one of the dashboard's files; without it the pages use the system's. */
+export function serveGuide(app: FastifyInstance, folder: string, dashboard: ReadonlyMap<string, StaticFile> = new Map()): void {
   if (!existsSync(join(folder, 'index.md'))) return
   const guide = readGuide(folder)
-  const style = staticFileOf(readFileSync(join(folder, 'guide.css')), 'text/css; charset=utf-8')
+  const font = [...dashboard].find(([path]) => /^\/assets\/geist-latin-wght-normal\b.*\.woff2$/.test(path))?.[0]
+  const css = readFileSync(join(folder, 'guide.css'), 'utf8')
+  const style = staticFileOf(Buffer.from(font === undefined ? css : `${fontFace(font)}${css}`), 'text/css; charset=utf-8')
   app.get(`${home}/guide.css`, async (request, reply) => sendStaticFile(style, request, reply, 'no-cache'))
+  const script = staticFileOf(readFileSync(join(folder, 'guide.js')), 'text/javascript; charset=utf-8')
+  app.get(`${home}/guide.js`, async (request, reply) => sendStaticFile(script, request, reply, 'no-cache'))
+  app.get(`${home}/search`, async (request, reply) => {
+    const query = String((request.query as { q?: unknown }).q ?? '')
+      .slice(0, mostLetters)
+      .trim()
+    const page = staticFileOf(Buffer.from(searchDocument(query, guide)), 'text/html; charset=utf-8')
+    return sendStaticFile(page, request, reply, 'no-cache', policy)
+  })
   for (const file of guide.files.keys()) {
     let page: StaticFile | undefined
     app.get(addressOf(file), async (request, reply) => {
@@ -34,6 +72,16 @@ export function serveGuide(app: FastifyInstance, folder: string): void {
     })
   }
 }
+
+/** As in dashboard/src/style.css. */
+const fontFace = (path: string) => `@font-face {
+  font-family: "Geist Variable";
+  font-display: swap;
+  font-weight: 100 900;
+  src: url("${path}") format("woff2-variations");
+  unicode-range: U+0000-00FF, U+0131, U+0152-0153, U+02BB-02BC, U+02C6, U+02DA, U+02DC, U+2000-206F, U+20AC, U+2122, U+2191, U+2193, U+2212;
+}
+`
 
 function readGuide(folder: string): Guide {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -46,11 +94,13 @@ function readGuide(folder: string): Guide {
       return [name, name.endsWith('.sql') ? `# ${posix.basename(name)}\n\n\`\`\`sql\n${text}\n\`\`\`\n` : text]
     }),
   )
-  return { files, navigation: navigationOf(files) }
+  const decided = names.filter((name) => name.startsWith(decisions)).map((name) => `- [${posix.basename(name)}](${name})\n`)
+  if (decided.length > 0) files.set(decisions, `# Decisions\n\nThe reasons for the design of Postrider.\n\n${decided.join('')}`)
+  return { files, groups: groupsOf(files) }
 }
 
 /** `index.md` is the home page, `generated/config.md` is at `/docs/guide/generated/config`. */
-const addressOf = (file: string): string => (file === 'index.md' ? home : `${home}/${file.replace(/\.(md|sql)$/, '')}`)
+const addressOf = (file: string): string => (file === 'index.md' ? home : `${home}/${file.replace(/\/$|\.(md|sql)$/, '')}`)
 
 /** The address of a link in a page; undefined if the target is not served. */
 function targetOf(href: string, file: string, files: ReadonlyMap<string, string>): string | undefined {
@@ -71,7 +121,7 @@ const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}_ -]/gu, '')
     .replaceAll(' ', '-')
 
-async function render(file: string, files: ReadonlyMap<string, string>): Promise<string> {
+async function render(markdown: string, file: string, files: ReadonlyMap<string, string>): Promise<string> {
   const { Marked } = await import('marked')
   const marked = new Marked({
     renderer: {
@@ -82,14 +132,17 @@ async function render(file: string, files: ReadonlyMap<string, string>): Promise
       },
       link({ href, tokens, text: words }) {
         const target = targetOf(href, file, files)
-        const text = /^[\w-]+\.md$/.test(words) ? escaped(titleAt(href, file, files)) : this.parser.parseInline(tokens)
+        const text = /^[\w-]+(\.md|\/)$/.test(words) ? escaped(titleAt(href, file, files)) : this.parser.parseInline(tokens)
         return target === undefined ? text : `<a href="${escaped(target)}">${text}</a>`
       },
     },
   })
-  const html = marked.parse(files.get(file) ?? '', { async: false })
-  // Pages cannot contain these tags themselves, because their HTML is escaped.
-  return html.replaceAll('<table>', '<div class="wide"><table>').replaceAll('</table>', '</table></div>')
+  const html = marked.parse(markdown, { async: false })
+  // Pages cannot contain these tags themselves, because their HTML is escaped. What scrolls can be focused, so that keys scroll it.
+  return html
+    .replaceAll('<pre>', '<pre tabindex="0">')
+    .replaceAll('<table>', '<div class="wide" tabindex="0"><table>')
+    .replaceAll('</table>', '</table></div>')
 }
 
 /** A link whose text is the file's name gets the page's title instead. */
@@ -105,27 +158,137 @@ const plain = (tokens: readonly Token[], text: string): string =>
 
 const titleOf = (text: string): string => (/^# (.+)$/m.exec(text)?.[1] ?? '').replaceAll('`', '')
 
-/** The links of index.md in its order and under its headings, with the titles of the linked pages. */
-function navigationOf(files: ReadonlyMap<string, string>): string {
-  const parts: string[] = []
+/** The sections of index.md with their links, each page once, with the titles of the linked pages. */
+function groupsOf(files: ReadonlyMap<string, string>): Group[] {
+  const groups: Group[] = []
   const seen = new Set<string>()
   for (const line of (files.get('index.md') ?? '').split('\n')) {
     const heading = /^## (.+)$/.exec(line)?.[1]
-    if (heading) parts.push(`</ul><h2>${escaped(heading)}</h2><ul>`)
-    for (const [, href = ''] of line.matchAll(/\]\(([^)#\s]+)\)/g)) {
-      const title = titleOf(files.get(href) ?? '')
-      if (!title || seen.has(href)) continue
-      seen.add(href)
-      parts.push(`<li><a href="${escaped(addressOf(href))}">${escaped(title)}</a></li>`)
+    if (heading) groups.push({ heading, about: '', entries: [] })
+    const group = groups.at(-1)
+    if (heading || !group) continue
+    if (!line.startsWith('|')) {
+      group.about = `${group.about} ${line}`.trim()
+      continue
+    }
+    const task = /^\| ([^|]+) \|/.exec(line)?.[1] ?? ''
+    for (const [, name = '', href = ''] of line.matchAll(/\[([^\]]+)\]\(([^)#\s]+)\)/g)) {
+      const address = targetOf(href, 'index.md', files)
+      if (address === undefined || seen.has(address)) continue
+      seen.add(address)
+      group.entries.push({ address, title: (href.endsWith('.sql') ? '' : titleOf(files.get(href) ?? '')) || name, task })
     }
   }
-  return `<ul>${parts.join('')}</ul>`
+  return groups
 }
 
-async function documentOf(file: string, { files, navigation }: Guide): Promise<string> {
-  const title = titleOf(files.get(file) ?? '')
-  const here = `<a href="${escaped(addressOf(file))}"`
-  return `<!doctype html>
+const listOf = (entries: readonly Entry[]): string =>
+  `<ul>${entries.map(({ address, title, task }) => `<li><a href="${escaped(address)}">${escaped(title)}</a><span>${escaped(task)}</span></li>`).join('')}</ul>`
+
+function cardOf({ heading, about, entries }: Group): string {
+  const folded = entries.slice(inSight)
+  const more = `<details><summary>${folded.length} more</summary>${listOf(folded)}</details>`
+  return `<section class="card"><h2 id="${escaped(anchorOf(heading))}">${escaped(heading)}</h2><p>${escaped(about)}</p>
+${listOf(entries.slice(0, inSight))}${folded.length > 0 ? more : ''}</section>
+`
+}
+
+/** The group of the page is open. */
+function navigationOf(groups: readonly Group[], here: string): string {
+  const parts = groups.map(({ heading, entries }) => {
+    const items = entries.map(
+      ({ address, title }) =>
+        `<li><a href="${escaped(address)}"${address === here ? ' aria-current="page"' : ''}>${escaped(title)}</a></li>`,
+    )
+    const open = entries.some(({ address }) => address === here) ? ' open' : ''
+    return `<details${open}><summary>${escaped(heading)}</summary><ul>${items.join('')}</ul></details>`
+  })
+  return `<nav id="pages" aria-label="Pages">${parts.join('\n')}</nav>`
+}
+
+/** The home page needs no navigation, because its cards list all pages. */
+async function columnsOf(file: string, { files, groups }: Guide): Promise<string> {
+  const text = files.get(file) ?? ''
+  if (file !== 'index.md')
+    return `<div class="columns">
+<main>
+${await render(text, file, files)}</main>
+${navigationOf(groups, addressOf(file))}
+</div>`
+  const [intro = ''] = text.split(/^## /m, 1)
+  return `<div class="home">
+<main>
+${await render(intro, file, files)}<div class="cards">
+${groups.map(cardOf).join('')}</div>
+</main>
+</div>`
+}
+
+interface Found {
+  address: string
+  title: string
+  line: string
+  rank: number
+}
+
+/** The pages that have all words; those with the words in the title come first, decisions and generated pages last. */
+function search(words: readonly string[], files: ReadonlyMap<string, string>): Found[] {
+  return [...files]
+    .flatMap(([file, text]) => {
+      const lower = text.toLowerCase()
+      if (file === 'index.md' || file.endsWith('/') || !words.every((word) => lower.includes(word))) return []
+      const title = titleOf(text)
+      const inTitle = words.filter((word) => title.toLowerCase().includes(word)).length
+      const times = words.reduce((sum, word) => sum + lower.split(word).length - 1, 0)
+      const rank = inTitle * 100 + Math.min(times, 50) - (file.includes('/') ? 50 : 0)
+      return [{ address: addressOf(file), title, line: lineWith(words, text), rank }]
+    })
+    .sort((one, other) => other.rank - one.rank)
+}
+
+/** The first line of text that has one of the words, without its marks. */
+function lineWith(words: readonly string[], text: string): string {
+  const line = text.split('\n').find((one) => !one.startsWith('#') && words.some((word) => one.toLowerCase().includes(word))) ?? ''
+  return line
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[`*|]/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, 160)
+}
+
+function searchDocument(query: string, { files, groups }: Guide): string {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean)
+  const found = words.length === 0 ? [] : search(words, files)
+  const count =
+    found.length > mostFound ? `The first ${mostFound} of ${found.length} pages` : found.length === 1 ? '1 page' : `${found.length} pages`
+  const sentence =
+    words.length === 0
+      ? 'Type one or more words above.'
+      : found.length === 0
+        ? `No page has “${query}”. Use fewer words.`
+        : `${count} with “${query}”.`
+  const items = found
+    .slice(0, mostFound)
+    .map(({ address, title, line }) => `<li><a href="${escaped(address)}">${escaped(title)}</a><span>${escaped(line)}</span></li>\n`)
+  const list = items.length > 0 ? `<ul class="found">\n${items.join('')}</ul>\n` : ''
+  return shell(
+    'Search',
+    `<div class="columns">
+<main>
+<h1>Search</h1>
+<p>${escaped(sentence)}</p>
+${list}</main>
+${navigationOf(groups, '')}
+</div>`,
+    query,
+  )
+}
+
+const documentOf = async (file: string, guide: Guide): Promise<string> =>
+  shell(titleOf(guide.files.get(file) ?? ''), await columnsOf(file, guide))
+
+const shell = (title: string, columns: string, query = ''): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -133,15 +296,13 @@ async function documentOf(file: string, { files, navigation }: Guide): Promise<s
 <meta name="color-scheme" content="light dark">
 <title>${escaped(title)}</title>
 <link rel="stylesheet" href="${home}/guide.css">
+<script src="${home}/guide.js"></script>
 </head>
 <body>
-<header><a href="${home}">Postrider</a><a href="/docs">API reference</a><a class="pages" href="#pages">All pages</a></header>
-<div class="columns">
-<main>
-${await render(file, files)}</main>
-<nav id="pages" aria-label="Pages">${navigation.replace(here, `${here} aria-current="page"`)}</nav>
-</div>
+<header><a class="brand" href="${home}">${mark}Postrider <span>Guide</span></a>
+<form action="${home}/search" role="search"><input type="search" name="q" value="${escaped(query)}" maxlength="${mostLetters}" placeholder="Search the guide" aria-label="Search the guide"><button>Search</button></form>
+${columns.includes('<nav id="pages"') ? '<a class="pages" href="#pages">All pages</a>' : ''}<a href="/docs">API reference</a><a href="/">Dashboard</a></header>
+${columns}
 </body>
 </html>
 `
-}

@@ -71,7 +71,7 @@ export async function startHttp(deps: HttpDeps): Promise<{ port: number; httpsPo
   const pages = readPages(deps.dashboardFolder)
   if (pages.size === 0) deps.log.warn(notBuilt)
   servePages(app, pages)
-  serveGuide(app, deps.docsFolder)
+  serveGuide(app, deps.docsFolder, pages)
   serveSystemEndpoints(app, { ...deps, ...services, readiness, ready: () => !stopping })
   serveReference(app, deps)
   const connections = new Connections(app.server)

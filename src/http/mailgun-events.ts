@@ -52,7 +52,9 @@ async function search(query: EventsQuery, tenantId: string | null, { db }: Vendo
   return found.slice(0, query.limit)
 }
 
-async function translated(logged: readonly LoggedEvent[], bodies: ReturnType<typeof openPayloadBodies>): Promise<Found[]> {
+async function translated(all: readonly LoggedEvent[], bodies: ReturnType<typeof openPayloadBodies>): Promise<Found[]> {
+  // Not an event of Mailgun's, and a large one.
+  const logged = all.filter(({ kind }) => kind !== 'MessageReceived')
   const prepared = await bodies(logged)
   return logged.flatMap(({ xact, id }, index) => {
     const body = prepared[index]

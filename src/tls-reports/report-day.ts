@@ -24,7 +24,8 @@ export interface ReportDeps extends SendReport {
 const firstRetryMs = 1_800_000
 const maxRetryMs = 14_400_000
 
-export async function reportDay(day: DayOfDomain, deps: ReportDeps): Promise<void> {
+/** `stopping`: no further destination is tried. */
+export async function reportDay(day: DayOfDomain, deps: ReportDeps, stopping?: AbortSignal): Promise<void> {
   const { db, clock } = deps
   const known = await listReportsOf(db, [day])
   const isLookedUp = known.some(({ destination }) => destination !== '')
@@ -33,7 +34,7 @@ export async function reportDay(day: DayOfDomain, deps: ReportDeps): Promise<voi
   const due = open.filter(({ nextAt }) => nextAt.getTime() <= clock.nowMs())
   const report = due.length > 0 ? makeReport(day, await listCountedPolicies(db, day), deps) : undefined
   let isDone = due.length === open.length
-  for (const one of due) if (report && !(await send(one, report, deps))) isDone = false
+  for (const one of due) if (stopping?.aborted || (report && !(await send(one, report, deps)))) isDone = false
   if (isDone) await db.transaction((tx) => deleteTlsSessions(tx, day))
 }
 

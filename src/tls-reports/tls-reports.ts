@@ -43,7 +43,7 @@ export interface TlsReportsDeps {
   hostname: string
 }
 
-/** Sends the reports that are due now, and returns their number; undefined: another process is at it. */
+/** Sends the reports that are due now, and returns the number of days that were handled without an error; undefined: another process is at it. */
 export async function sendDueReports(deps: TlsReportsDeps, stopping?: AbortSignal): Promise<number | undefined> {
   const session = await deps.db.session()
   try {
@@ -58,14 +58,20 @@ async function sendAll(deps: TlsReportsDeps, stopping: AbortSignal | undefined):
   const due = await dueDays(deps)
   const report: ReportDeps = { ...deps, until: (day) => dueMs(day) + spreadMs + dayMs }
   const waiting = [...due]
+  let handled = 0
   const worker = async () => {
     for (let one = waiting.shift(); one && !stopping?.aborted; one = waiting.shift()) {
       const { day, domain } = one
-      await reportDay(one, report).catch((error) => deps.log.warn({ err: error, day, domain }, 'a TLS report failed; retrying'))
+      try {
+        await reportDay(one, report, stopping)
+        handled++
+      } catch (error) {
+        deps.log.warn({ err: error, day, domain }, 'a TLS report failed; retrying')
+      }
     }
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
-  return due.length
+  return handled
 }
 
 /** The days of domains whose reports are to be sent or repeated now. */

@@ -5,6 +5,7 @@
 import type { Clock } from '#base'
 import type { Db } from '#db'
 import { isReadable, type LoggedEvent, type LogPosition, readEvents } from '#events'
+import { boundedPage } from './bounded-page.ts'
 import type { Bodies, PreparedBody } from './payload.ts'
 import { type BodyFor, bodyFor } from './request-body.ts'
 
@@ -65,7 +66,7 @@ export function openEventBatches({ db, clock, bodies }: { db: Db; clock: Clock; 
   const isStale = ({ dryMs }: CachedBatch) => dryMs !== undefined && clock.monotonicMs() - dryMs >= pollMs
 
   const read = async (after: LogPosition): Promise<EventBatch> => {
-    const events = await readEvents(db, after, pageSize)
+    const events = boundedPage(await readEvents(db, after, pageSize))
     const last = events.at(-1)
     return { events: events.map((event) => ({ event, payload: undefined })), end: last ? { xact: last.xact, id: last.id } : after }
   }

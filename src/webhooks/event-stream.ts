@@ -7,6 +7,7 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, pause } from '#base'
 import type { Db } from '#db'
 import { findEndOfLog, type LoggedEvent, type LogPosition, readEvents } from '#events'
+import { boundedPage } from './bounded-page.ts'
 import { allEventNames } from './manage-webhooks.ts'
 import { openPayloadBodies, type PreparedBody, type WebhookEmailEvent } from './payload.ts'
 
@@ -60,14 +61,16 @@ export function openEventStream({ db, clock, publicUrl }: { db: Db; clock: Clock
   const pages = new LRUCache<string, Promise<StreamPage>>({ max: keptPages, ttl: pageKeptMs, perf: { now: () => clock.monotonicMs() } })
 
   const read = async (after: LogPosition, tenantId: string | null): Promise<StreamPage> => {
-    const all = await readEvents(db, after, maxPerPage)
-    const own = tenantId === null ? all : all.filter((event) => event.tenantId === tenantId)
+    const isOwn = (event: LoggedEvent) => tenantId === null || event.tenantId === tenantId
+    const logged = await readEvents(db, after, maxPerPage)
+    const all = boundedPage(logged, isOwn)
+    const own = all.filter(isOwn)
     const prepared = await bodies(own)
     const { xact, id } = all.at(-1) ?? after
     return {
       events: own.flatMap((event, index) => liveEvents(event, prepared[index])),
       end: { xact, id },
-      isFull: all.length === maxPerPage,
+      isFull: logged.length === maxPerPage || all.length < logged.length,
     }
   }
 

@@ -1,6 +1,6 @@
 /** The guide at /docs/guide: the same Markdown as linked pages that run no scripts and reveal no other files. */
 
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -40,7 +40,7 @@ test('every page of docs/ is shown, and every link in the guide leads to a page 
     for (const href of hrefsOf(seen.get(path) ?? '')) {
       const [target = ''] = href.split('#', 1)
       if (target.startsWith('/docs/guide')) waiting.push(target)
-      else if (!/^(https:\/\/|#|\/docs$|\/v1\/openapi\.json$)/.test(href)) broken.push(`${path}: ${href}`)
+      else if (!/^(https:\/\/|#|\/$|\/docs$|\/v1\/openapi\.json$)/.test(href)) broken.push(`${path}: ${href}`)
     }
   }
   for (const [path, html] of seen) {
@@ -53,17 +53,24 @@ test('every page of docs/ is shown, and every link in the guide leads to a page 
   expect(broken).toEqual([])
   const shown = readdirSync('docs').filter((name) => name.endsWith('.md') && name !== 'index.md')
   expect(shown.filter((name) => !seen.has(`/docs/guide/${name.slice(0, -3)}`))).toEqual([])
+  expect([...seen.keys()]).toContain('/docs/guide/decisions/001-one-list-of-modules')
 })
 
-test('a page may load its style sheet and nothing else', async () => {
+test('a page may load its style sheet, its script, fonts and images of this origin and nothing else', async () => {
   const answer = await get('/docs/guide/sending')
-  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'self'/)
+  expect(answer.headers.get('content-security-policy')).toMatch(
+    /^default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; base-uri/,
+  )
   expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
-  const html = await answer.text()
+  const script = '<script src="/docs/guide/guide.js"></script>'
+  const shown = await answer.text()
+  expect(shown).toContain(script)
+  const html = shown.replace(script, '')
   expect(html).not.toMatch(/<script|<style| style=| on\w+=|javascript:/)
   expect(html).toContain('<table>')
   expect(parse(html, { onParseError: ({ code }) => expect(code).toBe('none') })).toBeDefined()
   expect((await get('/docs/guide/guide.css')).headers.get('content-type')).toBe('text/css; charset=utf-8')
+  expect((await get('/docs/guide/guide.js')).headers.get('content-type')).toBe('text/javascript; charset=utf-8')
   const again = await get('/docs/guide/sending', { 'if-none-match': answer.headers.get('etag') ?? '' })
   expect(again.status).toBe(304)
 })
@@ -73,6 +80,53 @@ test('the page that is shown is marked in the list of pages', async () => {
   expect(html.match(/aria-current="page"/g)).toHaveLength(1)
   expect(html).toContain('<a href="/docs/guide/webhooks" aria-current="page">Webhooks</a>')
   expect(html).toContain('<title>Webhooks</title>')
+})
+
+test('the home page has six cards, each page in one of them, and most of them folded', async () => {
+  const html = await (await get('/docs/guide')).text()
+  expect(html.match(/<section class="card">/g)).toHaveLength(6)
+  expect(html).not.toContain('<nav')
+  expect(html).toContain('<a href="/docs/guide/decisions">Decisions</a>')
+  const cards = hrefsOf(html.slice(html.indexOf('<main>'), html.indexOf('</main>')))
+  expect(cards.length).toBeGreaterThan(60)
+  expect(new Set(cards).size).toBe(cards.length)
+  expect(hrefsOf(html.replaceAll(/<details>.*?<\/details>/gs, '')).length).toBeLessThan(25)
+})
+
+test('the search finds the pages with all words, and shows the words as text', async () => {
+  const found = async (query: string) => (await get(`/docs/guide/search?${query}`)).text()
+  const html = await found('q=DKIM+rotation')
+  expect(html).toContain('action="/docs/guide/search"')
+  expect(hrefsOf(html.slice(html.indexOf('<main>')))[0]).toBe('/docs/guide/dkim-rotation')
+  expect(await found('q=%3Cscript%3E%22')).toContain('No page has “&lt;script&gt;&quot;”')
+  expect(await found('q=a&q=b')).toContain('“a,b”')
+  for (const query of ['', 'q=', 'q=+']) expect(await found(query)).toContain('Type one or more words')
+  expect((await found('q=the')).split('class="found"')[1]?.split('</ul>')[0]?.match(/<li>/g)).toHaveLength(20)
+})
+
+test("the font is the dashboard's, if it is built", async () => {
+  const { staticFileOf } = await import('../../src/http/dashboard-files.ts')
+  const { serveGuide } = await import('../../src/http/guide.ts')
+  const path = '/assets/geist-latin-wght-normal-Bx1.woff2'
+  const styles = [[], [[path, staticFileOf(Buffer.from('font'), 'font/woff2')] as const]].map(async (files) => {
+    const app = fastify()
+    serveGuide(app, 'docs', new Map(files))
+    const style = (await app.inject('/docs/guide/guide.css')).body
+    await app.close()
+    return style
+  })
+  const [without, withFont] = await Promise.all(styles)
+  expect(without).not.toContain('@font-face')
+  expect(withFont).toContain(`src: url("${path}")`)
+})
+
+test("the colours are the dashboard's", () => {
+  const colours = [...readFileSync('docs/guide.css', 'utf8').matchAll(/--([\w-]+: light-dark\(#\w{6}, #\w{6}\);)/g)].map(
+    ([, colour]) => colour,
+  )
+  expect(colours.length).toBeGreaterThan(5)
+  const dashboard = readFileSync('dashboard/src/style.css', 'utf8')
+  expect(colours.filter((colour) => !dashboard.includes(`--color-${colour}`))).toEqual([])
 })
 
 test('what is no page is 404, however it is written', async () => {
@@ -92,6 +146,7 @@ test('what is no page is 404, however it is written', async () => {
 test('HTML in Markdown is shown, and links elsewhere than to pages and the web are text', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-guide-'))
   await writeFile(join(folder, 'guide.css'), '')
+  await writeFile(join(folder, 'guide.js'), '')
   await writeFile(
     join(folder, 'index.md'),
     '# A <b>title</b>\n\n<script>alert(1)</script>\n\nA <img src=x onerror=alert(1)> in it, [one](javascript:alert%281%29), [two](../secret.md), [three](other.md#here), [other.md](other.md), ![x](y)\n\n<https://example.org/?a=1&b="2>\n',

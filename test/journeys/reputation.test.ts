@@ -76,7 +76,8 @@ describe('mail to the simulator', () => {
     await expect.poll(async () => numbers((await reputation('?test=true')).totals), { timeout: 40_000, interval: 100 }).toEqual(expected)
     const byProvider = await reputation('?test=true&groupBy=provider')
     expect(byProvider.groups).toMatchObject([{ name: 'simulator', ...expected }])
-    expect(byProvider.days).toHaveLength(1)
+    // Two if midnight passes.
+    expect([1, 2]).toContain(byProvider.days.length)
     expect((await reputation('?test=true')).groups).toMatchObject([{ name: 'simulator.test', ...expected }])
     expect((await reputation()).groups).toEqual([])
   })
@@ -99,7 +100,7 @@ describe('mail to the simulator', () => {
 describe('live mail', () => {
   test('has its source address with the warm-up, its provider, and TLS', async () => {
     await addSource(service.db, { address: '127.0.0.2', ehloName: null, pool: 'default', warmUp: 'from now' }, systemClock.nowMs())
-    await service.wait(1100)
+    await service.wait(2500)
     await send(service.liveKey, 'a@shop.example', ['r1@far.test', 'r2@far.test', 'blocked1@far.test'])
     const expected = { accepted: 2, deferred: 0, failed: 0, blocked: 1, bounced: 0, complained: 0 }
     await expect

@@ -236,7 +236,8 @@ describe('a domain', () => {
     const list = async (path: string, key = service.testKey) =>
       ((await call('GET', path, undefined, key)).body.data as { domains: Record<string, unknown>[] }).domains
     const { id, name, createdAt } = theirs
-    const expected = { id, name, verified: false, tenant_id: other, tenant_name: 'Other', tenantId: other, createdAt }
+    const unchecked = { recordsFound: 0, recordsRequired: 3, dnsCheckedAt: null }
+    const expected = { id, name, verified: false, tenant_id: other, tenant_name: 'Other', tenantId: other, createdAt, ...unchecked }
     const idsOf = (domains: Record<string, unknown>[]) => domains.map((one) => one['id'])
     expect(idsOf(await list('/domains'))).toEqual(expect.arrayContaining([mine.id, id]))
     for (const listed of [

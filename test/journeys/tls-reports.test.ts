@@ -5,7 +5,7 @@
 import { createServer, type Server } from 'node:https'
 import { createSecureContext, getCACertificates, setDefaultCACertificates, type TLSSocketOptions } from 'node:tls'
 import { gunzipSync } from 'node:zlib'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { type Clock, silentLog, systemClock } from '#base'
 import { sql } from '#db'
 import { openDomainReports, openReportAddresses, readReportMailHere } from '#domain-reports'
@@ -16,6 +16,8 @@ import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 import { tlsReportFaults } from '../support/tls-report-schema.ts'
+
+vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs

@@ -129,7 +129,10 @@ test('a message that is delivered several times at once is forwarded once', asyn
 test('a message goes to at most five addresses, as one content, and a sixth one needs a message of its own', async () => {
   for (const nth of [1, 2, 3, 4, 5, 6]) await addRoute(`to${nth}@shop.test`, `to${nth}@target.test`)
   const to = [1, 2, 3, 4, 5].map((nth) => `to${nth}@shop.test`)
-  await vi.waitFor(async () => expect(await sendIncoming(client, { to, octets: message('five') })).toMatch(/^250/), { timeout: 5000 })
+  await vi.waitFor(async () => expect(await sendIncoming(client, { to, octets: message('five') })).toMatch(/^250/), {
+    timeout: 5000,
+    interval: 250,
+  })
   const emails = await service.db.rows(emailsOf, ['five'])
   expect(emails.map(({ recipient }) => recipient)).toEqual([1, 2, 3, 4, 5].map((nth) => `to${nth}@target.test`))
   expect(new Set(emails.map(({ contentId }) => contentId)).size).toBe(1)
@@ -142,7 +145,7 @@ test('a route that has forwarded a message does not forward it again, and others
   await addRoute('loop2@shop.test', 'loop2@target.test')
   const deliver = () =>
     sendIncoming(client, { to: ['loop1@shop.test', 'loop2@shop.test'], octets: `X-Postrider-Route: ${passed}\r\n${message('half-loop')}` })
-  await vi.waitFor(async () => expect(await deliver()).toMatch(/^250/), { timeout: 5000 })
+  await vi.waitFor(async () => expect(await deliver()).toMatch(/^250/), { timeout: 5000, interval: 250 })
   expect(await service.db.rows(emailsOf, ['half-loop'])).toMatchObject([{ recipient: 'loop2@target.test' }])
 })
 

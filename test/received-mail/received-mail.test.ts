@@ -81,7 +81,7 @@ describe('a route', () => {
     const { id, mx } = await owner.addRoute(`help@${owner.domain}`)
     expect(mx).toEqual({ fullName: owner.domain, value: '10 house.test' })
     await using stream = await openEventStream(service.port, '/events/stream?events=MessageReceived', owner.key)
-    await vi.waitFor(() => expect(stream.lastId()).not.toBe(''))
+    await vi.waitFor(() => expect(stream.lastId()).not.toBe(''), 10_000)
     const octets = message('first', 'Content-Type: text/plain; charset=utf-8\r\n')
     expect(await send(`HELP@${owner.domain}`, octets)).toBe('250 2.6.0 Ok')
     const [one] = await owner.received()
