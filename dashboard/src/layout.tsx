@@ -1,7 +1,7 @@
 /** The frame around every page: navigation, search, tenant selection, keyboard, and the signed-in person. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { Link, Navigate, Outlet } from '@tanstack/react-router'
-import { lazy, type ReactNode, Suspense, useCallback, useState } from 'react'
+import { Link, Navigate, Outlet, useLocation } from '@tanstack/react-router'
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from 'react'
 import { post } from './api-client.ts'
 import { Button, IconButton, Problem, Skeleton } from './parts/basic-components.tsx'
 import { Select } from './parts/form-controls.tsx'
@@ -109,10 +109,17 @@ const SearchButton = ({ onClick }: { onClick: () => void }) => (
 /** The pages that the member's role may use. On a wide screen they scroll in a box of their own, so that the account stays in sight. */
 function Places({ onGo }: { onGo: () => void }) {
   const { member } = useHere()
+  const list = useRef<HTMLElement>(null)
+  const path = useLocation({ select: ({ pathname }) => pathname })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page has another link in this list
+  useEffect(() => {
+    list.current?.querySelector('[aria-current=page]')?.scrollIntoView({ block: 'nearest' })
+  }, [path])
   return (
     <nav
+      ref={list}
       aria-label={words.main}
-      className="mt-3 flex flex-col gap-3.5 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-3"
+      className="mt-2 flex flex-col gap-2.5 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-2"
     >
       {groupsFor(member).map(({ name, places }) => (
         <div key={name}>
@@ -138,8 +145,13 @@ function Places({ onGo }: { onGo: () => void }) {
 
 function ChooseTenant() {
   const { tenants, tenantId, choose } = useHere()
+  const isOfTemplates = useLocation({ select: ({ pathname }) => pathname.startsWith('/templates') })
   if (tenants.length <= 1) return null
-  const choices = [{ value: '', label: words.allTenants }, ...tenants.map(({ id, name }) => ({ value: id, label: name }))]
+  // The list of templates is of one tenant.
+  const choices = [
+    { value: '', label: isOfTemplates ? words.defaultTenant : words.allTenants },
+    ...tenants.map(({ id, name }) => ({ value: id, label: name })),
+  ]
   return <Select bare label={words.tenant} value={tenantId ?? ''} choices={choices} onChange={choose} />
 }
 

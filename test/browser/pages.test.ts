@@ -567,12 +567,13 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     const { page } = watched
     await go('Usage')
     await page.getByRole('img', { name: /^Emails by outcome/ }).waitFor()
-    for (const [button, file] of [
-      ['CSV by tenant', 'usage-last_7_days.csv'],
-      ['CSV over time', 'usage-over-time-last_7_days.csv'],
+    for (const [choice, file] of [
+      ['By tenant', 'usage-last_7_days.csv'],
+      ['Over time', 'usage-over-time-last_7_days.csv'],
     ] as const) {
       const saved = page.waitForEvent('download')
-      await page.getByRole('button', { name: button }).click()
+      await page.getByRole('button', { name: 'Download CSV' }).click()
+      await page.getByRole('menuitem', { name: choice }).click()
       expect((await saved).suggestedFilename()).toBe(file)
     }
     await page.getByLabel('Period').selectOption('today')

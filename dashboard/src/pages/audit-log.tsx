@@ -30,14 +30,13 @@ export function AuditPage() {
     {
       name: words.names.action,
       phone: 'title',
-      className: 'font-mono text-xs md:whitespace-nowrap',
-      cell: (one) =>
-        one.requestId !== null && one.actor.kind === 'key' ? <RowLink to={`/logs/${one.requestId}`}>{one.action}</RowLink> : one.action,
+      className: 'md:whitespace-nowrap',
+      cell: (one) => <Action of={one} />,
     },
     {
       name: words.names.actor,
       phone: 'line',
-      className: 'max-w-64 [overflow-wrap:anywhere]',
+      className: 'md:max-w-64 [overflow-wrap:anywhere]',
       cell: (one) => (
         <>
           <Badge tone="none">{words.kinds[one.actor.kind]}</Badge> {one.actor.name}
@@ -62,6 +61,27 @@ export function AuditPage() {
         </form>
       </search>
       <Listing label={texts.pages.audit} list={list} columns={columns} keyOf={(one) => String(one.id)} empty={words.empty} />
+    </>
+  )
+}
+
+/** `members.reset-second-factor` is written as "Members: reset second factor". */
+function actionInWords(code: string): string {
+  const [area = '', ...rest] = code.split('.').map((part) => spaced(part).replaceAll(/[-_]/g, ' '))
+  return [area.charAt(0).toUpperCase() + area.slice(1), rest.join(' ')].filter((one) => one !== '').join(': ')
+}
+
+/** In words, with the code as a note. The entry of a key leads to its request. */
+function Action({ of: { action, requestId, actor } }: { of: ShownAuditEntry }) {
+  const said = actionInWords(action)
+  return (
+    <>
+      {requestId !== null && actor.kind === 'key' ? (
+        <RowLink to={`/logs/${requestId}`}>{said}</RowLink>
+      ) : (
+        <span className="font-medium">{said}</span>
+      )}
+      <span className="block font-mono text-xs text-soft">{action}</span>
     </>
   )
 }
@@ -100,9 +120,10 @@ const about = (data: Record<string, unknown>) =>
     .map(([name, value]) => `${name}: ${value}`)
     .join(' · ')
 
+const spaced = (name: string) => name.replace(/[A-Z]/g, (one) => ` ${one.toLowerCase()}`)
+
 /** `emailId` is written as `email id`. */
-const inWords = (name: string) =>
-  words.dataNames[name as keyof typeof words.dataNames] ?? name.replace(/[A-Z]/g, (one) => ` ${one.toLowerCase()}`)
+const inWords = (name: string) => words.dataNames[name as keyof typeof words.dataNames] ?? spaced(name)
 
 /** The name of the object, then the other facts. The same value is shown once. An email's id leads to the email. */
 function Target({ of: data }: { of: Record<string, unknown> }) {

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { get, withQuery } from '../api-client.ts'
 import type { DomainsListData, DomainsRetrieveDmarcData, DomainsRetrieveTlsReportsData } from '../api-types.ts'
 import { Badge, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
-import { Figure, Figures, percent } from '../parts/chart.tsx'
+import { Figure, Figures, percent, tablePercent } from '../parts/chart.tsx'
 import { Columns } from '../parts/columns-chart.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Select } from '../parts/form-controls.tsx'
@@ -87,6 +87,7 @@ function Dmarc({ id, days }: Asked) {
         )}
       </Figures>
       <AdviceSection advice={data.advice} />
+      <ToPublish title={words.record} record={data.record} />
       <Section title={words.overTime}>
         <Chart data={data} />
       </Section>
@@ -109,7 +110,6 @@ function Dmarc({ id, days }: Asked) {
           isWhole
         />
       </Section>
-      <ToPublish title={words.record} record={data.record} />
     </>
   )
 }
@@ -167,7 +167,7 @@ const sourceColumns: readonly Column<Source>[] = [
   { name: words.kind, phone: 'side', by: (one) => one.kind, cell: (one) => <Badge tone={tones[one.kind]}>{words.kinds[one.kind]}</Badge> },
   { name: words.from, by: (one) => one.headerFrom, cell: (one) => one.headerFrom },
   { name: words.messages, isNumber: true, by: (one) => one.messages, cell: (one) => one.messages.toLocaleString() },
-  { name: words.aligned, isNumber: true, by: (one) => one.aligned / one.messages, cell: (one) => percent(one.aligned, one.messages) },
+  { name: words.aligned, isNumber: true, by: (one) => one.aligned / one.messages, cell: (one) => tablePercent(one.aligned, one.messages) },
   { name: words.signers, phone: 'none', className: 'text-soft', cell: (one) => [...one.signers, ...one.spfDomains].slice(0, 2).join(', ') },
   { name: words.lastSeen, phone: 'line', className: 'text-soft', by: (one) => one.lastDay, cell: (one) => one.lastDay },
 ]

@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { get, post, remove, save } from '../api-client.ts'
 import type { DnsRecord, Domain, DomainsListData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Coded, Empty, Heading, Meter, Problem, Warning } from '../parts/basic-components.tsx'
+import { Badge, Button, Coded, Empty, Heading, Meter, Problem, Section, Warning } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { DnsRecordLines } from '../parts/dns-value.tsx'
 import { Field } from '../parts/form-controls.tsx'
@@ -27,16 +27,15 @@ export function DomainsPage() {
   const columns: readonly Column<Listed>[] = [
     { name: words.domain, phone: 'title', by: (one) => one.name, cell: (one) => <RowLink to={`/domains/${one.id}`}>{one.name}</RowLink> },
     { name: words.state, phone: 'side', by: (one) => Number(one.verified), cell: (one) => <Verified is={one.verified} /> },
-    { name: words.foundRecords, by: (one) => one.recordsFound, cell: (one) => <FoundRecords of={one} /> },
+    {
+      name: words.foundRecords,
+      by: (one) => one.recordsFound,
+      isUsual: hasNoFacts,
+      cell: (one) => !hasNoFacts(one) && <FoundRecords of={one} />,
+    },
     ...(tenants.length > 1
       ? [{ name: texts.shell.tenant, by: (one: Listed) => one.tenant_name, cell: (one: Listed) => one.tenant_name }]
       : []),
-    {
-      name: texts.dns.checked,
-      className: 'text-soft',
-      by: (one) => one.dnsCheckedAt ?? '',
-      cell: (one) => (one.dnsCheckedAt ? <Time at={one.dnsCheckedAt} /> : texts.dns.never),
-    },
     { name: words.added, phone: 'none', className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
   ]
   const isEmpty = data?.domains.length === 0
@@ -54,26 +53,39 @@ export function DomainsPage() {
       {!data && !error && <TableSkeleton />}
       {isEmpty && <Empty action={add}>{words.empty}</Empty>}
       {data && data.domains.length > 0 && (
-        <DataTable label={texts.pages.domains} columns={columns} items={data.domains} keyOf={(one) => String(one.id)} isWhole />
+        <DataTable
+          label={texts.pages.domains}
+          columns={columns}
+          items={data.domains.toSorted((a, b) => Number(a.verified) - Number(b.verified))}
+          keyOf={(one) => String(one.id)}
+          isWhole
+        />
       )}
       {adding && <AddDomain onClose={() => setAdding(false)} />}
     </>
   )
 }
 
-/** The records that verification requires, as a bar and in words. */
+/** Verified without a check, such as the simulator's domain. */
+const hasNoFacts = ({ verified, dnsCheckedAt }: Listed) => verified && dnsCheckedAt === null
+
+/** The records that verification requires, as a bar and in words, and the time of the last check. */
 function FoundRecords({ of: { recordsFound, recordsRequired, dnsCheckedAt } }: { of: Listed }) {
   if (dnsCheckedAt === null) return <span className="text-soft">{texts.dns.notChecked}</span>
   return (
-    <span className="inline-flex items-center gap-2 whitespace-nowrap tabular-nums">
+    <span className="inline-flex flex-wrap items-center gap-x-2 tabular-nums">
       <Meter part={recordsFound} whole={recordsRequired} tone={recordsFound === recordsRequired ? 'good' : 'wait'} />
-      {words.recordsOf(recordsFound, recordsRequired)}
+      <span className="whitespace-nowrap">{words.recordsOf(recordsFound, recordsRequired)},</span>
+      <span className="whitespace-nowrap text-soft">
+        {words.checked} <Time at={dnsCheckedAt} />
+      </span>
     </span>
   )
 }
 
 /** Without these, the domain is not verified. */
 const required = ['spf', 'dkim', 'returnPath'] as const
+const recommended = ['dkimEd25519', 'dmarc', 'mx'] as const
 const requiredOf = ({ dnsRecords }: Domain) => required.flatMap((name) => dnsRecords[name] ?? [])
 const foundOf = (domain: Domain) => requiredOf(domain).filter(({ status }) => status === 'OK').length
 
@@ -232,31 +244,42 @@ function ZoneFile({ domain: { name, dnsRecords } }: { domain: Domain }) {
   )
 }
 
-const Records = ({ of: { dnsRecords } }: { of: Domain }) => (
-  <div className="flex flex-col gap-3">
-    {Object.entries(words.records).map(([name, title]) => {
-      const record = dnsRecords[name as keyof typeof words.records]
-      return record ? <OneRecord key={name} name={name} title={title} record={record} zone={dnsRecords.zone} /> : null
-    })}
-  </div>
+const Records = ({ of: domain }: { of: Domain }) => (
+  <>
+    <RecordGroup title={words.required} names={required} of={domain} />
+    <RecordGroup title={words.recommended} names={recommended} of={domain} />
+  </>
 )
+
+function RecordGroup({ title, names, of: { dnsRecords } }: { title: string; names: readonly (keyof typeof words.records)[]; of: Domain }) {
+  return (
+    <Section title={title}>
+      <div className="flex flex-col gap-3">
+        {names.map((name) => {
+          const record = dnsRecords[name]
+          return record ? <OneRecord key={name} name={name} title={words.records[name]} record={record} zone={dnsRecords.zone} /> : null
+        })}
+      </div>
+    </Section>
+  )
+}
 
 /** "Publish this record: …", beside the record itself, repeats it. */
 const onlyRepeats = ({ suggestion, value }: DnsRecord) => suggestion?.endsWith(`: ${value}`) ?? false
 
 function OneRecord({ name, title, record, zone }: { name: string; title: string; record: DnsRecord; zone: string }) {
   const advice = words.advice[name as keyof typeof words.advice]
-  const tone = record.status === 'OK' ? 'good' : record.status === null ? 'none' : 'wait'
+  const tone = record.status === 'OK' ? 'good' : record.status === null || advice ? 'none' : 'wait'
   return (
     <section aria-label={title} className="rounded-lg border border-line p-4">
       <div className="mb-2 flex flex-wrap items-center gap-2">
-        <h2 className="text-base font-semibold">{title}</h2>
+        <h3 className="text-base font-semibold">{title}</h3>
         <Badge tone="none">{record.type}</Badge>
         <Badge tone={tone}>{record.status ?? texts.dns.notChecked}</Badge>
       </div>
       {advice && <p className="mb-2 text-xs text-soft">{advice}</p>}
       <DnsRecordLines record={record} zone={zone} />
-      {record.problem && <p className="mt-3 text-sm text-bad">{record.problem}</p>}
+      {record.problem && <p className={`mt-3 text-sm ${advice ? 'text-soft' : 'text-bad'}`}>{record.problem}</p>}
       {record.suggestion && !onlyRepeats(record) && <p className="mt-1 text-sm">{record.suggestion}</p>}
       {record.found.length > 0 && record.status !== 'OK' && (
         <div className="mt-2 text-sm">

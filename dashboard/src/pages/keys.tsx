@@ -7,7 +7,7 @@ import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
-import { Bounds, BoundsFields, boundsOf, ChangeBounds, noBounds } from '../parts/key-bounds.tsx'
+import { Bounds, BoundsFields, boundsOf, ChangeBounds, isBound, noBounds } from '../parts/key-bounds.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
@@ -43,7 +43,7 @@ export function KeysPage() {
         label={texts.pages.keys}
         list={list}
         error={hold.error}
-        columns={useKeyColumns((one) => hold.mutate(one), setBinding, setRevoking)}
+        columns={useKeyColumns(list.data?.items ?? [], (one) => hold.mutate(one), setBinding, setRevoking)}
         keyOf={(one) => String(one.id)}
         empty={words.empty}
       />
@@ -78,8 +78,15 @@ export function KeysPage() {
 
 type OfKey = (one: Credential) => void
 
-/** Long because each column is an element of one list. */
-function useKeyColumns(onHold: OfKey, onBind: OfKey, onRevoke: OfKey): readonly Column<Credential>[] {
+const boundsColumn: Column<Credential> = {
+  name: words.columnNames.bounds,
+  className: 'md:max-w-64',
+  isUsual: (one) => !isBound(one),
+  cell: (one) => <Bounds {...one} />,
+}
+
+/** The column of bounds is left out if no key has any. Long because each column is an element of one list. */
+function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKey, onRevoke: OfKey): readonly Column<Credential>[] {
   const { mayChange, tenantId, nameOf } = useHere()
   const names = words.columnNames
   return [
@@ -98,29 +105,34 @@ function useKeyColumns(onHold: OfKey, onBind: OfKey, onRevoke: OfKey): readonly 
       name: names.type,
       phone: 'side',
       by: (one) => `${one.type} ${one.mode}`,
-      cell: (one) => (
-        <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? words.types.smtp : words.types[one.mode]}</Badge>
-      ),
+      cell: (one) => <Badge tone="none">{one.type === 'smtp' ? words.types.smtp : words.types[one.mode]}</Badge>,
     },
     ...(tenantId === undefined
       ? [{ name: names.tenant, by: (one: Credential) => nameOf(one.tenantId), cell: (one: Credential) => nameOf(one.tenantId) }]
       : []),
     {
       name: names.permissions,
-      className: 'max-w-56',
-      cell: (one) => one.permissions?.join(', ') ?? <span className="text-soft">{words.everything}</span>,
+      className: 'md:max-w-56',
+      cell: (one) => one.permissions?.join(', ') ?? words.everything,
     },
-    { name: names.bounds, className: 'max-w-64', cell: (one) => <Bounds {...one} /> },
+    ...(items.some(isBound) ? [boundsColumn] : []),
     {
       name: names.lastUsed,
       by: (one) => one.lastUsedAt ?? '',
       className: 'text-soft whitespace-nowrap',
+      isUsual: (one) => one.lastUsedAt === null,
       cell: (one) => (one.lastUsedAt ? <Time at={one.lastUsedAt} /> : words.never),
+    },
+    {
+      name: names.created,
+      by: (one) => one.createdAt,
+      className: 'text-soft whitespace-nowrap',
+      cell: (one) => <Time at={one.createdAt} />,
     },
     {
       name: texts.table.actions,
       isUnnamed: true,
-      phone: 'line',
+      phone: 'menu',
       className: 'md:text-right',
       cell: (one) =>
         mayChange && (

@@ -132,7 +132,7 @@ function useColumns(onAsk: (what: What, member: ShownListedMember) => void): rea
     {
       name: names.secondFactor,
       by: (one) => Number(one.hasSecondFactor),
-      cell: (one) => (one.hasSecondFactor ? <Badge tone="good">{words.isOn}</Badge> : <span className="text-soft">{words.isOff}</span>),
+      cell: ({ hasSecondFactor }) => <Badge tone={hasSecondFactor ? 'good' : 'wait'}>{hasSecondFactor ? words.isOn : words.isOff}</Badge>,
     },
     {
       name: names.lastSeen,
@@ -143,7 +143,7 @@ function useColumns(onAsk: (what: What, member: ShownListedMember) => void): rea
     {
       name: texts.table.actions,
       isUnnamed: true,
-      phone: 'line',
+      phone: 'menu',
       className: 'md:text-right',
       cell: (one) => !isSelf(one) && <MemberMenu of={one} onAsk={(what) => onAsk(what, one)} />,
     },

@@ -37,12 +37,18 @@ function useColumns(): readonly Column<ShownWaitingEmail>[] {
   const { tenantId, tenants, nameOf } = useHere()
   const { names } = words
   return [
-    { name: names.to, phone: 'title', className: 'max-w-60', cell: (one) => <RowLink to={`/emails/${one.id}`}>{one.to}</RowLink> },
+    { name: names.to, phone: 'title', className: 'md:max-w-60', cell: (one) => <RowLink to={`/emails/${one.id}`}>{one.to}</RowLink> },
     { name: names.state, phone: 'side', cell: (one) => <State of={one} /> },
     ...(tenantId === undefined && tenants.length > 1
-      ? [{ name: names.tenant, className: 'max-w-36 truncate text-soft', cell: (one: ShownWaitingEmail) => nameOf(one.tenantId) }]
+      ? [{ name: names.tenant, className: 'md:max-w-36 truncate text-soft', cell: (one: ShownWaitingEmail) => nameOf(one.tenantId) }]
       : []),
-    { name: names.attempts, isNumber: true, by: (one) => one.attempts, cell: (one) => one.attempts.toLocaleString() },
+    {
+      name: names.attempts,
+      isNumber: true,
+      isUsual: (one) => one.attempts === 0,
+      by: (one) => one.attempts,
+      cell: (one) => one.attempts.toLocaleString(),
+    },
     {
       name: names.next,
       className: 'whitespace-nowrap',
@@ -52,7 +58,7 @@ function useColumns(): readonly Column<ShownWaitingEmail>[] {
     {
       name: names.lastReply,
       phone: 'line',
-      className: 'min-w-48 max-w-96 text-xs text-soft [overflow-wrap:anywhere]',
+      className: 'min-w-48 md:max-w-96 text-xs text-soft [overflow-wrap:anywhere]',
       cell: (one) => <LastReply of={one} />,
     },
     {

@@ -6,10 +6,10 @@ import { get, post, withQuery } from '../api-client.ts'
 import type { FlushResponse, QueueResponse, ShownQueuePause } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
-import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
+import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
-import { Time } from '../parts/time-and-copy.tsx'
+import { Age, Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -43,6 +43,7 @@ export function QueuePage() {
       </p>
       {!data && !error && <TableSkeleton />}
       {data?.recipientDomains.length === 0 && <Empty>{words.empty}</Empty>}
+      {data && data.recipientDomains.length > 0 && <Summary of={data.recipientDomains} />}
       {data && data.recipientDomains.length > 0 && (
         <DataTable
           label={texts.pages.queue}
@@ -79,6 +80,35 @@ export function QueuePage() {
 
 type Queued = QueueResponse['recipientDomains'][number]
 
+const firstOf = (times: readonly string[]) => times.toSorted()[0]
+
+/** The shown queues in one line: how much waits, since when, and until when. */
+function Summary({ of: items }: { of: readonly Queued[] }) {
+  const emails = items.reduce((sum, one) => sum + one.ready + one.overLimit + one.sending + one.deferred + one.held, 0)
+  const oldestAt = firstOf(items.map((one) => one.oldestAt))
+  const nextAt = firstOf(items.flatMap(({ nextDueAt }) => nextDueAt ?? []))
+  return (
+    <p className="mb-3 text-sm">
+      <span className="font-medium">{words.waits(emails, items.length)}</span>
+      {oldestAt && (
+        <span className="text-soft">
+          {' · '}
+          {words.oldestFor} <Age at={oldestAt} />
+        </span>
+      )}
+      {nextAt && (
+        <span className="text-soft">
+          {' · '}
+          {words.next} <DueTime at={nextAt} />
+        </span>
+      )}
+    </p>
+  )
+}
+
+/** A time that has passed is due. */
+const DueTime = ({ at }: { at: string }) => (Date.parse(at) <= Date.now() ? words.now : <Time at={at} />)
+
 interface RowActions {
   isBusy: { flush: boolean; resume: boolean }
   onFlush: (recipientDomain: string) => void
@@ -92,6 +122,7 @@ const count = (name: string, by: (one: Queued) => number): Column<Queued> => ({
   name,
   isNumber: true,
   by,
+  isUsual: (one) => by(one) === 0,
   cell: (one) => <Count of={by(one)} />,
 })
 
@@ -102,34 +133,31 @@ const Count = ({ of: number }: { of: number }) =>
 const counts: readonly Column<Queued>[] = [
   count(names.waiting, (one) => one.ready + one.overLimit),
   count(names.sending, (one) => one.sending),
-  {
-    ...count(names.deferred, (one) => one.deferred),
-    cell: (one) => (
-      <>
-        <Count of={one.deferred} />
-        {one.nextDueAt && (
-          <span className="block text-xs whitespace-nowrap text-soft">
-            {words.next} <Time at={one.nextDueAt} />
-          </span>
-        )}
-      </>
-    ),
-  },
+  count(names.deferred, (one) => one.deferred),
   count(names.held, (one) => one.held),
   count(names.perMinute, (one) => one.perMinute),
 ]
+
+const nextColumn: Column<Queued> = {
+  name: names.next,
+  className: 'whitespace-nowrap',
+  by: (one) => one.nextDueAt ?? '',
+  isUsual: (one) => one.nextDueAt === null,
+  cell: (one) => (one.nextDueAt ? <DueTime at={one.nextDueAt} /> : <span className="text-soft">–</span>),
+}
 
 /** A column with zeros only is left out. */
 const columnsOf = (items: readonly Queued[], actions: RowActions): readonly Column<Queued>[] => [
   {
     name: names.recipientDomain,
     phone: 'title',
-    className: 'max-w-[28rem]',
+    className: 'md:max-w-[28rem]',
     by: (one) => one.recipientDomain,
     cell: (one) => <DomainAndReply of={one} />,
   },
   ...counts.filter(({ by }) => items.some((one) => by?.(one) !== 0)),
-  { name: names.oldest, className: 'text-soft whitespace-nowrap', by: (one) => one.oldestAt, cell: (one) => <Time at={one.oldestAt} /> },
+  ...(items.some(({ nextDueAt }) => nextDueAt !== null) ? [nextColumn] : []),
+  { name: names.oldest, className: 'text-soft whitespace-nowrap', by: (one) => one.oldestAt, cell: (one) => <Age at={one.oldestAt} /> },
   {
     name: texts.table.actions,
     isUnnamed: true,
@@ -156,12 +184,18 @@ function DomainAndReply({ of: one }: { of: Queued }) {
 function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActions & { of: Queued }) {
   const name = one.recipientDomain
   return (
-    <span className="flex gap-1.5 md:justify-end">
-      <Button small aria-label={words.flushOf(name)} disabled={isBusy.flush || one.deferred === 0} onClick={() => onFlush(name)}>
+    <span className="-ml-2 flex gap-1 md:-mr-2 md:ml-0 md:justify-end">
+      <Button
+        small
+        kind="quiet"
+        aria-label={words.flushOf(name)}
+        disabled={isBusy.flush || one.deferred === 0}
+        onClick={() => onFlush(name)}
+      >
         {words.flush}
       </Button>
       {one.pauseReason === null ? (
-        <Button small aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
+        <Button small kind="quiet" aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
           {words.pause}
         </Button>
       ) : (
@@ -175,41 +209,55 @@ function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActio
 
 function Stops({ pauses, onResume }: { pauses: readonly ShownQueuePause[]; onResume: (place: Place) => void }) {
   const { tenants } = useHere()
+  const tenantOf = (one: ShownQueuePause) => tenants.find(({ id }) => id === one.tenantId)?.name
   return (
     <Section title={words.pauses}>
-      <Table label={words.pauses} columns={words.stopColumns}>
-        {pauses.map((one) => (
-          <tr key={`${one.tenantId} ${one.kind} ${one.name}`}>
-            <td className="font-medium">
-              {one.kind === 'domain' ? (
-                one.name
-              ) : (
-                <Link to={waiting} search={{ [one.kind]: one.name }} className="link">
-                  {one.name}
-                </Link>
-              )}
-            </td>
-            <td>
-              {words.kinds[one.kind]} {tenants.find(({ id }) => id === one.tenantId)?.name}
-            </td>
-            <td className="min-w-40 [overflow-wrap:anywhere]">{one.reason}</td>
-            <td>
-              <Time at={one.at} />
-            </td>
-            <td className="text-right">
-              <Button
-                aria-label={words.goOn(one.name)}
-                onClick={() => onResume({ [one.kind]: one.name, ...(one.kind === 'domain' ? { tenantId: one.tenantId } : {}) })}
-              >
-                {words.resume}
-              </Button>
-            </td>
-          </tr>
-        ))}
-      </Table>
+      <DataTable
+        label={words.pauses}
+        columns={stopColumnsOf(tenantOf, onResume)}
+        items={pauses}
+        keyOf={(one) => `${one.tenantId} ${one.kind} ${one.name}`}
+      />
     </Section>
   )
 }
+
+type TenantOf = (one: ShownQueuePause) => string | undefined
+const stopNames = words.stopNames
+
+const stopColumnsOf = (tenantOf: TenantOf, onResume: (place: Place) => void): readonly Column<ShownQueuePause>[] => [
+  {
+    name: stopNames.name,
+    phone: 'title',
+    className: 'font-medium',
+    cell: (one) =>
+      one.kind === 'domain' ? (
+        one.name
+      ) : (
+        <Link to={waiting} search={{ [one.kind]: one.name }} className="link">
+          {one.name}
+        </Link>
+      ),
+  },
+  { name: stopNames.kind, cell: (one) => [words.kinds[one.kind], tenantOf(one)].filter((text) => text).join(' ') },
+  { name: stopNames.reason, className: 'min-w-40 [overflow-wrap:anywhere]', cell: (one) => one.reason },
+  { name: stopNames.since, className: 'text-soft', cell: (one) => <Time at={one.at} /> },
+  {
+    name: texts.table.actions,
+    isUnnamed: true,
+    phone: 'menu',
+    className: 'md:text-right',
+    cell: (one) => (
+      <Button
+        small
+        aria-label={words.goOn(one.name)}
+        onClick={() => onResume({ [one.kind]: one.name, ...(one.kind === 'domain' ? { tenantId: one.tenantId } : {}) })}
+      >
+        {words.resume}
+      </Button>
+    ),
+  },
+]
 
 /** Mail takes a transport by its sender, so that no recipient domains belong to it. */
 const isOfDomains = (provider: string) => !provider.startsWith('transport ')
@@ -218,35 +266,7 @@ const InForce = ({ queue: { providers, warmUps } }: { queue: QueueResponse }) =>
   <Section title={words.limits}>
     {providers.length + warmUps.length === 0 && <Empty>{words.noLimits}</Empty>}
     {providers.length > 0 && (
-      <Table label={words.limits} columns={words.limitColumns}>
-        {providers.map((one) => (
-          <tr key={`${one.source} ${one.provider}`}>
-            <td>
-              {isOfDomains(one.provider) ? (
-                <Link to={waiting} search={{ provider: one.provider }} className="link font-medium">
-                  {one.provider}
-                </Link>
-              ) : (
-                <span className="font-medium">{one.provider}</span>
-              )}
-            </td>
-            <td>{one.source || '–'}</td>
-            <td className="tabular-nums">
-              {one.connectionsOpen} / {one.connections}
-            </td>
-            <td>
-              {one.rate === null ? words.anyRate : words.rate(one.rate.toFixed(1))}
-              {one.backoffUntilMs !== null && one.backoffUntilMs > Date.now() && (
-                <span className="block text-soft">
-                  {words.backsOff} <Time at={new Date(one.backoffUntilMs).toISOString()} />
-                </span>
-              )}
-            </td>
-            <td className="min-w-40 [overflow-wrap:anywhere]">{one.cause}</td>
-            <td>{one.changedAt && <Time at={one.changedAt} />}</td>
-          </tr>
-        ))}
-      </Table>
+      <DataTable label={words.limits} columns={limitColumns} items={providers} keyOf={(one) => `${one.source} ${one.provider}`} />
     )}
     {warmUps.map((one) => (
       <p key={`${one.source} ${one.provider}`} className="mt-2 text-sm">
@@ -254,6 +274,45 @@ const InForce = ({ queue: { providers, warmUps } }: { queue: QueueResponse }) =>
       </p>
     ))}
   </Section>
+)
+
+type InForceLimit = QueueResponse['providers'][number]
+const limitNames = words.limitNames
+
+const limitColumns: readonly Column<InForceLimit>[] = [
+  {
+    name: limitNames.provider,
+    phone: 'title',
+    className: 'font-medium',
+    cell: ({ provider }) =>
+      isOfDomains(provider) ? (
+        <Link to={waiting} search={{ provider }} className="link">
+          {provider}
+        </Link>
+      ) : (
+        provider
+      ),
+  },
+  { name: limitNames.source, isUsual: ({ source }) => source === '', cell: ({ source }) => source || '–' },
+  {
+    name: limitNames.connections,
+    className: 'tabular-nums',
+    cell: ({ connectionsOpen, connections }) => `${connectionsOpen} / ${connections}`,
+  },
+  { name: limitNames.rate, cell: (one) => <Rate of={one} /> },
+  { name: limitNames.reason, className: 'min-w-40 [overflow-wrap:anywhere]', cell: ({ cause }) => cause },
+  { name: limitNames.changed, className: 'text-soft', cell: ({ changedAt }) => changedAt && <Time at={changedAt} /> },
+]
+
+const Rate = ({ of: { rate, backoffUntilMs } }: { of: InForceLimit }) => (
+  <>
+    {rate === null ? words.anyRate : words.rate(rate.toFixed(1))}
+    {backoffUntilMs !== null && backoffUntilMs > Date.now() && (
+      <span className="block text-soft">
+        {words.backsOff} <Time at={new Date(backoffUntilMs).toISOString()} />
+      </span>
+    )}
+  </>
 )
 
 function PauseDialog({ destination, onClose, onDone }: { destination: string; onClose: () => void; onDone: () => Promise<void> }) {

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { get } from '../api-client.ts'
 import type { ReputationRetrieveData } from '../api-types.ts'
 import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
-import { Figure, Figures, percent } from '../parts/chart.tsx'
+import { Figure, Figures, percent, percentIn, tablePercent } from '../parts/chart.tsx'
 import { Columns, type Series } from '../parts/columns-chart.tsx'
 import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
 import { Select } from '../parts/form-controls.tsx'
@@ -240,12 +240,15 @@ const DaysTable = ({ days }: { days: readonly Day[] }) => (
 
 const complaintRate = ({ complained, accepted }: Group) => (accepted === 0 ? 0 : (complained / accepted) * 100)
 
+/** The limits are tenths of a percent. */
+const complaintPercent = percentIn(2)
+
 function Complaints({ group }: { group: Group }) {
   const rate = complaintRate(group)
   const { high, most } = limits.complaints
   return (
     <>
-      {percent(group.complained, group.accepted)}
+      {complaintPercent(group.complained, group.accepted)}
       {rate >= high && (
         <span className="ml-1.5">
           <Badge tone={rate >= most ? 'bad' : 'wait'}>{rate >= most ? words.over : words.high}</Badge>
@@ -259,7 +262,8 @@ const share = (name: string, pick: (one: Group) => number): Column<Group> => ({
   name,
   isNumber: true,
   by: (one) => pick(one) / Math.max(1, attemptsOf(one)),
-  cell: (one) => percent(pick(one), attemptsOf(one)),
+  isUsual: (one) => pick(one) === 0,
+  cell: (one) => tablePercent(pick(one), attemptsOf(one)),
 })
 
 const groupName = (groupBy: Grouping, name: string) =>
@@ -272,12 +276,18 @@ const columnsOf = (groupBy: Grouping): readonly Column<Group>[] => [
   share(words.deferred, (one) => one.deferred),
   share(words.failed, (one) => one.failed),
   share(words.blocked, (one) => one.blocked),
-  { name: words.complaints, isNumber: true, by: complaintRate, cell: (one) => <Complaints group={one} /> },
+  {
+    name: words.complaints,
+    isNumber: true,
+    by: complaintRate,
+    isUsual: (one) => one.complained === 0,
+    cell: (one) => <Complaints group={one} />,
+  },
   {
     name: words.tls,
     isNumber: true,
     by: (one) => one.secured / Math.max(1, one.accepted),
-    cell: (one) => percent(one.secured, one.accepted),
+    cell: (one) => tablePercent(one.secured, one.accepted),
   },
   ...(groupBy === 'provider' ? [] : [dmarcColumn]),
 ]
@@ -286,7 +296,8 @@ const dmarcColumn: Column<Group> = {
   name: words.dmarc,
   isNumber: true,
   by: ({ dmarc }) => (dmarc === null ? -1 : dmarc.aligned / dmarc.messages),
-  cell: ({ dmarc }) => (dmarc === null ? '–' : percent(dmarc.aligned, dmarc.messages)),
+  isUsual: ({ dmarc }) => dmarc === null,
+  cell: ({ dmarc }) => (dmarc === null ? '–' : tablePercent(dmarc.aligned, dmarc.messages)),
 }
 
 const Sources = ({ sources }: { sources: readonly Source[] }) => (
@@ -298,10 +309,11 @@ const Sources = ({ sources }: { sources: readonly Source[] }) => (
 
 const sourceColumns: readonly Column<Source>[] = [
   { name: words.address, phone: 'title', by: ({ address }) => address, cell: ({ address }) => address },
-  { name: words.pool, by: ({ pool }) => pool ?? '', cell: ({ pool }) => pool ?? '–' },
+  { name: words.pool, by: ({ pool }) => pool ?? '', isUsual: ({ pool }) => pool === null, cell: ({ pool }) => pool ?? '–' },
   {
     name: words.warmUp,
     by: ({ warmUp }) => warmUp?.day ?? 0,
+    isUsual: ({ warmUp }) => warmUp === null,
     cell: ({ warmUp }) => (warmUp === null ? words.noWarmUp : words.warmUpDay(warmUp.day, warmUp.messagesPerDay)),
   },
   { name: words.blocklists, by: ({ blocklists }) => -blocklists.filter(({ listed }) => listed).length, cell: placement },

@@ -51,13 +51,12 @@ const columnsOf = (nameOf: (id: string) => string | undefined): readonly Column<
   },
   {
     name: words.names.key,
-    phone: 'line',
-    className: 'max-w-40 truncate text-xs',
+    className: 'md:max-w-40 truncate text-xs',
     cell: (one) => nameOf(one.credential.id) ?? one.credential.keyPrefix,
   },
   { name: words.names.requestId, phone: 'none', cell: (one) => <Value name={words.names.requestId}>{one.requestId}</Value> },
-  { name: words.names.duration, phone: 'line', isNumber: true, by: (one) => one.durationMs, cell: (one) => texts.ms(one.durationMs) },
-  { name: words.names.time, phone: 'line', className: 'text-soft', by: (one) => one.timestamp, cell: (one) => <Time at={one.timestamp} /> },
+  { name: words.names.duration, isNumber: true, by: (one) => one.durationMs, cell: (one) => texts.ms(one.durationMs) },
+  { name: words.names.time, className: 'text-soft', by: (one) => one.timestamp, cell: (one) => <Time at={one.timestamp} /> },
 ]
 
 const typed = ['requestId', 'endpoint', 'statusCode'] as const

@@ -80,10 +80,14 @@ function Installation() {
   const { installation: words } = texts
   const { data, error } = useQuery({ queryKey: ['installation'], queryFn: () => get<InstallationResponse>('/dashboard/api/installation') })
   return (
-    <Section title={words.title} about={data && `${words.version(data.version)} ${words.about}`}>
+    <Section title={words.title} about={words.about}>
       {!data && <Waiting error={error} />}
       {data && (
         <>
+          <dl className="mb-3 grid gap-x-6 rounded-lg border border-line px-4 py-2 text-sm md:grid-cols-[18rem_1fr]">
+            <dt>{words.version}</dt>
+            <dd className="font-medium">{data.version}</dd>
+          </dl>
           <Settings of={data.settings.filter(({ value }) => value !== null)} />
           <details className="mt-3">
             <summary className="min-h-9 py-2 text-sm font-medium">{words.defaults}</summary>

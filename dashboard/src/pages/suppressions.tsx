@@ -151,10 +151,9 @@ function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppr
     ...(tenantId === undefined
       ? [{ name: names.tenant, by: (one: Suppression) => nameOf(one.tenantId), cell: (one: Suppression) => nameOf(one.tenantId) }]
       : []),
-    { name: names.reason, phone: 'line', by: (one) => one.reason ?? '', cell: (one) => one.reason },
+    { name: names.reason, by: (one) => one.reason ?? '', cell: (one) => one.reason },
     {
       name: names.source,
-      phone: 'side',
       cell: (one) => (
         <>
           <Badge tone="none">{one.source}</Badge>{' '}
@@ -170,11 +169,11 @@ function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppr
     {
       name: texts.table.actions,
       isUnnamed: true,
-      phone: 'line',
+      phone: 'menu',
       className: 'md:text-right',
       cell: (one) =>
         mayChange && (
-          <Button small aria-label={words.removeOf(one.address)} onClick={() => onRemove(one)}>
+          <Button small kind="quiet" aria-label={words.removeOf(one.address)} onClick={() => onRemove(one)}>
             {words.remove}
           </Button>
         ),

@@ -34,7 +34,7 @@ export function TemplatePage() {
   return <Template template={data} />
 }
 
-const draftOf = ({ subject, html, text, variables }: TemplatesCreateData): Draft => ({
+const draftOf = ({ subject, html, text, variables }: Pick<TemplatesCreateData, 'subject' | 'html' | 'text' | 'variables'>): Draft => ({
   subject,
   html: html ?? '',
   text: text ?? '',
@@ -67,6 +67,8 @@ function Template({ template }: { template: TemplatesCreateData }) {
   const [values, setValues] = useState('{}')
   const [asked, setAsked] = useState<Asked>()
   const show = (changed: TemplatesCreateData) => client.setQueryData(['template', template.id], changed)
+  const versions = useVersions(template.id)
+  const isPublished = sameAsPublished(template, versions)
   const isChanged = JSON.stringify(draft) !== JSON.stringify(draftOf(template))
   const saveIfChanged = async () => {
     if (isChanged && mayChange) show(await patch<TemplatesCreateData>(scoped(path), bodyOf(draft)))
@@ -94,7 +96,7 @@ function Template({ template }: { template: TemplatesCreateData }) {
             <Button disabled={!isChanged || save.isPending} onClick={() => save.mutate()}>
               {words.save}
             </Button>
-            <Button kind="main" disabled={publish.isPending} onClick={() => publish.mutate()}>
+            <Button kind="main" disabled={publish.isPending || (isPublished && !isChanged)} onClick={() => publish.mutate()}>
               {words.publish}
             </Button>
             <Menu
@@ -111,7 +113,7 @@ function Template({ template }: { template: TemplatesCreateData }) {
         </Section>
         <TemplatePreview id={template.id} draft={draft} values={values} onValues={setValues} before={saveIfChanged} />
       </div>
-      {template.publishedVersion !== null && <Versions id={template.id} />}
+      {versions.length > 0 && <Versions of={versions} />}
       {asked === 'test' && (
         <TestSend
           run={async (body) => {
@@ -166,17 +168,24 @@ const versionColumns: readonly Column<TemplatesListVersionsItem>[] = [
 ]
 
 /** The newest; sends may name an older one. */
-function Versions({ id }: { id: string }) {
+function useVersions(id: string): readonly TemplatesListVersionsItem[] {
   const { scoped } = useHere()
   const path = scoped(`/v1/templates/${encodeURIComponent(id)}/versions`, { perPage: 20 })
   const { data } = useQuery({ queryKey: ['template', id, 'versions'], queryFn: () => getPage<TemplatesListVersionsItem>(path) })
-  if (!data || data.items.length === 0) return null
-  return (
-    <Section title={words.versions} about={words.versionsHelp}>
-      <DataTable label={words.versions} columns={versionColumns} items={data.items} keyOf={(one) => String(one.version)} />
-    </Section>
-  )
+  return data?.items ?? []
 }
+
+/** Publishing such a draft would make a version without a change. */
+function sameAsPublished(template: TemplatesCreateData, versions: readonly TemplatesListVersionsItem[]): boolean {
+  const published = versions.find(({ version }) => version === template.publishedVersion)
+  return published !== undefined && JSON.stringify(draftOf(published)) === JSON.stringify(draftOf(template))
+}
+
+const Versions = ({ of: versions }: { of: readonly TemplatesListVersionsItem[] }) => (
+  <Section title={words.versions} about={words.versionsHelp}>
+    <DataTable label={words.versions} columns={versionColumns} items={versions} keyOf={(one) => String(one.version)} />
+  </Section>
+)
 
 function TestSend({ run, onClose }: { run: (body: { from: string; to: string[] }) => Promise<void>; onClose: () => void }) {
   const { member } = useHere()

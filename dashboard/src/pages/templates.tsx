@@ -91,7 +91,7 @@ export const TemplateBadge = ({ version }: { version: number | null }) =>
     </Badge>
   ) : (
     <Badge tone="good" title={words.publishedMeans}>
-      {words.version(version)}
+      {words.publishedVersion(version)}
     </Badge>
   )
 

@@ -2,11 +2,11 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, getPage, patch, post, remove, withQuery } from '../api-client.ts'
+import { get, getPage, type Page, patch, post, remove, withQuery } from '../api-client.ts'
 import type { Tenant, TenantLimitsResponse, UsageListTenantsItem } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
-import { percent } from '../parts/chart.tsx'
+import { tablePercent } from '../parts/chart.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
@@ -43,6 +43,7 @@ export function TenantsPage() {
     setAsked(undefined)
     await client.invalidateQueries({ queryKey: ['tenants'] })
   }
+  const mailOf = useMailFigures()
   const reason = (id: string) => standing.data?.paused[id]
   const ceiling = (id: string) => standing.data?.ceilings[id]
   return (
@@ -61,9 +62,9 @@ export function TenantsPage() {
       </Heading>
       <Listing
         label={texts.pages.tenants}
-        list={list}
+        list={{ error: list.error, data: list.data && worstFirst(list.data, mailOf) }}
         error={standing.error}
-        columns={useColumns({ reasonOf: reason, ceilingOf: ceiling }, (what, tenant) => setAsked({ what, tenant }))}
+        columns={useColumns({ reasonOf: reason, ceilingOf: ceiling, mailOf }, (what, tenant) => setAsked({ what, tenant }))}
         keyOf={(one) => one.id}
         empty={words.none}
       />
@@ -98,14 +99,19 @@ function useMailFigures() {
 }
 const mailEveryMs = 60_000
 
+/** By the rate of lost emails. One page of many keeps its order. */
+const worstFirst = (page: Page<Tenant>, mailOf: (id: string) => Mail): Page<Tenant> =>
+  page.totalPages > 1 ? page : { ...page, items: page.items.toSorted((a, b) => rateOf(mailOf(b.id)) - rateOf(mailOf(a.id))) }
+
 interface TenantFacts {
+  mailOf: (id: string) => Mail
   reasonOf: (id: string) => string | undefined
   ceilingOf: (id: string) => number | undefined
 }
 
 /** Long because each column is an element of one list. */
-function useColumns({ reasonOf, ceilingOf }: TenantFacts, onAsk: OnAsk): readonly Column<Tenant>[] {
-  const mailOf = useMailFigures()
+function useColumns({ reasonOf, ceilingOf, mailOf }: TenantFacts, onAsk: OnAsk): readonly Column<Tenant>[] {
+  const { choose } = useHere()
   const names = words.names
   return [
     {
@@ -114,7 +120,15 @@ function useColumns({ reasonOf, ceilingOf }: TenantFacts, onAsk: OnAsk): readonl
       by: (one) => one.name,
       cell: (one) => (
         <>
-          <span className="font-medium [overflow-wrap:anywhere]">{one.name}</span>{' '}
+          <Link
+            to="/"
+            search={{}}
+            data-row-link
+            onClick={() => choose(one.id)}
+            className="inline-block py-0.5 font-medium [overflow-wrap:anywhere] hover:underline"
+          >
+            {one.name}
+          </Link>{' '}
           {one.isDefault && <Badge tone="none">{words.default}</Badge>}
           <TenantLinks of={one} />
         </>
@@ -122,25 +136,28 @@ function useColumns({ reasonOf, ceilingOf }: TenantFacts, onAsk: OnAsk): readonl
     },
     {
       name: names.status,
-      phone: 'side',
+      isUsual: (one) => one.status === 'active' && reasonOf(one.id) === undefined,
       by: (one) => `${one.status} ${reasonOf(one.id) ?? ''}`,
       cell: (one) => <TenantStatus status={one.status} reason={reasonOf(one.id)} />,
     },
     {
       name: names.accepted,
       isNumber: true,
+      isUsual: (one) => !mailOf(one.id)?.accepted,
       by: (one) => mailOf(one.id)?.accepted ?? -1,
       cell: (one) => mailOf(one.id)?.accepted.toLocaleString() ?? '–',
     },
     {
       name: names.lost,
       isNumber: true,
+      isUsual: (one) => !mailOf(one.id)?.lost,
       by: (one) => rateOf(mailOf(one.id)),
       cell: (one) => <Lost mail={mailOf(one.id)} />,
     },
     {
       name: names.perHour,
       isNumber: true,
+      isUsual: (one) => ceilingOf(one.id) === undefined,
       by: (one) => ceilingOf(one.id) ?? Number.POSITIVE_INFINITY,
       cell: (one) => ceilingOf(one.id)?.toLocaleString() ?? <span className="text-soft">{words.noCeiling}</span>,
     },
@@ -154,7 +171,7 @@ function useColumns({ reasonOf, ceilingOf }: TenantFacts, onAsk: OnAsk): readonl
     {
       name: texts.table.actions,
       isUnnamed: true,
-      phone: 'line',
+      phone: 'menu',
       cell: (one) => <TenantActions tenant={one} isPaused={reasonOf(one.id) !== undefined} onAsk={onAsk} />,
     },
   ]
@@ -167,12 +184,16 @@ const rateOf = (mail: Mail) => (mail && mail.accepted > 0 ? (mail.lost / mail.ac
 function Lost({ mail }: { mail: Mail }) {
   if (!mail || mail.accepted === 0) return '–'
   const rate = rateOf(mail)
-  const shown = percent(mail.lost, mail.accepted)
+  const shown = tablePercent(mail.lost, mail.accepted)
   if (rate < limits.bounces.high) return shown
+  const isOver = rate >= limits.bounces.most
   return (
-    <Badge tone={rate < limits.bounces.most ? 'wait' : 'bad'} title={texts.rate.high(`${limits.bounces.most} %`)}>
-      {shown}
-    </Badge>
+    <>
+      {isOver && <span className="text-xs text-bad">{words.high} </span>}
+      <Badge tone={isOver ? 'bad' : 'wait'} title={texts.rate.high(`${limits.bounces.high} %`, `${limits.bounces.most} %`)}>
+        {shown}
+      </Badge>
+    </>
   )
 }
 
@@ -193,7 +214,7 @@ type OnAsk = (what: TenantDialog['what'], tenant: Tenant) => void
 
 const TenantActions = ({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: boolean; onAsk: OnAsk }) => (
   <span className="flex items-center gap-1 md:justify-end">
-    <Button small aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
+    <Button small kind="quiet" aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
       {words.edit}
     </Button>
     <Menu

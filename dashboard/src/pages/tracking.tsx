@@ -157,7 +157,7 @@ function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck:
       {mayChange && (
         <span className="flex flex-wrap gap-2">
           <Button disabled={isChecking} onClick={onCheck}>
-            {isChecking ? texts.dns.checking : texts.dns.check}
+            {isChecking ? texts.dns.checking : track.dnsCheckedAt === null ? words.check : texts.dns.check}
           </Button>
           <Button kind="danger" aria-label={texts.actions.removeOf(track.fullName)} onClick={onRemove}>
             {texts.actions.remove}
@@ -211,7 +211,7 @@ const ServedPaths = ({ origin }: { origin: string }) => (
     <ul className="flex flex-col gap-1">
       {(['o', 'c', 'u'] as const).map((letter) => (
         <li key={letter} className="flex flex-wrap items-center gap-x-2 [overflow-wrap:anywhere]">
-          <code className="font-mono text-xs">{`${origin}/${letter}/…`}</code>
+          <code className="font-mono text-xs">{`${origin}/${letter}/*`}</code>
           <CopyIconButton text={`${origin}/${letter}/`} label={words.copyPath(letter)} />
           <span className="text-xs text-soft">{words.servedAt[letter]}</span>
         </li>

@@ -87,10 +87,11 @@ const columnsOf = (list: TransportsListData, onAsk: OnAsk): readonly Column<Tran
       </>
     ),
   },
-  { name: names.state, phone: 'side', by: (one) => one.state, cell: (one) => <State of={one} /> },
+  { name: names.state, by: (one) => one.state, cell: (one) => <State of={one} /> },
   {
     name: names.share,
     className: 'tabular-nums',
+    isUsual: (one) => shareOf(list, one.name) === undefined,
     by: (one) => shareOfAll(list, one.name) ?? -1,
     cell: (one) => <OwnShare list={list} name={one.name} />,
   },
@@ -114,14 +115,14 @@ const columnsOf = (list: TransportsListData, onAsk: OnAsk): readonly Column<Tran
       </>
     ),
   },
-  { name: names.fallback, cell: (one) => words.whenDown(one) },
+  { name: names.fallback, isUsual: (one) => one.failover && one.fallback === null, cell: (one) => words.whenDown(one) },
   {
     name: texts.table.actions,
     isUnnamed: true,
-    phone: 'line',
+    phone: 'menu',
     cell: (one) => (
       <span className="flex items-center gap-1 md:justify-end">
-        <Button small aria-label={words.testOf(one.name)} onClick={() => onAsk('test', one)}>
+        <Button small kind="quiet" aria-label={words.testOf(one.name)} onClick={() => onAsk('test', one)}>
           {words.test}
         </Button>
         <Menu
@@ -136,18 +137,29 @@ const columnsOf = (list: TransportsListData, onAsk: OnAsk): readonly Column<Tran
   },
 ]
 
+const isOfAllMail = ({ tenantId, domain, tag }: TransportRule) => tenantId === null && domain === null && tag === null
+
 /** Percent of all mail; undefined: no rule for all mail names it. */
 const shareOfAll = ({ rules }: TransportsListData, name: string) =>
-  rules
-    .find(({ tenantId, domain, tag }) => tenantId === null && domain === null && tag === null)
-    ?.shares.find(({ transport }) => transport === name)?.percent
+  rules.find(isOfAllMail)?.shares.find(({ transport }) => transport === name)?.percent
 
-/** The share of all mail, or that it takes a part of some mail only. */
+/** The rule of the largest part of mail that the transport takes a share of: all mail, or the first. Undefined: it has no share. */
+function shareOf(list: TransportsListData, name: string) {
+  const named = list.rules.flatMap((rule) =>
+    rule.shares.filter(({ transport }) => transport === name).map(({ percent }) => ({ rule, percent })),
+  )
+  const first = named.find(({ rule }) => isOfAllMail(rule)) ?? named[0]
+  return first && { ...first, isOnly: named.length === 1 }
+}
+
+/** Such as "70 % of news.example". */
 function OwnShare({ list, name }: { list: TransportsListData; name: string }) {
-  const percent = shareOfAll(list, name)
-  if (percent !== undefined) return words.ofAllMail(percent)
-  const isNamed = list.rules.some(({ shares }) => shares.some(({ transport }) => transport === name))
-  return <span className="text-soft">{isNamed ? words.ofSomeMail : words.noShare}</span>
+  const { nameOf } = useHere()
+  const found = shareOf(list, name)
+  if (!found) return <span className="text-soft">{words.noShare}</span>
+  const { domain, tag } = found.rule
+  const mail = domain !== null && tag === null ? domain : words.mailOf(nameOf)(found.rule)
+  return words.shareOf(found.percent, mail, found.isOnly)
 }
 
 function State({ of: { state, down } }: { of: Transport }) {

@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { download, get, withQuery } from '../api-client.ts'
 import type { Limits, ShownPoint, UsageListTenantsItem } from '../api-types.ts'
-import { Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Heading, Problem, Section } from '../parts/basic-components.tsx'
 import {
   ChooseMail,
   ChoosePeriod,
@@ -15,11 +15,13 @@ import {
   percent,
   periodOf,
   sumOf,
+  tablePercent,
   useOverTime,
   VolumeChart,
 } from '../parts/chart.tsx'
 import { saveCsv } from '../parts/csv.ts'
 import type { Column } from '../parts/data-table.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -47,10 +49,9 @@ export function UsagePage() {
   return (
     <>
       <Heading title={texts.pages.usage}>
-        {data && <Button onClick={() => saveSeries(data.points, period)}>{words.saveSeries}</Button>}
-        {member.tenantId === null && <Button onClick={() => file.mutate()}>{words.saveTenants}</Button>}
         <ChooseMail mail={mail} onChange={(next) => change({ mail: next })} />
         <ChoosePeriod period={period} onChange={(next) => change({ period: next })} />
+        {data && <SaveMenu onSeries={() => saveSeries(data.points, period)} onTenants={() => file.mutate()} />}
       </Heading>
       <Problem error={error ?? file.error} />
       {data && (
@@ -86,6 +87,13 @@ export function UsagePage() {
   )
 }
 
+/** The file by tenant is for members of the organisation. */
+function SaveMenu({ onSeries, onTenants }: { onSeries: () => void; onTenants: () => void }) {
+  const { member } = useHere()
+  const ofTenants = member.tenantId === null ? [{ label: words.byTenant, onChoose: onTenants }] : []
+  return <Menu isNamed label={texts.files.save} actions={[{ label: words.overTime, onChoose: onSeries }, ...ofTenants]} />
+}
+
 const saveSeries = (points: readonly ShownPoint[], period: string) =>
   saveCsv(`usage-over-time-${period}.csv`, [
     ['from', ...counted.map(([key]) => key)],
@@ -105,19 +113,19 @@ const columns: readonly Column<UsageListTenantsItem>[] = [
     name: texts.counts.delivered,
     isNumber: true,
     by: (one) => one.emails.delivered / one.emails.sent,
-    cell: (one) => percent(one.emails.delivered, one.emails.sent),
+    cell: (one) => tablePercent(one.emails.delivered, one.emails.sent),
   },
   {
     name: texts.counts.hard_failed,
     isNumber: true,
     by: (one) => one.emails.hard_failed / one.emails.sent,
-    cell: (one) => percent(one.emails.hard_failed, one.emails.sent),
+    cell: (one) => tablePercent(one.emails.hard_failed, one.emails.sent),
   },
   {
     name: texts.counts.bounced,
     isNumber: true,
     by: (one) => one.emails.bounced / one.emails.sent,
-    cell: (one) => percent(one.emails.bounced, one.emails.sent),
+    cell: (one) => tablePercent(one.emails.bounced, one.emails.sent),
   },
 ]
 

@@ -2,13 +2,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, post } from '../api-client.ts'
-import { type Webhook, type WebhooksListData, webhookEvents } from '../api-types.ts'
+import { get, getPage, post, withQuery } from '../api-client.ts'
+import { type Webhook, type WebhookDelivery, type WebhooksListData, webhookEvents } from '../api-types.ts'
 import { FormDialog, Several } from '../parts/action-dialogs.tsx'
 import { Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -20,6 +21,8 @@ export function WebhooksPage() {
   const [adding, setAdding] = useState(false)
   const path = scoped('/v1/webhooks', ofAll)
   const { data, error } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<WebhooksListData>(path) })
+  const items = (data?.webhooks ?? []).toSorted((a, b) => stateOrder(a) - stateOrder(b))
+  const asked = new Set(items.slice(0, maxAsked).map((one) => one.id))
   const columns: readonly Column<Webhook>[] = [
     {
       name: words.name,
@@ -33,11 +36,21 @@ export function WebhooksPage() {
       ),
     },
     { name: words.state, phone: 'side', by: (one) => stateOrder(one), cell: (one) => <WebhookBadge webhook={one} /> },
-    { name: words.reason, phone: 'line', className: 'text-xs', cell: (one) => <WebhookState webhook={one} /> },
+    {
+      name: words.lastDelivery,
+      phone: 'line',
+      className: 'text-xs',
+      cell: (one) => (
+        <>
+          <WebhookState webhook={one} />
+          {asked.has(one.id) && one.enabled && <LastDelivery id={one.id} isFailing={one.failingSince !== null} />}
+        </>
+      ),
+    },
     {
       name: words.eventsShort,
       phone: 'line',
-      className: 'max-w-72 text-xs text-soft [overflow-wrap:anywhere]',
+      className: 'md:max-w-72 text-xs text-soft [overflow-wrap:anywhere]',
       cell: (one) => (one.allEvents ? texts.webhook.allEvents : one.events.join(', ')),
     },
     ...(tenantId === undefined
@@ -57,10 +70,30 @@ export function WebhooksPage() {
       {!data && !error && <TableSkeleton />}
       {data?.webhooks.length === 0 && <Empty>{words.empty}</Empty>}
       {data && data.webhooks.length > 0 && (
-        <DataTable label={texts.pages.webhooks} columns={columns} items={data.webhooks} keyOf={(one) => one.id} isWhole />
+        <DataTable label={texts.pages.webhooks} columns={columns} items={items} keyOf={(one) => one.id} isWhole />
       )}
       {adding && <AddWebhook onClose={() => setAdding(false)} />}
     </>
+  )
+}
+
+/** The last delivery takes a request for each webhook. */
+const maxAsked = 30
+const deliveryEveryMs = 30_000
+
+/** Its response, or the cause of a failure. */
+function LastDelivery({ id, isFailing }: { id: string; isFailing: boolean }) {
+  const { data } = useQuery({
+    queryKey: ['webhooks', 'last delivery', id],
+    queryFn: () => getPage<WebhookDelivery>(withQuery(`/v1/webhooks/${id}/deliveries`, { perPage: 1 })),
+    staleTime: deliveryEveryMs,
+  })
+  const last = data?.items[0]
+  if (!last) return data ? <span className="text-soft">{texts.webhook.empty}</span> : null
+  return (
+    <span className={`block ${isFailing ? 'text-bad' : 'text-soft'}`}>
+      {last.event}: {last.statusCode ?? texts.webhook.noAnswer}, <Time at={last.timestamp} />
+    </span>
   )
 }
 

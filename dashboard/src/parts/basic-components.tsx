@@ -17,6 +17,7 @@ interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   kind?: Kind
   /** For rows of a table. */
   small?: boolean
+  ref?: Ref<HTMLButtonElement>
 }
 
 export function Button({ kind = 'plain', small = false, className = '', ...rest }: ButtonProps) {
@@ -31,7 +32,7 @@ export function Button({ kind = 'plain', small = false, className = '', ...rest 
 }
 
 /** A button with an icon only; its name is the tooltip. */
-type IconButtonProps = { label: string; ref?: Ref<HTMLButtonElement> } & Omit<ButtonProps, 'kind' | 'small'>
+type IconButtonProps = { label: string } & Omit<ButtonProps, 'kind' | 'small'>
 export const IconButton = ({ label, children, className = '', ...rest }: IconButtonProps) => (
   <button
     type="button"

@@ -152,6 +152,13 @@ export const sumOf = (points: readonly ShownPoint[], key: Counted) => points.red
 export const percent = (part: number, whole: number) =>
   `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { maximumFractionDigits: 2 })} %`
 
+/** For tables: the same number of decimals in each row. */
+export const percentIn = (decimals: number) => (part: number, whole: number) =>
+  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { minimumFractionDigits: decimals, maximumFractionDigits: decimals })} %`
+
+/** Percent in a table. */
+export const tablePercent = percentIn(1)
+
 export const ofLimit = ({ used, limit }: { used: number; limit: number | null }) =>
   limit === null ? used.toLocaleString() : `${used.toLocaleString()} / ${limit.toLocaleString()}`
 

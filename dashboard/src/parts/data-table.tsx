@@ -13,8 +13,10 @@ export interface Column<Item> {
   /** The value to sort by. */
   by?: (item: Item) => string | number
   isNumber?: boolean
-  /** The place on a phone: beside the title, named on a line of its own (default), on a line without its name, or not shown. */
-  phone?: 'title' | 'side' | 'named' | 'line' | 'none'
+  /** The place on a phone: beside the title, at the top right, named on a line of its own (default), on a line without its name, or not shown. */
+  phone?: 'title' | 'side' | 'menu' | 'named' | 'line' | 'none'
+  /** Not shown on a phone: the value is absent or the default. */
+  isUsual?: (item: Item) => boolean
   className?: string
   /** The header is only for screen readers. */
   isUnnamed?: boolean
@@ -153,8 +155,13 @@ function Row<Item>(props: { item: Item; id: string; columns: readonly Column<Ite
           />
         </td>
       )}
-      {columns.map(({ name, cell, isNumber, phone = 'named', className = '' }) => (
-        <td key={name} data-name={name} data-phone={phone} className={`${isNumber ? 'tabular-nums md:text-right' : ''} ${className}`}>
+      {columns.map(({ name, cell, isNumber, phone = 'named', isUsual, className = '' }) => (
+        <td
+          key={name}
+          data-name={name}
+          data-phone={isUsual?.(item) ? 'none' : phone}
+          className={`${isNumber ? 'tabular-nums md:text-right' : ''} ${className}`}
+        >
           {cell(item)}
         </td>
       ))}
@@ -224,7 +231,7 @@ export function Pager(props: { page: number; totalPages: number; total: number; 
   return (
     <nav aria-label={texts.pager.label} className="mt-3 flex flex-wrap items-center justify-between gap-2 text-xs text-soft">
       <span className="tabular-nums">
-        {texts.pager.where(props.total.toLocaleString(), props.isAtLeast ?? false, props.page, Math.max(1, props.totalPages))}
+        {texts.pager.where(props.total.toLocaleString(), props.isAtLeast ?? false, props.page, props.totalPages)}
       </span>
       {props.totalPages > 1 && (
         <span className="flex gap-2">

@@ -55,6 +55,10 @@ export function BoundsFields({ draft, onChange }: { draft: BoundsDraft; onChange
   )
 }
 
+export const isBound = ({ allowedFrom, allowedNetworks, expiresAt, sendLimit }: Credential) =>
+  [allowedFrom, allowedNetworks, expiresAt, sendLimit].some((one) => one !== undefined)
+
+/** Renders no element for a key without bounds. */
 export function Bounds({ allowedFrom, allowedNetworks, expiresAt, sendLimit }: Credential) {
   const lines: [string, ReactNode][] = [
     ...(allowedFrom ? [['from', words.sendsFrom(allowedFrom.join(', '))] as [string, ReactNode]] : []),
@@ -71,7 +75,7 @@ export function Bounds({ allowedFrom, allowedNetworks, expiresAt, sendLimit }: C
       : []),
     ...(sendLimit ? [['limit', words.perHour(sendLimit)] as [string, ReactNode]] : []),
   ]
-  if (lines.length === 0) return <span className="text-soft">{words.none}</span>
+  if (lines.length === 0) return null
   return (
     <ul className="break-words">
       {lines.map(([name, line]) => (

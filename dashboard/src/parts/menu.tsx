@@ -1,7 +1,7 @@
 /** A menu of actions behind one button, in a native popover: Escape and a click beside it close it. Arrow keys move between the actions. */
-import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react'
-import { IconButton } from './basic-components.tsx'
-import { MoreIcon } from './icons.tsx'
+import { type KeyboardEvent, type ReactNode, type RefObject, useId, useRef } from 'react'
+import { Button, IconButton } from './basic-components.tsx'
+import { DownIcon, MoreIcon } from './icons.tsx'
 
 export interface MenuAction {
   label: string
@@ -13,7 +13,20 @@ export interface MenuAction {
 
 const gapPx = 4
 
-export function Menu({ label, actions }: { label: string; actions: readonly MenuAction[] }) {
+const MenuButton = (props: { label: string; isNamed: boolean; to: { ref: RefObject<HTMLButtonElement | null>; popoverTarget: string } }) =>
+  props.isNamed ? (
+    <Button aria-haspopup="menu" {...props.to}>
+      {props.label}
+      <DownIcon size={14} className="text-soft" />
+    </Button>
+  ) : (
+    <IconButton label={props.label} aria-haspopup="menu" {...props.to}>
+      <MoreIcon size={16} />
+    </IconButton>
+  )
+
+/** `isNamed`: the button shows the label. */
+export function Menu({ label, actions, isNamed = false }: { label: string; actions: readonly MenuAction[]; isNamed?: boolean }) {
   const id = useId()
   const button = useRef<HTMLButtonElement>(null)
   const list = useRef<HTMLDivElement>(null)
@@ -35,9 +48,7 @@ export function Menu({ label, actions }: { label: string; actions: readonly Menu
   }
   return (
     <>
-      <IconButton ref={button} label={label} aria-haspopup="menu" popoverTarget={id}>
-        <MoreIcon size={16} />
-      </IconButton>
+      <MenuButton label={label} isNamed={isNamed} to={{ ref: button, popoverTarget: id }} />
       <div
         ref={list}
         id={id}

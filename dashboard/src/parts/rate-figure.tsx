@@ -28,7 +28,12 @@ export function RateFigure(props: { name: string; of: string; part: number; whol
   const { high, most } = props.limits
   const rate = props.whole === 0 ? 0 : (props.part / props.whole) * 100
   const state = props.whole === 0 ? 'none' : rate >= most ? 'over' : rate >= high ? 'high' : 'good'
-  const said = { none: words.none, good: words.good(`${high} %`), high: words.high(`${most} %`), over: words.over(`${most} %`) }[state]
+  const said = {
+    none: words.none,
+    good: words.good(`${high} %`),
+    high: words.high(`${high} %`, `${most} %`),
+    over: words.over(`${most} %`),
+  }[state]
   return (
     <div className="min-w-0 bg-paper px-4 py-3">
       <dt className="text-xs text-soft">{props.name}</dt>

@@ -58,6 +58,26 @@ export function Time({ at, exact = false }: { at: string; exact?: boolean }) {
   )
 }
 
+const units = [
+  ['day', dayMs],
+  ['hour', hourMs],
+  ['minute', minuteMs],
+] as const
+
+/** The time since `at`, such as "7 days"; the tooltip is as of a time. */
+export function Age({ at }: { at: string }) {
+  const now = Math.max(useNow(), Date.now())
+  const zone = useZone()
+  const ageMs = now - Date.parse(at)
+  const [unit, sizeMs] = units.find(([, size]) => ageMs >= size) ?? ['minute', minuteMs]
+  const inUnits = new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'long' })
+  return (
+    <time dateTime={at} data-tip={`${inFull(new Date(at))} (${zone})\n${at}`} className="whitespace-nowrap tabular-nums">
+      {ageMs < minuteMs ? texts.time.now : inUnits.format(Math.floor(ageMs / sizeMs))}
+    </time>
+  )
+}
+
 const instant = /(\d{4}-\d\d-\d\dT[\d:.]+Z)/
 
 /** A sentence from the service, with its times formatted like the page's. */

@@ -113,7 +113,6 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
   { name: words.response, phone: 'side', cell: ({ last }) => <Answer of={last} /> },
   {
     name: words.attempts,
-    phone: 'line',
     className: 'tabular-nums',
     cell: ({ last, attempts }) => (
       <>
@@ -125,20 +124,21 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
   {
     name: words.nextAttempt,
     className: 'whitespace-nowrap',
+    isUsual: ({ last }) => last.nextAttemptAt === undefined,
     cell: ({ last }) => last.nextAttemptAt && <Time at={last.nextAttemptAt} />,
   },
-  { name: words.time, phone: 'line', className: 'text-soft whitespace-nowrap', cell: ({ last }) => <Time at={last.timestamp} /> },
+  { name: words.time, className: 'text-soft whitespace-nowrap', cell: ({ last }) => <Time at={last.timestamp} /> },
   {
     name: texts.table.actions,
     isUnnamed: true,
     phone: 'line',
     cell: ({ last }) => (
-      <span className="flex gap-1.5 md:justify-end">
-        <Button small onClick={() => onLook(last.id)}>
+      <span className="-ml-2 flex gap-1 md:-mr-2 md:ml-0 md:justify-end">
+        <Button small kind="quiet" onClick={() => onLook(last.id)}>
           {words.look}
         </Button>
         {onReplay && (
-          <Button small disabled={isBusy} onClick={() => onReplay(last.id)}>
+          <Button small kind="quiet" disabled={isBusy} onClick={() => onReplay(last.id)}>
             {words.replay}
           </Button>
         )}
