@@ -439,7 +439,7 @@ async function startListeners(ground: Ground): Promise<Role> {
   const { openReceivedMailReader, openReceiving } = await import('#received-mail')
   const routeReader = openReceivedMailReader({ clock, log })
   const receiving = { db, clock, ids, log, domains, tenants, resolver, hostname, read: routeReader.read }
-  const routes = openReceiving({ ...receiving, forward: accept.forwardRouted })
+  const routes = openReceiving({ ...receiving, forward: (octets, to, by) => accept.forwardRouted(octets, to, by) })
   const store = config.https ? await (await import('#certificates')).openCertificateStore({ db, clock, log, secrets }) : undefined
   const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, reports, routes, config, store })
   return {

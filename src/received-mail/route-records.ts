@@ -106,7 +106,7 @@ export type NewRoute = Omit<MailRoute, 'createdAt' | 'updatedAt'>
 export async function addRoute(
   tx: Tx,
   route: NewRoute,
-  { at, isVerified }: { at: Date; isVerified(owner: { tenantId: string; domainId: number }): Promise<boolean> },
+  { at, isVerified }: { at: Date; isVerified: (owner: { tenantId: string; domainId: number }) => Promise<boolean> },
 ): Promise<MailRoute> {
   const { tenantId, id, domainId, domain, local, forwardTo, enabled } = route
   await tx.run(lockDomain, [domain])

@@ -224,7 +224,7 @@ class ReceivingService implements Receiving {
 
   /** One copy for all addresses of the routes of a domain. */
   async #forward(id: string, to: readonly Destination[], { envelope, octets, passed }: ReadMail): Promise<void> {
-    const { db, clock, hostname, forward } = this.#deps
+    const { db, clock, hostname } = this.#deps
     const open = to.filter(({ route }) => !passed.has(route.id))
     const targets = new Set<string>()
     for (const [domain, some] of Map.groupBy(open, (one) => one.domain)) {
@@ -234,8 +234,8 @@ class ReceivingService implements Receiving {
       const routes = some.map(({ route }) => route.id)
       const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, atMs: clock.nowMs() })
       const { tenantId } = domain
-      for (const one of await forward(copy, [...new Set(wanted)], { tenantId, domain, received: id, isBounce: envelope.from === '' }))
-        await recordForwarding(db, tenantId, id, one)
+      const by = { tenantId, domain, received: id, isBounce: envelope.from === '' }
+      for (const one of await this.#deps.forward(copy, [...new Set(wanted)], by)) await recordForwarding(db, tenantId, id, one)
     }
   }
 
