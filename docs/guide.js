@@ -14,15 +14,17 @@ addEventListener('DOMContentLoaded', () => {
     button.className = 'copy'
     button.textContent = 'Copy'
     button.ariaLive = 'polite'
-    button.addEventListener('click', async () => {
-      const isCopied = await navigator.clipboard.writeText(pre.textContent.trimEnd()).then(
-        () => true,
-        () => false,
-      )
-      button.textContent = isCopied ? 'Copied' : 'Not copied'
+    const show = (text) => {
+      button.textContent = text
       setTimeout(() => {
         button.textContent = 'Copy'
       }, 2000)
+    }
+    button.addEventListener('click', () => {
+      navigator.clipboard.writeText(pre.textContent.trimEnd()).then(
+        () => show('Copied'),
+        () => show('Not copied'),
+      )
     })
     const box = document.createElement('div')
     box.className = 'code'

@@ -8,6 +8,7 @@ import { join, posix } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import type { Token, Tokens } from 'marked'
 import { type StaticFile, sendStaticFile, staticFileOf } from './dashboard-files.ts'
+import { type GuideSearch, openGuideSearch } from './guide-search.ts'
 
 const home = '/docs/guide'
 const policy =
@@ -22,7 +23,6 @@ const decisions = 'decisions/'
 /** Entries of a card that are in sight; the others are folded. */
 const inSight = 3
 
-const mostFound = 20
 const mostLetters = 100
 
 /** The dashboard's mark (dashboard/public/icon.svg), inline because the dashboard may not be built. */
@@ -45,6 +45,7 @@ interface Guide {
   /** Contents by path below docs/, such as `sending.md`. */
   files: ReadonlyMap<string, string>
   groups: readonly Group[]
+  search: GuideSearch
 }
 
 /** Serves no pages if the folder does not exist. The font is one of the dashboard's files; without it the pages use the system's. */
@@ -58,9 +59,8 @@ export function serveGuide(app: FastifyInstance, folder: string, dashboard: Read
   const script = staticFileOf(readFileSync(join(folder, 'guide.js')), 'text/javascript; charset=utf-8')
   app.get(`${home}/guide.js`, async (request, reply) => sendStaticFile(script, request, reply, 'no-cache'))
   app.get(`${home}/search`, async (request, reply) => {
-    const query = String((request.query as { q?: unknown }).q ?? '')
-      .slice(0, mostLetters)
-      .trim()
+    const { q } = request.query as { q?: unknown }
+    const query = typeof q === 'string' ? q.slice(0, mostLetters).trim() : ''
     const page = staticFileOf(Buffer.from(searchDocument(query, guide)), 'text/html; charset=utf-8')
     return sendStaticFile(page, request, reply, 'no-cache', policy)
   })
@@ -96,7 +96,7 @@ function readGuide(folder: string): Guide {
   )
   const decided = names.filter((name) => name.startsWith(decisions)).map((name) => `- [${posix.basename(name)}](${name})\n`)
   if (decided.length > 0) files.set(decisions, `# Decisions\n\nThe reasons for the design of Postrider.\n\n${decided.join('')}`)
-  return { files, groups: groupsOf(files) }
+  return { files, groups: groupsOf(files), search: openGuideSearch(files, titleOf) }
 }
 
 /** `index.md` is the home page, `generated/config.md` is at `/docs/guide/generated/config`. */
@@ -138,7 +138,7 @@ async function render(markdown: string, file: string, files: ReadonlyMap<string,
     },
   })
   const html = marked.parse(markdown, { async: false })
-  // Pages cannot contain these tags themselves, because their HTML is escaped. What scrolls can be focused, so that keys scroll it.
+  // Pages cannot contain these tags themselves, because their HTML is escaped. A scrolling part can be focused, so that keys scroll it.
   return html
     .replaceAll('<pre>', '<pre tabindex="0">')
     .replaceAll('<table>', '<div class="wide" tabindex="0"><table>')
@@ -224,53 +224,17 @@ ${groups.map(cardOf).join('')}</div>
 </div>`
 }
 
-interface Found {
-  address: string
-  title: string
-  line: string
-  rank: number
-}
-
-/** The pages that have all words; those with the words in the title come first, decisions and generated pages last. */
-function search(words: readonly string[], files: ReadonlyMap<string, string>): Found[] {
-  return [...files]
-    .flatMap(([file, text]) => {
-      const lower = text.toLowerCase()
-      if (file === 'index.md' || file.endsWith('/') || !words.every((word) => lower.includes(word))) return []
-      const title = titleOf(text)
-      const inTitle = words.filter((word) => title.toLowerCase().includes(word)).length
-      const times = words.reduce((sum, word) => sum + lower.split(word).length - 1, 0)
-      const rank = inTitle * 100 + Math.min(times, 50) - (file.includes('/') ? 50 : 0)
-      return [{ address: addressOf(file), title, line: lineWith(words, text), rank }]
-    })
-    .sort((one, other) => other.rank - one.rank)
-}
-
-/** The first line of text that has one of the words, without its marks. */
-function lineWith(words: readonly string[], text: string): string {
-  const line = text.split('\n').find((one) => !one.startsWith('#') && words.some((word) => one.toLowerCase().includes(word))) ?? ''
-  return line
-    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replace(/[`*|]/g, ' ')
-    .replace(/\s+/g, ' ')
-    .trim()
-    .slice(0, 160)
-}
-
-function searchDocument(query: string, { files, groups }: Guide): string {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = words.length === 0 ? [] : search(words, files)
-  const count =
-    found.length > mostFound ? `The first ${mostFound} of ${found.length} pages` : found.length === 1 ? '1 page' : `${found.length} pages`
+function searchDocument(query: string, { search, groups }: Guide): string {
+  const { count, pages } = search.find(query)
   const sentence =
-    words.length === 0
+    query === ''
       ? 'Type one or more words above.'
-      : found.length === 0
+      : count === 0
         ? `No page has “${query}”. Use fewer words.`
-        : `${count} with “${query}”.`
-  const items = found
-    .slice(0, mostFound)
-    .map(({ address, title, line }) => `<li><a href="${escaped(address)}">${escaped(title)}</a><span>${escaped(line)}</span></li>\n`)
+        : `${count > pages.length ? `The first ${pages.length} of ${count} pages` : count === 1 ? '1 page' : `${count} pages`} with “${query}”.`
+  const items = pages.map(
+    ({ file, title, line }) => `<li><a href="${escaped(addressOf(file))}">${escaped(title)}</a><span>${escaped(line)}</span></li>\n`,
+  )
   const list = items.length > 0 ? `<ul class="found">\n${items.join('')}</ul>\n` : ''
   return shell(
     'Search',

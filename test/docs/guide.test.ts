@@ -99,8 +99,7 @@ test('the search finds the pages with all words, and shows the words as text', a
   expect(html).toContain('action="/docs/guide/search"')
   expect(hrefsOf(html.slice(html.indexOf('<main>')))[0]).toBe('/docs/guide/dkim-rotation')
   expect(await found('q=%3Cscript%3E%22')).toContain('No page has “&lt;script&gt;&quot;”')
-  expect(await found('q=a&q=b')).toContain('“a,b”')
-  for (const query of ['', 'q=', 'q=+']) expect(await found(query)).toContain('Type one or more words')
+  for (const query of ['', 'q=', 'q=+', 'q=a&q=b']) expect(await found(query)).toContain('Type one or more words')
   expect((await found('q=the')).split('class="found"')[1]?.split('</ul>')[0]?.match(/<li>/g)).toHaveLength(20)
 })
 
