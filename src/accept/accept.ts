@@ -7,19 +7,19 @@
  */
 import { type Clock, type Ids, metrics } from '#base'
 import type { Db } from '#db'
-import type { Domain, Domains } from '#domains'
+import type { Domains } from '#domains'
 import { openContentEncoder } from '#emails'
 import { type LimitSettings, readSendLimitUsage, type SendLimitUsage } from '#limits'
 import type { Mailbox } from '#mail'
 import { getTestClockOffsetMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
-import { identityOf, obeySandboxRules, refuseUnlessActive, type Sender, senderFor, senderOf, tenantFor } from './authorize-sender.ts'
+import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, senderOf, tenantFor } from './authorize-sender.ts'
 import { type BatchElement, makeElements, prepareBatch, refuseOverfullBatch, type UnmadeElement } from './batch.ts'
 import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
 import { type RetriedEmail, retry } from './manual-retry.ts'
-import { prepareForward } from './postmaster-forward.ts'
+import { type Forwarder, openForwarding } from './postmaster-forward.ts'
 import { cancelScheduled, reschedule, type ScheduledMessage } from './scheduled-emails.ts'
 import type { ScheduledTime } from './scheduled-time.ts'
 import type {
@@ -62,7 +62,7 @@ export { checkSubmission } from './validate-submission.ts'
 /** Elements of a batch of /v1. */
 const maxBatchElements = 100
 
-export interface Accept {
+export interface Accept extends Forwarder {
   /** `given`: the submission, or how to make it for the tenant. */
   send(
     tenantId: string | null | undefined,
@@ -95,16 +95,6 @@ export interface Accept {
   ): Promise<SubmissionResponse>
   /** Refuses the caller and this envelope sender as `sendRaw` would, for an entry point that learns the sender before the message. */
   refuseRawSender(from: string, caller: Caller): Promise<void>
-  /**
-   * Forwards mail from outside for the postmaster to `address`, unchanged and with the null reverse-path, as an email of the default
-   * tenant.
-   */
-  forward(octets: Buffer, address: string): Promise<void>
-  /**
-   * Forwards a message that a route of the domain received, as an email of the tenant; returns its id. `isBounce`: with the null
-   * reverse-path, because the message has it too.
-   */
-  forwardRouted(octets: Buffer, address: string, by: { tenantId: string; domain: Domain; isBounce: boolean }): Promise<string>
   /** Sets an email within `scope` back to pending, ready now. */
   retry(emailId: string, scope: MailScope): Promise<RetriedEmail>
   /**
@@ -136,7 +126,7 @@ export interface AcceptDeps {
 
 /** Long because each way to send is one method, which lists its checks in order. */
 export function openAccept(deps: AcceptDeps): Accept {
-  const { db, clock, ids, tenants, commit } = deps
+  const { db, clock, ids, tenants } = deps
   const responder = new Responder(deps)
   const encoder = openContentEncoder(clock)
 
@@ -163,6 +153,7 @@ export function openAccept(deps: AcceptDeps): Accept {
   }
 
   return {
+    ...openForwarding({ ...deps, encoder }),
     sendLimitUsage: (test) => responder.sendLimitUsage(test),
     cancel: (emailId, scope) => cancelScheduled(emailId, scope, { db, nowMs: clock.nowMs() }),
     reschedule: (emailId, scope, at) => reschedule(emailId, scope, at, { db, encoder, nowMs: clock.nowMs() }),
@@ -192,20 +183,6 @@ export function openAccept(deps: AcceptDeps): Accept {
         const prepared = await prepareRawSubmission(submission, checked, recipients, await factsFor(tenant, sender, caller))
         return { submissions: [prepared], result: prepared.accepted }
       })
-    },
-
-    async forward(octets, address) {
-      const facts = { tenant: await tenants.default(), hostname: deps.hostname, nowMs: clock.nowMs(), ids }
-      await commit({ submissions: [prepareForward(octets, address, facts)], idempotency: undefined })
-    },
-
-    async forwardRouted(octets, address, { tenantId, domain, isBounce }) {
-      const { signing, returnPathDomain } = identityOf(domain, deps.hostname)
-      const identity = { signing, returnPathDomain: isBounce ? null : returnPathDomain }
-      const facts = { tenant: { id: tenantId }, hostname: deps.hostname, nowMs: clock.nowMs(), ids, identity }
-      const prepared = prepareForward(octets, address, facts)
-      await commit({ submissions: [prepared], idempotency: undefined })
-      return prepared.contentId
     },
 
     async sendBatch(tenantId, from, elements, caller, renderer) {

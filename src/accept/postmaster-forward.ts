@@ -1,44 +1,128 @@
 /**
  * Forwards mail from outside: the unchanged octets. For the postmaster, with the null reverse-path (so that no bounce can reach a forged
- * sender) and without Postrider's signature, because it is not Postrider's message. For a route, as an email of its tenant: with a return
- * path of its own, so that a bounce ends here, and the signature of the route's domain.
+ * sender) and without Postrider's signature, because it is not Postrider's message. For a route, as emails of its tenant: with a return
+ * path of their own, so that a bounce ends here, and the signature of the route's domain. Each address gets one copy of a received message.
  */
-import { type Ids, Refusal } from '#base'
-import { type Content, encodeContent } from '#emails'
+import { type Clock, derivedEmailId, emailIdTimeMs, type Ids, Refusal } from '#base'
+import { type Db, sqlState } from '#db'
+import type { Domain } from '#domains'
+import { type Content, type ContentEncoder, findEmail } from '#emails'
 import { parseAddress, readRaw } from '#mail'
-import type { Tenant } from '#tenants'
+import type { Tenants } from '#tenants'
+import { identityOf } from './authorize-sender.ts'
+import type { Commit } from './commit.ts'
 import { type Prepared, storableSubject } from './submission-rows.ts'
 
-interface ForwardFacts {
-  tenant: Pick<Tenant, 'id'>
-  hostname: string
-  nowMs: number
-  ids: Ids
-  identity?: Pick<Content, 'returnPathDomain' | 'signing'>
+export interface Forwarder {
+  /**
+   * Forwards mail from outside for the postmaster to `address`, unchanged and with the null reverse-path, as an email of the default
+   * tenant.
+   */
+  forward(octets: Buffer, address: string): Promise<void>
+  /**
+   * Forwards the message `received` of a route of the domain, as one email of the tenant for each address; a repetition has the same
+   * result. `isBounce`: with the null reverse-path, because the message has it too.
+   */
+  forwardRouted(
+    octets: Buffer,
+    addresses: readonly string[],
+    by: { tenantId: string; domain: Domain; received: string; isBounce: boolean },
+  ): Promise<{ to: string; emailId: string }[]>
 }
 
+interface ForwardingDeps {
+  db: Db
+  clock: Clock
+  ids: Ids
+  tenants: Pick<Tenants, 'default'>
+  hostname: string
+  encoder: ContentEncoder
+  commit: Commit
+}
+
+interface Copy {
+  id: string
+  to: string
+}
+
+interface ForwardFacts {
+  tenantId: string
+  nowMs: number
+  /** By default that of From. */
+  sender?: string
+  identity: Pick<Content, 'returnPathDomain' | 'signing'>
+}
+
+const uniqueViolation = '23505'
 const anonymous = { returnPathDomain: null, signing: null }
 
-export function prepareForward(octets: Buffer, to: string, { tenant, hostname, nowMs, ids, identity = anonymous }: ForwardFacts): Prepared {
-  const recipient = parseAddress(to)
-  if (!recipient) throw new Refusal('invalid_email_format', { message: `the address to forward to is not an email address: ${to}` })
-  const id = ids.emailId(nowMs)
+export function openForwarding(deps: ForwardingDeps): Forwarder {
+  const { db, clock, ids, tenants, hostname, commit } = deps
+
+  const missing = async (copies: readonly Copy[], tenantId: string) => {
+    const found = await Promise.all(copies.map(({ id }) => findEmail(db, id, tenantId)))
+    return copies.filter((_, nth) => !found[nth])
+  }
+
+  return {
+    async forward(octets, address) {
+      const { id: tenantId } = await tenants.default()
+      const nowMs = clock.nowMs()
+      const copies = [{ id: ids.emailId(nowMs), to: address }]
+      await commit({
+        submissions: [await prepareCopies(octets, copies, { tenantId, nowMs, identity: anonymous }, deps)],
+        idempotency: undefined,
+      })
+    },
+
+    async forwardRouted(octets, addresses, { tenantId, domain, received, isBounce }) {
+      // Ids derived from the received message, so that two deliveries of it at once cannot both be committed.
+      const nowMs = emailIdTimeMs(received) ?? clock.nowMs()
+      const copies = addresses.map((to) => ({ id: derivedEmailId(nowMs, `forwarded ${tenantId} ${received} ${to}`), to }))
+      const { signing, returnPathDomain } = identityOf(domain, hostname)
+      const identity = { signing, returnPathDomain: isBounce ? null : returnPathDomain }
+      const facts = { tenantId, nowMs, sender: `postmaster@${domain.name}`, identity }
+      const open = await missing(copies, tenantId)
+      if (open.length > 0) {
+        const prepared = await prepareCopies(octets, open, facts, deps)
+        await commit({ submissions: [prepared], idempotency: undefined }).catch((error: unknown) => {
+          if (sqlState(error) !== uniqueViolation) throw error
+        })
+        // Another delivery may have accepted some of them. A commit after a lost reply takes any collision for one with itself.
+        const [absent] = await missing(open, tenantId)
+        if (absent) throw new Error(`a copy was not accepted: ${absent.id}`)
+      }
+      return copies.map(({ id, to }) => ({ to, emailId: id }))
+    },
+  }
+}
+
+/** One content for all copies. */
+async function prepareCopies(
+  octets: Buffer,
+  copies: readonly Copy[],
+  { tenantId, nowMs, sender, identity }: ForwardFacts,
+  { hostname, encoder }: ForwardingDeps,
+): Promise<Prepared> {
+  const emails = copies.map(({ id, to }) => {
+    const recipient = parseAddress(to)
+    if (!recipient) throw new Refusal('invalid_email_format', { message: `the address to forward to is not an email address: ${to}` })
+    return { id, recipient }
+  })
+  const contentId = copies[0]?.id ?? ''
   const facts = readRaw(octets)
   const read = typeof facts === 'string' ? undefined : facts
-  const messageId = read?.messageId ?? `<${id}@${hostname}>`
-  const sender = read?.from?.address.text ?? `postmaster@${hostname}`
+  const messageId = read?.messageId ?? `<${contentId}@${hostname}>`
+  const from = read?.from?.address.text ?? `postmaster@${hostname}`
+  const message = { kind: 'raw' as const, raw: octets.toString('base64') }
   return {
-    tenantId: tenant.id,
-    contentId: id,
-    body: encodeContent({
-      message: { kind: 'raw', raw: octets.toString('base64') },
-      messageId,
-      acceptedAtMs: nowMs,
-      ...identity,
-    }),
+    tenantId,
+    contentId,
+    body: await encoder.encode({ message, messageId, acceptedAtMs: nowMs, ...identity }, { tenantId, sizeOctets: octets.length }),
     sizeOctets: octets.length,
-    fromHeader: sender,
-    sender: sender.toLowerCase(),
+    fromHeader: from,
+    // Rules, pauses and reputation by domain are those of the domain that forwards, not of a stranger.
+    sender: (sender ?? from).toLowerCase(),
     subject: storableSubject(read?.subject ?? ''),
     tag: null,
     metadata: null,
@@ -48,15 +132,15 @@ export function prepareForward(octets: Buffer, to: string, { tenant, hostname, n
     acceptedAtMs: nowMs,
     clockOffsetMs: 0,
     scheduledAtMs: null,
-    emails: [{ id, recipient }],
+    emails,
     accepted: {
-      id,
-      tenantId: tenant.id,
+      id: contentId,
+      tenantId,
       messageId,
-      to: [to],
+      to: copies.map(({ to }) => to),
       sandbox: false,
       scheduledAt: null,
-      emails: [{ id, recipient: recipient.text }],
+      emails: emails.map(({ id, recipient }) => ({ id, recipient: recipient.text })),
     },
   }
 }

@@ -63,6 +63,34 @@ describe('a message', () => {
     const huge = texts({ 'example.net': [`v=spf1 ${'ip4:192.0.2.1 '.repeat(3000)}-all`] })
     expect((await authenticate(deps(huge), facts)).spf.result).toBe('temperror')
   })
+
+  test('whose records expand to long names costs little time, and no useful record is refused', async () => {
+    const { result } = (await authenticate(deps(texts({ 'example.net': ['v=spf1 exists:%{ir}.%{v}.%{l1r-}.%{d2} ~all'] })), facts)).spf
+    expect(result).toBe('softfail')
+    const long = { ...facts, sender: `${'a'.repeat(64)}@example.net`, greeting: 'a'.repeat(16_000) }
+    const records = [
+      `v=spf1 redirect=x.${'%{l}'.repeat(500)}_`,
+      `v=spf1 redirect=x.${'%{l}'.repeat(8)}${'a'.repeat(260)}_`,
+      `v=spf1 redirect=x.%{h}${'%{l}'.repeat(7)}_`,
+      `\tv=spf1 redirect=x.${'a'.repeat(8_000)}_`,
+      `v=spf1 ${`redirect=x.${'a'.repeat(280)}_ `.repeat(27)}`,
+      `v=spf1 ${`a=${'%{S}'.repeat(8)} `.repeat(200)}`,
+    ]
+    for (const record of records) {
+      const before = process.cpuUsage()
+      const found = await authenticate(deps(texts({ 'example.net': [record] })), long)
+      const { user, system } = process.cpuUsage(before)
+      expect((user + system) / 1000).toBeLessThan(50)
+      expect(found.spf.result).toBe('permerror')
+    }
+    for (const far of ['a'.repeat(16_000), `${'a'.repeat(16_000)}.net`, `${'a.'.repeat(8_000)}net`]) {
+      const before = process.cpuUsage()
+      await authenticate(deps({}), { ...facts, sender: '', greeting: far })
+      await authenticate(deps({}), { ...facts, sender: `${far}@${far}`, greeting: far })
+      const { user, system } = process.cpuUsage(before)
+      expect((user + system) / 1000).toBeLessThan(50)
+    }
+  })
 })
 
 test('the name of a reverse lookup gives its address', () => {

@@ -53,6 +53,15 @@ const maxQueries = 120
 /** SPF and DMARC records are far shorter; the time of an evaluation grows with their length. */
 const maxRecordLength = 8_192
 const maxNameLength = 255
+/**
+ * The patterns of mailauth take quadratic time for an expanded term. Its longest part without a dot is the term with its macros, of which none
+ * is longer than a label or a local part (RFC 1035 section 2.3.4, RFC 5321 section 4.5.3.1.1).
+ */
+const maxTermLength = 300
+const maxTermMacros = 8
+const maxRecordMacros = 40
+const maxLabelLength = 63
+const maxLocalLength = 64
 
 /** Loaded with the first message. */
 const require = createRequire(import.meta.url)
@@ -74,6 +83,27 @@ export async function authenticate(deps: AuthenticationDeps, facts: Authenticati
 }
 
 const domainOf = (address: string) => sanitiseText(address.slice(address.lastIndexOf('@') + 1).toLowerCase(), maxNameLength)
+
+const isBounded = (name: string) => name.length <= maxNameLength && name.split('.').every((label) => label.length <= maxLabelLength)
+
+/** A name that cannot exist becomes `-`, which has no record. */
+function boundedSender(sender: string): string {
+  const at = sender.lastIndexOf('@')
+  const domain = sender.slice(at + 1)
+  if (sender === '') return ''
+  return `${sender.slice(0, Math.max(0, at)).slice(0, maxLocalLength)}@${isBounded(domain) ? domain : '-'}`
+}
+
+const macrosIn = (text: string) => text.split('%{').length - 1
+
+/** Whether an SPF record, or the text that explains a result, costs too much to evaluate. More than one redirect is an error (RFC 7208 section 6). */
+function isCostly(text: string): boolean {
+  if (macrosIn(text) > maxRecordMacros) return true
+  if (!/^\s*v=spf1/i.test(text)) return false
+  const terms = text.split(/\s+/)
+  if (terms.filter((term) => /^redirect=/i.test(term)).length > 1) return true
+  return terms.some((term) => term.length > maxTermLength || macrosIn(term) > maxTermMacros)
+}
 
 const unfinished = ({ sender, greeting, from, signatures }: AuthenticationFacts): Authentication => ({
   spf: { result: 'temperror', domain: domainOf(sender === '' ? greeting : sender) },
@@ -97,7 +127,8 @@ async function evaluate({ resolver, hostname }: AuthenticationDeps, facts: Authe
       (error: unknown) => noneIfMissing(error),
     )
   const checkSpf = async () => {
-    const { status } = await spf({ sender, ip: client, helo: greeting, mta: hostname, resolver: resolve, maxElapsedTime: maxMs })
+    const [given, helo] = [boundedSender(sender), isBounded(greeting) ? greeting : '']
+    const { status } = await spf({ sender: given, ip: client, helo, mta: hostname, resolver: resolve, maxElapsedTime: maxMs })
     found.spf.result = spfResults.find((one) => one === status.result) ?? 'neutral'
   }
   const checkSignatures = async () => {
@@ -152,7 +183,9 @@ async function answersOf(resolver: AuthenticationDeps['resolver'], name: string,
   switch (type) {
     case 'TXT': {
       const texts = valuesOf(await resolver.txt(name))
-      if (texts.some((text) => text.length > maxRecordLength && /^v=/i.test(text))) throw new DnsFailure('ESERVFAIL')
+      if (texts.some((text) => text.length > maxRecordLength && /^\s*v=/i.test(text))) throw new DnsFailure('ESERVFAIL')
+      // SPF then has the result permerror, DMARC no record.
+      if (texts.some(isCostly)) throw new DnsFailure('EBADNAME')
       return texts.filter((text) => text.length <= maxRecordLength).map((text) => [text])
     }
     case 'MX':

@@ -6,10 +6,10 @@ import { dateText, readFields } from '#mail'
 
 const loopField = 'X-Postrider-Route'
 
-/** Whether one of these routes has forwarded the message before. */
-export function isLoop(octets: Buffer, routeIds: ReadonlySet<string>): boolean {
+/** Ids of the routes that have forwarded the message before. */
+export function passedRoutes(octets: Buffer): ReadonlySet<string> {
   const fields = readFields(octets) ?? []
-  return fields.some(({ name, value }) => name.toLowerCase() === loopField.toLowerCase() && routeIds.has(value.trim()))
+  return new Set(fields.filter(({ name }) => name.toLowerCase() === loopField.toLowerCase()).map(({ value }) => value.trim()))
 }
 
 interface ForwardFacts {

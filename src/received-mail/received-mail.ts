@@ -73,7 +73,11 @@ export function openRoutes({ db, clock, ids, domains }: { db: Db; clock: Clock; 
       return db.transaction(async (tx) => {
         await tenantForNew(tx, tenantId)
         const id = `route_${ids.token(idLength)}`
-        return addRoute(tx, { tenantId, id, domainId: owned.id, domain, local, forwardTo, enabled }, now())
+        const isVerified = async (other: { tenantId: string; domainId: number }) => {
+          const found = await domains.find(other.tenantId, domain)
+          return found?.id === other.domainId && found.verified
+        }
+        return addRoute(tx, { tenantId, id, domainId: owned.id, domain, local, forwardTo, enabled }, { at: now(), isVerified })
       })
     },
     list: (tenantId, page) => listRoutesOf(db, tenantId, page),

@@ -32,8 +32,14 @@ const columns = sql.part`
 const lockDomain = sql`
   select pg_advisory_xact_lock(hashtextextended($1, 7305016))`
 
-const otherOwner = sql<{ taken: boolean }>`
-  select exists (select from mail_routes where domain = $1 and tenant_id <> $2) as taken`
+const otherOwners = sql<{ tenantId: string; domainId: number }>`
+  select distinct tenant_id as "tenantId", domain_id as "domainId"
+  from mail_routes
+  where domain = $1 and tenant_id <> $2`
+
+const dropRoutesOfDomain = sql`
+  delete from mail_routes
+  where tenant_id = $1 and domain_id = $2`
 
 const insertRoute = sql<MailRoute>`
   insert into mail_routes (tenant_id, id, domain_id, domain, local, forward_to, enabled, created_at, updated_at)
@@ -93,17 +99,27 @@ export const routeAddress = ({ local, domain }: Pick<MailRoute, 'local' | 'domai
 
 export type NewRoute = Omit<MailRoute, 'createdAt' | 'updatedAt'>
 
-/** Refuses `validation_error`: a taken address, a domain whose mail another tenant gets, too many routes. */
-export async function addRoute(tx: Tx, route: NewRoute, at: Date): Promise<MailRoute> {
+/**
+ * Refuses `validation_error`: a taken address, a domain whose mail another tenant gets, too many routes. Deletes the routes of tenants for
+ * which the domain is no longer verified.
+ */
+export async function addRoute(
+  tx: Tx,
+  route: NewRoute,
+  { at, isVerified }: { at: Date; isVerified: (owner: { tenantId: string; domainId: number }) => Promise<boolean> },
+): Promise<MailRoute> {
   const { tenantId, id, domainId, domain, local, forwardTo, enabled } = route
   await tx.run(lockDomain, [domain])
-  if ((await tx.first(otherOwner, [domain, tenantId]))?.taken)
-    throw wrongField(
-      'address',
-      `belongs to a domain with routes of another tenant: ${domain}`,
-      'validation_error',
-      'Mail for a domain goes to one tenant. Use a name below the domain, or delete the routes of the other tenant',
-    )
+  for (const other of await tx.rows(otherOwners, [domain, tenantId])) {
+    if (await isVerified(other))
+      throw wrongField(
+        'address',
+        `belongs to a domain with routes of another tenant: ${domain}`,
+        'validation_error',
+        'Mail for a domain goes to one tenant. Use a name below the domain, or delete the routes of the other tenant',
+      )
+    await tx.run(dropRoutesOfDomain, [other.tenantId, other.domainId])
+  }
   const { total } = (await tx.first(countRoutes, [tenantId])) ?? { total: 0 }
   if (total >= maxRoutes) throw wrongField('address', `cannot be added: the tenant has ${maxRoutes} routes`)
   const added = await tx.first(insertRoute, [tenantId, id, domainId, domain, local, forwardTo, enabled, at])

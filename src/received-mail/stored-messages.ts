@@ -74,7 +74,7 @@ const storedByKey = sql<StoredReceived>`
 const addForwarding = sql`
   update received_messages
   set forwarded = forwarded || $3::jsonb
-  where tenant_id = $1 and id = $2`
+  where tenant_id = $1 and id = $2 and not forwarded @> $3::jsonb`
 
 const pageOfMessages = sql<ReceivedSummary>`
   select ${summaryColumns}
@@ -106,6 +106,11 @@ const rawById = sql<{ raw: Buffer }>`
 
 const usedSince = sql<Amount>`
   select count(*)::integer as messages, coalesce(sum(size_octets), 0)::bigint as octets
+  from received_messages
+  where tenant_id = $1 and received_at > $2`
+
+const forwardedSinceTime = sql<{ copies: number }>`
+  select coalesce(sum(jsonb_array_length(forwarded)), 0)::integer as copies
   from received_messages
   where tenant_id = $1 and received_at > $2`
 
@@ -191,7 +196,7 @@ export function storeReceived(db: Db, message: NewReceived): Promise<StoredRecei
   })
 }
 
-/** Records that a copy was accepted for another address, so that a repetition sends no second one. */
+/** Records that a copy was accepted for another address, once, so that a repetition sends no second one. */
 export const recordForwarding = (on: Queryable, tenantId: string, id: string, forwarding: Forwarding): Promise<number> =>
   on.run(addForwarding, [tenantId, id, JSON.stringify([forwarding])])
 
@@ -239,6 +244,10 @@ export async function findReceived(
 
 export const usedBy = async (on: Queryable, tenantId: string, since: Date): Promise<Amount> =>
   (await on.first(usedSince, [tenantId, since])) ?? { messages: 0, octets: 0 }
+
+/** Copies of messages that were received since. */
+export const forwardedSince = async (on: Queryable, tenantId: string, since: Date): Promise<number> =>
+  (await on.first(forwardedSinceTime, [tenantId, since]))?.copies ?? 0
 
 /** Deletes messages received before a time, and those of deleted tenants: a part of them at once, so that other tasks get their turn. */
 export async function deleteOldReceived(db: Db, beforeMs: number): Promise<void> {

@@ -9,12 +9,12 @@ import { findEmail } from '#emails'
 import type { ReadWith } from '#returns'
 import type { Tenants } from '#tenants'
 import { type AuthenticationDeps, authenticate } from './authenticate.ts'
-import { forwardedCopy, isLoop } from './forward-mail.ts'
-import { type Amount, isOver, NetworkUse, type ReceivingLimits, usualLimits } from './limits.ts'
+import { forwardedCopy, passedRoutes } from './forward-mail.ts'
+import { type Amount, HourlyUse, hourMs, isOver, maxTargets, type ReceivingLimits, usualLimits } from './limits.ts'
 import { matchRoute, routedAddress } from './match-route.ts'
 import { type ReceivedParts, unreadParts } from './read-received-mail.ts'
 import { listRoutesOfDomain, type MailRoute } from './route-records.ts'
-import { type ReceivedRecipient, recordForwarding, storeReceived, usedBy } from './stored-messages.ts'
+import { type Forwarding, forwardedSince, type ReceivedRecipient, recordForwarding, storeReceived, usedBy } from './stored-messages.ts'
 
 export interface ReceivingDeps {
   db: Db
@@ -27,16 +27,29 @@ export interface ReceivingDeps {
   /** For the checks of SPF, DKIM and DMARC. */
   resolver: AuthenticationDeps['resolver']
   hostname: string
-  /** Accepts a copy for another address as an email of the tenant, signed by the domain; returns the email's id. */
-  forward(octets: Buffer, to: string, by: { tenantId: string; domain: Domain; isBounce: boolean }): Promise<string>
+  /** Accepts a copy for other addresses as emails of the tenant, signed by the domain: one of each received message for each address. */
+  forward(octets: Buffer, to: readonly string[], by: ForwardedBy): Promise<Forwarding[]>
   /** Stricter limits for tests. */
   limits?: Partial<ReceivingLimits>
 }
 
-/** `later`: the domain is no longer verified, or the tenant suspended or archived. */
-export type RouteVerdict = 'routed' | 'later' | 'unknown'
-/** `network`, `tenant`: over the limit of the client's network or of a tenant. `loop`: a route has forwarded it before. */
-export type Receipt = 'stored' | 'network' | 'tenant' | 'loop'
+export interface ForwardedBy {
+  tenantId: string
+  domain: Domain
+  /** Id of the received message. */
+  received: string
+  isBounce: boolean
+}
+
+/** `tenant`, `forwards`: over the limit of the tenant, or of its forwarded copies. */
+export type OverLimit = 'tenant' | 'forwards'
+/**
+ * `later`: the domain is no longer verified, or the tenant suspended or archived. `many`: the other recipients of the message are forwarded to
+ * as many addresses as it may be.
+ */
+export type RouteVerdict = 'routed' | 'later' | 'many' | 'unknown' | OverLimit
+/** `network`: over the limit of the client's network. `loop`: all its routes have forwarded it before. */
+export type Receipt = 'stored' | 'network' | 'loop' | OverLimit
 
 export interface IncomingEnvelope {
   from: string
@@ -47,7 +60,8 @@ export interface IncomingEnvelope {
 }
 
 export interface Receiving {
-  accepts(address: string): Promise<RouteVerdict>
+  /** `others`: the recipients of the message so far. */
+  accepts(address: string, others?: readonly string[]): Promise<RouteVerdict>
   /** Once it resolves with `stored` the message is on disk, with an event for each tenant. Throws if the sender should retry. */
   take(envelope: IncomingEnvelope, octets: Buffer): Promise<Receipt>
 }
@@ -62,49 +76,83 @@ interface Destination {
 interface ReadMail {
   envelope: IncomingEnvelope
   octets: Buffer
+  /** Routes that have forwarded it before. */
+  passed: ReadonlySet<string>
   parts: ReceivedParts
   authentication: Awaited<ReturnType<typeof authenticate>> | null
 }
 
 const dayMs = 86_400_000
 
+/** Addresses to which these routes forward a message. */
+const targetsOf = (to: readonly Destination[], passed: ReadonlySet<string>): string[] =>
+  to.flatMap(({ route }) => (route.forwardTo === null || passed.has(route.id) ? [] : route.forwardTo))
+
 export const openReceiving = (deps: ReceivingDeps): Receiving => new ReceivingService(deps)
 
 class ReceivingService implements Receiving {
   readonly #deps: ReceivingDeps
   readonly #limits: ReceivingLimits
-  readonly #networks: NetworkUse
+  readonly #networks: HourlyUse
+  /** Of tenants. */
+  readonly #forwards: HourlyUse
   readonly #routes: ReturnType<typeof cached<MailRoute[]>>
   readonly #used: ReturnType<typeof cached<Amount>>
+  readonly #forwarded: ReturnType<typeof cached<number>>
 
   constructor(deps: ReceivingDeps) {
     const { db, clock } = deps
     this.#deps = deps
     this.#limits = { ...usualLimits, ...deps.limits }
-    this.#networks = new NetworkUse(clock, this.#limits.network)
+    this.#networks = new HourlyUse(clock, this.#limits.network)
+    this.#forwards = new HourlyUse(clock, { messages: this.#limits.forwards, octets: Number.POSITIVE_INFINITY })
     // At most one query a second for a domain, however many addresses a stranger tries.
     this.#routes = cached(clock, (domain) => listRoutesOfDomain(db, domain))
     this.#used = cached(clock, (tenantId) => usedBy(db, tenantId, new Date(clock.nowMs() - dayMs)))
+    this.#forwarded = cached(clock, (tenantId) => forwardedSince(db, tenantId, new Date(clock.nowMs() - hourMs)))
   }
 
-  async accepts(address: string): Promise<RouteVerdict> {
+  async accepts(address: string, others: readonly string[] = []): Promise<RouteVerdict> {
     const found = await this.#find(address)
-    return found === undefined ? 'unknown' : 'route' in found ? 'routed' : 'later'
+    if (!found) return 'unknown'
+    if ('later' in found) return 'later'
+    const { tenantId, forwardTo } = found.route
+    const over = await this.#overLimit(tenantId, forwardTo !== null)
+    if (over || forwardTo === null || others.length < maxTargets) return over ?? 'routed'
+    const before = await Promise.all(others.map((one) => this.#find(one)))
+    const targets = new Set(before.flatMap((one) => (one && 'route' in one ? (one.route.forwardTo ?? []) : [])))
+    return targets.size < maxTargets || targets.has(forwardTo) ? 'routed' : 'many'
   }
 
   async take(envelope: IncomingEnvelope, octets: Buffer): Promise<Receipt> {
     const network = networkOf(envelope.address)
     const byTenant = await this.#destinations(envelope.recipients)
-    if (isLoop(octets, new Set([...byTenant.values()].flat().map(({ route }) => route.id)))) return 'loop'
+    const passed = passedRoutes(octets)
+    const all = [...byTenant.values()].flat()
+    if (all.every(({ route }) => passed.has(route.id))) return 'loop'
     if (!this.#networks.allows(network)) return 'network'
-    for (const tenantId of byTenant.keys()) if (isOver(await this.#used.get(tenantId), this.#limits.tenant)) return 'tenant'
+    const targets = new Map([...byTenant].map(([tenantId, to]) => [tenantId, new Set(targetsOf(to, passed)).size]))
+    const copies = [...targets.values()].reduce((sum, one) => sum + one, 0)
+    if (copies > maxTargets) throw new Error('routes forward to more addresses than before')
+    for (const [tenantId, wanted] of targets) {
+      const over = await this.#overLimit(tenantId, wanted > 0)
+      if (over) return over
+    }
+    for (const [tenantId, messages] of targets) this.#forwards.count(tenantId, { messages, octets: 0 })
     const parts = await this.#read(octets, network)
     const { from: sender, address: client, greeting } = envelope
     const facts = { client, greeting, sender, from: parts.facts.from, signatures: parts.signatures ?? [] }
     const authentication = parts.signatures ? await authenticate(this.#deps, facts) : null
-    for (const [tenantId, to] of byTenant) await this.#store(tenantId, to, { envelope, octets, parts, authentication })
-    this.#networks.count(network, octets.length)
+    for (const [tenantId, to] of byTenant) await this.#store(tenantId, to, { envelope, octets, passed, parts, authentication })
+    this.#networks.count(network, { messages: 1, octets: octets.length * (1 + copies) })
     return 'stored'
+  }
+
+  async #overLimit(tenantId: string, forwards: boolean): Promise<OverLimit | undefined> {
+    if (isOver(await this.#used.get(tenantId), this.#limits.tenant)) return 'tenant'
+    if (!forwards) return undefined
+    const isUsed = (await this.#forwarded.get(tenantId)) >= this.#limits.forwards || !this.#forwards.allows(tenantId)
+    return isUsed ? 'forwards' : undefined
   }
 
   /** Undefined: no route; `later`: one that cannot receive mail now. */
@@ -132,14 +180,14 @@ class ReceivingService implements Receiving {
     return byTenant
   }
 
-  /** A message that takes too long to read would do so again: it is stored unread. Rejects if there is no place to read it now. */
-  async #read(octets: Buffer, network: string): Promise<ReceivedParts> {
+  /** A message that takes too long twice is stored unread: once may be a busy machine. Rejects if there is no place to read it now. */
+  async #read(octets: Buffer, network: string, isRepeated = false): Promise<ReceivedParts> {
     const { clock, read } = this.#deps
     try {
       return await read(octets, { atMs: clock.nowMs(), network })
     } catch (error) {
-      if (error instanceof TookTooLong) return unreadParts()
-      throw error
+      if (!(error instanceof TookTooLong)) throw error
+      return isRepeated ? unreadParts() : this.#read(octets, network, true)
     }
   }
 
@@ -167,15 +215,27 @@ class ReceivingService implements Receiving {
     const { id } = stored
     log.info({ tenant: tenantId, received: id, octets: octets.length, recipients: to.length }, 'received for a route')
     const known = new Set(stored.forwarded.map((one) => one.to))
-    for (const { route, domain } of to) {
-      const target = route.forwardTo
-      if (target === null || known.has(target)) continue
-      known.add(target)
-      const { hostname } = this.#deps
-      const routes = to.filter((one) => one.route.forwardTo === target).map((one) => one.route.id)
-      const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, atMs: receivedAt.getTime() })
-      const emailId = await this.#deps.forward(copy, target, { tenantId, domain, isBounce: envelope.from === '' })
-      await recordForwarding(db, tenantId, id, { to: target, emailId })
+    await this.#forward(
+      id,
+      to.filter(({ route }) => route.forwardTo !== null && !known.has(route.forwardTo)),
+      mail,
+    )
+  }
+
+  /** One copy for all addresses of the routes of a domain. */
+  async #forward(id: string, to: readonly Destination[], { envelope, octets, passed }: ReadMail): Promise<void> {
+    const { db, clock, hostname } = this.#deps
+    const open = to.filter(({ route }) => !passed.has(route.id))
+    const targets = new Set<string>()
+    for (const [domain, some] of Map.groupBy(open, (one) => one.domain)) {
+      const wanted = targetsOf(some, passed).filter((target) => !targets.has(target))
+      for (const target of wanted) targets.add(target)
+      if (wanted.length === 0) continue
+      const routes = some.map(({ route }) => route.id)
+      const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, atMs: clock.nowMs() })
+      const { tenantId } = domain
+      const by = { tenantId, domain, received: id, isBounce: envelope.from === '' }
+      for (const one of await this.#deps.forward(copy, [...new Set(wanted)], by)) await recordForwarding(db, tenantId, id, one)
     }
   }
 

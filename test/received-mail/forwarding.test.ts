@@ -4,6 +4,8 @@ import { systemClock } from '#base'
 import { sql } from '#db'
 import { openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
+import { forwardedSince } from '../../src/received-mail/stored-messages.ts'
+import { txtResolver } from '../support/authentication-samples.ts'
 import { signatureVerdicts } from '../support/captured.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -135,4 +137,77 @@ test('the erasure of the author blanks the copies, and fails one that waits', as
     expect(await service.db.rows(contentsOf, [id])).toEqual([])
   }
   expect(mx.messages).toHaveLength(before)
+const emailsOf = sql<{ id: string; contentId: string; recipient: string; sender: string }>`
+  select id, content_id as "contentId", recipient, sender
+  from emails
+  where subject = $1
+  order by recipient`
+
+const addRoute = async (address: string, forwardTo: string | null, on = service, tenantId?: string) => {
+  const answer = await on.call('POST', '/routes', { key: on.liveKey, body: { address, forwardTo, ...(tenantId ? { tenantId } : {}) } })
+  if (answer.status !== 201) throw new Error(answer.text)
+  return (answer.body.data as { id: string }).id
+}
+
+test('a copy counts for the domain that forwards it, not for the domain in From', async () => {
+  expect(await send(message('booked'))).toMatch(/^250/)
+  expect(await service.db.rows(emailsOf, ['booked'])).toMatchObject([{ sender: 'postmaster@shop.test' }])
+})
+
+test('a message that is delivered several times at once is forwarded once', async () => {
+  const clients = await Promise.all(Array.from({ length: 6 }, () => greetedClient(service.ports.smtp)))
+  const deliver = (one: SmtpClient) => sendIncoming(one, { to: ['sales@shop.test'], octets: message('at-once') })
+  expect(await Promise.all(clients.map(deliver))).toEqual(Array.from({ length: 6 }, () => '250 2.6.0 Ok'))
+  for (const one of clients) one.destroy()
+  expect(await service.db.rows(emailsOf, ['at-once'])).toHaveLength(1)
+  expect((await received('at-once'))?.forwarded).toHaveLength(1)
+})
+
+test('a message goes to at most five addresses, as one content, and a sixth one needs a message of its own', async () => {
+  for (const nth of [1, 2, 3, 4, 5, 6]) await addRoute(`to${nth}@shop.test`, `to${nth}@target.test`)
+  const to = [1, 2, 3, 4, 5].map((nth) => `to${nth}@shop.test`)
+  await vi.waitFor(async () => expect(await sendIncoming(client, { to, octets: message('five') })).toMatch(/^250/), {
+    timeout: 5000,
+    interval: 250,
+  })
+  const emails = await service.db.rows(emailsOf, ['five'])
+  expect(emails.map(({ recipient }) => recipient)).toEqual([1, 2, 3, 4, 5].map((nth) => `to${nth}@target.test`))
+  expect(new Set(emails.map(({ contentId }) => contentId)).size).toBe(1)
+  const sixth = '452 4.5.3 Too many forwarded recipients, send another message for this one'
+  expect(await sendIncoming(client, { to: [...to, 'to6@shop.test'], octets: message('six') })).toBe(sixth)
+})
+
+test('a route that has forwarded a message does not forward it again, and others do', async () => {
+  const passed = await addRoute('loop1@shop.test', 'loop1@target.test')
+  await addRoute('loop2@shop.test', 'loop2@target.test')
+  const deliver = () =>
+    sendIncoming(client, { to: ['loop1@shop.test', 'loop2@shop.test'], octets: `X-Postrider-Route: ${passed}\r\n${message('half-loop')}` })
+  await vi.waitFor(async () => expect(await deliver()).toMatch(/^250/), { timeout: 5000, interval: 250 })
+  expect(await service.db.rows(emailsOf, ['half-loop'])).toMatchObject([{ recipient: 'loop2@target.test' }])
+})
+
+test('a stranger cannot use up the send limit of a tenant: copies of an hour have a limit, for each recipient', async () => {
+  await using own = await startService({
+    rateLimit: null,
+    roles: ['inbound'],
+    receiving: { resolver: txtResolver(new Map()), limits: { forwards: 2, network: { messages: 1000, octets: message('h1').length * 3 } } },
+  })
+  await own.addDomain(own.tenantId, 'one.test')
+  const second = await own.makeTenant('second')
+  await own.addDomain(second, 'two.test')
+  await addRoute('fwd@one.test', 'ann@target.test', own, own.tenantId)
+  await addRoute('kept@one.test', null, own, own.tenantId)
+  await addRoute('fwd@two.test', 'bob@target.test', own, second)
+  await using sender = await greetedClient(own.ports.smtp)
+  for (const name of ['h1', 'h2']) expect(await sendIncoming(sender, { to: ['fwd@one.test'], octets: message(name) })).toMatch(/^250/)
+  await sender.say('MAIL FROM:<reader@example.net>')
+  expect(await sender.say('RCPT TO:<fwd@one.test>')).toBe('452 4.2.2 Mailbox forwards too much mail, try again in an hour')
+  expect(await sender.say('RCPT TO:<kept@one.test>')).toMatch(/^250/)
+  expect(await sender.say('RCPT TO:<fwd@two.test>')).toMatch(/^250/)
+  // As another process counts them.
+  expect(await forwardedSince(own.db, own.tenantId, new Date(0))).toBe(2)
+  // Two copies count as well as two messages.
+  await sender.say('RSET')
+  const overNetwork = '451 4.7.1 Too much mail from your network, try again in an hour'
+  expect(await sendIncoming(sender, { to: ['kept@one.test'], octets: message('h3') })).toBe(overNetwork)
 })

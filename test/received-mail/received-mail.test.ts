@@ -177,6 +177,24 @@ describe('a route', () => {
     expect(forwarded.body.error).toMatchObject({ code: 'invalid_email_format', field: 'forwardTo' })
   })
 
+  test('of a tenant whose domain is no longer verified does not keep the mail from its owner', async () => {
+    const former = await makeOwner()
+    const owner = await makeOwner()
+    await former.addRoute(`help@${former.domain}`)
+    await service.addDomain(owner.tenantId, former.domain)
+    const wish = { address: `help@${former.domain}` }
+    expect((await owner.ask('POST', '/routes', wish)).body.error).toMatchObject({ message: expect.stringContaining('another tenant') })
+    const unverify = sql`
+      update domains
+      set verified = false, trusted = false
+      where name = $1 and tenant_id = $2`
+    await service.db.run(unverify, [former.domain, former.tenantId])
+    await vi.waitFor(async () => expect((await owner.ask('POST', '/routes', wish)).status).toBe(201), { timeout: 5000 })
+    expect((await former.ask('GET', '/routes')).body.data).toEqual([])
+    await vi.waitFor(async () => expect(await send(`help@${former.domain}`, message('owned'))).toMatch(/^250/), { timeout: 5000 })
+    expect(await owner.received()).toHaveLength(1)
+  })
+
   test('whose domain is no longer verified, or whose tenant is suspended, asks the sender to retry', async () => {
     const owner = await makeOwner()
     await owner.addRoute(`help@${owner.domain}`)
@@ -319,6 +337,10 @@ test('mail over the limit of the network or of the tenant stays with its sender'
   for (const name of ['n1', 'n2']) expect(await to('a@one.test', message(name))).toMatch(/^250/)
   const overTenant = '452 4.2.2 Mailbox is over its limit for a day, try again later'
   await vi.waitFor(async () => expect(await to('a@one.test', message('n3'))).toBe(overTenant), { timeout: 10_000, interval: 100 })
+  await sender.say('MAIL FROM:<reader@example.net>')
+  expect(await sender.say('RCPT TO:<a@two.test>')).toMatch(/^250/)
+  expect(await sender.say('RCPT TO:<a@one.test>')).toBe(overTenant)
+  await sender.say('RSET')
   expect(await to('a@two.test', `${message('large')}${'x'.repeat(200_000)}`)).toMatch(/^250/)
   expect(await to('a@two.test', message('more'))).toBe('451 4.7.1 Too much mail from your network, try again in an hour')
 })

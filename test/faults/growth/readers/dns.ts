@@ -18,6 +18,7 @@ import { countLookups, isSpf, parseSpf } from '../../../../src/domains/spf.ts'
 import { answersIn, decodeAnswer, isName } from '../../../../src/net/dns-query.ts'
 import { decodeMessage, textOfData } from '../../../../src/net/dns-wire.ts'
 import { readSignedAnswer } from '../../../../src/net/tsig.ts'
+import { authenticate } from '../../../../src/received-mail/authenticate.ts'
 import { type Reader, reader } from '../reader.ts'
 
 const maxAnswer = 65_535
@@ -283,6 +284,58 @@ export const dnsReaders: Reader[] = [
         clock: systemClock,
         hostname: 'mail.example.com',
       })
+    },
+  }),
+  reader({
+    name: 'TXT of a sender',
+    longest: maxAnswer,
+    reads: ['src/received-mail/authenticate.ts authenticate'],
+    frames: [
+      ['v=spf1 ', ' -all'],
+      ['v=spf1 redirect=x.', '_'],
+      ['v=spf1 exists:', '.a'],
+      ['v=spf1 a:x.', '_/24'],
+      ['v=spf1 -all exp=', '.a'],
+      ['v=DMARC1; p=none; ', ''],
+      ['v=DMARC1; p=none; rua=', ''],
+      ['', ''],
+    ],
+    units: [
+      'redirect=x.%{l}_ ',
+      'a=%{S} ',
+      'exp=%{h}.a ',
+      'ip6:1::/1 ',
+      'include:a{i}.example ',
+      '%{l}',
+      '%{h}',
+      '%{S}',
+      '%{l1r-.+}',
+      '%{',
+      '}',
+      '%',
+      'a',
+      '.',
+      '/1',
+      ' ',
+      '\t',
+      '\n',
+      ';',
+      '=',
+      'a{i}=b; ',
+      'mailto:a@b,',
+      '!1',
+    ],
+    read(octets) {
+      const lines = linesOf(octets)
+      const given = { resolver: resolver({ txt: async () => found(lines) }), clock: systemClock, hostname: 'mail.example.com' }
+      const long = {
+        client: '192.0.2.1',
+        greeting: 'a'.repeat(255),
+        sender: `${'a'.repeat(64)}@b.example`,
+        from: 'a@b.example',
+        signatures: [],
+      }
+      return authenticate(given, long)
     },
   }),
   reader({
