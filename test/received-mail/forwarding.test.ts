@@ -137,6 +137,8 @@ test('the erasure of the author blanks the copies, and fails one that waits', as
     expect(await service.db.rows(contentsOf, [id])).toEqual([])
   }
   expect(mx.messages).toHaveLength(before)
+})
+
 const emailsOf = sql<{ id: string; contentId: string; recipient: string; sender: string }>`
   select id, content_id as "contentId", recipient, sender
   from emails
