@@ -5,13 +5,12 @@
 import { cpSync, rmSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { type OutputChunk, type Plugin, rolldown } from 'rolldown'
+import { isBundled } from './bundled-packages.ts'
 import { filesBelow } from './source-files.ts'
 
 const root = join(import.meta.dirname, '..')
 const source = join(root, 'src')
-/** Of the dependencies, those that are part of the files; typebox has 373 modules. All others are installed. */
-const included = ['typebox']
-const isIncluded = (id: string) => /^[./#]/.test(id) || included.some((name) => id === name || id.startsWith(`${name}/`))
+const isIncluded = (id: string) => /^[./#]/.test(id) || isBundled(id)
 
 /**
  * Modules find their files by `import.meta.url`. In the files it is that of the folder; so it becomes the URL at which the module would be

