@@ -24,7 +24,7 @@ const names = (list: string) =>
     .replace(/\([^)]*\)/g, '')
     .split(/,| and /)
     .map((name) => name.trim())
-    .filter((name) => name !== '' && name !== 'nothing')
+    .filter((name) => name !== '' && !/^(nothing|no tables|no modules)$/.test(name))
 
 export function readModuleHeaders(moduleList: ModuleList, files: SourceFile[]): { headers: ModuleHeader[]; problems: Problem[] } {
   const problems: Problem[] = []

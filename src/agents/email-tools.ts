@@ -1,4 +1,4 @@
-/** Tools that answer questions about emails: which there are, how one fares and why, and why a person got nothing. */
+/** Tools that answer questions about emails: which there are, how one fares and why, and why a person got no email. */
 import Type from 'typebox'
 import { Refusal } from '#base'
 import { type Fields, facts, fieldsOf, listOf, question, rehearsal, type Tool, type ToolContext } from './tool.ts'

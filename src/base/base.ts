@@ -1,7 +1,7 @@
 /**
  * Foundation of every module, without knowledge of mail, SQL or HTTP: clock, ids and randomness as parameters, settings, sealing, logs,
  * metrics, traces, and the catalogue of refusals. Its public interface is larger than others, because all modules use these terms.
- * Owns: nothing. Uses: nothing. Used by: every module.
+ * Owns: no tables. Uses: no modules. Used by: every module.
  * Promises: no other file of the program reads the environment, the machine's clock or its randomness.
  */
 

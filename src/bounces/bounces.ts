@@ -1,6 +1,6 @@
 /**
  * Classifies SMTP replies and bounce reports: the contract's classification, the party at fault, and whether the failure is permanent.
- * Owns: nothing. Uses: mail. Used by: delivery, returns, webhooks, agents, http, cli, main. Promises: the reply code decides whether a
+ * Owns: no tables. Uses: mail. Used by: delivery, returns, webhooks, agents, http, cli, main. Promises: the reply code decides whether a
  * failure is permanent, never its text; only a fault of the recipient's address causes a suppression.
  */
 import { type ClassificationName, classifications } from './classifications.ts'

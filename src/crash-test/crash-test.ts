@@ -2,7 +2,7 @@
  * Crash test: kills the service repeatedly under load, then verifies that no accepted message was lost or duplicated without being marked.
  * A run is one fault under continuous load until the service sends again. After every twenty runs, and at the end, the queue is drained and
  * all records are compared.
- * Owns: nothing. Uses: base, db. Used by: cli.
+ * Owns: no tables. Uses: base, db. Used by: cli.
  * Promises: it ends every process it starts, and uses its own folder and loopback only; its results do not depend on the service's code,
  * only on its API and on the messages received by its own relay.
  */

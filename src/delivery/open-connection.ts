@@ -124,7 +124,7 @@ export async function openConnection(
   return { ...(last ?? connectFailure(unreachable('the domain', { kind: 'none' }), noRemote)), reputationBlock }
 }
 
-/** `weakened`: the failure of a first handshake, after which the connection uses older TLS or none. */
+/** `weakened`: the failure of a first handshake, after which the connection uses older TLS or no TLS. */
 type Greeted = ConnectResult & { weakened?: Failure | undefined }
 
 /** Reads the greeting over the connected socket, and starts TLS as the host's policy requires. */

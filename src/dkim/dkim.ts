@@ -1,6 +1,6 @@
 /**
  * DKIM: signs messages, verifies the signatures of received messages, and creates keys and their DNS text.
- * Owns: nothing. Uses: nothing. Used by: domains, delivery, returns, domain-reports, received-mail, webhooks,
+ * Owns: no tables. Uses: no modules. Used by: domains, delivery, returns, domain-reports, received-mail, webhooks,
  * imports.
  * Promises: the same message, keys and time give the same signatures; important header fields cannot be added afterwards.
  */

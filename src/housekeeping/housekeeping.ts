@@ -1,7 +1,7 @@
 /**
  * Housekeeping: schedules background tasks. Every process with the role has a schedule; a database lock lets one process run tasks at a
  * time.
- * Owns: nothing. Uses: base, net, db, tenants, members, credentials, limits, domains, events, suppressions, emails, spool, request-logs,
+ * Owns: no tables. Uses: base, net, db, tenants, members, credentials, limits, domains, events, suppressions, emails, spool, request-logs,
  * tracking, templates, accept, delivery, returns, domain-reports, tls-reports, received-mail, webhooks, usage, reputation, privacy. Used
  * by: http, cli, main.
  * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and

@@ -44,7 +44,7 @@ export interface SignInLinkResponse {
 }
 
 export interface OpenIdResponse {
-  /** The name of the identity provider; null: none is configured. */
+  /** The name of the identity provider; null: not configured. */
   name: string | null
 }
 

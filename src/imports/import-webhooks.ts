@@ -1,6 +1,6 @@
 /**
  * Adds webhooks of another service here, in the service's format, so that their receivers keep their code. A URL that a webhook of the
- * tenant has already stays as it is, so a second run changes nothing.
+ * tenant has already stays as it is, so a second run has no effect.
  */
 import { Refusal } from '#base'
 import type { Post } from '#net'

@@ -1,6 +1,6 @@
 /**
  * SMTP entry point: submission by SMTP clients, and incoming mail: bounces, complaints, reports, and mail for routes.
- * Owns: nothing. Uses: base, mail, db, credentials, limits, domains, certificates, accept. Used by: main.
+ * Owns: no tables. Uses: base, mail, db, credentials, limits, domains, certificates, accept. Used by: main.
  * Promises: 250 is sent after the commit; other mail is refused during the session; no login without TLS; a bare CR or LF ends the session;
  * connections, octets, errors and time are bounded.
  */

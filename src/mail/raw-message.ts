@@ -22,7 +22,7 @@ export interface RawFacts {
   headers: Record<string, string>
   /** In addition to From. */
   originators: Originator[] | { unreadable: string }
-  /** A Feedback-ID can be added: the message has none, and no signature of its own covers the field. */
+  /** A Feedback-ID can be added: the message does not have one, and no signature of its own covers the field. */
   takesFeedbackId: boolean
 }
 

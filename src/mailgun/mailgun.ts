@@ -1,6 +1,6 @@
 /**
  * The API of Mailgun, translated: messages to submissions, refusals to Mailgun's errors, suppressions, domains and webhooks to its objects.
- * Owns: nothing. Uses: base, mail, domains, suppressions, emails, accept, webhooks, vendors. Used by: http.
+ * Owns: no tables. Uses: base, mail, domains, suppressions, emails, accept, webhooks, vendors. Used by: http.
  * Promises: any body or query is either translated or refused in Mailgun's form; a parameter that is not served is refused, never ignored;
  * the work for one request is limited, for any recipient variables.
  */

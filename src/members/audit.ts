@@ -88,7 +88,7 @@ interface AuditFilter {
   tenantId: string | null
   actor?: string | undefined
   action?: string | undefined
-  /** true: without the questions and plans of agents, which change nothing. */
+  /** true: without the questions and plans of agents, which only read. */
   withoutReads?: boolean
 }
 

@@ -20,7 +20,7 @@ interface ListedMember extends Member {
   hasPassword: boolean
   hasSecondFactor: boolean
   createdAt: Date
-  /** Of the newest session that has not ended; null: none. */
+  /** Of the newest session that has not ended; null: no session. */
   lastSeenAt: Date | null
 }
 

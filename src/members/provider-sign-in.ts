@@ -10,9 +10,9 @@ import { type Member, type Role, tokenHashOf } from './manage-members.ts'
 export interface ProvenAccount {
   issuer: string
   subject: string
-  /** The address that the identity provider has verified; undefined: none. */
+  /** The address that the identity provider has verified; undefined: not verified. */
   address: string | undefined
-  /** The role that the identity provider gives; undefined: it gives none, and members keep the role that they have. */
+  /** The role that the identity provider gives; undefined: no role, and members keep the role that they have. */
   role: Role | undefined
 }
 

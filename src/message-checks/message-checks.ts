@@ -1,6 +1,6 @@
 /**
  * Checks of a message before it is sent: authentication, alignment, size, links, images, words, unsubscription, dark mode.
- * Owns: nothing. Uses: base, mail, net. Used by: http.
+ * Owns: no tables. Uses: base, mail, net. Used by: http.
  * Promises: the work is limited for any message. `checkMessage` is pure; only `LinkChecks`, which a caller asks for, uses the network.
  */
 import { linksOf } from '#mail'

@@ -1,6 +1,6 @@
 /**
  * Resolves a URL from an untrusted party: the addresses behind it, if all are allowed, or the reason for a refusal. Plain http is allowed
- * only into networks that the operator has opened, unless the caller sends nothing secret and allows it.
+ * only into networks that the operator has opened, unless the caller sends no secret and allows it.
  */
 import { isIP } from 'node:net'
 import { isInNetwork, type Network } from '#base'

@@ -40,7 +40,7 @@ function valuesOf(claim: unknown): Set<unknown> {
   return new Set(typeof claim === 'object' && claim !== null ? Object.keys(claim) : [])
 }
 
-/** The highest role of the account. Refuses `permission_denied` if the settings name roles and the account has none of them. */
+/** The highest role of the account. Refuses `permission_denied` if the settings name roles and the account does not have one of them. */
 export function roleOf(sources: readonly Claims[], { oidcRoleClaim, oidcRoles }: RoleSettings): ProvenAccount['role'] {
   if (oidcRoleClaim === undefined) return undefined
   const values = valuesOf(sources.map((claims) => claimAt(claims, oidcRoleClaim)).find((claim) => claim !== undefined))

@@ -6,7 +6,7 @@ import type { Configuration, CustomFetch } from 'openid-client'
 import { type Clock, type Network, networkFrom } from '#base'
 import { type Get, openGuard, openPost, type Resolver } from '#net'
 
-/** Loaded at the first sign-in: most processes serve none. */
+/** Loaded at the first sign-in: most processes do not serve one. */
 const loadLibrary = () => import('openid-client')
 type Library = Awaited<ReturnType<typeof loadLibrary>>
 

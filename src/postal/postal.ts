@@ -1,6 +1,6 @@
 /**
  * The API of Postal, translated: parameters to submissions, refusals to Postal's errors, emails and attempts to its messages and deliveries.
- * Owns: nothing. Uses: base, mail, emails, tracking, accept, vendors. Used by: http.
+ * Owns: no tables. Uses: base, mail, emails, tracking, accept, vendors. Used by: http.
  * Promises: any JSON value is either translated or refused in Postal's form; a field that is not served is refused, never ignored.
  */
 export { failureEnvelope, successEnvelope } from './envelope.ts'

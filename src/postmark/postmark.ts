@@ -1,7 +1,7 @@
 /**
  * The API of Postmark, translated: messages to submissions, refusals to Postmark's error codes, emails, bounces and suppressions to its
  * objects.
- * Owns: nothing. Uses: base, mail, suppressions, emails, tracking, accept, webhooks, vendors. Used by: http.
+ * Owns: no tables. Uses: base, mail, suppressions, emails, tracking, accept, webhooks, vendors. Used by: http.
  * Promises: any JSON value is either translated or refused in Postmark's form; a field that is not served is refused, never ignored.
  */
 export { bounceStatuses, postmarkBounce } from './bounces.ts'

@@ -141,7 +141,7 @@ const deleteSomeOf = sql`
     where tenant_id = $1
     limit $2)`
 
-/** Another process that deletes the same messages leaves none for this one before it commits. */
+/** Another process that deletes the same messages leaves no message for this one before it commits. */
 const endErasure = sql`
   delete from received_erasures
   where tenant_id = $1 and not exists (select from received_messages where tenant_id = $1)`
@@ -256,7 +256,7 @@ export async function deleteOldReceived(db: Db, beforeMs: number): Promise<void>
     if (await inRounds(() => db.run(deleteSomeOf, [tenantId, maxAtOnce]))) await db.run(endErasure, [tenantId])
 }
 
-/** Whether nothing is left. */
+/** Whether all are deleted. */
 async function inRounds(deleteSome: () => Promise<number>): Promise<boolean> {
   for (let round = 0; round < maxRounds; round++) if ((await deleteSome()) < maxAtOnce) return true
   return false

@@ -1,6 +1,6 @@
 /**
  * Asks the blocklists of POSTRIDER_BLOCKLISTS about the addresses of this installation, once a day, on a schedule of its own: slow resolvers
- * delay no other task. Without the setting it asks none. A check that does not end is claimed again later.
+ * delay no other task. Without the setting it does not ask. A check that does not end is claimed again later.
  */
 import { type Clock, type Config, type Log, type Loop, startLoop } from '#base'
 import type { Db } from '#db'

@@ -1,6 +1,6 @@
 /**
  * Changes since yesterday that an owner should see, as pure functions of the figures: more blocks, less TLS, fewer passes of DMARC, too many
- * complaints, a new entry on a blocklist. Small numbers cause none, because they change by chance.
+ * complaints, a new entry on a blocklist. Small numbers do not cause one, because they change by chance.
  */
 
 export const findingKinds = ['blocklist_new', 'complaint_rate_high', 'block_rate_up', 'dmarc_pass_rate_down', 'tls_share_down'] as const

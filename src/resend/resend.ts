@@ -1,6 +1,6 @@
 /**
  * The API of Resend, translated: emails to submissions, refusals to Resend's errors, messages, domains and webhooks to its objects.
- * Owns: nothing. Uses: base, mail, suppressions, domains, emails, accept, webhooks, vendors. Used by: http.
+ * Owns: no tables. Uses: base, mail, suppressions, domains, emails, accept, webhooks, vendors. Used by: http.
  * Promises: any JSON value is either translated or refused in Resend's form; a field that is not served is refused, never ignored.
  */
 export { readResendDomain, resendDomain, resendDomainItem } from './domain-objects.ts'

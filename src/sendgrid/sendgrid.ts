@@ -1,6 +1,6 @@
 /**
  * The API of SendGrid, translated: mails to submissions, refusals to SendGrid's errors, suppressions and webhooks to its objects.
- * Owns: nothing. Uses: base, mail, credentials, suppressions, emails, accept, webhooks, vendors. Used by: http.
+ * Owns: no tables. Uses: base, mail, credentials, suppressions, emails, accept, webhooks, vendors. Used by: http.
  * Promises: any JSON value is either translated or refused in SendGrid's form; a field that is not served is refused, never ignored; the
  * work for one request is limited, for any personalizations.
  */

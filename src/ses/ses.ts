@@ -1,6 +1,6 @@
 /**
  * The API of Amazon SES, versions 2 and 1: reads its requests and signatures as submissions and changes, and writes its objects and errors.
- * Owns: nothing. Uses: base, mail, domains, suppressions, accept, vendors. Used by: http.
+ * Owns: no tables. Uses: base, mail, domains, suppressions, accept, vendors. Used by: http.
  * Promises: a field, parameter or action is either served or refused in SES's form; a signature is compared in constant time; reading takes
  * time in proportion to the text.
  */

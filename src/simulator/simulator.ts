@@ -1,6 +1,6 @@
 /**
  * The simulated recipients of test mail: the address decides the result of a message (contract section 4.1), and a scenario decides for
- * the other hosts of the simulated network. Owns: nothing. Uses: nothing. Used by: domains, accept, delivery, reputation, installation, http, cli.
+ * the other hosts of the simulated network. Owns: no tables. Uses: no modules. Used by: domains, accept, delivery, reputation, installation, http, cli.
  * Promises: the same recipient and attempt give the same reply, and the same report afterwards; no data leaves the process.
  */
 

@@ -38,7 +38,7 @@ export async function reportDay(day: DayOfDomain, deps: ReportDeps, stopping?: A
   if (isDone) await db.transaction((tx) => deleteTlsSessions(tx, day))
 }
 
-/** Returns false if there is nothing to send now: the domain asks for no reports, or the look-up failed. */
+/** Returns false if no report is to be sent now: the domain asks for no reports, or the look-up failed. */
 async function lookUp(day: DayOfDomain, tries: number, { db, clock, resolver, until }: ReportDeps): Promise<boolean> {
   const answer = await findTlsReportUris(day.domain, resolver)
   const nowMs = clock.nowMs()

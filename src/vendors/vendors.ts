@@ -1,7 +1,7 @@
 /**
  * Parts that the APIs of all other vendors share: a reader of JSON objects that refuses every field that it was not asked for, lists of
  * addresses in one text, and content types by file name.
- * Owns: nothing. Uses: nothing. Used by: postal, resend, sendgrid, postmark, ses, mailgun.
+ * Owns: no tables. Uses: no modules. Used by: postal, resend, sendgrid, postmark, ses, mailgun.
  * Promises: a member of an object is either read or refused; reading takes time in proportion to the text.
  */
 export { contentTypeOf } from './content-type.ts'

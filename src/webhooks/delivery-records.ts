@@ -24,7 +24,7 @@ export interface WebhookDelivery {
   at: Date
   /** null: the event is not about an email. */
   emailId: string | null
-  /** Of the email, as the body names it; null: it names none. */
+  /** Of the email, as the body names it; null: not named. */
   recipient: string | null
 }
 

@@ -1,5 +1,5 @@
 /**
- * Generated requests of each vendor's API against one service: none fails with 500, every refusal has the vendor's form, and nothing is half
+ * Generated requests of each vendor's API against one service: no request fails with 500, every refusal has the vendor's form, and nothing is half
  * sent. `npm run generated-requests` sends 50,000 to each; POSTRIDER_GENERATED_REQUESTS and POSTRIDER_GENERATED_SEED choose others.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -657,7 +657,7 @@ test('webhooks have up to three URLs for each event', async () => {
   })
   expect(await webhooks.destroy(domain, 'permanent_fail' as never)).toMatchObject({ urls })
   expect(await webhooks.list(domain, {})).toEqual({ delivered: { urls: [urls[1]] } })
-  // A refused URL leaves none of the request.
+  // If a URL is refused, no webhook is created.
   expect(await refusalOf(create('opened', ['https://hooks.one.example/c', 'ftp://one.example']))).toMatchObject({ status: 400 })
   expect(await refusalOf(get('opened'))).toMatchObject({ status: 404 })
   expect(await refusalOf(create('accepted', urls[0] as string))).toMatchObject({ status: 400 })

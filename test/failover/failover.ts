@@ -347,7 +347,7 @@ class FailoverRun {
     this.#sdkLoad?.start()
   }
 
-  /** The messages of the vendors' SDKs: all have arrived, and none is stored more often than it was sent. */
+  /** The messages of the vendors' SDKs: all have arrived, and are not stored more often than it was sent. */
   #compareSdks(listed: readonly { id: string; to: string }[], sink: Sink): void {
     const load = this.#sdkLoad
     if (!load) return

@@ -1,4 +1,4 @@
-/** An agent of the operator finds out why a person got nothing, and helps after a plan, through the whole program and `postrider mcp`. */
+/** An agent of the operator finds out why a person got no email, and helps after a plan, through the whole program and `postrider mcp`. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { overStdio } from '../agents/agent-client.ts'
 import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'

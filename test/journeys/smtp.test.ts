@@ -86,7 +86,7 @@ test('mail of a test key is in the test inbox, and none of it leaves', async () 
   const inbox = await service.call('GET', `/test/inbox?to=${encodeURIComponent(to)}&since=${id}&wait=10`, undefined, service.testKey)
   expect(inbox.body.data).toMatchObject([{ id, to, subject: 'Sandbox' }])
   expect((await service.call('GET', `/emails/${id}`)).body.data).toMatchObject({ id, status: 'sent', tag: 'order' })
-  // Live mail that is sent later has arrived, and nothing else.
+  // Live mail that is sent later has arrived, and no other mail.
   await send('after the sandbox', true)
   const arrived = (await mx.waitFor(before + 1, 15_000)).slice(before)
   expect(arrived.map(({ recipients }) => recipients)).toEqual([['ann@one.example']])

@@ -266,7 +266,7 @@ test('an hour with a broken certificate is reported with the right counts, by ma
     failures: [{ result: 'certificate-host-mismatch', receivingMx: `mx.${domain}`, failed, reason: 'for another name' }],
   })
 
-  // Nothing is left to report, and the report's own session was not counted.
+  // All is reported, and the report's own session was not counted.
   await until(counted(domain), { successful: 0, failed: 0 })
 })
 

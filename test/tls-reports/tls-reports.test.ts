@@ -274,7 +274,7 @@ describe('the sender', () => {
     counting.note({ host: 'mx.c.test', published }, open('expired'), place)
     await expect(counting.flush()).rejects.toThrow('away')
     counting.note({ host: 'mx.c.test', published }, open('expired'), place)
-    // The commit may have taken place: nothing of it is repeated.
+    // The commit may have taken place: it is not repeated.
     await expect(counting.flush()).rejects.toThrow(CommitUnknown)
     counting.note({ host: 'mx.c.test', published }, open('valid'), place)
     await counting.flush()

@@ -45,7 +45,7 @@ export interface Providers {
   isThrottle(reply: GivenReply, provider: string): boolean
 }
 
-/** Whether the server refuses because it shuts down (421, RFC 5321 section 3.8). Such a reply says nothing about number or speed. */
+/** Whether the server refuses because it shuts down (421, RFC 5321 section 3.8). Such a reply is not about number or speed. */
 export const isShutdown = ({ code, text }: GivenReply): boolean =>
   code === 421 && shutdownWords.test(text) && !throttleWords.test(text) && !aboutTheMessage.test(text)
 

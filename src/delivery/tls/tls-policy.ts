@@ -19,7 +19,7 @@ export interface GuardedHost extends RouteHost {
   policy: PolicyName
   /** MTA-STS in testing mode: the policy does not list this host. */
   isUnlisted?: boolean
-  /** The domain's policy, for TLS reports; undefined: it has none. */
+  /** The domain's policy, for TLS reports; undefined: it has no policy. */
   published?: PublishedTls | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
  * Counts sessions with mail servers by the TLS policy that the recipient domain publishes, for TLS reports (RFC 8460). They are counted in
  * memory and added to the database every few seconds, so that a connection costs no statement. Keys are limited in number, in memory and for
- * each day and domain. The counts of the last seconds are lost with the process, and none is added twice.
+ * each day and domain. The counts of the last seconds are lost with the process, and no count is added twice.
  */
 import { hash } from 'node:crypto'
 import { type Clock, type Log, sanitiseText } from '#base'
