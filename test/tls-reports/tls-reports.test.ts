@@ -314,7 +314,7 @@ describe('the sender', () => {
     ])
   })
 
-  test('deletes counts that nobody reported', async () => {
+  test('deletes counts that were not reported', async () => {
     note('b.test', open('expired'))
     await sessions.flush()
     expect(await deleteOldTlsSessions(database.db, testTimeMs)).toBe(0)

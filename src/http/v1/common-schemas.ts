@@ -118,3 +118,18 @@ export async function tenantNamedIn(call: ScopedCall, tenants: { find(id: string
   if (!(await tenants.find(named))) throw new Refusal('not_found', { field: 'tenantId', message: `tenantId: no such tenant: ${named}` })
   return named
 }
+
+interface TenantLookup {
+  default(): Promise<{ id: string }>
+  find(id: string): Promise<unknown>
+}
+
+/** The tenant of a call, or the default tenant. */
+export const tenantOrDefault = async (
+  { tenantId }: Pick<ScopedCall, 'tenantId'>,
+  { tenants }: { tenants: Pick<TenantLookup, 'default'> },
+): Promise<string> => tenantId ?? (await tenants.default()).id
+
+/** The same for a request that may name the tenant in its body. Refuses as `tenantNamedIn`. */
+export const bodyTenantOrDefault = async (call: ScopedCall, deps: { tenants: TenantLookup }): Promise<string> =>
+  tenantOrDefault({ tenantId: await tenantNamedIn(call, deps.tenants) }, deps)

@@ -12,7 +12,7 @@ import {
   shownAuthentication,
   spfResults,
 } from '#received-mail'
-import { nullable, pageFields, type ScopedCall, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { bodyTenantOrDefault, nullable, pageFields, tenantFields, tenantOrDefault, tenantParameter } from './common-schemas.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -41,12 +41,6 @@ const RouteObject = Type.Object({
   updatedAt: Instant,
 })
 
-/** The tenant of a call, or the default tenant. */
-const tenantOf = async ({ tenantId }: Pick<ScopedCall, 'tenantId'>, { tenants }: Pick<ApiDeps, 'tenants'>) =>
-  tenantId ?? (await tenants.default()).id
-const tenantOfBody = async (call: ScopedCall, deps: Pick<ApiDeps, 'tenants'>) =>
-  tenantOf({ tenantId: await tenantNamedIn(call, deps.tenants) }, deps)
-
 export const createRoute = route({
   method: 'POST',
   path: '/routes',
@@ -65,7 +59,7 @@ export const createRoute = route({
   handle: async (call, deps) => {
     const { address, forwardTo, enabled } = call.body
     const wanted = { address, forwardTo: forwardTo ?? null, enabled: enabled ?? true }
-    return routeToWire(await deps.routes.create(await tenantOfBody(call, deps), wanted), deps)
+    return routeToWire(await deps.routes.create(await bodyTenantOrDefault(call, deps), wanted), deps)
   },
 })
 
@@ -80,7 +74,7 @@ export const listRoutes = listRoute({
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async (call, deps) => {
     const { page, perPage } = call.query
-    const { routes, total } = await deps.routes.list(await tenantOf(call, deps), { number: page, size: perPage })
+    const { routes, total } = await deps.routes.list(await tenantOrDefault(call, deps), { number: page, size: perPage })
     return { items: routes.map((one) => routeToWire(one, deps)), page, perPage, total }
   },
 })
@@ -93,7 +87,7 @@ export const retrieveRoute = route({
   ...reads,
   ...byId,
   data: RouteObject,
-  handle: async (call, deps) => routeToWire(await deps.routes.get(await tenantOf(call, deps), call.params.routeId), deps),
+  handle: async (call, deps) => routeToWire(await deps.routes.get(await tenantOrDefault(call, deps), call.params.routeId), deps),
 })
 
 export const updateRoute = route({
@@ -108,7 +102,7 @@ export const updateRoute = route({
   data: RouteObject,
   handle: async (call, deps) => {
     const { forwardTo, enabled } = call.body
-    const changed = await deps.routes.update(await tenantOfBody(call, deps), call.params.routeId, { forwardTo, enabled })
+    const changed = await deps.routes.update(await bodyTenantOrDefault(call, deps), call.params.routeId, { forwardTo, enabled })
     return routeToWire(changed, deps)
   },
 })
@@ -122,7 +116,7 @@ export const deleteRoute = route({
   ...byId,
   data: Type.Object({ deleted: Type.Unsafe<true>({ type: 'boolean', enum: [true] }) }),
   handle: async (call, deps) => {
-    await deps.routes.remove(await tenantOf(call, deps), call.params.routeId)
+    await deps.routes.remove(await tenantOrDefault(call, deps), call.params.routeId)
     return { deleted: true as const }
   },
 })
@@ -190,7 +184,7 @@ export const listReceivedRoute = listRoute({
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async (call, deps) => {
     const { page, perPage } = call.query
-    const { messages, total } = await listReceived(deps.db, await tenantOf(call, deps), { number: page, size: perPage })
+    const { messages, total } = await listReceived(deps.db, await tenantOrDefault(call, deps), { number: page, size: perPage })
     return { items: messages.map(summaryToWire), page, perPage, total }
   },
 })
@@ -204,7 +198,7 @@ export const retrieveReceived = route({
   ...byId,
   data: ReceivedObject,
   handle: async (call, deps): Promise<Static<typeof ReceivedObject>> => {
-    const message = await getReceived(deps.db, await tenantOf(call, deps), call.params.receivedId)
+    const message = await getReceived(deps.db, await tenantOrDefault(call, deps), call.params.receivedId)
     const { to, cc, replyTo, date, hops, headers, attachments, truncated } = message.facts
     return {
       ...summaryToWire(message),
@@ -233,7 +227,7 @@ export const retrieveReceivedRaw = route({
   data: Type.Object({ id: Type.String(), rawMessage: Type.String({ contentEncoding: 'base64' }) }),
   handle: async (call, deps) => {
     const { receivedId } = call.params
-    const raw = await getReceivedRaw(deps.db, await tenantOf(call, deps), receivedId)
+    const raw = await getReceivedRaw(deps.db, await tenantOrDefault(call, deps), receivedId)
     return { id: receivedId, rawMessage: raw.toString('base64') }
   },
 })

@@ -2,8 +2,8 @@
 import Type, { type Static } from 'typebox'
 import { wrongField } from '#base'
 import { type Template, type TemplateSource, type TemplateVersion, type Variable, variableTypes } from '#templates'
-import { nullable, pageFields, type ScopedCall, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
-import { type ApiDeps, listRoute, route, sendRoute } from './define-endpoint.ts'
+import { bodyTenantOrDefault, nullable, pageFields, tenantFields, tenantOrDefault, tenantParameter } from './common-schemas.ts'
+import { listRoute, route, sendRoute } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 import { callerOf, FromField, messageFields, responseFor, SentEmail, sendRefusals, sentToWire } from './send-emails.ts'
 import { templateFields, valuesOf } from './template-sends.ts'
@@ -51,12 +51,6 @@ const VersionObject = Type.Object({
 
 const byKey = { query: query({ tenantId: tenantParameter }), refuses: ['not_found', 'tenant_mismatch'] } as const
 
-/** The tenant of a call, or the default tenant. */
-const tenantOf = async ({ tenantId }: Pick<ScopedCall, 'tenantId'>, { tenants }: Pick<ApiDeps, 'tenants'>) =>
-  tenantId ?? (await tenants.default()).id
-const tenantOfBody = async (call: ScopedCall, deps: Pick<ApiDeps, 'tenants'>) =>
-  tenantOf({ tenantId: await tenantNamedIn(call, deps.tenants) }, deps)
-
 export const createTemplate = route({
   method: 'POST',
   path: '/templates',
@@ -78,7 +72,7 @@ export const createTemplate = route({
   handle: async (call, deps) => {
     const { name, subject, html, text, variables } = call.body
     const draft = { subject, html: html ?? null, text: text ?? null, variables: variables ?? {} }
-    return templateToWire(await deps.templates.create(await tenantOfBody(call, deps), name, draft))
+    return templateToWire(await deps.templates.create(await bodyTenantOrDefault(call, deps), name, draft))
   },
 })
 
@@ -93,7 +87,7 @@ export const listTemplatesRoute = listRoute({
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async (call, deps) => {
     const { page, perPage } = call.query
-    const { templates, total } = await deps.templates.list(await tenantOf(call, deps), { number: page, size: perPage })
+    const { templates, total } = await deps.templates.list(await tenantOrDefault(call, deps), { number: page, size: perPage })
     return { items: templates.map(summaryToWire), page, perPage, total }
   },
 })
@@ -106,7 +100,7 @@ export const retrieveTemplate = route({
   ...reads,
   ...byKey,
   data: TemplateObject,
-  handle: async (call, deps) => templateToWire(await deps.templates.get(await tenantOf(call, deps), call.params.templateId)),
+  handle: async (call, deps) => templateToWire(await deps.templates.get(await tenantOrDefault(call, deps), call.params.templateId)),
 })
 
 export const updateTemplate = route({
@@ -129,7 +123,7 @@ export const updateTemplate = route({
   handle: async (call, deps) => {
     const { name, subject, html, text, variables } = call.body
     const changes = { name, subject, html, text, variables }
-    return templateToWire(await deps.templates.update(await tenantOfBody(call, deps), call.params.templateId, changes))
+    return templateToWire(await deps.templates.update(await bodyTenantOrDefault(call, deps), call.params.templateId, changes))
   },
 })
 
@@ -141,7 +135,7 @@ export const publishTemplate = route({
   ...manages,
   ...byKey,
   data: TemplateObject,
-  handle: async (call, deps) => templateToWire(await deps.templates.publish(await tenantOf(call, deps), call.params.templateId)),
+  handle: async (call, deps) => templateToWire(await deps.templates.publish(await tenantOrDefault(call, deps), call.params.templateId)),
 })
 
 export const listTemplateVersions = listRoute({
@@ -156,7 +150,7 @@ export const listTemplateVersions = listRoute({
   handle: async (call, deps) => {
     const { page, perPage } = call.query
     const shown = { number: page, size: perPage }
-    const { versions, total } = await deps.templates.listVersions(await tenantOf(call, deps), call.params.templateId, shown)
+    const { versions, total } = await deps.templates.listVersions(await tenantOrDefault(call, deps), call.params.templateId, shown)
     return { items: versions.map(versionToWire), page, perPage, total }
   },
 })
@@ -173,7 +167,7 @@ export const previewTemplate = route({
   ...byKey,
   body: Type.Object(rendering),
   data: Type.Object({ subject: Type.String(), html: nullable(Type.String()), text: nullable(Type.String()) }),
-  handle: async (call, deps) => deps.templates.preview(await tenantOfBody(call, deps), call.params.templateId, valuesOf(call.body)),
+  handle: async (call, deps) => deps.templates.preview(await bodyTenantOrDefault(call, deps), call.params.templateId, valuesOf(call.body)),
 })
 
 export const testTemplate = sendRoute({
@@ -195,7 +189,7 @@ export const testTemplate = sendRoute({
       ...(await deps.templates.preview(tenant.id, templateId, valuesOf(call.body))),
     })
     const response = responseFor(call, `/v1/templates/${templateId}/test`, sentToWire)
-    return deps.accept.send(await tenantOfBody(call, deps), make, callerOf(call.credential), response)
+    return deps.accept.send(await bodyTenantOrDefault(call, deps), make, callerOf(call.credential), response)
   },
 })
 
@@ -208,7 +202,7 @@ export const deleteTemplateRoute = route({
   ...byKey,
   data: Type.Object({ deleted: Type.Unsafe<true>({ type: 'boolean', enum: [true] }) }),
   handle: async (call, deps) => {
-    await deps.templates.remove(await tenantOf(call, deps), call.params.templateId)
+    await deps.templates.remove(await tenantOrDefault(call, deps), call.params.templateId)
     return { deleted: true as const }
   },
 })
