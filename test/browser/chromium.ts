@@ -73,8 +73,16 @@ interface Violation {
   nodes: { html: string; failureSummary?: string }[]
 }
 
+/** Waits for the end of animations that have one. A dialog that is still fading in has too little contrast and may move under a click. */
+async function animationsEnd(page: Page): Promise<void> {
+  await page.evaluate(
+    `Promise.all(document.getAnimations().filter((animation) => animation.effect.getComputedTiming().endTime !== Infinity).map((animation) => animation.finished.catch(() => undefined))).then(() => undefined)`,
+  )
+}
+
 /** Expects no serious or critical violation of WCAG 2.2 AA found by axe-core and no content wider than the screen; saves a screenshot. */
 export async function expectFine({ page, complaints }: Watched, name: string, { width, theme }: Look): Promise<void> {
+  await animationsEnd(page)
   const picture = join(pictures, `${name}-${width}-${theme}.png`)
   mkdirSync(dirname(picture), { recursive: true })
   await page.screenshot({ path: picture, fullPage: true })
