@@ -2,6 +2,7 @@
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
+  resolve: { alias: { 'fast-check': new URL('test/support/seeded-fast-check.ts', import.meta.url).pathname } },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'tools/**/*.test.ts', 'bench/**/*.test.ts'],
     // Slow tests run with `npm run faults`.

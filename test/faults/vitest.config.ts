@@ -5,6 +5,7 @@
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
+  resolve: { alias: { 'fast-check': new URL('../support/seeded-fast-check.ts', import.meta.url).pathname } },
   test: {
     include: [
       '{src,test}/**/*.slow.test.ts',
