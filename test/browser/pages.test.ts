@@ -15,7 +15,16 @@ import { receiveReport } from '../support/received-report.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { loopbackPost, plainBodies, sendingConfig } from '../support/webhook-sender-parts.ts'
-import { expectCopied, expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
+import {
+  expectCopied,
+  expectFine,
+  hasChromium,
+  type Look,
+  openPage,
+  startBrowser,
+  startDashboardService,
+  type Watched,
+} from './chromium.ts'
 
 const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 const at = ({ width, theme }: Look) => `${width}-${theme}`

@@ -9,7 +9,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromElsewhere, invite, password } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
-import { expectCopied, expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, takeRefusal, type Watched } from './chromium.ts'
+import {
+  expectCopied,
+  expectFine,
+  hasChromium,
+  type Look,
+  openPage,
+  startBrowser,
+  startDashboardService,
+  takeRefusal,
+  type Watched,
+} from './chromium.ts'
 
 const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 const at = ({ width, theme }: Look) => `${width}-${theme}`

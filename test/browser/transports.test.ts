@@ -78,7 +78,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     expect((await transports())[0]).toMatchObject({ name, auth: { user: 'me', password: 'open sesame' }, guarded: true })
   })
 
-  const forgetRefusal = async () => expect(await takeRefusal(watched, '/v1/transports')).toEqual([expect.stringContaining('400 (Bad Request)')])
+  const forgetRefusal = async () =>
+    expect(await takeRefusal(watched, '/v1/transports')).toEqual([expect.stringContaining('400 (Bad Request)')])
 
   test('its settings are changed, and a test says that it works', async () => {
     const { page } = watched

@@ -81,7 +81,10 @@ test(
     for (let round = 1; round <= kills; round++) {
       // Found before the time has come, so that messages are under way at the kill.
       const started = async () => (await service.processes()).inbound.filter((pid) => pid !== killed)
-      const [victim = 0] = await vi.waitUntil(async () => ((await started()).length === 1 ? started() : undefined), { timeout: maxMs, interval: 50 })
+      const [victim = 0] = await vi.waitUntil(async () => ((await started()).length === 1 ? started() : undefined), {
+        timeout: maxMs,
+        interval: 50,
+      })
       await vi.waitUntil(() => stored >= (messages / (kills + 1)) * round, { timeout: maxMs, interval: 1 })
       process.kill(victim, 'SIGKILL')
       killed = victim

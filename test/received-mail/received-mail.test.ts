@@ -152,9 +152,13 @@ describe('a route', () => {
     expect([await routeOf('orders+1'), await routeOf('orders+2')]).toEqual([exact.id, wild.id])
     expect(await send(`help@${owner.domain}`, message('none'))).toBe('550 5.1.1 No such address here')
     await owner.ask('PATCH', `/routes/${wild.id}`, { enabled: false })
-    await vi.waitFor(async () => expect(await send(`orders+3@${owner.domain}`, message('off'))).toMatch(/^550 5\.1\.1/), { timeout: 15_000 })
+    await vi.waitFor(async () => expect(await send(`orders+3@${owner.domain}`, message('off'))).toMatch(/^550 5\.1\.1/), {
+      timeout: 15_000,
+    })
     expect((await owner.ask('DELETE', `/routes/${exact.id}`)).status).toBe(200)
-    await vi.waitFor(async () => expect(await send(`orders+1@${owner.domain}`, message('gone'))).toMatch(/^550 5\.1\.1/), { timeout: 15_000 })
+    await vi.waitFor(async () => expect(await send(`orders+1@${owner.domain}`, message('gone'))).toMatch(/^550 5\.1\.1/), {
+      timeout: 15_000,
+    })
     expect(await owner.received()).toHaveLength(2)
   })
 
