@@ -18,7 +18,7 @@ const random: Ban = { rule: 'randomness-is-a-parameter', except: ['src/base/ids.
 const environment: Ban = {
   rule: 'environment-is-read-once',
   except: ['src/base/config.ts', 'src/main.ts'],
-  says: 'add a setting to src/base/config.ts and take it as a parameter',
+  says: 'add a setting to its area (src/base/…-settings.ts) and take it as a parameter',
 }
 
 const members: Record<string, Ban> = {

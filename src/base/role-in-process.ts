@@ -1,7 +1,7 @@
 /** Runs a role in this process, where a machine is too small for a process of its own. */
 import type { Children } from './child-processes.ts'
 import { type Clock, pause } from './clock.ts'
-import { ConfigError } from './config.ts'
+import { ConfigError } from './setting.ts'
 import type { Log } from './log.ts'
 
 export interface RoleInProcess {
