@@ -21,6 +21,7 @@ export {
   type PartitionedTable,
   withPartitions,
 } from './partitions.ts'
+export { withProcessLock } from './process-lock.ts'
 export type { Db, DbSession, Queryable, Tx } from './queryable.ts'
 export { inSnapshot } from './read-snapshot.ts'
 export { type SealedColumns, sealedColumn, sealedColumns } from './reseal-columns.ts'
