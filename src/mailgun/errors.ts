@@ -1,6 +1,6 @@
 /** Mailgun's errors: an HTTP status, and a body with a message. */
 import { Refusal, type RefusalCode } from '#base'
-import type { JsonFields } from '#vendors'
+import { type FieldNames, type RefuseField, renameFields } from '#vendors'
 
 /** A refusal with its own HTTP status. */
 export class MailgunRefusal extends Refusal {
@@ -31,7 +31,7 @@ const statuses: Readonly<Partial<Record<RefusalCode, number>>> = {
 }
 
 /** Postrider's names of fields, and Mailgun's. */
-const fieldNames: readonly [RegExp, string][] = [
+const fieldNames: FieldNames = [
   [/^emails\[\d+\]\./, ''],
   [/\breplyTo\b/, 'h:Reply-To'],
   [/\bheaders\./, 'h:'],
@@ -47,12 +47,12 @@ const fieldNames: readonly [RegExp, string][] = [
 /** The HTTP status and the body of a refusal. */
 export function mailgunFailure(refusal: Refusal): { status: number; body: string } {
   const status = refusal instanceof MailgunRefusal ? refusal.httpStatus : (statuses[refusal.code] ?? 400)
-  const own = fieldNames.reduce((text, [name, mailgun]) => text.replace(name, mailgun), refusal.message)
+  const own = renameFields(refusal.message, fieldNames)
   return { status, body: JSON.stringify({ message: status === 401 ? 'Forbidden' : own }) }
 }
 
 /** Refuses one parameter of a request. */
-export const refuseMailgunField: ConstructorParameters<typeof JsonFields>[2] = (path, problem, kind) =>
+export const refuseMailgunField: RefuseField = (path, problem, kind) =>
   new MailgunRefusal(
     400,
     kind === 'missing' ? `${path} parameter is missing` : `${path} ${problem}${kind === 'not served' ? `: ${page}` : ''}`,

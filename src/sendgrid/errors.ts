@@ -1,6 +1,6 @@
 /** SendGrid's errors: an HTTP status, and a body whose `errors` have a message, the field in dots, and help. */
 import { Refusal, type RefusalCode } from '#base'
-import type { JsonFields } from '#vendors'
+import { type FieldNames, type RefuseField, renameFields } from '#vendors'
 
 /** A refusal with its own HTTP status; `field` as SendGrid writes it, such as `personalizations.0.to`. */
 export class SendGridRefusal extends Refusal {
@@ -34,7 +34,7 @@ const statuses: Readonly<Partial<Record<RefusalCode, number>>> = {
 }
 
 /** Postrider's names of fields, and SendGrid's. */
-const fieldNames: readonly [RegExp, string][] = [
+const fieldNames: FieldNames = [
   [/^replyTo\b/, 'reply_to'],
   [/^(?:html|text)\b/, 'content'],
   [/^tag\b/, 'categories'],
@@ -46,7 +46,7 @@ const fieldNames: readonly [RegExp, string][] = [
 
 const elementPrefix = /^emails\[(\d+)\]\./
 const inDots = (path: string) => path.replace(/\[(\d+)\]/g, '.$1')
-const renamed = (text: string) => fieldNames.reduce((named, [own, name]) => named.replace(own, name), text)
+const renamed = (text: string) => renameFields(text, fieldNames)
 
 /** The recipients are those of a personalization; every other field is of the whole mail. */
 function fieldOf({ field }: Refusal): string | null {
@@ -70,5 +70,5 @@ export function sendgridFailure(refusal: Refusal): { status: number; body: strin
 const page = 'docs/sendgrid-api.md lists the fields'
 
 /** Refuses one field of a request. */
-export const refuseSendGridField: ConstructorParameters<typeof JsonFields>[2] = (path, problem, kind) =>
+export const refuseSendGridField: RefuseField = (path, problem, kind) =>
   new SendGridRefusal(400, `${inDots(path)} ${problem}`, inDots(path), kind === 'not served' ? page : undefined)
