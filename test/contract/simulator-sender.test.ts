@@ -17,7 +17,7 @@ const liveKeyOf = async (service: Service, tenantId: string) =>
     )
   ).key
 
-test('a test key of any tenant sends from simulator.test, and reads what arrived', async () => {
+test('a test key of any tenant sends from simulator.test, and reads the messages that arrived', async () => {
   await using service = await startService({ rateLimit: null, roles: ['delivery'] })
   const tenantId = await service.makeTenant('another')
   const key = await service.makeKey({ tenantId })
@@ -56,7 +56,7 @@ test('simulator.test stays closed to live keys, and cannot be added', async () =
   }
 })
 
-test('a refused sender is told an address that it may send from, if there is one', async () => {
+test('the refusal of a sender names an address that it may send from, if there is one', async () => {
   const suggestionOf = async (service: Service, key: string) => {
     const refused = await service.call('POST', '/emails', { key, body: email('shop@elsewhere.example') })
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'domain_not_verified' } } })

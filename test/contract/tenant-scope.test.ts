@@ -42,7 +42,7 @@ const credentialOf = async (tenantId: string | null) =>
   idIn(await call('POST', tenantId === null ? '/credentials' : `/tenants/${tenantId}/credentials`, { name: 'target', type: 'api' }))
 const newKey = { name: 'made', type: 'api' }
 
-describe('who may do what', () => {
+describe('the keys that may make a request', () => {
   const denied = 'permission_denied'
   test.each<[string, string, object | undefined, Record<keyof typeof keys, string | number>]>([
     ['POST', '/tenants', { name: 'New' }, { organisation: 201, limited: denied, tenant: denied, limitedTenant: denied }],
@@ -231,7 +231,7 @@ describe('a deleted tenant', () => {
   })
 })
 
-describe('what happens at the same moment', () => {
+describe('requests at the same moment', () => {
   test('no key made while its tenant is deleted outlives it', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await service.makeTenant('Vanishing')

@@ -127,7 +127,7 @@ describe('the list of tenants', () => {
 })
 
 describe('a change', () => {
-  test('replaces what is given and leaves the rest', async () => {
+  test('replaces the given fields and leaves the rest', async () => {
     const { id } = await made({ name: 'Old', metadata: { a: 1, b: 2 } })
     expect(tenantIn(await call('PATCH', `/tenants/${id}`, { metadata: { c: 3 } }))).toMatchObject({ name: 'Old', metadata: { c: 3 } })
     const renamed = tenantIn(await call('PATCH', `/tenants/${id}`, { name: 'New', metadata: null }))
@@ -178,8 +178,8 @@ describe('a change', () => {
   })
 })
 
-describe('who may see it', () => {
-  test('any key of the tenant itself, whatever its permissions, and no key of another', async () => {
+describe('the readers of a tenant', () => {
+  test('are all keys of the tenant itself, with any permissions, and no key of another', async () => {
     const { id } = await made()
     const own = await service.makeKey({ tenantId: id, permissions: ['emails:send'] })
     const limited = await service.makeKey({ permissions: ['emails:read'] })

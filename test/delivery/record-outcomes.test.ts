@@ -57,7 +57,7 @@ test.each([
   expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[], [{ number: 2, status: 'sent' }]])
 })
 
-test('an outcome that the database refuses is recorded without what the server said, and keeps no other from it', async () => {
+test('an outcome that the database refuses is recorded without the text of the server, and keeps no other from it', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const { db } = database
@@ -74,7 +74,7 @@ test('an outcome that the database refuses is recorded without what the server s
   ])
 })
 
-test('an outcome of a day for which nobody has made a partition is recorded, whatever the clock says now', async () => {
+test('an outcome of a day without a partition is recorded, at any time of the clock', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const { db } = database
