@@ -158,7 +158,7 @@ test('a program behind an address that fails is the trouble of its server', () =
   }
 })
 
-test('short words of providers mean what the provider means', () => {
+test('short words of a provider have the meaning of that provider', () => {
   for (const [text, meant] of [
     ['542 ann@example.org Rejected', 'invalid_recipient'],
     ['550 No such ID', 'invalid_recipient'],

@@ -199,7 +199,7 @@ describe('a fault', () => {
     expect(told('FST_ERR_SOMETHING_NEW', 422)).toBe('validation_error')
   })
 
-  test('unexpectedly is internal, without details and without advice to repeat', () => {
+  test('that is not expected is internal, without details and without advice to repeat', () => {
     const refusal = toRefusal(new Error('select secret from table'))
     expect(refusal).toMatchObject({ code: 'internal_error', status: 500, shouldRetry: undefined })
     expect(refusal.message).not.toContain('secret')

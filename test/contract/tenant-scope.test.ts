@@ -107,7 +107,7 @@ describe('a key of a tenant', () => {
     expect(named.map((answer) => [answer.status, codeOf(answer)])).toEqual(named.map(() => [403, 'tenant_mismatch']))
   })
 
-  test('makes none that is wider: not by a body without a tenant, nor by naming its own', async () => {
+  test('makes no wider key: not by a body without a tenant, nor by naming its own', async () => {
     for (const tenantId of [null, undefined, own]) {
       const made = await call('POST', `/tenants/${own}/credentials`, { ...newKey, tenantId }, { key: keys.tenant })
       expect(made).toMatchObject({ status: 201, body: { data: { tenantId: own } } })

@@ -141,7 +141,7 @@ describe('a key that replaces another', () => {
 })
 
 describe('without a database', () => {
-  test('a process goes on with the keys it knows, waits for no answer longer than two seconds, and asks again after a minute', async () => {
+  test('a process goes on with its last keys, waits for no answer longer than two seconds, and asks again after a minute', async () => {
     let asked = 0
     const asUsual: Db['rows'] = (statement, parameters) => database.db.rows(statement, parameters)
     let rows = asUsual
