@@ -1,6 +1,6 @@
 /** SendGrid's errors: an HTTP status, and a body whose `errors` have a message, the field in dots, and help. */
-import { Refusal, type RefusalCode } from '#base'
-import { type FieldNames, type RefuseField, renameFields } from '#vendors'
+import { Refusal } from '#base'
+import { type FieldNames, type RefuseField, renameFields, usualStatuses } from '#vendors'
 
 /** A refusal with its own HTTP status; `field` as SendGrid writes it, such as `personalizations.0.to`. */
 export class SendGridRefusal extends Refusal {
@@ -14,24 +14,7 @@ export class SendGridRefusal extends Refusal {
   }
 }
 
-/** All others are 400. */
-const statuses: Readonly<Partial<Record<RefusalCode, number>>> = {
-  authentication_required: 401,
-  invalid_api_key: 401,
-  expired_api_key: 401,
-  permission_denied: 403,
-  credential_on_hold: 403,
-  tenant_suspended: 403,
-  tenant_archived: 403,
-  domain_not_verified: 403,
-  sandbox_recipient_not_allowed: 403,
-  sandbox_limit_exceeded: 403,
-  not_found: 404,
-  payload_too_large: 413,
-  invalid_content_type: 415,
-  rate_limit_exceeded: 429,
-  internal_error: 500,
-}
+const statuses: typeof usualStatuses = { ...usualStatuses, invalid_content_type: 415 }
 
 /** Postrider's names of fields, and SendGrid's. */
 const fieldNames: FieldNames = [
