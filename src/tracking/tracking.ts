@@ -33,4 +33,5 @@ export {
 } from './tracking-event-records.ts'
 export { openTrackingEvents, type TrackingEvents } from './tracking-events.ts'
 export { openTracks, type Tracks } from './tracking-settings.ts'
+export { trimmedUrl } from './trimmed-url.ts'
 export { unsubscribe } from './unsubscribe.ts'
