@@ -99,7 +99,7 @@ describe('a built message', () => {
     )
   })
 
-  test('always: the own reader agrees with the built message', () => {
+  test('always: the reader of this module agrees with the built message', () => {
     fc.assert(
       fc.property(line, body, (subject, text) => {
         const read = readMessage(buildMessage(parts({ subject, text })).octets)

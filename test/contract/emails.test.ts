@@ -58,7 +58,7 @@ describe('a key', () => {
     expect(answer).toMatchObject({ status: 401, body: { error: { code } } })
   }
 
-  test('that is missing, malformed or unknown has a code for each', async () => {
+  test('that is missing, malformed or unknown is refused with a code for each case', async () => {
     await refused(undefined, 'authentication_required')
     await refused('Basic abc', 'invalid_api_key')
     await refused('Bearer pk_live_123', 'invalid_api_key')

@@ -179,7 +179,7 @@ describe('the cookie', () => {
     expect(attempt).toMatchObject({ status: 403, code: 'permission_denied' })
   })
 
-  test('is accepted by the Origin of the own host where a browser sends no more', async () => {
+  test('is accepted by the Origin of its own host where a browser sends no more', async () => {
     const { cookie = '' } = await signedIn(service, 'origin@house.test', 'owner')
     const headers = { cookie, 'x-postrider-session': '1', origin: `http://127.0.0.1:${service.port}` }
     const answer = await limits(headers)

@@ -230,7 +230,7 @@ describe('the addresses of a mail server', () => {
     expect(many.kind === 'addresses' && many.addresses.length).toBe(20)
   })
 
-  test('have refused, absent and unknown as different results', async () => {
+  test('are refused, absent or unknown, each with a result of its own', async () => {
     await using dns = await startTestDns({ 'private.test': { A: ['10.0.0.1'] }, 'text.test': { TXT: ['hello'] } })
     dns.fail('broken.test', 'SERVFAIL')
     const { resolver } = asking(dns)

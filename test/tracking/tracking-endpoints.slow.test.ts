@@ -144,7 +144,7 @@ describe('the host name of a request', () => {
     }
   })
 
-  test('that is unknown, and the own one, serve no pixel and no redirect; the own one the unsubscribe page', async () => {
+  test('that is unknown, and that of the installation, serve no pixel and no redirect; the latter serves the unsubscribe page', async () => {
     const id = ids.emailId(new Date().getTime())
     for (const [where, path, status] of [
       ['nobody.example', link('open', id), 404],
@@ -399,7 +399,7 @@ describe('an unsubscribe link', () => {
     expect(await listed('delivered+not@simulator.test')).toEqual([])
   })
 
-  test('suppresses the recipient for the tenant by POST, on a track domain and on the own host, as often as it is sent', async () => {
+  test('suppresses the recipient for the tenant by POST, on a track domain and on the host of the installation, as often as it is sent', async () => {
     const address = 'delivered+gone@simulator.test'
     const id = await delivered(address)
     for (const where of [host, 'localhost'])

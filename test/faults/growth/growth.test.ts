@@ -85,7 +85,7 @@ describe('the search', () => {
 })
 
 describe('every reader of outside octets', () => {
-  test('is searched, or is listed as none with a reason', () => {
+  test('is searched, or is a listed exception with a reason', () => {
     const known = new Set([...readers.flatMap(({ reads }) => reads), ...Object.keys(noReaders)])
     expect(readersBySource().filter((one) => !known.has(one))).toEqual([])
     expect([...known].filter((one) => !everyExport().has(one))).toEqual([])
