@@ -108,8 +108,11 @@ export async function checkDirection(root: string, moduleList: ModuleList, files
           says: `its import of ${specifier} was not seen by dependency-cruiser: import it at the top of the file`,
         })
     }
-    const target =
-      isCompositionRoot(file.path) ? usedByMain : file.isTest || file.module === undefined ? undefined : setIn(uses, file.module)
+    const target = isCompositionRoot(file.path)
+      ? usedByMain
+      : file.isTest || file.module === undefined
+        ? undefined
+        : setIn(uses, file.module)
     for (const dependency of module.dependencies) {
       const module = (/^#([^/]+)$/.exec(dependency.module) ?? /^src\/([^/]+)\//.exec(dependency.resolved))?.[1]
       if (module !== undefined && module !== file.module) target?.add(module)

@@ -161,11 +161,14 @@ describe('a body', () => {
     }
   })
 
-  test.each(['SendLimitApproaching', 'SendLimitExceeded'])('of %s names the owner of the limit, the number sent, and the limit', (event) => {
-    expect(bodiesOf(event)).toHaveLength(1)
-    expect(Object.keys(bodiesOf(event)[0]?.payload ?? {})).toEqual(['server', 'volume', 'limit'])
-    expect(bodiesOf(event)[0]?.payload).toMatchObject({ server: { uuid: 'org' }, limit: 100 })
-  })
+  test.each(['SendLimitApproaching', 'SendLimitExceeded'])(
+    'of %s names the owner of the limit, the number sent, and the limit',
+    (event) => {
+      expect(bodiesOf(event)).toHaveLength(1)
+      expect(Object.keys(bodiesOf(event)[0]?.payload ?? {})).toEqual(['server', 'volume', 'limit'])
+      expect(bodiesOf(event)[0]?.payload).toMatchObject({ server: { uuid: 'org' }, limit: 100 })
+    },
+  )
 
   test('has the name and the time of its event; events that Postrider adds have none', () => {
     expect(prepared).toHaveLength(logged.length)
