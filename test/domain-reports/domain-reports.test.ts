@@ -147,7 +147,7 @@ describe('the report address of a domain', () => {
     expect(await later.accepts(domain.address)).toBe('unknown')
   })
 
-  test('is suggested in records that keep the published text of the domain', async () => {
+  test('is suggested in records that keep what the domain has published', async () => {
     const domain = await addDomain()
     const mailto = `rua=mailto:${domain.address}`
     const none = await dmarcOf(domain)
