@@ -1,6 +1,7 @@
 /** The data that is left of a tenant's emails: counts and times, from the tables themselves. */
 import { type Db, inSnapshot } from '#db'
 import { countEmailsLeft } from '#emails'
+import { countBodiesLeft } from '#request-logs'
 import { countQueuedContents } from '#spool'
 import { getTenant } from '#tenants'
 import { getContentDays } from './manage-retention.ts'
@@ -21,6 +22,8 @@ export interface PrivacyReport {
   /** `erased`: without the recipient's address. */
   emails: Left & { erased: number }
   attempts: Left
+  /** Calls in the request log whose bodies are left. `ofNoTenant`: of calls for no single tenant, any of which may concern this one. */
+  requestBodies: Left & { ofNoTenant: Left }
 }
 
 /** All counts are of one moment. Refuses `not_found`. */
@@ -29,6 +32,7 @@ export function reportPrivacy(db: Db, tenantId: string, facts: { nowMs: number; 
     await getTenant(tx, tenantId)
     const { contents, emails, attempts } = await countEmailsLeft(tx, tenantId)
     const ofQueuedEmails = await countQueuedContents(tx, tenantId)
+    const requestBodies = { ...(await countBodiesLeft(tx, tenantId)), ofNoTenant: await countBodiesLeft(tx, '') }
     const ownDays = await getContentDays(tx, tenantId)
     return {
       tenantId,
@@ -37,6 +41,7 @@ export function reportPrivacy(db: Db, tenantId: string, facts: { nowMs: number; 
       contents: { ...contents, ofQueuedEmails },
       emails,
       attempts,
+      requestBodies,
     }
   })
 }
