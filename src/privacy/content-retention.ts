@@ -38,12 +38,9 @@ export class ContentRetention {
     const some = await listRetentions(this.#db, this.#lastTenant, this.#bounds.tenants)
     this.#lastTenant = some.length < this.#bounds.tenants ? '' : (some.at(-1)?.tenantId ?? '')
     let deleted = 0
-    for (const one of some) {
-      deleted += await this.#runFor(one, nowMs)
-      await this.#logs.runFor(one, nowMs)
-    }
+    for (const one of some) deleted += await this.#runFor(one, nowMs)
     const shortest = some.length > 0 ? await findShortestRetention(this.#db) : undefined
-    if (shortest) await this.#logs.runFor(shortest, nowMs)
+    await this.#logs.run(shortest ? [...some, shortest] : some, nowMs)
     return deleted
   }
 

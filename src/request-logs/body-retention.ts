@@ -10,7 +10,7 @@ export interface LogPlace {
   requestId: string
 }
 
-export const startOfLogs: LogPlace = { at: new Date(0), requestId: '' }
+export const beforeFirstEntry: LogPlace = { at: new Date(0), requestId: '' }
 
 const oldShared = sql<{ at: Date; id: string }>`
   select at, id
@@ -21,8 +21,8 @@ const oldShared = sql<{ at: Date; id: string }>`
 
 const dropShared = sql`
   delete from request_log_bodies
-  using unnest($2::timestamptz[], $3::text[]) as old (at, id)
-  where tenant_id = $1 and request_log_bodies.at = old.at and request_log_bodies.id = old.id`
+  using unnest($2::timestamptz[], $3::text[]) as ended (at, id)
+  where tenant_id = $1 and request_log_bodies.at = ended.at and request_log_bodies.id = ended.id`
 
 /** `at >= $2` leaves out partitions, which a comparison of rows does not. */
 const oldEntries = sql<LogPlace & { hasBodies: boolean }>`
@@ -36,8 +36,8 @@ const oldEntries = sql<LogPlace & { hasBodies: boolean }>`
 const dropOwn = sql`
   update request_logs
   set shared_at = request_logs.at, shared_id = request_logs.request_id, shared_nth = 0, bodies = null
-  from unnest($2::timestamptz[], $3::text[]) as old (at, request_id)
-  where tenant_id = $1 and request_logs.at = old.at and request_logs.request_id = old.request_id and bodies is not null`
+  from unnest($2::timestamptz[], $3::text[]) as ended (at, request_id)
+  where tenant_id = $1 and request_logs.at = ended.at and request_logs.request_id = ended.request_id and bodies is not null`
 
 const entriesWithBodies = sql<{ rows: number; oldest: Date | null }>`
   select count(*)::integer as rows, min(request_logs.at) as oldest

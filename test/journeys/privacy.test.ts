@@ -16,7 +16,8 @@ afterAll(() => service.stop())
 async function command(...words: string[]): Promise<Record<string, unknown>> {
   const printed: string[] = []
   const config = readConfig({})
-  const given = { config, db: service.db, secrets: service.secrets, clock, ids: openIds(systemRandom), random: systemRandom, version: 'test' }
+  const { db, secrets } = service
+  const given = { config, db, secrets, clock, ids: openIds(systemRandom), random: systemRandom, version: 'test' }
   const environment = { USER: 'ann' }
   const print = (text: string) => printed.push(text)
   expect(await runHere([...words, '--json'], { withInstallation: (work) => work(given), print, environment })).toBe(0)
@@ -41,11 +42,9 @@ test('the texts of a tenant are gone from emails and request log, and the record
     ((await call('GET', `/logs/${requestId}`)).body.data as { request: { body: unknown } } | undefined)?.request.body
   const before = await send()
   await expect.poll(() => bodyOf(before.requestId), { timeout: 10_000 }).toEqual(letter)
-  expect(await command('privacy', 'report', tenantId)).toMatchObject({
-    contentDays: 30,
-    contents: { rows: 1, ofQueuedEmails: 1 },
-    requestBodies: { rows: expect.toSatisfy((rows: number) => rows > 0) },
-  })
+  const first = await command('privacy', 'report', tenantId)
+  expect(first).toMatchObject({ contentDays: 30, contents: { rows: 1, ofQueuedEmails: 1 } })
+  expect((first.requestBodies as { rows: number }).rows).toBeGreaterThan(0)
 
   expect(await command('privacy', 'set', tenantId, '--content-days', '0')).toEqual({ tenantId, contentDays: 0 })
   aheadMs += 11_000
