@@ -58,11 +58,11 @@ export async function removeOwnBodies(
   tenantId: string,
   { after, before }: { after: LogPlace; before: Date },
   most: number,
-): Promise<{ removed: number; last: LogPlace | undefined; isWhole: boolean }> {
+): Promise<{ last: LogPlace | undefined; isWhole: boolean }> {
   const page = await db.rows(oldEntries, [tenantId, after.at, after.requestId, before, most])
   const old = page.filter(({ hasBodies }) => hasBodies)
-  const removed = old.length === 0 ? 0 : await db.run(dropOwn, [tenantId, old.map(({ at }) => at), old.map(({ requestId }) => requestId)])
-  return { removed, last: page.at(-1), isWhole: page.length === most }
+  if (old.length > 0) await db.run(dropOwn, [tenantId, old.map(({ at }) => at), old.map(({ requestId }) => requestId)])
+  return { last: page.at(-1), isWhole: page.length === most }
 }
 
 /** The entries of a tenant whose bodies are stored. */
