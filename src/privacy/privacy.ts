@@ -6,6 +6,6 @@
 export { ContentRetention } from './content-retention.ts'
 export { KnownRetentions } from './known-retentions.ts'
 export { LogRetention } from './log-retention.ts'
-export { maxContentDays, setContentDays } from './manage-retention.ts'
+export { getContentDays, maxContentDays, setContentDays } from './manage-retention.ts'
 export { type PrivacyReport, reportPrivacy } from './report.ts'
 export { eraseUnneededContents } from './unneeded-contents.ts'
