@@ -45,8 +45,8 @@ export const privacyReport: Command = {
   help: `postrider privacy report TENANT [--json]
 
 Counts the contents, emails and attempts of a tenant in the database, with the time of the oldest, the contents that queued emails or
-the test inbox still need, and the calls in the request log whose bodies are left. It reads the tables themselves, which takes minutes for
-millions of emails.
+the test inbox still need. It also counts the calls in the request log whose bodies are left, events, opens and clicks, webhook deliveries
+and received messages. It reads the tables themselves, which takes minutes for millions of emails.
 
 Example: postrider privacy report tq3v6k2m --json`,
   options: { ...jsonOption },
@@ -56,7 +56,7 @@ Example: postrider privacy report tq3v6k2m --json`,
       const { id } = await tenantOf(installation, given.positionals[0])
       const { keepContentDays } = installation.config
       const report = await reportPrivacy(installation.db, id, { nowMs: installation.clock.nowMs(), keepContentDays })
-      const { contents, emails, attempts, requestBodies, contentDays } = report
+      const { contents, emails, attempts, requestBodies, contentDays, ...more } = report
       const lines = [
         `retention of contents: ${contentDays} days`,
         line('contents', contents, `; ${contents.ofQueuedEmails} of queued emails, ${contents.ofTestMail} of test mail`),
@@ -64,6 +64,10 @@ Example: postrider privacy report tq3v6k2m --json`,
         line('attempts', attempts),
         line('bodies in the request log', requestBodies),
         line('bodies in the request log of calls for no single tenant', requestBodies.ofNoTenant),
+        line('events', more.events),
+        line('opens and clicks', more.opensAndClicks),
+        line('webhook deliveries', more.webhookDeliveries),
+        line('received messages', more.receivedMessages),
       ]
       printed(given, deps, { ...report }, lines.join('\n'))
     }),

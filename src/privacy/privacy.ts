@@ -1,6 +1,7 @@
 /**
  * Privacy of a tenant: a shorter retention of its contents, also in the request log, and a report of the data that is left.
- * Owns: tenant_retention. Uses: base, db, tenants, emails, spool, request-logs. Used by: housekeeping, http, cli.
+ * Owns: tenant_retention. Uses: base, db, tenants, events, emails, spool, request-logs, tracking, received-mail, webhooks. Used by:
+ * housekeeping, http, cli.
  * Promises: the content of an email that is not final is never deleted; a round of deletions is bounded, and the next round goes on.
  */
 export { ContentRetention } from './content-retention.ts'
