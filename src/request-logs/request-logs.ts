@@ -31,7 +31,7 @@ export interface RequestLogs {
 const entryOctets = 2000
 
 /** Days for which these tenants keep contents, of those with a retention of their own; '' is the calls that concern no single tenant. */
-export type ContentDays = (tenantIds: ReadonlySet<string>) => Promise<ReadonlyMap<string, number>>
+type ContentDays = (tenantIds: ReadonlySet<string>) => Promise<ReadonlyMap<string, number>>
 
 const octetsIn = (body: HeldBody | null) => (body ? body.octets.length + (body.head?.length ?? 0) : 0)
 
