@@ -30,9 +30,11 @@ export class KnownRetentions {
       const found = new Map((await listRetentionsAmong(this.#db, unknown)).map((one) => [one.tenantId, one.contentDays]))
       for (const id of unknown) known.set(id, found.get(id) ?? null)
     }
-    return new Map([...tenantIds].flatMap((id): [string, number][] => {
-      const days = known.get(id) ?? null
-      return days === null ? [] : [[id, days]]
-    }))
+    return new Map(
+      [...tenantIds].flatMap((id): [string, number][] => {
+        const days = known.get(id) ?? null
+        return days === null ? [] : [[id, days]]
+      }),
+    )
   }
 }

@@ -10,7 +10,7 @@ import type { NewEntry, NumberedEntry } from './log-entry.ts'
 import { insertLogs, logTables } from './log-store.ts'
 import type { HeldBody } from './redact.ts'
 
-export { countBodiesLeft, type LogPlace, removeOwnBodies, removeSharedBodies, beforeFirstEntry } from './body-retention.ts'
+export { beforeFirstEntry, countBodiesLeft, type LogPlace, removeOwnBodies, removeSharedBodies } from './body-retention.ts'
 export { eraseFromLogs } from './erase.ts'
 export type { LogDetails, LogEntry, NewEntry } from './log-entry.ts'
 export { findLog, findSendingLog, type LogBody, listLogs, logTables, sealedOfRequestLogs } from './log-store.ts'

@@ -179,7 +179,13 @@ test('the commands set the retention and print the report', async () => {
     runHere(words, { withInstallation: (work) => work(given), print: (text) => printed.push(text), environment: { USER: 'ann' } })
   expect(await run('privacy', 'set', tenantId, '--content-days', '7')).toBe(0)
   expect(await run('privacy', 'report', tenantId, '--json')).toBe(0)
-  expect(JSON.parse(printed[1] ?? '')).toMatchObject({ tenantId, contentDays: 7, contents: { rows: 1 }, emails: { rows: 1 }, requestBodies: { ofNoTenant: {} } })
+  expect(JSON.parse(printed[1] ?? '')).toMatchObject({
+    tenantId,
+    contentDays: 7,
+    contents: { rows: 1 },
+    emails: { rows: 1 },
+    requestBodies: { ofNoTenant: {} },
+  })
   expect(await run('privacy', 'set', tenantId, '--content-days', 'default')).toBe(0)
   expect(await run('privacy', 'report', tenantId)).toBe(0)
   expect(printed[3]).toContain('retention of contents: 30 days')
