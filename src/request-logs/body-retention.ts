@@ -19,10 +19,11 @@ const oldShared = sql<{ at: Date; id: string }>`
   order by at, id
   limit $3`
 
+/** The times of the first and the last row leave out the other partitions. */
 const dropShared = sql`
   delete from request_log_bodies
   using unnest($2::timestamptz[], $3::text[]) as ended (at, id)
-  where tenant_id = $1 and request_log_bodies.at = ended.at and request_log_bodies.id = ended.id`
+  where tenant_id = $1 and request_log_bodies.at between $4 and $5 and request_log_bodies.at = ended.at and request_log_bodies.id = ended.id`
 
 /** `at >= $2` leaves out partitions, which a comparison of rows does not. */
 const oldEntries = sql<LogPlace & { hasBodies: boolean }>`
@@ -37,7 +38,10 @@ const dropOwn = sql`
   update request_logs
   set shared_at = request_logs.at, shared_id = request_logs.request_id, shared_nth = 0, bodies = null
   from unnest($2::timestamptz[], $3::text[]) as ended (at, request_id)
-  where tenant_id = $1 and request_logs.at = ended.at and request_logs.request_id = ended.request_id and bodies is not null`
+  where tenant_id = $1 and request_logs.at between $4 and $5 and request_logs.at = ended.at and request_logs.request_id = ended.request_id
+    and bodies is not null`
+
+const spanOf = (rows: readonly { at: Date }[]) => [rows[0]?.at, rows.at(-1)?.at]
 
 const entriesWithBodies = sql<{ rows: number; oldest: Date | null }>`
   select count(*)::integer as rows, min(request_logs.at) as oldest
@@ -49,7 +53,7 @@ const entriesWithBodies = sql<{ rows: number; oldest: Date | null }>`
 /** Removes bodies that several entries share, the oldest first, if the first entry is older; returns the number of rows. */
 export async function removeSharedBodies(db: Db, tenantId: string, before: Date, most: number): Promise<number> {
   const old = await db.rows(oldShared, [tenantId, before, most])
-  return old.length === 0 ? 0 : db.run(dropShared, [tenantId, old.map(({ at }) => at), old.map(({ id }) => id)])
+  return old.length === 0 ? 0 : db.run(dropShared, [tenantId, old.map(({ at }) => at), old.map(({ id }) => id), ...spanOf(old)])
 }
 
 /** Reads entries after `after`, and removes the bodies that they have in their own row. `last` undefined: there are no more. */
@@ -61,7 +65,8 @@ export async function removeOwnBodies(
 ): Promise<{ last: LogPlace | undefined; isWhole: boolean }> {
   const page = await db.rows(oldEntries, [tenantId, after.at, after.requestId, before, most])
   const old = page.filter(({ hasBodies }) => hasBodies)
-  if (old.length > 0) await db.run(dropOwn, [tenantId, old.map(({ at }) => at), old.map(({ requestId }) => requestId)])
+  const ids = old.map(({ requestId }) => requestId)
+  if (old.length > 0) await db.run(dropOwn, [tenantId, old.map(({ at }) => at), ids, ...spanOf(old)])
   return { last: page.at(-1), isWhole: page.length === most }
 }
 
