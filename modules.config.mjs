@@ -12,7 +12,7 @@ export const modules = `base mail dkim net smtp bounces simulator db tenants mem
 /** RFCs as code: no tables, no tenants, no environment. */
 export const libraries = ['mail', 'dkim', 'net', 'smtp', 'bounces', 'simulator']
 
-/** Translate and decide nothing; only main.ts may open them, and they do not know each other. */
+/** Translate and decide nothing; only main.ts and main/ may open them, and they do not know each other. */
 export const entryPoints = ['inbound', 'http', 'cli']
 
 /** The two hot commits, which alone may write tables of several modules. */

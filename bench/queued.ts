@@ -30,7 +30,7 @@ const settleMs = 20_000
 const memorySamples = 3
 const sentWithinMs = 60_000
 
-/** Those of a delivery process (src/main.ts). */
+/** Those of a delivery process (src/main/hosted-roles.ts). */
 const deliverySettings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off', enable_bitmapscan: 'off', jit: 'off' }
 
 /** Copies of an accepted email: the rows that acceptance writes, with ids, shards and recipients of their own. */

@@ -5,14 +5,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { cruise, type ICruiseOptions, type IRegularForbiddenRuleType } from 'dependency-cruiser'
-import { importsOf, type ModuleList, type Problem, type SourceFile } from './source-files.ts'
+import { importsOf, isCompositionRoot, type ModuleList, type Problem, type SourceFile } from './source-files.ts'
 
 export interface Direction {
   problems: Problem[]
   modules: number
   /** Module → the modules that its own files (without tests) import. */
   uses: Map<string, Set<string>>
-  /** Modules that src/main.ts imports. */
+  /** Modules that the composition root imports. */
   usedByMain: Set<string>
 }
 
@@ -21,6 +21,7 @@ const anyOf = (names: readonly string[]) => `(${names.map(escape).join('|')})`
 const packages = (names: string) => `(^|node_modules/)(${names})(/|$)`
 /** Loaded only if the operator has installed its packages. */
 const optional = ['^src/base/traces-export\\.ts$']
+const compositionRoot = '^src/main(\\.ts$|/)'
 const testFile = '\\.test\\.ts$'
 
 function rulesFor(moduleList: ModuleList): IRegularForbiddenRuleType[] {
@@ -36,7 +37,7 @@ function rulesFor(moduleList: ModuleList): IRegularForbiddenRuleType[] {
   const entryPoints = moduleList.entryPoints.map((entryPoint) => {
     return rule(
       'only-main-opens-entry-points',
-      { path: '^src/', pathNot: ['^src/main\\.ts$', `^src/${escape(entryPoint)}/`] },
+      { path: '^src/', pathNot: [compositionRoot, `^src/${escape(entryPoint)}/`] },
       { path: `^src/${escape(entryPoint)}/` },
     )
   })
@@ -44,7 +45,11 @@ function rulesFor(moduleList: ModuleList): IRegularForbiddenRuleType[] {
     ...upward,
     ...entryPoints,
     rule('interface-only', { path: '^src/([^/]+)/' }, { path: '^src/[^/]+/', pathNot: ['^src/$1/', '^src/([^/]+)/\\1\\.ts$'] }),
-    rule('interface-only', { path: '^(src/main\\.ts$|test/|bench/|tools/)' }, { path: '^src/[^/]+/', pathNot: '^src/([^/]+)/\\1\\.ts$' }),
+    rule(
+      'interface-only',
+      { path: '^(src/main\\.ts$|test/|bench/|tools/)' },
+      { path: '^src/[^/]+/', pathNot: ['^src/([^/]+)/\\1\\.ts$', compositionRoot] },
+    ),
     rule('folder-knows-itself', { path: '^src/([^/]+)/([^/]+)/' }, { path: '^src/$1/', pathNot: '^src/$1/$2/' }),
     rule('unresolvable', { path: '^(src|test|bench|tools)/' }, { couldNotResolve: true }),
     rule(
@@ -52,7 +57,7 @@ function rulesFor(moduleList: ModuleList): IRegularForbiddenRuleType[] {
       { path: `^src/${anyOf(moduleList.libraries)}/`, pathNot: testFile },
       { path: packages('pg|pg-[^/]+|fastify|@fastify') },
     ),
-    rule('main-is-nobodys', { path: '^(src|test|bench|tools)/' }, { path: '^src/main\\.ts$' }),
+    rule('main-is-nobodys', { path: '^(src|test|bench|tools)/', pathNot: compositionRoot }, { path: compositionRoot }),
     rule('src-stands-alone', { path: '^src/', pathNot: testFile }, { path: '^(test|bench|tools|dashboard)/' }),
     rule('src-runs-without-dev-dependencies', { path: '^src/', pathNot: [testFile, ...optional] }, { dependencyTypes: ['npm-dev'] }),
     rule('dashboard-knows-no-src', { path: '^dashboard/' }, { path: '^src/', pathNot: '^src/http/dashboard-responses\\.ts$' }),
@@ -103,8 +108,11 @@ export async function checkDirection(root: string, moduleList: ModuleList, files
           says: `its import of ${specifier} was not seen by dependency-cruiser: import it at the top of the file`,
         })
     }
-    const target =
-      file.path === 'src/main.ts' ? usedByMain : file.isTest || file.module === undefined ? undefined : setIn(uses, file.module)
+    const target = isCompositionRoot(file.path)
+      ? usedByMain
+      : file.isTest || file.module === undefined
+        ? undefined
+        : setIn(uses, file.module)
     for (const dependency of module.dependencies) {
       const module = (/^#([^/]+)$/.exec(dependency.module) ?? /^src\/([^/]+)\//.exec(dependency.resolved))?.[1]
       if (module !== undefined && module !== file.module) target?.add(module)

@@ -3,7 +3,7 @@
  * collects all of them in docs/generated/modules.md.
  */
 import type { Direction } from './dependencies.ts'
-import { headOf, importsOf, type ModuleList, type Problem, type SourceFile } from './source-files.ts'
+import { headOf, importsOf, isCompositionRoot, type ModuleList, type Problem, type SourceFile } from './source-files.ts'
 
 export interface ModuleHeader {
   module: string
@@ -71,7 +71,7 @@ export function checkModuleHeaders(
     for (const user of header.usedBy) {
       if (user === 'main') {
         if (files.some((file) => file.path === 'src/main.ts') && !direction.usedByMain.has(header.module))
-          says('says "Used by: main", but src/main.ts imports nothing from it')
+          says('says "Used by: main", but src/main.ts and src/main/ import nothing from it')
       } else if (!moduleList.modules.includes(user)) says(`says "Used by: ${user}", which is no module`)
       else if (exists(user) && !direction.uses.get(user)?.has(header.module)) says(`says "Used by: ${user}", which imports nothing from it`)
     }
@@ -79,7 +79,7 @@ export function checkModuleHeaders(
   for (const file of files) {
     if (file.module !== undefined && !moduleList.modules.includes(file.module)) {
       problems.push({ rule: 'module-not-in-list', at: file.path, says: `${file.module} is not in the list of modules.config.mjs` })
-    } else if (file.module === undefined && !/^src\/main(\.test)?\.ts$/.test(file.path)) {
+    } else if (file.module === undefined && !isCompositionRoot(file.path) && file.path !== 'src/main.test.ts') {
       problems.push({ rule: 'module-not-in-list', at: file.path, says: 'lies in no module; the only bare file of src/ is main.ts' })
     }
     if (!file.isTest && headOf(file.text) === undefined)

@@ -181,6 +181,16 @@ describe('a planted fault is found:', () => {
       with_('src/accept/accept.ts', "import { serve } from '#http'\nexport const x = serve\n"),
       /^only-main-opens-entry-points: src\/accept\/accept\.ts/,
     ],
+    [
+      'a module imports a role of main',
+      { ...with_('src/http/http.ts', "import '../main/api-role.ts'\n"), 'src/main/api-role.ts': '/** A role. */\nexport const x = 1\n' },
+      /^main-is-nobodys: src\/http\/http\.ts/,
+    ],
+    [
+      'a role of main imports a file behind a public interface',
+      { 'src/main/api-role.ts': "/** A role. */\nimport { due } from '../spool/due.ts'\nexport const x = due\n" },
+      /^interface-only: src\/main\/api-role\.ts/,
+    ],
     ['a module imports main', with_('src/http/http.ts', "import '../main.ts'\n"), /^main-is-nobodys: src\/http\/http\.ts/],
     [
       'the program imports a tool',

@@ -22,6 +22,9 @@ export interface Problem {
   says: string
 }
 
+/** The composition root: `postrider serve` and the roles that it starts. */
+export const isCompositionRoot = (path: string): boolean => /^src\/main(\.ts$|\/)/.test(path)
+
 /** A node of swc's tree; its other members depend on its type. */
 export interface SyntaxNode {
   type: string
@@ -35,7 +38,7 @@ export interface SourceFile {
   text: string
   tree: SyntaxNode
   isTest: boolean
-  /** Its folder in src/; undefined for src/main.ts and files outside src/. */
+  /** Its folder in src/; undefined for the composition root (src/main.ts, src/main/) and files outside src/. */
   module: string | undefined
 }
 
@@ -60,7 +63,8 @@ export function readSource(root: string, folder = 'src'): SourceFile[] {
   const paths = [...filesBelow(root, folder, '.ts'), ...filesBelow(root, folder, '.tsx')].filter((path) => !path.includes('/dist/'))
   return paths.map((path) => {
     const text = readFileSync(join(root, path), 'utf8')
-    return { path, text, tree: parse(path, text), isTest: path.endsWith('.test.ts'), module: /^src\/([^/]+)\//.exec(path)?.[1] }
+    const module = isCompositionRoot(path) ? undefined : /^src\/([^/]+)\//.exec(path)?.[1]
+    return { path, text, tree: parse(path, text), isTest: path.endsWith('.test.ts'), module }
   })
 }
 

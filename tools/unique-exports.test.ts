@@ -53,7 +53,7 @@ test('a name has one declaration when others only export it again', () => {
   expect(problemsOf(files)).toEqual([])
 })
 
-test('a type and a value of one file may share their name, and what is not exported may repeat any', () => {
+test('a type and a value of one file may share their name, and an unexported name may repeat any', () => {
   const files = {
     'src/a/a.ts': 'export const Open = 1\nexport type Open = number\n',
     'src/b/b.ts': 'const Open = 2\nfunction inner() {\n  const Open = 3\n  return Open\n}\nexport const sum = Open + inner()\n',

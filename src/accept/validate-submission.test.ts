@@ -12,7 +12,7 @@ function octetsByGrammar(text: string): number | undefined {
 }
 
 describe('base64', () => {
-  test('is what the grammar of RFC 4648 says, padding optional, whatever else is in the text', () => {
+  test('is read by the grammar of RFC 4648 with optional padding, beside any other text', () => {
     const piece = fc.oneof(
       { weight: 6, arbitrary: fc.base64String({ maxLength: 12 }) },
       fc.stringMatching(/^[A-Za-z0-9+/]{0,9}={0,3}$/),

@@ -11,25 +11,14 @@ export { type Loop, startLoop } from './background-loop.ts'
 export { type Cached, cached } from './cached.ts'
 export { type Children, readFromParent, signalReady, startChildren } from './child-processes.ts'
 export { type Clock, nextTurn, pause, systemClock } from './clock.ts'
-export {
-  type Config,
-  ConfigError,
-  type HostedRole,
-  hostedRoleNames,
-  parseRelay,
-  type Relay,
-  readConfig,
-  type ShownSetting,
-  settings,
-  shownSettings,
-  type TlsReporter,
-  takeEnvironment,
-} from './config.ts'
+export { type Config, readConfig, settings } from './config.ts'
 export { makeDataDirectory } from './data-directory.ts'
+export { parseRelay, type Relay } from './delivery-settings.ts'
 export { type DnsUpdateTarget, parseDnsUpdate, type TsigAlgorithm } from './dns-update-target.ts'
 export { type Failpoint, openFailpoints } from './failpoints.ts'
 export { openCollector, startMemoryTrim } from './garbage-collection.ts'
 export { derivedEmailId, emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
+export { type HostedRole, hostedRoleNames } from './installation-settings.ts'
 export { isInNetwork, type Network, networkFrom, networkOf, siteOf } from './ip-networks.ts'
 export { endOfJsonString } from './json-scanner.ts'
 export { portTaken } from './listen-errors.ts'
@@ -37,8 +26,11 @@ export { type Log, openLog, silentLog } from './log.ts'
 export { metrics } from './metrics.ts'
 export type { RoleValue } from './openid-settings.ts'
 export { type FieldProblem, Refusal, type RefusalCode, refusals, wrongField } from './refusals.ts'
+export { type ShownSetting, shownSettings, takeEnvironment } from './secret-settings.ts'
 export { fingerprintOf, openSecrets, type Sealer, type Secrets } from './secrets.ts'
 export { openSemaphore } from './semaphore.ts'
+export type { TlsReporter } from './sender-settings.ts'
+export { ConfigError } from './setting.ts'
 export { rejectUnstorableText, sanitiseJson, sanitiseText } from './storable-text.ts'
 export type { EndedSpan, Traces } from './trace-context.ts'
 export { openTraces } from './traces.ts'

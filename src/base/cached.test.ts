@@ -17,7 +17,7 @@ function scene() {
   }
 }
 
-test('those who ask at the same time share one look-up', async () => {
+test('callers that ask at the same time share one look-up', async () => {
   const { memory, asked } = scene()
   const both = Promise.all([memory.get('a'), memory.get('a')])
   asked[0]?.('one')
@@ -38,7 +38,7 @@ test('an answer is kept for less than a second', async () => {
   expect(await second).toBe('new')
 })
 
-test('forgetting fails no look-up under way, and none that begins later gets what that one found', async () => {
+test('forgetting fails no look-up under way, and a later look-up does not get the result of an earlier one', async () => {
   const { memory, asked } = scene()
   const before = memory.get('a')
   memory.clear()

@@ -3,8 +3,8 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { collectFromChild } from './aggregate-metrics.ts'
 import { type Clock, pause } from './clock.ts'
-import { partedEnvironment } from './config.ts'
 import type { Log } from './log.ts'
+import { partedEnvironment } from './secret-settings.ts'
 
 export interface ChildrenOptions {
   /** The program's script. */

@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { ConfigError } from './config.ts'
+import { ConfigError } from './setting.ts'
 
 /** Created folders, including parents, are accessible only to their owner. Throws ConfigError. */
 export function makeDataDirectory(folder: string): void {

@@ -1,5 +1,5 @@
 /** Explains to the operator why a port could not be opened. */
-import { ConfigError } from './config.ts'
+import { ConfigError } from './setting.ts'
 
 /** A ConfigError that names `setting` if the port is in use or not permitted; any other error unchanged. */
 export function portTaken(error: unknown, setting: string, { host, port }: { host: string; port: number }): unknown {

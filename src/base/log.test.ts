@@ -58,7 +58,7 @@ test('no secret appears in either form', () => {
   }
 })
 
-test('text from outside stays on its line, whatever it contains', () => {
+test('text from outside stays on its line with any content', () => {
   const { log, written } = logTo(false, 'text')
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), fc.jsonValue(), (message, name, value) => {

@@ -1,5 +1,6 @@
-/** The settings POSTRIDER_OIDC_…: the issuer's URL, and the roles that values of a claim give. */
+/** Settings of sign-in, mostly with an identity provider (POSTRIDER_OIDC_…), and those of them that need each other. */
 import { isIP } from 'node:net'
+import { choiceFrom, itemsFrom, setting } from './setting.ts'
 
 const memberRoles = ['owner', 'admin', 'viewer'] as const
 
@@ -12,7 +13,7 @@ export interface RoleValue {
 const isLoopback = (host: string) => host === 'localhost' || (isIP(host) === 4 && host.startsWith('127.')) || host === '[::1]'
 
 /** Throws an Error unless it is an https URL, or an http one of this machine, without query and fragment. */
-export function issuerFrom(value: string): URL {
+function issuerFrom(value: string): URL {
   const url = URL.parse(value)
   const isUsable = url !== null && url.search === '' && url.hash === '' && url.username === '' && url.password === ''
   if (!isUsable || !(url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))))
@@ -21,7 +22,7 @@ export function issuerFrom(value: string): URL {
 }
 
 /** Reads `owner=mail-owners,admin=ops`; a role may have several values. */
-export function roleValuesFrom(items: readonly string[]): RoleValue[] {
+function roleValuesFrom(items: readonly string[]): RoleValue[] {
   return items.map((item) => {
     const at = item.indexOf('=')
     const role = memberRoles.find((one) => one === item.slice(0, at))
@@ -30,6 +31,43 @@ export function roleValuesFrom(items: readonly string[]): RoleValue[] {
     return { role, value }
   })
 }
+
+export const openIdSettings = {
+  oidcIssuer: setting(
+    'POSTRIDER_OIDC_ISSUER',
+    'none',
+    'issuer URL of an identity provider (OpenID Connect), with which members of the organisation may sign in (docs/sign-in.md)',
+    (v) => (v === undefined ? undefined : issuerFrom(v)),
+  ),
+  oidcClientId: setting('POSTRIDER_OIDC_CLIENT_ID', 'none', 'client id of Postrider at the identity provider', (v) => v),
+  oidcClientSecret: setting('POSTRIDER_OIDC_CLIENT_SECRET', 'none', 'client secret of Postrider at the identity provider', (v) => v),
+  oidcClientSecretFile: setting('POSTRIDER_OIDC_CLIENT_SECRET_FILE', 'none', 'file that contains POSTRIDER_OIDC_CLIENT_SECRET', (v) => v),
+  oidcName: setting('POSTRIDER_OIDC_NAME', "the issuer's host name", 'name of the identity provider on the sign-in page', (v) => {
+    if (v !== undefined && v.length > 60) throw new Error('must have at most 60 characters')
+    return v
+  }),
+  oidcScope: setting('POSTRIDER_OIDC_SCOPE', '`openid email`', 'scopes that a sign-in asks for, separated by spaces', (v) =>
+    (v ?? 'openid email').split(/\s+/).join(' ').trim(),
+  ),
+  oidcRoleClaim: setting(
+    'POSTRIDER_OIDC_ROLE_CLAIM',
+    'none',
+    'claim whose values give the role of a member, such as `groups` or `realm_access.roles`; if unset, members keep the role that they have here',
+    (v) => v,
+  ),
+  oidcRoles: setting(
+    'POSTRIDER_OIDC_ROLES',
+    'none',
+    'comma-separated roles and values of that claim, such as `owner=mail-owners,admin=ops,viewer=staff`; a person without one is refused',
+    (v) => roleValuesFrom(itemsFrom(v)),
+  ),
+  passwordSignIn: setting(
+    'POSTRIDER_PASSWORD_SIGN_IN',
+    'on',
+    '`off`: members of the organisation sign in with the identity provider only; members of tenants keep their passwords',
+    (v) => choiceFrom(v, ['on', 'off'], 'on') === 'on',
+  ),
+} as const
 
 interface OpenIdSettings {
   oidcIssuer: URL | undefined

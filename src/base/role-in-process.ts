@@ -1,8 +1,8 @@
 /** Runs a role in this process, where a machine is too small for a process of its own. */
 import type { Children } from './child-processes.ts'
 import { type Clock, pause } from './clock.ts'
-import { ConfigError } from './config.ts'
 import type { Log } from './log.ts'
+import { ConfigError } from './setting.ts'
 
 export interface RoleInProcess {
   /** Starts the role under a name that is never used again. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { openSemaphore } from './base.ts'
 
-test('lets so many run at a time, in the order in which they came, whoever comes when one has ended', async () => {
+test('lets that many run at a time, in the order in which they came, also those that come when one has ended', async () => {
   const semaphore = openSemaphore(2)
   const ends: (() => void)[] = []
   const begun: number[] = []

@@ -15,7 +15,7 @@ describe('JSON that PostgreSQL takes', () => {
     expect(JSON.parse(sanitiseJson({ [text]: [text] }))).toEqual({ [stored]: [stored] })
   })
 
-  test('is what it was, but for NUL and halves of pairs', () => {
+  test('stays the same, except for NUL and halves of pairs', () => {
     const odd = fc.string({ unit: fc.constantFrom('\\', 'u', '0000', 'd83d', '\0', '\ud83d', '\ude00', '"', 'x') })
     fc.assert(
       fc.property(odd, (text) => {

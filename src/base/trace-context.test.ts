@@ -10,7 +10,7 @@ describe('the header of a caller who traces', () => {
     expect(parseTraceparent(`00-${traceId}-${spanId}-02`)).toEqual({ traceId, spanId, traceFlags: 0 })
   })
 
-  test('of a later version may say more, which is passed over', () => {
+  test('of a later version may have more fields, which are passed over', () => {
     expect(parseTraceparent(`cc-${traceId}-${spanId}-01-what-comes-later`)).toEqual({ traceId, spanId, traceFlags: 1 })
   })
 

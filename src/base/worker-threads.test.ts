@@ -14,7 +14,7 @@ const served = (work: string) =>
 const bounds = { clock: systemClock, deadlineMs: 60_000, idleMs: 100 }
 
 describe('a thread', () => {
-  test('answers those who ask in turns, however many tasks one of them has', async () => {
+  test('answers its callers in turns, however many tasks one of them has', async () => {
     const thread = openThread<string, string>(served('(task) => task'), bounds)
     const order: string[] = []
     const asked = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].map(async (task) => void order.push(await thread.run(task.slice(0, 1), task)))
@@ -62,7 +62,7 @@ describe('a thread', () => {
     expect(await thread.run('a', 'next')).toBe('next')
   }, 60_000)
 
-  test('that is stopped rejects what runs, what waits and what comes', async () => {
+  test('that is stopped rejects running, waiting and new tasks', async () => {
     const thread = openThread<string, string>(served("(task) => { while (task === 'endless') {} return task }"), bounds)
     const asked = ['endless', 'waits'].map((task) => thread.run('a', task))
     const settled = Promise.allSettled(asked)

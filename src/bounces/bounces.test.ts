@@ -57,7 +57,7 @@ describe('known replies', () => {
     expect(new Set(corpus.map((one) => one.text)).size).toBe(corpus.length)
   })
 
-  test('each classification and each fault occurs among them, but for what no reply can say', () => {
+  test('every classification and every fault that a reply can express occurs among them', () => {
     expect(new Set(corpus.map((one) => one.classification))).toEqual(new Set(Object.keys(classifications)))
     expect(new Set(corpus.map((one) => one.fault))).toEqual(new Set(['recipient', 'content', 'sender', 'reputation', 'server', 'ours']))
   })
@@ -67,7 +67,7 @@ describe('known replies', () => {
   })
 })
 
-describe('what differs between two replies of a kind changes nothing', () => {
+describe('differences between two replies of a kind change nothing', () => {
   test('capitals', () => {
     expect(changedBy((one) => ({ ...one, text: one.text.toLowerCase() }))).toEqual([])
     expect(changedBy((one) => ({ ...one, text: one.text.toUpperCase().replaceAll('\u0130', 'I') }))).toEqual([])
@@ -95,7 +95,7 @@ describe('what differs between two replies of a kind changes nothing', () => {
     expect(changedBy((one) => ({ ...one, text: other(one.text) }))).toEqual([])
   })
 
-  test('what stands behind it: a name of the server, an identifier', () => {
+  test('text behind a reply: a name of the server, an identifier', () => {
     const tail = ' [AM6PR01MB1234.eurprd01.prod.example.com] 3f1c9a-20020a05600c4f8a'
     expect(changedBy((one) => ({ ...one, text: one.text + tail }))).toEqual([])
   })
@@ -111,7 +111,7 @@ describe('what differs between two replies of a kind changes nothing', () => {
   })
 })
 
-describe('what a reply decides', () => {
+describe('the classification of a reply', () => {
   const nameOf = (line: string) => classify(replyOf(line)).classification
 
   test('only a mailbox that is not there or takes no mail suppresses its address', () => {
@@ -120,7 +120,7 @@ describe('what a reply decides', () => {
     expect(classification('unclassified')).toBe(99)
   })
 
-  test('a block suppresses nobody, whatever code comes with it', () => {
+  test('a block suppresses no recipient, with any code', () => {
     expect(nameOf('550 5.1.1 user unknown, your host is listed at dnsbl.example')).toBe('spam_block')
     expect(nameOf('550 5.1.1 rate limit exceeded')).toBe('temporarily_unavailable')
     expect(nameOf('550 5.1.1 rejected because of our SPAM rules')).toBe('spam_block')
@@ -170,13 +170,13 @@ describe('what a reply decides', () => {
     expect(nameOf('553 x')).toBe('unclassified')
   })
 
-  test('the reply code says whether it is for ever, not the text or the enhanced code', () => {
+  test('the reply code decides whether a failure is permanent, not the text or the enhanced code', () => {
     expect(classify({ code: 450, enhanced: '5.1.1', text: '450 5.1.1 user unknown' }).permanent).toBe(false)
     expect(classify({ code: 550, enhanced: '4.2.0', text: '550 4.2.0 try again later' }).permanent).toBe(true)
     expect(classify({ code: 550, enhanced: null, text: 'greylisted' }).permanent).toBe(true)
   })
 
-  test('without a reply code the enhanced code says it, then what the words mean', () => {
+  test('without a reply code the enhanced code decides, then the meaning of the words', () => {
     expect(classify({ code: null, enhanced: '4.1.1', text: 'user unknown' }).permanent).toBe(false)
     expect(classify({ code: null, enhanced: '5.2.2', text: 'mailbox full' }).permanent).toBe(true)
     expect(classify({ code: null, enhanced: null, text: 'user unknown' }).permanent).toBe(true)
@@ -192,7 +192,7 @@ describe('the rules', () => {
 })
 
 describe('always', () => {
-  test('any reply is classified, and what stands behind its first 2 KB changes nothing', () => {
+  test('any reply is classified, and text behind its first 2 KB changes nothing', () => {
     const reply = fc.record({
       code: fc.option(fc.integer({ min: 0, max: 999 })),
       enhanced: fc.option(fc.string()),

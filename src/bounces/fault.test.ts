@@ -38,7 +38,7 @@ const addresses = fc.constantFrom('ann@example.org', 'no-such-user@example.org',
 const policyCodes = fc.constantFrom('5.7.1', '5.7.0', '5.3.0', '5.6.0', '5.5.2', null)
 
 describe('behind "Recipient address rejected:"', () => {
-  test('a restriction that is not about the mailbox suppresses nobody', () => {
+  test('a restriction that is not about the mailbox suppresses no recipient', () => {
     const frames = fc.constantFrom('Recipient address rejected:', 'Recipient rejected:', 'RCPT TO rejected:', 'Recipient refused:')
     fc.assert(
       fc.property(frames, restrictions, addresses, policyCodes, (frame, why, address, enhanced) => {
@@ -47,7 +47,7 @@ describe('behind "Recipient address rejected:"', () => {
     )
   })
 
-  test('unknown words suppress nobody', () => {
+  test('unknown words suppress no recipient', () => {
     const words = fc.stringMatching(/^[b-df-hj-np-tv-z]{4,9}( [b-df-hj-np-tv-z]{4,9}){0,5}$/)
     fc.assert(
       fc.property(words, (why) => {
@@ -57,7 +57,7 @@ describe('behind "Recipient address rejected:"', () => {
     )
   })
 
-  test('what says the user is unknown still suppresses', () => {
+  test('words for an unknown user still suppress', () => {
     for (const why of ['User unknown in virtual mailbox table', 'undeliverable address: unknown user: "ann"', 'no such user'])
       expect(name(`550 5.1.1 <a@b.example>: Recipient address rejected: ${why}`)).toBe('invalid_recipient')
     expect(name('550 5.4.1 Recipient address rejected: Access denied. AS(201806281)')).toBe('invalid_recipient')
@@ -67,7 +67,7 @@ describe('behind "Recipient address rejected:"', () => {
 describe('the sending side is never the recipient', () => {
   const wordings = fc.constantFrom('No such domain shop.example', 'shop.example does not exist', 'user unknown', 'mailbox disabled', 'x')
 
-  test('X.1.7 and X.1.8 suppress nobody, whatever the words', () => {
+  test('X.1.7 and X.1.8 suppress no recipient, with any words', () => {
     fc.assert(
       fc.property(wordings, fc.constantFrom('7', '8'), (words, last) => {
         expect(suppressed(`550 5.1.${last} ${words}`, 550, `5.1.${last}`)).toBe(false)
@@ -76,7 +76,7 @@ describe('the sending side is never the recipient', () => {
     )
   })
 
-  test('an answer to EHLO or MAIL FROM suppresses nobody, in a report as well', () => {
+  test('an answer to EHLO or MAIL FROM suppresses no recipient, in a report as well', () => {
     const commands = fc.constantFrom('EHLO', 'HELO', 'MAIL FROM')
     fc.assert(
       fc.property(wordings, commands, (words, command) => {
@@ -93,7 +93,7 @@ describe('the sending side is never the recipient', () => {
     )
   })
 
-  test('words about HELO, an IP address or the sender suppress nobody', () => {
+  test('words about HELO, an IP address or the sender suppress no recipient', () => {
     for (const text of [
       'sender ip address rejected',
       'Sender email address rejected',
@@ -136,7 +136,7 @@ describe('a reply in a reply', () => {
     '554 5.6.0 Virus detected',
   )
 
-  test('means the same as alone: the frame around it says nothing', () => {
+  test('means the same as alone: the frame around it changes nothing', () => {
     fc.assert(
       fc.property(frames, replies, (frame, reply) => {
         expect([frame(reply), name(frame(reply))]).toEqual([frame(reply), name(reply)])
@@ -158,7 +158,7 @@ test('a program behind an address that fails is the trouble of its server', () =
   }
 })
 
-test('short words of providers mean what the provider means', () => {
+test('short words of a provider have the meaning of that provider', () => {
   for (const [text, meant] of [
     ['542 ann@example.org Rejected', 'invalid_recipient'],
     ['550 No such ID', 'invalid_recipient'],

@@ -51,7 +51,7 @@ describe('a message that expired in a queue', () => {
     }
   })
 
-  test('is never permanent, whatever status and action stand above it', () => {
+  test('is never permanent, with any status and action above it', () => {
     fc.assert(
       fc.property(fc.constantFrom(...wordings), fc.constantFrom('5.0.0', '5.4.7', '4.4.7', '5.4.0'), (words, status) => {
         expect(stated(`Status: ${status}\nDiagnostic-Code: smtp; ${words}`).permanent).toBe(false)
@@ -60,7 +60,7 @@ describe('a message that expired in a queue', () => {
   })
 })
 
-describe('what stands around an unknown reply', () => {
+describe('the text around an unknown reply', () => {
   const around = [
     'The address may be wrong: user unknown, no such mailbox, account disabled.',
     'The recipient does not exist or the mailbox is full.',
@@ -76,14 +76,14 @@ describe('what stands around an unknown reply', () => {
     )
   })
 
-  test('a status above a reply that says something else never outweighs it', () => {
+  test('a status above a reply with another meaning never outweighs it', () => {
     expect(isSuppressing(stated('Status: 5.1.1\nDiagnostic-Code: smtp; 550 Wubba lubba'))).toBe(false)
     expect(isSuppressing(stated('Status: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 x'))).toBe(true)
     expect(isSuppressing(stated('Status: 5.1.1'))).toBe(true)
   })
 })
 
-test('Google Groups says the same in every language', () => {
+test('Google Groups means the same in every language', () => {
   const notices = [
     'the group you tried to contact (shop) may not exist, or you may not have permission to post messages to the group.',
     "Il se peut que le groupe que vous avez essayé de contacter (shop) n'existe pas ou que vous ne soyez pas autorisé à lui envoyer des messages.",
@@ -110,7 +110,7 @@ test('a program behind an alias that failed is its server, not the recipient: X-
     }
 })
 
-test('a null MX is permanent, whatever status stands above it', () => {
+test('a null MX is permanent, with any status above it', () => {
   const report = stated(
     "Status: 4.0.0\nDiagnostic-Code: smtp; The domain example.org doesn't receive email according to the administrator: returned Null MX",
   )
@@ -154,8 +154,8 @@ ${original}`)
   expect(report).toMatchObject({ kind: 'bounce', recipient: 'ann@example.org', classification: 'invalid_recipient', permanent: true })
 })
 
-describe('who tells it', () => {
-  test('a Japanese notice from no-reply with our message attached is a bounce', () => {
+describe('the sender of a report', () => {
+  test('a Japanese notice from no-reply with the sent message attached is a bounce', () => {
     const words =
       '送信先のメールボックスが一杯のため、送信できませんでした。\n\nCould not be delivered to: <ann@example.org>\nAs their mailbox is full.'
     const heads = [
@@ -166,7 +166,7 @@ describe('who tells it', () => {
       expect(told(words, head)).toMatchObject({ kind: 'bounce', recipient: 'ann@example.org', classification: 'mailbox_full' })
   })
 
-  test("a carrier's gateway that says `Error: Invalid user address` is a bounce that suppresses", () => {
+  test("a notice of a carrier's gateway with `Error: Invalid user address` is a bounce that suppresses", () => {
     const report = read(
       `From: post_master@carrier.example\nTo: us@shop.example\nSubject: Undeliverable Message\n\nError: Invalid user address\n\nOriginal Message:\nFrom: us@shop.example\nTo: 15550100@carrier.example\nSubject: x\nDate: Thu, 20 Jun 2024 10:29:52 +0000\n`,
     )
@@ -196,11 +196,11 @@ describe('who tells it', () => {
   })
 })
 
-describe('what a report copies', () => {
+describe('the message that a report copies', () => {
   const copied = (boundary: string) =>
     `Return-Path: <list-bounces@shop.example>\nReceived: from a by b; Sun, 22 Nov 2026 04:00:00 +0000\nSubject: x\nFrom: list-owner@shop.example\nTo: ann@example.org\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="${boundary}"\nMessage-ID: <1@shop.example>\n\n--${boundary}\nContent-Type: text/plain\n\nYou are not allowed to post to this list. Contact list-owner@shop.example.\n\n--${boundary}\nContent-Type: message/rfc822\n\nFrom: bob@example.net\nTo: list@shop.example\nSubject: y\n\nhi\n\n--${boundary}--\n`
 
-  test('is never read for its words, whatever boundary the copied message declares', () => {
+  test('is never read for its words, with any boundary that it declares', () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[A-Za-z0-9=_]{4,40}$/), (boundary) => {
         const report = read(
@@ -211,7 +211,7 @@ describe('what a report copies', () => {
     )
   })
 
-  test('is not read where the words above name somebody, however they say it', () => {
+  test('is not read where the words above name a recipient, in any form', () => {
     for (const words of [
       'Invalid final delivery userid: ann@example.org',
       'to local user ann.\n(Originally addressed to ann@example.org)\n\nUser not known',
@@ -240,7 +240,7 @@ describe('the lines below a recipient', () => {
   const postfix = (lines: string) =>
     read(`From: MAILER-DAEMON@mx.example\nSubject: Undelivered Mail Returned to Sender\n\nI'm sorry.\n\n${lines}\n`)
 
-  test('that go on with its reply name nobody else', () => {
+  test('that go on with its reply name no other recipient', () => {
     const other = fc.constantFrom('ann2@example.org', 'fwd@example.net', 'x+y@sub.example.com')
     const reply = fc.constantFrom(
       '550\n    5.2.1 <OTHER>... Addressee unknown',
@@ -268,7 +268,7 @@ describe('the lines below a recipient', () => {
   })
 })
 
-test('a report that says nothing itself is what the report attached to it says', () => {
+test('a report without a statement of its own means the same as the report attached to it', () => {
   const inner =
     'From: MAILER-DAEMON@gate.example\nContent-Type: multipart/report; report-type=delivery-status; boundary=c\nSubject: Returned mail: User unknown\n\n--c\n\nIt failed.\n--c\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; gate.example\n\nFinal-Recipient: rfc822; ann@example.org\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 User unknown\n--c--\n'
   const outer = (words: string) =>

@@ -36,7 +36,7 @@ const group = (recipient: string, action: string, status: string, diagnostic = '
   `Final-Recipient: rfc822; ${recipient}\nAction: ${action}\nStatus: ${status}\n${diagnostic ? `Diagnostic-Code: smtp; ${diagnostic}\n` : ''}`
 
 describe('a delivery report', () => {
-  test('gives what is needed to find the message: its id, its header, the reporting server and the date of arrival', () => {
+  test('gives the facts that find the message: its id, its header, the reporting server and the date of arrival', () => {
     const report = read(delivery(group('ann@example.org', 'failed', '5.1.1', '550 5.1.1 unknown')))
     expect(report).toMatchObject({
       kind: 'bounce',
@@ -55,7 +55,7 @@ describe('a delivery report', () => {
     expect(report.original?.to).toEqual(['ann@example.org'])
   })
 
-  test('tells all its recipients, those that failed first', () => {
+  test('lists all its recipients, those that failed first', () => {
     const report = read(
       delivery(
         [
@@ -74,12 +74,12 @@ describe('a delivery report', () => {
     ])
   })
 
-  test('of success is no bounce, whatever words it brings', () => {
+  test('of success is no bounce, with any words', () => {
     for (const action of ['delivered', 'relayed', 'expanded'])
       expect(read(delivery(group('a@x.example', action, '2.0.0'), { human: 'user unknown, failed permanently' })).kind).toBe('other')
   })
 
-  test('of a message that expired is final but not permanent: nobody is suppressed for a server that was away', () => {
+  test('of a message that expired is final but not permanent: a server that was away leads to no suppression', () => {
     const expired = [
       group('a@x.example', 'failed', '4.4.7'),
       group('a@x.example', 'failed', '5.0.0', '451 4.3.0 try again: retry timeout exceeded'),
@@ -89,7 +89,7 @@ describe('a delivery report', () => {
     for (const one of expired) expect(read(delivery(one))).toMatchObject({ kind: 'bounce', permanent: false })
   })
 
-  test('names the address that was written to, not the one it was forwarded to, when it tells both', () => {
+  test('names the address that was written to, not the one it was forwarded to, when the report has both', () => {
     const both = `Original-Recipient: rfc822; ann@example.org\n${group('ann@backend.example', 'failed', '5.1.1')}`
     expect(read(delivery(both)).recipient).toBe('ann@example.org')
   })
@@ -100,7 +100,7 @@ describe('a delivery report', () => {
     expect(read(delivery(folded)).reason).toBe('550 address rejected: User unknown')
   })
 
-  test('that blocks us suppresses nobody, although it says user unknown', () => {
+  test('that blocks the sending address suppresses no recipient, although it has the words user unknown', () => {
     const blocked = read(delivery(group('a@x.example', 'failed', '5.1.1', '550 5.1.1 user unknown, your host is listed at dnsbl.example')))
     expect(blocked.classification).toBe('spam_block')
   })
@@ -146,14 +146,14 @@ hi
     })
   })
 
-  test('is what somebody makes of unwanted mail: `not spam` and failed authentication are none', () => {
+  test('is a report of unwanted mail: `not spam` and failed authentication are not complaints', () => {
     for (const type of ['fraud', 'virus', 'opt-out', 'other', 'something-new']) expect(read(feedback(type)).kind).toBe('complaint')
     for (const type of ['not-spam', 'auth-failure']) expect(read(feedback(type))).toMatchObject({ kind: 'other', feedbackType: type })
   })
 })
 
 describe('anything at all', () => {
-  test('is read without a crash, and comes to something that JSON can say', () => {
+  test('is read without a crash, and gives a result that JSON can represent', () => {
     const words = fc.constantFrom(
       '\n',
       '\r\n',

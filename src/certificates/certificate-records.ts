@@ -3,7 +3,7 @@
  * for nor followed by orders without a pause; a success replaces the retry by the renewal.
  */
 import type { Secrets } from '#base'
-import { type Db, type Queryable, type SealedColumns, sealedColumn, sql } from '#db'
+import { type Db, type Queryable, type SealedColumns, type SealedValue, sealedColumn, sql } from '#db'
 import { type ChallengeKind, orderWithinMs } from './schedule.ts'
 
 /** A host name of the installation and its certificate, without the key. */
@@ -127,7 +127,7 @@ const insertAccount = sql`
   values ($1, $2, $3)
   on conflict (directory) do nothing`
 
-const findSealedKeys = sql<{ key: string; named: string; sealed: Buffer }>`
+const findSealedKeys = sql<SealedValue>`
   select name as key, name as named, private_key as sealed
   from certificates
   where name > $2::text and substring(private_key from 1 for 5) <> $1::bytea
@@ -139,7 +139,7 @@ const saveSealedKey = sql`
   set private_key = $2
   where name = $1 and private_key = $3`
 
-const findSealedAccounts = sql<{ key: string; named: string; sealed: Buffer }>`
+const findSealedAccounts = sql<SealedValue>`
   select directory as key, directory as named, private_key as sealed
   from acme_accounts
   where directory > $2::text and substring(private_key from 1 for 5) <> $1::bytea

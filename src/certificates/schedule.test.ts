@@ -13,7 +13,7 @@ describe('after a failed order', () => {
     ])
   })
 
-  test('no hour has more than four failed orders of a name, whatever the jitter', () => {
+  test('no hour has more than four failed orders of a name, with any jitter', () => {
     fc.assert(
       fc.property(fc.array(fraction, { minLength: 20, maxLength: 20 }), (randoms) => {
         let atMs = 0

@@ -61,7 +61,7 @@ describe('classify', () => {
     ['{"code":"550","text":"x"}', 'code is not null or a number from 200 to 599'],
     ['{"code":5500,"text":"x"}', 'code is not null or a number from 200 to 599'],
     ['{"enhanced":5,"text":"x"}', 'enhanced is not null or a string'],
-  ])('a line that is no reply gives an error with its number, and the others are told: %s', async (line, error) => {
+  ])('a line that is no reply gives an error with its number, and the others are classified: %s', async (line, error) => {
     const reply = one({ text: '552 mailbox full' })
     expect(await printed(`${reply}\n${line}\n${reply}`)).toEqual({ lines: [full, JSON.stringify({ error, line: 3 }), full], bad: 1 })
   })
@@ -92,7 +92,7 @@ describe('the process', () => {
     expect(mixed.stderr).toContain('1 line is not a reply')
   })
 
-  test('prints what docs/delivery.md promises, and the example there works', async () => {
+  test('prints the output that docs/delivery.md promises, and the example there works', async () => {
     const [, reply = ''] = /echo '(.*)' \| postrider classify --json/.exec(readFileSync('docs/delivery.md', 'utf8')) ?? []
     expect(await command(reply, '--json')).toMatchObject({ stdout: `${full}\n` })
   })

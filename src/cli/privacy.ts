@@ -18,8 +18,9 @@ export const privacySet: Command = {
   help: `postrider privacy set TENANT --content-days DAYS|default [--json]
 
 Sets the retention of the contents of a tenant's emails, in days; their records stay. 0 deletes a content within a minute after the last
-recipient's email is final. POSTRIDER_KEEP_CONTENT_DAYS applies to every tenant, so a longer retention has no effect. Queued emails, and
-test mail in the test inbox, keep their content.
+recipient's email is final. The bodies of the tenant's calls in the request log have the same retention; with 0 they are not stored.
+POSTRIDER_KEEP_CONTENT_DAYS applies to every tenant, so a longer retention of contents has no effect. Queued emails, and test mail in the
+test inbox, keep their content.
 
 Example: postrider privacy set tq3v6k2m --content-days 0`,
   options: { 'content-days': { type: 'string' }, ...jsonOption },
@@ -43,8 +44,9 @@ export const privacyReport: Command = {
   summary: "count the data that is left of a tenant's emails",
   help: `postrider privacy report TENANT [--json]
 
-Counts the contents, emails and attempts of a tenant in the database, with the time of the oldest, and the contents that queued emails or
-the test inbox still need. It reads the tables themselves, which takes minutes for millions of emails.
+Counts the contents, emails and attempts of a tenant in the database, with the time of the oldest, the contents that queued emails or
+the test inbox still need. It also counts the calls in the request log whose bodies are left, events, opens and clicks, webhook deliveries
+and received messages. It reads the tables themselves, which takes minutes for millions of emails.
 
 Example: postrider privacy report tq3v6k2m --json`,
   options: { ...jsonOption },
@@ -54,12 +56,18 @@ Example: postrider privacy report tq3v6k2m --json`,
       const { id } = await tenantOf(installation, given.positionals[0])
       const { keepContentDays } = installation.config
       const report = await reportPrivacy(installation.db, id, { nowMs: installation.clock.nowMs(), keepContentDays })
-      const { contents, emails, attempts, contentDays } = report
+      const { contents, emails, attempts, requestBodies, contentDays, ...more } = report
       const lines = [
         `retention of contents: ${contentDays} days`,
         line('contents', contents, `; ${contents.ofQueuedEmails} of queued emails, ${contents.ofTestMail} of test mail`),
         line('emails', emails, `; ${emails.erased} without an address`),
         line('attempts', attempts),
+        line('bodies in the request log', requestBodies),
+        line('bodies in the request log of calls for no single tenant', requestBodies.ofNoTenant),
+        line('events', more.events),
+        line('opens and clicks', more.opensAndClicks),
+        line('webhook deliveries', more.webhookDeliveries),
+        line('received messages', more.receivedMessages),
       ]
       printed(given, deps, { ...report }, lines.join('\n'))
     }),

@@ -60,18 +60,18 @@ const twice = (attempts: ReportedAttempt[], copies: AcceptedMessage[], change: P
 const counted = (given: Facts, expected: Partial<RunCounts>) =>
   expect(reconcile(given).counts).toEqual({ ...noRunCounts(), requests: 1, acknowledged: 1, ...expected })
 
-test('what was accepted and arrived once is right', () => {
+test('an email that was accepted and arrived once is right', () => {
   counted(facts(), { deliveredOnce: 1 })
   expect(reconcile(facts()).violations).toEqual([])
 })
 
-test('what was accepted and neither arrived nor is known is lost', () => {
+test('an email that was accepted, did not arrive and is unknown is lost', () => {
   counted(facts({ taken: new Map(), emails: new Map() }), { lost: 1 })
 })
 
-test('what is `sent` and never arrived is lost', () => counted(facts({ taken: new Map() }), { lost: 1 }))
+test('an email that is `sent` and never arrived is lost', () => counted(facts({ taken: new Map() }), { lost: 1 }))
 
-test('what is not final is stuck', () => {
+test('an email without a final status is stuck', () => {
   counted(facts({ taken: new Map(), emails: new Map([[recipient, [email({ status: 'softfail', events: [] })]]]) }), { stuck: 1 })
 })
 
@@ -109,7 +109,7 @@ test('two emails of one request, another text, and two Message-IDs are named', (
   expect(reconcile(facts({ taken: new Map([[recipient, copies]]) })).counts).toMatchObject({ altered: 1 })
 })
 
-test('what nobody asked for is invented; what was asked for without an answer is right both ways', () => {
+test('an arrival that was never requested is invented; one requested without an answer is right both ways', () => {
   expect(reconcile(facts({ requests: [] })).counts).toMatchObject({ invented: 1 })
   const unanswered = asked({ state: 'unanswered', emails: new Map() })
   expect(reconcile(facts({ requests: [unanswered] }))).toEqual({ counts: { ...noRunCounts(), requests: 1, unanswered: 1 }, violations: [] })
@@ -117,7 +117,7 @@ test('what nobody asked for is invented; what was asked for without an answer is
   expect(reconcile(facts({ requests: [unanswered], ...nothing })).violations).toEqual([])
 })
 
-test('what the relay refuses fails and is never taken, also of a request whose answer was lost', () => {
+test('an email that the relay refuses fails and never arrives, also of a request whose answer was lost', () => {
   const refused = 'refused-0-1@one.example'
   for (const state of ['acknowledged', 'unanswered'] as const) {
     const request = asked({ state, texts: new Map([[refused, text]]), emails: new Map([[refused, 'e1']]) })

@@ -1,7 +1,7 @@
 /** Credential management: create, list, change, revoke. A revoked credential stays as a tombstone that no query returns. */
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal, rejectUnstorableText, type Secrets, wrongField } from '#base'
-import { type Queryable, sealedColumn, sql, type Tx } from '#db'
+import { type Queryable, type SealedValue, sealedColumn, sql, type Tx } from '#db'
 import { tenantForNew } from '#tenants'
 import { checkBounds, type StoredBounds, type WantedBounds } from './key-bounds.ts'
 
@@ -121,7 +121,7 @@ function distinct(wanted: readonly Permission[] | null): Permission[] | null {
 const nameOfHash = (hex: string) => `credential ${hex}`
 const sealName = (keyHash: Uint8Array) => nameOfHash(Buffer.from(keyHash).toString('hex'))
 
-const findSealed = sql<{ key: string; named: string; sealed: Buffer }>`
+const findSealed = sql<SealedValue>`
   select id::text as key, encode(key_hash, 'hex') as named, sealed_key as sealed
   from credentials
   where id > coalesce(nullif($2::text, ''), '0')::bigint and substring(sealed_key from 1 for 5) <> $1::bytea

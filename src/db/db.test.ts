@@ -36,7 +36,7 @@ const endOthers = sql`
   where datname = $1 and pid <> pg_backend_pid()`
 
 describe('values', () => {
-  test('come back as what they are', async () => {
+  test('come back as the same values', async () => {
     const database = await emptyDatabase()
     const row = await database.db.first(sql`
       select 9007199254740991::bigint as big, array[1, null]::bigint[] as bigs, date '2026-11-20' as day, array[date '2026-11-20'] as days,
@@ -53,7 +53,7 @@ describe('values', () => {
     })
   })
 
-  test('go in as what they are', async () => {
+  test('go in as the same values', async () => {
     const database = await emptyDatabase()
     const moment = new Date('2026-11-20T11:00:00.123Z')
     const row = await database.db.first(
@@ -70,7 +70,7 @@ describe('values', () => {
     })
   })
 
-  test('beyond what a number holds are refused, and the connection goes on', async () => {
+  test('beyond the range of a number are refused, and the connection goes on', async () => {
     const database = await emptyDatabase(1)
     await expect(database.db.rows(sql`select 9007199254740993::bigint as big`)).rejects.toThrow(RangeError)
     expect(await database.db.rows(sql`select 1 as one`)).toEqual([{ one: 1 }])
@@ -78,7 +78,7 @@ describe('values', () => {
 })
 
 describe('a transaction', () => {
-  test('commits what it did, and rolls all of it back when its work fails', async () => {
+  test('commits its changes, and rolls all of them back when its work fails', async () => {
     const database = await emptyDatabase()
     const { db } = database
     await db.script('create table notes (text text)')
@@ -106,7 +106,7 @@ describe('a transaction', () => {
   })
 })
 
-describe('what PostgreSQL ends because two wait for each other in a circle', () => {
+describe('a transaction that PostgreSQL ends because two wait for each other in a circle', () => {
   const add = sql`update rows set n = n + 1 where id = $1`
   const total = sql<{ n: number }>`select sum(n)::integer as n from rows`
   const twoRows = async () => {
@@ -181,7 +181,7 @@ describe('a lost server', () => {
   })
 })
 
-test('a server that allows fewer connections than are wanted makes statements wait for those there are', async () => {
+test('a server with fewer connections than the pool wants makes statements wait for the existing ones', async () => {
   const database = await emptyDatabase()
   const { admin, name } = database
   await admin.script(`create role ${name} login password 'p' connection limit 2`)
@@ -196,7 +196,7 @@ test('a server that allows fewer connections than are wanted makes statements wa
 })
 
 describe('listening', () => {
-  test('hears what is said on its channel, and again after the connection was lost', async () => {
+  test('receives the notifications of its channel, and again after the connection was lost', async () => {
     const database = await emptyDatabase()
     const { db, admin, name } = database
     const heard: string[] = []
@@ -226,7 +226,7 @@ describe('listening', () => {
 })
 
 describe('a session', () => {
-  test('keeps its lock until it is closed, and tells when it is lost', async () => {
+  test('keeps its lock until it is closed, and reports when it is lost', async () => {
     const database = await emptyDatabase(1)
     const { db, admin, name } = database
     const tryLock = sql<{ taken: boolean }>`select pg_try_advisory_lock(42) as taken`
@@ -317,7 +317,7 @@ describe('partitions', () => {
     create index letters_by_id on letters (id);
     create table logs (at timestamptz not null, text text) partition by range (at)`
 
-  test('are made once for each UTC day, whoever else is making them, and take the rows of that day', async () => {
+  test('are made once for each UTC day, also by several processes at once, and take the rows of that day', async () => {
     const database = await emptyDatabase(6)
     const { db } = database
     await db.script(make)

@@ -21,9 +21,10 @@ export {
   type PartitionedTable,
   withPartitions,
 } from './partitions.ts'
+export { withProcessLock } from './process-lock.ts'
 export type { Db, DbSession, Queryable, Tx } from './queryable.ts'
 export { inSnapshot } from './read-snapshot.ts'
-export { type SealedColumns, sealedColumn, sealedColumns } from './reseal-columns.ts'
+export { type SealedColumns, type SealedValue, sealedColumn, sealedColumns } from './reseal-columns.ts'
 export { resolveUnknown, StillUnknown } from './resolve-unknown.ts'
 export { restoreBackup } from './restore.ts'
 export { openScratchDatabase } from './scratch-database.ts'

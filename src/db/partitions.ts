@@ -5,6 +5,7 @@
 import { emailIdPrefix } from '#base'
 import { sqlState } from './errors.ts'
 import { ownSchema } from './own-schema.ts'
+import { withProcessLock } from './process-lock.ts'
 import type { Db } from './queryable.ts'
 import { sql } from './sql-tag.ts'
 
@@ -25,9 +26,6 @@ const indexingLock = 7_305_004
 
 const waitForLock = sql`
   select pg_advisory_xact_lock($1::bigint)`
-
-const tryLock = sql<{ taken: boolean }>`
-  select pg_try_advisory_lock($1::bigint) as taken`
 
 const presentAmong = sql<{ name: string }>`
   select relname::text as name
@@ -102,9 +100,7 @@ export async function withPartitions<T>(
 /** Drops the partitions that end at or before `beforeMs` and returns their names; returns no names while another process is dropping. */
 export async function dropPartitions(db: Db, table: string, beforeMs: number): Promise<string[]> {
   rejectOddName(table)
-  const session = await db.session()
-  try {
-    if (!(await session.first(tryLock, [droppingLock]))?.taken) return []
+  const dropped = await withProcessLock(db, droppingLock, async (session) => {
     const firstKept = `${table}_${dayOf(beforeMs)}`
     const old = (await session.rows(partitionsOf, [table])).filter(({ name }) => name < firstKept)
     for (const { name, attached, leaving } of old) {
@@ -115,9 +111,8 @@ export async function dropPartitions(db: Db, table: string, beforeMs: number): P
       await session.script(`drop table ${name}`)
     }
     return old.map(({ name }) => name)
-  } finally {
-    await session.close()
-  }
+  })
+  return dropped ?? []
 }
 
 /**
@@ -132,10 +127,8 @@ export async function indexPartitions(
   { name, definition }: { name: string; definition: string },
 ): Promise<string[]> {
   rejectOddName(table)
-  const session = await db.session()
-  const made: string[] = []
-  try {
-    if (!(await session.first(tryLock, [indexingLock]))?.taken) return []
+  const indexed = await withProcessLock(db, indexingLock, async (session) => {
+    const made: string[] = []
     const firstLeftOut = `${table}_${dayOf(beforeMs)}`
     const ended = (await session.rows(partitionsOf, [table])).filter((one) => one.attached && !one.leaving && one.name < firstLeftOut)
     for (const partition of ended.reverse()) {
@@ -148,7 +141,6 @@ export async function indexPartitions(
       made.push(partition.name)
     }
     return made
-  } finally {
-    await session.close()
-  }
+  })
+  return indexed ?? []
 }

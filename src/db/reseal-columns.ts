@@ -42,13 +42,20 @@ export const sealedColumns = <Row>({ columns, find, save, sealAnew }: Way<Row>):
   },
 })
 
+export interface SealedValue {
+  key: string
+  /** The part of the seal's name that belongs to the row. */
+  named: string
+  sealed: Buffer
+}
+
 /** A single column whose sealed rows are bound to `named`. `save`: $1 the key, $2 the new value, $3 the old one. */
 export const sealedColumn = (
   column: string,
   sealName: (named: string) => string,
-  { find, save }: { find: Sql<{ key: string; named: string; sealed: Buffer }>; save: Sql<unknown> },
+  { find, save }: { find: Sql<SealedValue>; save: Sql<unknown> },
 ): SealedColumns =>
-  sealedColumns<{ named: string; sealed: Buffer }>({
+  sealedColumns<SealedValue>({
     columns: [column],
     find,
     save,

@@ -51,8 +51,8 @@ function harness(other: Partial<WriteQueueBounds> = {}) {
 let stop: (() => unknown) | undefined
 afterEach(() => stop?.())
 
-describe('a queue of what is to be written', () => {
-  test('writes together what came within a fifth of a second', async () => {
+describe('a queue of rows to write', () => {
+  test('writes together the rows of a fifth of a second', async () => {
     const { queue, pass, written } = harness()
     queue.push(1)
     queue.push(2)
@@ -70,7 +70,7 @@ describe('a queue of what is to be written', () => {
     expect(written).toEqual([[60], [60, 30], [200]])
   })
 
-  test('keeps its bounds while the database is away, loses the oldest, and says so once', async () => {
+  test('keeps its bounds while the database is away, loses the oldest, and reports so once', async () => {
     const { queue, pass, state, written, warned } = harness()
     state.isAway = true
     for (let one = 1; one <= 25; one++) {
@@ -99,7 +99,7 @@ describe('a queue of what is to be written', () => {
     expect(queue.waiting).toBe(3)
   })
 
-  test('writes what waits when it stops', async () => {
+  test('writes the waiting rows when it stops', async () => {
     const { queue, written, timers } = harness()
     for (let one = 1; one <= 3; one++) queue.push(one)
     await queue.stop()
@@ -119,7 +119,7 @@ describe('a queue of what is to be written', () => {
     expect(timers()).toBe(0)
   })
 
-  test('holds each as long as it is told to, full batches too, and no longer when it stops', async () => {
+  test('holds each for the given time, full batches too, and no longer when it stops', async () => {
     const { queue, pass, written } = harness({ holdMs: 1000 })
     for (let one = 1; one <= 5; one++) queue.push(one)
     await pass(999)

@@ -18,6 +18,6 @@ test.each([
   ['a full mailbox', resultOfReply(reply(452, 'mailbox full', '4.2.2'), 'rcpt'), undefined],
   ['no connection', resultOfFailure(failure('timeout', 'connect') as never), 'failed'],
   ['no TLS', resultOfFailure(failure('tls', 'tls') as never), 'failed'],
-] as const)('%s tells of the transport', (_, result, signal) => {
+] as const)('%s reports the transport', (_, result, signal) => {
   expect(signalOf(result)).toBe(signal)
 })

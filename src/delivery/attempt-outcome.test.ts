@@ -65,8 +65,8 @@ const lost = resultOf({
   failure: failure({ stage: 'final', kind: 'dropped', message: 'the peer closed the connection' }),
 })
 
-describe('what a remote answer means', () => {
-  test('the reply code, and not its text, tells a permanent no from a temporary one', () => {
+describe('the meaning of a remote answer', () => {
+  test('the reply code, and not its text, distinguishes a permanent refusal from a temporary one', () => {
     expect(unknownUser).toMatchObject({ kind: 'permanent', classification: 'invalid_recipient', enhanced: '5.1.1' })
     expect(refused(450, '5.1.1 user unknown', '5.1.1')).toMatchObject({ kind: 'temporary' })
   })
@@ -109,7 +109,7 @@ describe('what a remote answer means', () => {
     expect([ended(554).kind, ended(421).kind]).toEqual([kind, 'temporary'])
   })
 
-  test('no reply before MAIL ends an email while the schedule has attempts left, whatever it says', () => {
+  test('no reply before MAIL ends an email while the schedule has attempts left, with any text', () => {
     const stages = fc.constantFrom('connect' as const, 'greeting' as const, 'ehlo' as const, 'tls' as const, 'auth' as const)
     const texts = fc.oneof(fc.string(), fc.constantFrom('5.1.1 user unknown', '5.7.1 blocked', '5.2.1 mailbox disabled', '5.1.10 null MX'))
     fc.assert(
@@ -120,7 +120,7 @@ describe('what a remote answer means', () => {
     )
   })
 
-  test('no reply before RCPT suppresses anybody, whatever it says', () => {
+  test('no reply before RCPT suppresses a recipient, with any text', () => {
     const stages = fc.constantFrom(
       'connect' as const,
       'greeting' as const,
@@ -144,7 +144,7 @@ describe('what a remote answer means', () => {
     )
   })
 
-  test.each(['greeting', 'ehlo', 'mail'] as const)('what is refused at "%s" is not the recipient, and suppresses nobody', (stage) => {
+  test.each(['greeting', 'ehlo', 'mail'] as const)('a refusal at "%s" is not about the recipient, and suppresses none', (stage) => {
     for (const text of ['5.1.1 user unknown', '5.2.1 mailbox disabled', '5.3.2 no mail service here']) {
       const attemptResult = resultOf({ state: 'refused', stage, reply: reply(550, text, text.slice(0, 5)) })
       const status = stage === 'mail' ? 'hardfail' : 'softfail'
@@ -163,12 +163,12 @@ describe('what a remote answer means', () => {
     ['tls_required', '5.7.10 encryption needed', null],
     ['temporarily_unavailable', '5.1.1 greylisted, try again later', null],
     ['unclassified', '5.0.0 no', null],
-  ] as const)('a reply that means %s suppresses as the contract says', (name, text, suppress) => {
+  ] as const)('a reply that means %s suppresses as the contract requires', (name, text, suppress) => {
     const attemptResult = refused(550, text, text.split(' ')[0])
     expect(decideOutcome(claimed(), attemptResult, facts)).toMatchObject({ status: 'hardfail', classification: name, suppress })
   })
 
-  test.each([535, 454])('a relay that refuses our password with %i keeps the mail waiting and is quoted', (code) => {
+  test.each([535, 454])('a relay that refuses the password with %i keeps the mail waiting and is quoted', (code) => {
     const answer = reply(code, '5.7.8 wrong password', '5.7.8')
     const attemptResult = resultOfFailure(
       failure({ stage: 'auth', kind: 'reply', reply: answer, message: `login refused: ${answer.text}` }),
@@ -182,7 +182,7 @@ describe('what a remote answer means', () => {
   })
 })
 
-describe('what follows from it', () => {
+describe('the consequences of an outcome', () => {
   test('accepted mail is sent and does not come back', () => {
     expect(decideOutcome(claimed(), accepted, facts)).toEqual({
       claimed: claimed(),
@@ -262,7 +262,7 @@ describe('what follows from it', () => {
     })
   })
 
-  test('an unknown outcome is told as such, without a code or an output', () => {
+  test('an unknown outcome is recorded as unknown, without a code or an output', () => {
     expect(decideOutcome(claimed(), lost, facts)).toMatchObject({
       status: 'softfail',
       outcomeUnknown: true,
@@ -278,7 +278,7 @@ describe('what follows from it', () => {
     expect(decideOutcome(claimed(), lost, { ...facts, unknownRetry: 'at once' }).dueAtMs).toBe(atMs)
   })
 
-  test('an unknown outcome of the last attempt ends it and suppresses nobody, for it may have arrived', () => {
+  test('an unknown outcome of the last attempt ends it and suppresses no recipient, because it may have arrived', () => {
     expect(decideOutcome(claimed({ attempts: 29 }), lost, facts)).toMatchObject({
       status: 'hardfail',
       outcomeUnknown: true,

@@ -11,13 +11,13 @@ describe('the place where a claim goes on', () => {
     expect(cursors.current.size).toBe(0)
   })
 
-  test('a tenant with many goes on behind what it was given', () => {
+  test('a tenant with many goes on behind the emails of its last claim', () => {
     const cursors = openCursors(8)
     cursors.advance(lanes(4, 6), lanes(0, 20))
     expect(cursors.current.get('t')).toBe('d0005.example')
   })
 
-  test('destinations that take nothing are passed over until those behind them are reached, and then it begins again', () => {
+  test('destinations that take nothing are passed over until the ones behind them are reached, and then it begins again', () => {
     const cursors = openCursors(8)
     const hanging = lanes(0, 20)
     const places: (string | undefined)[] = []

@@ -42,7 +42,7 @@ function follow(given: readonly Step[]) {
 }
 
 describe('a queue in which tenants take turns', () => {
-  test('a single item of one tenant is the second taken, whatever another has queued before it', () => {
+  test('a single item of one tenant is the second taken, however many another has queued before it', () => {
     const queue = fairQueue<string>()
     for (let n = 0; n < 1000; n++) queue.push('large', `large ${n}`)
     queue.push('small', 'small')

@@ -25,7 +25,7 @@ const recipients = (count: number, wanted: Partial<Claimed> = {}): Claimed[] =>
 const sizeOf = (inFlight: ReturnType<typeof openInFlight>, recipientDomain = 'example.org') =>
   inFlight.windows().find((one) => one.recipientDomain === recipientDomain)?.size
 
-describe('what a process has in its hands', () => {
+describe('the emails in flight of a process', () => {
   test('a recipient is held from its claim until it is finished, and finishing it twice counts once', () => {
     const inFlight = openInFlight()
     const [one, other] = recipients(2) as [Claimed, Claimed]
@@ -59,13 +59,13 @@ describe('what a process has in its hands', () => {
     expect(inFlight.isIdle(7)).toBe(true)
   })
 
-  test('a destination that answers nobody is given nothing beyond its first window', () => {
+  test('a destination that does not answer gets nothing beyond its first window', () => {
     const inFlight = openInFlight()
     inFlight.add(recipients(inFlight.freshWindow))
     for (let turn = 0; turn < 10; turn++) expect(sizeOf(inFlight)).toBe(0)
   })
 
-  test('a lane that finishes what it had is given twice as much, up to a bound', () => {
+  test('a lane that finishes its emails gets twice as many, up to a bound', () => {
     const inFlight = openInFlight()
     let size = inFlight.freshWindow
     const sizes: number[] = []

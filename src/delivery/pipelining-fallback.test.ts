@@ -18,7 +18,7 @@ function setup() {
 }
 
 describe('a peer that loses its way when commands come at once', () => {
-  test('is told one at a time for a day when its answers were out of step', () => {
+  test('gets one at a time for a day when its answers were out of step', () => {
     const { pipeliningFallback, connection, failure, after } = setup()
     expect(after(0)).toBe(false)
     expect(pipeliningFallback.record(connection, failure('protocol', 'rcpt'), true)).toBe(true)
@@ -26,7 +26,7 @@ describe('a peer that loses its way when commands come at once', () => {
     expect([after(dayMs - 1), after(1)]).toEqual([true, false])
   })
 
-  test('is told so for ten minutes when it may have been chance, and a silence is not tried again at once', () => {
+  test('gets one at a time for ten minutes when it may have been chance, and a silence is not tried again at once', () => {
     const { pipeliningFallback, connection, failure, after } = setup()
     expect(pipeliningFallback.record(connection, failure('timeout', 'data'), true)).toBe(false)
     expect([after(599_999), after(1)]).toEqual([true, false])

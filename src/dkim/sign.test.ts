@@ -43,7 +43,7 @@ describe('a DKIM signature', () => {
     expect(await verdicts(await signed(''))).toEqual(['pass', 'pass'])
   })
 
-  test('always passes, whatever spaces and empty lines the body has', async () => {
+  test('always passes, with any spaces and empty lines in the body', async () => {
     const piece = fc.constantFrom('a', ' ', '  ', '\t', '\r\n', '\r\n\r\n', '.', 'x y ', '=', 'end')
     await fc.assert(
       fc.asyncProperty(fc.array(piece, { maxLength: 40 }), async (pieces) => {

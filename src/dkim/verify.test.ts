@@ -76,7 +76,7 @@ describe('the signature of a report', () => {
     },
   )
 
-  test('of our own signer holds, by either key', async () => {
+  test("by Postrider's own signer holds, with either key", async () => {
     for (const [selector, algorithm] of [
       ['rsa', 'rsa'],
       ['ed', 'ed25519'],
@@ -86,7 +86,7 @@ describe('the signature of a report', () => {
     }
   })
 
-  test('by a key on trial proves nothing, by a strict one only what is of its very domain', async () => {
+  test('by a key on trial proves nothing, by a strict one only the mail of its very domain', async () => {
     const below = (message: Buffer) => Buffer.from(message.toString('latin1').replace(/ d=/, ' i=@mail.example.com; d='), 'latin1')
     expect(await check(await signedBy(report(), { selector: 'trial' }))).toBe('fail')
     expect(await check(await signedBy(report(), { selector: 'strict' }))).toBe('pass')
@@ -100,7 +100,7 @@ describe('the signature of a report', () => {
     expect(await check(Buffer.from(`${field}\r\n${report().toString('latin1')}`, 'latin1'))).toBe('fail')
   })
 
-  test('is none where there is none, and counts only for the domain it is of and those below', async () => {
+  test('is absent where there is none, and counts only for its own domain and those below', async () => {
     expect(await check(report())).toBe('none')
     expect(await check(Buffer.from('no header at all'))).toBe('none')
     const signed = await signedBy(report())
@@ -132,7 +132,7 @@ describe('the signature of a report', () => {
     expect(asked).toBeLessThanOrEqual(3)
   })
 
-  test('always: with any octet changed, dropped or put in, what we let pass another verifier lets pass too', async () => {
+  test('always: with any octet changed, dropped or put in, a signature that passes here passes another verifier too', async () => {
     const signed = await Promise.all(
       ['relaxed/relaxed', 'simple/simple'].flatMap((form) => [
         signedBy(report(), { form }),

@@ -5,7 +5,7 @@
  * outcome is known; one process writes at a time.
  */
 import { type Clock, type DnsUpdateTarget, type Log, type Loop, startLoop } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { type Db, type Queryable, withProcessLock } from '#db'
 import { digestDkimTargets, listDkimTargets, type PlatformRecord } from '#domains'
 import type { Resolver } from '#net'
 import { openHookWriter } from './hook-writer.ts'
@@ -32,9 +32,6 @@ const firstBackoffMs = 60_000
 const maxBackoffMs = 3_600_000
 const updateLock = 7_305_071
 
-const tryLock = sql<{ taken: boolean }>`
-  select pg_try_advisory_lock($1::bigint) as taken`
-
 export interface DnsUpdateDeps {
   db: Db
   clock: Clock
@@ -57,15 +54,8 @@ const openRecordWriter = ({
   target.kind === 'rfc2136' ? openZoneWriter(target, { clock, random }) : openHookWriter(target, { clock, resolver, hostname })
 
 /** Makes one run now; undefined if another process is at it. */
-export async function runDnsUpdate(deps: DnsUpdateDeps, how = { whole: true }): Promise<RunResult | undefined> {
-  const session = await deps.db.session()
-  try {
-    if (!(await session.first(tryLock, [updateLock]))?.taken) return undefined
-    return await run(deps, how)
-  } finally {
-    await session.close()
-  }
-}
+export const runDnsUpdate = (deps: DnsUpdateDeps, how = { whole: true }): Promise<RunResult | undefined> =>
+  withProcessLock(deps.db, updateLock, () => run(deps, how))
 
 async function run(deps: DnsUpdateDeps, how: { whole: boolean }): Promise<RunResult> {
   const { db, clock, hostname } = deps

@@ -77,7 +77,7 @@ describe('the wanted records', () => {
     expect(wanted([host, spf, ...rest], true).sets.map(({ name }) => name)).toEqual(['spf.host.example', 'track.host.example'])
   })
 
-  test('leave the list of addresses as it is while those of the host are not known', () => {
+  test('leave the list of addresses unchanged while those of the host are not known', () => {
     expect(wanted([one('A', 'host.example', '203.0.113.9', null), spf])).toEqual({
       sets: [],
       unknown: [{ name: 'spf.host.example', type: 'TXT' }],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { zoneFile } from './zone-file.ts'
 
-test('a zone file has names relative to its origin, long texts in pieces, and comments for what cannot be imported', () => {
+test('a zone file has names relative to its origin, long texts in pieces, and comments for records that cannot be imported', () => {
   const long = 'a'.repeat(300)
   expect(
     zoneFile('host.example', [

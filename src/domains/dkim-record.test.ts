@@ -4,7 +4,7 @@ import { dnsText } from '#dkim'
 import { looksLikeKey, parseKeyRecord } from './dkim-record.ts'
 
 describe('a DKIM key record', () => {
-  test('is read as we publish it, wherever blanks stand', () => {
+  test('is read as Postrider publishes it, with blanks anywhere', () => {
     const base64 = fc.base64String({ minLength: 4, maxLength: 400 })
     const blanks = fc.stringMatching(/^[ \t]{0,3}$/)
     fc.assert(
@@ -38,7 +38,7 @@ describe('a DKIM key record', () => {
     ['v=DKIM1; s=other; p=A', 'tag s does not allow email'],
     ['v=DKIM1;; p=A', 'it is not a list of tags'],
     ['"v=DKIM1; p=A"', 'it is not a list of tags'],
-  ])('that cannot be used says why: %s', (text, why) => {
+  ])('that cannot be used gives the reason: %s', (text, why) => {
     expect(parseKeyRecord(text)).toEqual({ kind: 'malformed', why })
   })
 
@@ -46,7 +46,7 @@ describe('a DKIM key record', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (text) => void parseKeyRecord(text)))
   })
 
-  test('is told from what a wildcard puts at its name', () => {
+  test('is distinguished from the record that a wildcard puts at its name', () => {
     for (const text of ['v=spf1 -all', 'google-site-verification=abc', '', 'sp=none']) expect(looksLikeKey(text), text).toBe(false)
   })
 })

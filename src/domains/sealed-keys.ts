@@ -1,12 +1,12 @@
 /** This module's sealed columns, for the rotation of the secret. */
-import { type SealedColumns, sealedColumn, sql } from '#db'
+import { type SealedColumns, type SealedValue, sealedColumn, sql } from '#db'
 import { sealName as platformName } from './platform-key.ts'
 
 export const sealNameOf = (algorithm: 'rsa' | 'ed25519') => (uuid: string) => `domain ${uuid} ${algorithm}`
 /** Of keys that do not sign yet. */
 export const sealNameOfNext = (algorithm: 'rsa' | 'ed25519') => (uuid: string) => `dkim key ${uuid} ${algorithm}`
 
-const findRsa = sql<{ key: string; named: string; sealed: Buffer }>`
+const findRsa = sql<SealedValue>`
   select id::text as key, uuid::text as named, rsa_private as sealed
   from domains
   where id > coalesce(nullif($2::text, ''), '0')::bigint and substring(rsa_private from 1 for 5) <> $1::bytea
@@ -18,7 +18,7 @@ const saveRsa = sql`
   set rsa_private = $2
   where id = $1::bigint and rsa_private = $3`
 
-const findEd25519 = sql<{ key: string; named: string; sealed: Buffer }>`
+const findEd25519 = sql<SealedValue>`
   select id::text as key, uuid::text as named, ed25519_private as sealed
   from domains
   where id > coalesce(nullif($2::text, ''), '0')::bigint and substring(ed25519_private from 1 for 5) <> $1::bytea
@@ -30,7 +30,7 @@ const saveEd25519 = sql`
   set ed25519_private = $2
   where id = $1::bigint and ed25519_private = $3`
 
-const findNextRsa = sql<{ key: string; named: string; sealed: Buffer }>`
+const findNextRsa = sql<SealedValue>`
   select uuid::text as key, uuid::text as named, rsa_private as sealed
   from dkim_keys
   where uuid::text > $2::text and substring(rsa_private from 1 for 5) <> $1::bytea
@@ -42,7 +42,7 @@ const saveNextRsa = sql`
   set rsa_private = $2
   where uuid = $1::uuid and rsa_private = $3`
 
-const findNextEd25519 = sql<{ key: string; named: string; sealed: Buffer }>`
+const findNextEd25519 = sql<SealedValue>`
   select uuid::text as key, uuid::text as named, ed25519_private as sealed
   from dkim_keys
   where uuid::text > $2::text and substring(ed25519_private from 1 for 5) <> $1::bytea
@@ -54,7 +54,7 @@ const saveNextEd25519 = sql`
   set ed25519_private = $2
   where uuid = $1::uuid and ed25519_private = $3`
 
-const findPlatform = sql<{ key: string; named: string; sealed: Buffer }>`
+const findPlatform = sql<SealedValue>`
   select name as key, name as named, rsa_private as sealed
   from platform_keys
   where name > $2::text and substring(rsa_private from 1 for 5) <> $1::bytea

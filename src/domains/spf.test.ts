@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { countLookups, isSpf, maxLookups, parseSpf } from './spf.ts'
 
 describe('an SPF record', () => {
-  test('is told from other TXT records by its whole version section', () => {
+  test('is distinguished from other TXT records by its whole version section', () => {
     for (const text of ['v=spf1', 'v=spf1 -all', 'V=SPF1 a']) expect(isSpf(text), text).toBe(true)
     for (const text of ['v=spf10 a', 'v=spf1;a', ' v=spf1 a', 'spf1', 'v=spf2.0/pra a', '']) expect(isSpf(text), text).toBe(false)
   })

@@ -77,7 +77,7 @@ describe('a return path', () => {
     expect(paths.read(others.make(ids.emailId(0), 'rp.house.test', 0), 0)).toBeUndefined()
   })
 
-  it('is found in the text of a report, and what only looks like one is not', () => {
+  it('is found in the text of a report, and a similar address is not', () => {
     fc.assert(
       fc.property(sent, fc.string({ maxLength: 40 }), (one, around) => {
         const forged = `b${'a'.repeat(51)}@rp.house.test`

@@ -7,7 +7,7 @@ describe('the states of an email', () => {
     expect([...retryableStatuses].sort()).toEqual(['bounced', 'hardfail', 'held', 'softfail'])
   })
 
-  test('only pending and softfail are attempted without anybody asking', () => {
+  test('only pending and softfail are attempted without a request', () => {
     expect(queuedStatuses).toEqual(['pending', 'softfail'])
   })
 

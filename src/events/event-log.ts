@@ -189,3 +189,12 @@ export async function listEmailsWithEvent(
   const since = after ? new Date(after.getTime() - clocksDifferMs) : null
   return (await on.rows(emailsWith, [kind, tenantId, prefix(after), prefix(before), since, most])).map(({ emailId }) => emailId)
 }
+
+const eventsLeft = sql<{ rows: number; oldest: Date | null }>`
+  select count(*)::integer as rows, min(at) as oldest
+  from events
+  where tenant_id = $1`
+
+/** The events of a tenant, and the time of the oldest. */
+export const countEventsLeft = async (on: Queryable, tenantId: string): Promise<{ rows: number; oldest: Date | null }> =>
+  (await on.first(eventsLeft, [tenantId])) ?? { rows: 0, oldest: null }

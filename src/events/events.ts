@@ -1,12 +1,13 @@
 /**
  * The event log of all emails: the only source for webhooks, usage, live view and timelines.
  * Owns: events. Uses: base, db. Used by: suppressions, emails, spool, tracking, accept, delivery, returns, received-mail, webhooks, usage,
- * reputation, housekeeping, http.
+ * reputation, privacy, housekeeping, http.
  * Promises: an event is appended in the transaction that makes it true.
  */
 export { type CountedChange, type CountedEvent, readCountedEvents, readTailBySecond, readTailByTenant } from './event-counts.ts'
 export {
   appendEvents,
+  countEventsLeft,
   countEventsWithin,
   type EventKind,
   eraseAddressFromEvents,

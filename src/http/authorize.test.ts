@@ -39,7 +39,7 @@ describe('a key', () => {
     )
   })
 
-  test('limited to permissions may do what they name only', () => {
+  test('limited to permissions may only use the operations that they name', () => {
     expect(tenantScope(credential({ permissions: ['emails:read'] }), anywhere, asked())).toBe(null)
     expect(() => tenantScope(credential({ permissions: ['emails:send'] }), anywhere, asked())).toThrow(refusal('permission_denied'))
     expect(() => tenantScope(credential({ permissions: ['emails:read'] }), { ...anywhere, permission: 'full access' }, asked())).toThrow(
@@ -48,7 +48,7 @@ describe('a key', () => {
     expect(tenantScope(credential({ permissions: ['emails:read'] }), { ...anywhere, permission: 'any key' }, asked())).toBe(null)
   })
 
-  test('of a tenant does not reach what is of the organisation', () => {
+  test('of a tenant does not reach the resources of the organisation', () => {
     expect(() => tenantScope(credential({ tenantId: 'abc' }), { ...anywhere, scope: 'organisation' }, asked())).toThrow(
       refusal('permission_denied'),
     )

@@ -13,11 +13,11 @@ describe('the depth of JSON', () => {
     expect(deeper('{"a":[{"b":[1]}]}', 3)).toBe(true)
   })
 
-  test('counts what is open at once, not brackets in all', () => {
+  test('counts the brackets that are open at once, not all of them', () => {
     expect(deeper(`[${Array(1000).fill('[]').join(',')}]`, 2)).toBe(false)
   })
 
-  test('ignores brackets in strings, whatever is escaped there', () => {
+  test('ignores brackets in strings, with any escapes there', () => {
     for (const string of ['"[[[["', '"\\"[[[["', '"\\\\"', '"\\\\\\"[[[[{"', '"é\u{1f600}[[["'])
       expect(deeper(`[${string}]`, 1)).toBe(false)
     expect(deeper('["\\\\",[[]]]', 2)).toBe(true)

@@ -91,7 +91,7 @@ describe('the bounds of a body', () => {
       'suppressions.import',
       { suppressions: Array(1000).fill({ address: 'a@b.test', reason: 'x', createdAt: '0', source: 'manual' }), ...unknownKeys },
     ],
-  ])('let the fullest legal body of %s pass, with keys that nobody knows', (name, body) => {
+  ])('let the fullest legal body of %s pass, with unknown keys', (name, body) => {
     const text = JSON.stringify(body)
     expect(parse(text, name)).toEqual(body)
     // With as many escapes as possible.
@@ -109,7 +109,7 @@ describe('the bounds of a body', () => {
     },
   )
 
-  test('are as docs/limits.md says', () => {
+  test('are those of docs/limits.md', () => {
     const shown = (name: string) => boundsOf(endpointOf(name))
     const number = (count: number) => count.toLocaleString('en-US')
     const [one, batch] = [shown('emails.send'), shown('emails.sendBatch')]
@@ -141,7 +141,7 @@ describe('the parameters of a form in the log', () => {
 describe('memory for large bodies', () => {
   const here = () => new AbortController().signal
 
-  test('lets in what fits, and the next when one has left', async () => {
+  test('admits bodies that fit, and the next when one has left', async () => {
     const memory = openBodyMemory(100)
     const release = await memory.reserve('a', 60, here())
     const order: string[] = []
@@ -162,7 +162,7 @@ describe('memory for large bodies', () => {
     await memory.reserve('a', 100, here())
   })
 
-  test('is never more than half for one tenant, whose others wait while those of other tenants pass', async () => {
+  test('is never more than half for one tenant, whose other bodies wait while those of other tenants pass', async () => {
     const memory = openBodyMemory(100)
     const release = await memory.reserve('a', 40, here())
     let isSecondReserved = false
@@ -190,8 +190,8 @@ describe('memory for large bodies', () => {
   })
 })
 
-describe('what went wrong', () => {
-  test('in the framework is told by the documented codes', () => {
+describe('a fault', () => {
+  test('in the framework has one of the documented codes', () => {
     const told = (code: string, statusCode: number) => toRefusal(Object.assign(new Error('x'), { code, statusCode })).code
     expect(told('FST_ERR_CTP_BODY_TOO_LARGE', 413)).toBe('payload_too_large')
     expect(told('FST_ERR_CTP_INVALID_MEDIA_TYPE', 415)).toBe('invalid_content_type')
@@ -199,7 +199,7 @@ describe('what went wrong', () => {
     expect(told('FST_ERR_SOMETHING_NEW', 422)).toBe('validation_error')
   })
 
-  test('unexpectedly is internal, without details and without advice to repeat', () => {
+  test('that is not expected is internal, without details and without advice to repeat', () => {
     const refusal = toRefusal(new Error('select secret from table'))
     expect(refusal).toMatchObject({ code: 'internal_error', status: 500, shouldRetry: undefined })
     expect(refusal.message).not.toContain('secret')

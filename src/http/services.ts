@@ -11,6 +11,7 @@ import { openSessions } from '#members'
 import { openLinkChecks } from '#message-checks'
 import { openGuard, openPost, type Resolver } from '#net'
 import { type OpenIdDeps, openOpenId } from '#openid'
+import { KnownRetentions } from '#privacy'
 import { openRoutes } from '#received-mail'
 import { openRequestLogs } from '#request-logs'
 import { openTemplates } from '#templates'
@@ -53,9 +54,10 @@ export type Services = ReturnType<typeof openServices>
 export function openServices(deps: ServicesDeps) {
   const { db, clock, ids, log, secrets, isAlone, config } = deps
   const rateLimiter = openRateLimiter(clock)
+  const retentions = new KnownRetentions({ db, clock })
   return {
     ...openEndpointServices(deps),
-    requestLogs: openRequestLogs({ db, clock, log, secrets }),
+    requestLogs: openRequestLogs({ db, clock, log, secrets, contentDays: (tenantIds) => retentions.daysOf(tenantIds) }),
     trackingEvents: openTrackingEvents({ db, clock, log, ids, keepEmailDays: config.keepEmailDays }),
     tokens: openTokens(secrets),
     trackHosts: openTrackHosts({ db, clock }),

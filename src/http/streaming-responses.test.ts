@@ -70,7 +70,7 @@ test('nothing more is made for a reader that does not read, and it goes on when 
   await vi.waitFor(() => expect(made()).toBeGreaterThan(atFirst * 2), { timeout: 10_000 })
 })
 
-test('a reader that reads nothing is cut off when it may not read any more, and what it held is let go', async () => {
+test('a reader that reads nothing is cut off at its time limit, and its memory is released', async () => {
   const { socket, full, finished, refuse } = await unread()
   await full()
   const cut = new Promise((resolve) => socket.once('close', resolve))

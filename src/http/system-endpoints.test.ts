@@ -8,7 +8,7 @@ describe('the metrics', () => {
     expect(mayReadMetrics(from(address), undefined)).toBe(true)
   })
 
-  test.each(['10.0.0.1', '192.0.2.1', '2001:db8::1', '::ffff:10.0.0.1', ''])('without a token are for nobody else: %o', (address) => {
+  test.each(['10.0.0.1', '192.0.2.1', '2001:db8::1', '::ffff:10.0.0.1', ''])('without a token are for no other machine: %o', (address) => {
     expect(mayReadMetrics(from(address), undefined)).toBe(false)
   })
 
@@ -19,7 +19,7 @@ describe('the metrics', () => {
     },
   )
 
-  test('with a token are for whoever has it', () => {
+  test('with a token are for every caller that has it', () => {
     expect(mayReadMetrics(from('192.0.2.1', { authorization: 'Bearer secret' }), 'secret')).toBe(true)
     expect(mayReadMetrics(from('127.0.0.1', { authorization: 'Bearer wrong' }), 'secret')).toBe(false)
     expect(mayReadMetrics(from('127.0.0.1'), 'secret')).toBe(false)

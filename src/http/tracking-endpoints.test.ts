@@ -7,7 +7,7 @@ describe('where a click leads', () => {
     'https://example.com',
     'HTTP://Example.com:8080/a//b/../c?x=1&&y=%20&z=%zz#f?g#h',
     'https://user:pass@example.com/?q={a}|[b]"c"',
-  ])('is what was written: %s', (url) => {
+  ])('is the written URL: %s', (url) => {
     expect(locationOf(url)).toBe(url)
   })
 

@@ -7,7 +7,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { type Clock, type Config, type Log, Refusal } from '#base'
 import type { Db } from '#db'
-import { isPrefetch, type TokenKind, type Tokens, type Tracked, type TrackHosts, type TrackingEvents, unsubscribe } from '#tracking'
+import {
+  isPrefetch,
+  type TokenKind,
+  type Tokens,
+  type Tracked,
+  type TrackHosts,
+  type TrackingEvents,
+  trimmedUrl,
+  unsubscribe,
+} from '#tracking'
 import { hostNameOf } from './request-target.ts'
 import { askPage, donePage, pageHeaders } from './unsubscribe-pages.ts'
 
@@ -159,19 +168,10 @@ function hitOf(request: FastifyRequest, clock: Clock): Parameters<TrackingEvents
 
 /** The URL as a browser would read it in the mail, in characters that a header can carry; undefined if it is not http or https. */
 export function locationOf(written: string): string | undefined {
-  const url = trimmed(written.replace(/[\t\r\n]/g, ''))
+  const url = trimmedUrl(written.replace(/[\t\r\n]/g, ''))
   const [, scheme, authority = '', rest = ''] = /^(https?:\/\/)([^/?#\\]*)(.*)$/is.exec(url) ?? []
   if (scheme === undefined) return undefined
   return `${scheme}${asciiAuthority(authority)}${rest}`.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent)
-}
-
-/** Without controls and spaces at both ends. A loop, because a regular expression would retry each space of a run. */
-function trimmed(text: string): string {
-  let start = 0
-  let end = text.length
-  while (start < end && text.charCodeAt(start) <= 32) start++
-  while (end > start && text.charCodeAt(end - 1) <= 32) end--
-  return text.slice(start, end)
 }
 
 /** Converts the host name to ASCII; the login before it and the port stay unchanged. */

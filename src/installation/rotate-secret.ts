@@ -6,7 +6,7 @@
 import { type Clock, fingerprintOf, pause, type Secrets } from '#base'
 import { sealedOfCertificates } from '#certificates'
 import { sealedOfCredentials } from '#credentials'
-import { type Db, type SealedColumns, sql, type Tx } from '#db'
+import { type Db, type SealedColumns, sql, type Tx, withProcessLock } from '#db'
 import { sealedOfTransports } from '#delivery'
 import { sealedOfDomains } from '#domains'
 import { sealedOfMembers } from '#members'
@@ -29,9 +29,6 @@ export const sealedEverywhere: readonly SealedColumns[] = [
 const rotationLock = 7_305_056
 /** Several times the time that a process takes to notice a step. */
 const settleMs = 4000
-
-const tryLock = sql<{ taken: boolean }>`
-  select pg_try_advisory_lock($1::bigint) as taken`
 
 const beginRotation = sql`
   insert into secret_rotation (old_fingerprint, new_fingerprint, step, began_at)
@@ -72,38 +69,37 @@ interface Rotated {
 
 /** Throws a message for the operator if another rotation is running, or if the new secret is unusable. */
 export async function rotateInstallationSecret(deps: RotateDeps): Promise<Rotated> {
+  const rotated = await withProcessLock(deps.db, rotationLock, () => rotate(deps))
+  if (!rotated) throw new Error('another postrider secret rotate is running. Wait until it ends')
+  return rotated
+}
+
+async function rotate(deps: RotateDeps): Promise<Rotated> {
   const { db, clock, secrets, progress, failpoint } = deps
-  const session = await db.session()
-  try {
-    if (!(await session.first(tryLock, [rotationLock]))?.taken)
-      throw new Error('another postrider secret rotate is running. Wait until it ends')
-    const open = await findRotation(db)
-    const resumed = open !== undefined && open.step !== 'done'
-    const { oldFingerprint, newFingerprint } = resumed ? goingOn(open, deps) : await announce(deps)
-    await openRing(db, secrets)
-    const secret = secrets.textOf(newFingerprint)
-    if (secret === undefined) throw new Error('the new secret of the rotation is missing here')
-    progress(resumed ? 'continuing an unfinished rotation' : 'announced the new secret to running processes')
-    failpoint?.('announced')
-    await pause(clock, settleMs)
-    await db.run(saveStep, ['sealing'])
-    failpoint?.('sealing')
-    await pause(clock, settleMs)
-    await openRing(db, secrets)
-    progress('new data is encrypted with the new secret; re-encrypting stored data')
-    const rows = await resealAll(deps)
-    deps.keepNew(secret)
-    failpoint?.('kept')
-    await db.transaction(async (tx) => {
-      await saveSecretFingerprint(tx, newFingerprint)
-      await tx.run(deleteOpenedBy, [oldFingerprint])
-      await tx.run(saveStep, ['done'])
-    })
-    failpoint?.('done')
-    return { resumed, rows, from: oldFingerprint, to: newFingerprint }
-  } finally {
-    await session.close()
-  }
+  const open = await findRotation(db)
+  const resumed = open !== undefined && open.step !== 'done'
+  const { oldFingerprint, newFingerprint } = resumed ? goingOn(open, deps) : await announce(deps)
+  await openRing(db, secrets)
+  const secret = secrets.textOf(newFingerprint)
+  if (secret === undefined) throw new Error('the new secret of the rotation is missing here')
+  progress(resumed ? 'continuing an unfinished rotation' : 'announced the new secret to running processes')
+  failpoint?.('announced')
+  await pause(clock, settleMs)
+  await db.run(saveStep, ['sealing'])
+  failpoint?.('sealing')
+  await pause(clock, settleMs)
+  await openRing(db, secrets)
+  progress('new data is encrypted with the new secret; re-encrypting stored data')
+  const rows = await resealAll(deps)
+  deps.keepNew(secret)
+  failpoint?.('kept')
+  await db.transaction(async (tx) => {
+    await saveSecretFingerprint(tx, newFingerprint)
+    await tx.run(deleteOpenedBy, [oldFingerprint])
+    await tx.run(saveStep, ['done'])
+  })
+  failpoint?.('done')
+  return { resumed, rows, from: oldFingerprint, to: newFingerprint }
 }
 
 function goingOn(rotation: Rotation, { wanted }: RotateDeps): Rotation {

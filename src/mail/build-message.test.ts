@@ -38,7 +38,7 @@ const body = fc.string({ unit: 'grapheme', maxLength: 3000 }).map((text) => text
 const lines = (text: string | undefined) => (text ?? '').replace(/\r\n|\r/g, '\n').trimEnd()
 
 describe('a built message', () => {
-  test('reads as what was sent: alternatives, an inline image, an attachment with any name', async () => {
+  test('reads as the sent message: alternatives, an inline image, an attachment with any name', async () => {
     const { octets } = buildMessage(
       parts({
         subject: 'Grüße – 你好',
@@ -99,7 +99,7 @@ describe('a built message', () => {
     )
   })
 
-  test('always: our own reader agrees with what was built', () => {
+  test('always: the reader of this module agrees with the built message', () => {
     fc.assert(
       fc.property(line, body, (subject, text) => {
         const read = readMessage(buildMessage(parts({ subject, text })).octets)
@@ -178,7 +178,7 @@ describe('a raw message', () => {
   const raw = (head: string, text = 'Hello\r\n') => Buffer.from(`${head}\r\n${text}`, 'latin1')
   const add = { dateMs: 1_790_000_000_000, messageId: '<new@example.com>' }
 
-  test('loses its Bcc and gains what it lacks', () => {
+  test('loses its Bcc and gains its missing fields', () => {
     const { octets } = prepareRaw(raw('From: a@example.com\r\nBcc: secret@example.org,\r\n other@example.org\r\nSubject: x\r\n'), add)
     const { headers } = readMessage(octets)
     expect(headers).toMatchObject({ From: 'a@example.com', Subject: 'x', 'Message-ID': '<new@example.com>', 'MIME-Version': '1.0' })
@@ -191,11 +191,11 @@ describe('a raw message', () => {
     ['no From', raw('To: a@example.com\r\n'), 'no-from'],
     ['two From', raw('From: a@example.com\r\nFrom: b@example.com\r\n'), 'several-from'],
     ['a From that is none', raw('From: nobody\r\n'), 'bad-from'],
-  ])('with %s is told apart', (_name, octets, problem) => {
+  ])('with %s is distinguished', (_name, octets, problem) => {
     expect(readRaw(octets)).toBe(problem)
   })
 
-  test('always becomes sendable, whatever its octets', () => {
+  test('always becomes sendable, with any octets', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 3000 }), (octets) => {
         const { octets: built } = prepareRaw(Buffer.concat([Buffer.from('From: a@example.com\r\n\r\n'), Buffer.from(octets)]), add)
@@ -204,7 +204,7 @@ describe('a raw message', () => {
     )
   })
 
-  test('reading never throws, whatever the octets', () => {
+  test('reading never throws, with any octets', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 3000 }), (octets) => {
         readRaw(Buffer.from(octets))
@@ -215,7 +215,7 @@ describe('a raw message', () => {
 })
 
 describe('octets for the wire', () => {
-  test('dots at the start of lines are doubled, and only those', () => {
+  test('dots at the start of lines are doubled, and no others', () => {
     expect(dotStuff(Buffer.from('.a\r\nb.\r\n..c\r\n')).toString()).toBe('..a\r\nb.\r\n...c\r\n')
   })
 

@@ -9,7 +9,7 @@ import { textFromHtml } from './html-text.ts'
 const enlarged = (html: string) => html + ' '.repeat(300_001)
 
 describe('text from html', () => {
-  test('keeps what a reader sees, with the targets of links', () => {
+  test('keeps the visible text, with the targets of links', () => {
     const html = `<html><head><title>T</title><style>p { color: red }</style></head><body>
       <h1>Hello</h1><p>Your order&nbsp;<b>4711</b> &amp; more.</p><ul><li>One</li><li>Two</li></ul>
       <a href="https://example.com/x">Track it</a> <a href="https://example.com">https://example.com</a><img src="a.png" alt="pixel">
@@ -26,7 +26,7 @@ describe('text from html', () => {
     expect(textFromHtml('<p>word'.repeat(600))).toBe(Array(600).fill('word').join('\n\n'))
   })
 
-  test('of large html comes from a scan that drops tags, comments and what is for no reader', () => {
+  test('of large html comes from a scan that drops tags, comments and parts that readers do not see', () => {
     const html = `<head><title>T</title></head><STYLE>p > b {}</STYLE><header>Top</header><!-- <p>not > this</p> --><p>2 < 3 &amp;&lt;ok&gt;</p>
       line<br>next<script>"</p>"</script><div>end`
     expect(textFromHtml(enlarged(html)).replace(/\s+/g, ' ')).toBe('Top 2 < 3 &<ok> line next end')

@@ -31,7 +31,7 @@ describe('the links of a message', () => {
     expect(linksOf({ text })).toEqual(found)
   })
 
-  test('are told once each, those of html first', () => {
+  test('are listed once each, those of html first', () => {
     expect(
       linksOf({ html: '<a href="https://b.example"><a href="https://a.example">', text: 'https://a.example https://c.example' }),
     ).toEqual(['https://b.example', 'https://a.example', 'https://c.example'])

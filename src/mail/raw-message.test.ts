@@ -70,7 +70,7 @@ describe('reading a raw message', () => {
 })
 
 describe('preparing a raw message', () => {
-  test('drops Bcc and Return-Path with their folds, keeps order and signatures, adds what is missing at the end', () => {
+  test('drops Bcc and Return-Path with their folds, keeps order and signatures, adds missing fields at the end', () => {
     const text =
       'Return-Path: <r@x>\nDKIM-Signature: v=1;\n b=abc\nFrom: a@example.com\nBCC: x@example.org,\n y@example.org\nSubject: S\n\nbody'
     expect(prepared(text)).toBe(
@@ -79,7 +79,7 @@ describe('preparing a raw message', () => {
     )
   })
 
-  test('keeps what is there, except a Message-ID that is none', () => {
+  test('keeps the present fields, except a Message-ID that is none', () => {
     const text = 'From: a@example.com\nDate: D\nMessage-Id: <m@x>\nMIME-Version: 1.0\n\nbody\n'
     expect(prepared(text)).toBe(text)
     expect(prepared(text.replace('<m@x>', 'nonsense'))).toBe(
@@ -195,7 +195,7 @@ describe('always', () => {
     fc.assert(fc.property(fc.oneof(noise, message), (octets) => ['string', 'object'].includes(typeof readRaw(octets))))
   })
 
-  test('what is prepared has lines of at most 998 octets, ended by CRLF and nothing else, and in seven bits no other octets', () => {
+  test('a prepared message has lines of at most 998 octets, ended only by CRLF, and in seven bits no other octets', () => {
     fc.assert(
       fc.property(fc.oneof(noise, message), (octets) => {
         const built = prepareRaw(octets, add)

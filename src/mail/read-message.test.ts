@@ -53,7 +53,7 @@ describe('reading a message', () => {
     expect(read(`${deep}\ntext`).text).toBeUndefined()
   })
 
-  test('quoted-printable: either case, soft breaks with white space, and what is no code stays', () => {
+  test('quoted-printable: either case, soft breaks with white space, and text that is no code stays', () => {
     expect(decodeBody(Buffer.from('=c3=BC=  \r\n=\n a=zz= =4 \t\r\n='), 'quoted-printable').toString()).toBe('ü a=zz= =4\r\n=')
   })
 })

@@ -55,7 +55,7 @@ test('a code is taken in its step, one before and one after, and never in a step
   )
 })
 
-test('what is no code is of no step', () => {
+test('a text that is no code belongs to no step', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       fc.pre(!/^\d{6}$/.test(text))

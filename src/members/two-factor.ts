@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { type Ids, Refusal, type Secrets } from '#base'
-import { type Queryable, sealedColumn, sql, type Tx } from '#db'
+import { type Queryable, type SealedValue, sealedColumn, sql, type Tx } from '#db'
 import { base32, enrolmentUri, stepOf } from './totp.ts'
 
 const secretOctets = 20
@@ -62,7 +62,7 @@ const insertRecoveryCodes = sql`
   from unnest($2::bytea[]) as made (code_hash)`
 
 const sealName = (memberId: number | string) => `second factor of member ${memberId}`
-const findSealed = sql<{ key: string; named: string; sealed: Buffer }>`
+const findSealed = sql<SealedValue>`
   select id::text as key, id::text as named, totp_secret as sealed
   from members
   where id > coalesce(nullif($2::text, ''), '0')::bigint and substring(totp_secret from 1 for 5) <> $1::bytea

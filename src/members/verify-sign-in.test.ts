@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { openIds, openSecrets, systemRandom } from '#base'
 import { openDevices } from './verify-sign-in.ts'
 
-test('whoever has a secret that was replaced makes no devices with it', () => {
+test('a caller with a secret that was replaced makes no devices with it', () => {
   const ids = openIds(systemRandom)
   const devicesOf = (secrets: ReturnType<typeof openSecrets>) => openDevices({ ids, secrets })
   const member = { id: 7, address: 'ann@house.test' }

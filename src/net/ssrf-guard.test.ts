@@ -72,7 +72,7 @@ describe('always', () => {
     )
   })
 
-  test('nothing outside 2000::/3 is allowed but what carries IPv4', () => {
+  test('outside 2000::/3 only addresses that carry IPv4 are allowed', () => {
     fc.assert(
       fc.property(fc.ipV6(), (ipv6) => {
         const address = ipaddr.parse(ipv6)

@@ -47,7 +47,7 @@ describe('the translation of any JSON', () => {
     )
   })
 
-  test('keeps what a valid message has', () => {
+  test('keeps every part of a valid message', () => {
     const text = fc.string({ minLength: 1, maxLength: 40 }).filter((one) => one.trim() !== '')
     fc.assert(
       fc.property(text, fc.array(fc.emailAddress(), { minLength: 1, maxLength: 50 }), (body, to) => {

@@ -1,6 +1,6 @@
 /** Postmark's errors: an HTTP status, and a body of `ErrorCode` and `Message`. */
 import { Refusal, type RefusalCode } from '#base'
-import type { JsonFields } from '#vendors'
+import { type FieldNames, type RefuseField, renameFields } from '#vendors'
 
 /** A refusal with its own code of Postmark's; `status` is its HTTP status. */
 export class PostmarkRefusal extends Refusal {
@@ -44,7 +44,7 @@ const messages: Partial<Record<RefusalCode, string>> = {
 }
 
 /** Postrider's names of fields, and Postmark's. */
-const fieldNames: readonly [RegExp, string][] = [
+const fieldNames: FieldNames = [
   [/^from\b/, 'From'],
   [/^to\b/, 'To'],
   [/^cc\b/, 'Cc'],
@@ -63,7 +63,7 @@ const fieldNames: readonly [RegExp, string][] = [
 /** The body of a refusal, as it also stands for one message of a batch. */
 export function postmarkError(refusal: Refusal): { ErrorCode: number; Message: string } {
   const message = messages[refusal.code] ?? refusal.message.replace(/^emails\[\d+\]\./, '')
-  const shown = fieldNames.reduce((text, [own, name]) => text.replace(own, name), message)
+  const shown = renameFields(message, fieldNames)
   return { ErrorCode: answerOf(refusal)[1], Message: shown }
 }
 
@@ -76,7 +76,7 @@ export const postmarkFailure = (refusal: Refusal): { status: number; body: strin
 })
 
 /** Refuses one field of a message with 300, and an unknown one with 403. */
-export const refusePostmarkField: ConstructorParameters<typeof JsonFields>[2] = (path, problem, kind) =>
+export const refusePostmarkField: RefuseField = (path, problem, kind) =>
   kind === 'not served'
     ? new PostmarkRefusal(403, `The '${path}' field ${problem}: docs/postmark-api.md lists the fields.`)
     : new PostmarkRefusal(300, `The '${path}' field ${problem}.`)

@@ -1,10 +1,12 @@
 /**
- * Deletes the contents of tenants with a retention of their own. A round reads a bounded number of contents of some tenants; the next round
- * goes on after them. Queued emails keep their contents, so that a tenant's backlog is read again and again, but never deleted.
+ * Deletes the contents of tenants with a retention of their own, and the bodies in their request logs. A round reads a bounded number of
+ * contents of some tenants; the next round goes on after them. Queued emails keep their contents, so that a tenant's backlog is read again
+ * and again, but never deleted.
  */
 import type { Db } from '#db'
 import { listOldContents } from '#emails'
-import { listRetentions, type TenantRetention } from './manage-retention.ts'
+import { LogRetention } from './log-retention.ts'
+import { findShortestRetention, listRetentions, type TenantRetention } from './manage-retention.ts'
 import { eraseUnneededContents } from './unneeded-contents.ts'
 
 interface ContentRetentionBounds {
@@ -20,6 +22,7 @@ const dayMs = 86_400_000
 export class ContentRetention {
   readonly #db: Db
   readonly #bounds: ContentRetentionBounds
+  readonly #logs: LogRetention
   /** The last content read, of each tenant that has more. */
   readonly #positions = new Map<string, string>()
   #lastTenant = ''
@@ -27,6 +30,7 @@ export class ContentRetention {
   constructor(db: Db, bounds = usualBounds) {
     this.#db = db
     this.#bounds = bounds
+    this.#logs = new LogRetention(db)
   }
 
   /** Returns the number of deleted contents. */
@@ -35,6 +39,8 @@ export class ContentRetention {
     this.#lastTenant = some.length < this.#bounds.tenants ? '' : (some.at(-1)?.tenantId ?? '')
     let deleted = 0
     for (const one of some) deleted += await this.#runFor(one, nowMs)
+    const shortest = some.length > 0 ? await findShortestRetention(this.#db) : undefined
+    await this.#logs.run(shortest ? [...some, shortest] : some, nowMs)
     return deleted
   }
 

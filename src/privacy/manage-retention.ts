@@ -8,19 +8,40 @@ export const maxContentDays = 3650
 export interface TenantRetention {
   tenantId: string
   contentDays: number
+  changedAt: Date
 }
 
+type KnownRetention = Pick<TenantRetention, 'tenantId' | 'contentDays'>
+
+const columns = sql.part`
+  tenant_id as "tenantId", content_days as "contentDays", changed_at as "changedAt"`
+
 const retentionOf = sql<TenantRetention>`
-  select tenant_id as "tenantId", content_days as "contentDays"
+  select ${columns}
   from tenant_retention
   where tenant_id = $1`
 
 const someRetentions = sql<TenantRetention>`
-  select tenant_id as "tenantId", content_days as "contentDays"
+  select ${columns}
   from tenant_retention
   where tenant_id > $1
   order by tenant_id
   limit $2`
+
+const shortest = sql<{ contentDays: number | null; changedAt: Date | null }>`
+  select min(content_days) as "contentDays", max(changed_at) as "changedAt"
+  from tenant_retention`
+
+/** The second part reads the table only if '' is asked for. */
+const retentionsAmong = sql<KnownRetention>`
+  select tenant_id as "tenantId", content_days as "contentDays"
+  from tenant_retention
+  where tenant_id = any($1::text[])
+  union all
+  select '', min(content_days)
+  from tenant_retention
+  where '' = any($1::text[])
+  having count(*) > 0`
 
 const saveRetention = sql`
   insert into tenant_retention (tenant_id, content_days, changed_at)
@@ -47,3 +68,13 @@ export async function setContentDays(tx: Tx, tenantId: string, days: number | nu
 /** In order of the tenants' ids, after this one. */
 export const listRetentions = (on: Queryable, afterTenant: string, most: number): Promise<TenantRetention[]> =>
   on.rows(someRetentions, [afterTenant, most])
+
+/** Of these tenants; '' is the shortest retention of all. */
+export const listRetentionsAmong = (on: Queryable, tenantIds: readonly string[]): Promise<KnownRetention[]> =>
+  on.rows(retentionsAmong, [tenantIds])
+
+/** The shortest retention that a tenant has, which calls that concern no single tenant follow. */
+export async function findShortestRetention(on: Queryable): Promise<TenantRetention | undefined> {
+  const { contentDays = null, changedAt = null } = (await on.first(shortest)) ?? {}
+  return contentDays === null || changedAt === null ? undefined : { tenantId: '', contentDays, changedAt }
+}

@@ -1,8 +1,13 @@
-/** The data that is left of a tenant's emails: counts and times, from the tables themselves. */
+/** The data that is left of a tenant's mail: counts and times, from the tables themselves. */
 import { type Db, inSnapshot } from '#db'
 import { countEmailsLeft } from '#emails'
+import { countEventsLeft } from '#events'
+import { countReceivedLeft } from '#received-mail'
+import { countBodiesLeft } from '#request-logs'
 import { countQueuedContents } from '#spool'
 import { getTenant } from '#tenants'
+import { countHitsLeft } from '#tracking'
+import { countDeliveriesLeft } from '#webhooks'
 import { getContentDays } from './manage-retention.ts'
 
 interface Left {
@@ -21,6 +26,13 @@ export interface PrivacyReport {
   /** `erased`: without the recipient's address. */
   emails: Left & { erased: number }
   attempts: Left
+  /** Calls in the request log whose bodies are left. `ofNoTenant`: of calls for no single tenant, any of which may concern this one. */
+  requestBodies: Left & { ofNoTenant: Left }
+  /** In the event log. */
+  events: Left
+  opensAndClicks: Left
+  webhookDeliveries: Left
+  receivedMessages: Left
 }
 
 /** All counts are of one moment. Refuses `not_found`. */
@@ -29,6 +41,7 @@ export function reportPrivacy(db: Db, tenantId: string, facts: { nowMs: number; 
     await getTenant(tx, tenantId)
     const { contents, emails, attempts } = await countEmailsLeft(tx, tenantId)
     const ofQueuedEmails = await countQueuedContents(tx, tenantId)
+    const requestBodies = { ...(await countBodiesLeft(tx, tenantId)), ofNoTenant: await countBodiesLeft(tx, '') }
     const ownDays = await getContentDays(tx, tenantId)
     return {
       tenantId,
@@ -37,6 +50,11 @@ export function reportPrivacy(db: Db, tenantId: string, facts: { nowMs: number; 
       contents: { ...contents, ofQueuedEmails },
       emails,
       attempts,
+      requestBodies,
+      events: await countEventsLeft(tx, tenantId),
+      opensAndClicks: await countHitsLeft(tx, tenantId),
+      webhookDeliveries: await countDeliveriesLeft(tx, tenantId),
+      receivedMessages: await countReceivedLeft(tx, tenantId),
     }
   })
 }

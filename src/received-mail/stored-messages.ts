@@ -279,3 +279,12 @@ export async function removeReceivedOfTenant(tx: Tx, tenantId: string): Promise<
   await removeRoutesOf(tx, tenantId)
   await tx.run(noteErasure, [tenantId])
 }
+
+const receivedLeft = sql<{ rows: number; oldest: Date | null }>`
+  select count(*)::integer as rows, min(received_at) as oldest
+  from received_messages
+  where tenant_id = $1`
+
+/** The received messages of a tenant, and the time of the oldest. */
+export const countReceivedLeft = async (on: Queryable, tenantId: string): Promise<{ rows: number; oldest: Date | null }> =>
+  (await on.first(receivedLeft, [tenantId])) ?? { rows: 0, oldest: null }

@@ -99,7 +99,7 @@ describe('blocks', () => {
     expect(blockRateUp(change(before, now))?.severity).toBe(severity)
   })
 
-  test('say where, how many today and how many yesterday', () => {
+  test('name the place, and the numbers of today and yesterday', () => {
     expect(blockRateUp(change([10, 1000], [25, 1000]))?.text).toBe(
       "shop.example at gmail: 2.5 % of today's attempts are blocked, 1 % yesterday",
     )

@@ -73,7 +73,7 @@ async function eraseShared(on: Queryable, entries: readonly StoredEntry[], { add
     naming.set(one.id, isNaming)
     const rest = pairs.map((pair, nth): BodyPair => (isNaming[nth] ? [null, null] : pair))
     const saved = await on.run(saveShared, [one.tenantId, one.at, one.id, sealPairs(rest, one, secrets), one.bodies])
-    if (saved === 0) throw new Error('a rotation of the secret sealed the bodies of request logs meanwhile; run the command again')
+    if (saved === 0) throw new Error('the bodies of request logs changed meanwhile, by a rotation or a retention; run the command again')
   }
 }
 

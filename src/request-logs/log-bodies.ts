@@ -83,13 +83,15 @@ export function openPairs(sealed: SealedBodies, secrets: Secrets): BodyPair[] {
 export const sealAnew = (sealed: SealedBodies, secrets: Secrets): Buffer =>
   sealerOf(secrets, sealed.at).seal(sealName(sealed.id), openSealed(sealed, secrets))
 
+export const hasBodies = ({ request, response }: NumberedEntry): boolean => request.body !== null || response !== null
+
 /** Groups the entries that have bodies by tenant, day and size, and seals each group. */
 export function sealGroups(entries: readonly NumberedEntry[], secrets: Secrets): SealedGroup[] {
   const open = new Map<string, { entries: NumberedEntry[]; pairs: BodyPair[]; octets: number }>()
   const full: { entries: NumberedEntry[]; pairs: BodyPair[] }[] = []
   for (const entry of entries) {
     const { request, response, tenantId, at } = entry
-    if (request.body === null && response === null) continue
+    if (!hasBodies(entry)) continue
     const pair: BodyPair = [request.body && keptOf(request.body, request), response && keptOf(response, { isBroken: false })]
     const name = `${dayOf(at)} ${tenantId}`
     const group = open.get(name) ?? { entries: [], pairs: [], octets: 0 }

@@ -1,9 +1,9 @@
 /** The table of request logs: batch inserts with sealed bodies, and searches by the logs' owners. */
 import { type Secrets, sanitiseText } from '#base'
 import { type PartitionedTable, type Queryable, sealedColumns, sql } from '#db'
-import { openPairs, type SealedBodies, sealAnew, sealGroups } from './log-bodies.ts'
+import { hasBodies, openPairs, type SealedBodies, sealAnew, sealGroups } from './log-bodies.ts'
 import type { LogDetails, LogEntry, NumberedEntry } from './log-entry.ts'
-import { blanked, blankedNames } from './redact.ts'
+import { blanked, blankedNames, notKept } from './redact.ts'
 
 export const logTables: readonly PartitionedTable[] = [
   { table: 'request_logs', key: 'time' },
@@ -126,7 +126,7 @@ function storableDetails({ rateLimit, context, error, email, sdk }: LogDetails):
   }
 }
 
-/** Where the bodies of an entry are. */
+/** Where the bodies of an entry are. An entry that names shared bodies which do not exist had bodies that its tenant no longer keeps. */
 interface StoredBodies {
   sharedAt: Date | null
   sharedId: string | null
@@ -145,9 +145,16 @@ function inOneBuffer<Value extends { bodies: Buffer }>(values: readonly Value[])
   return { placed, octets: Buffer.concat(values.map(({ bodies }) => bodies)) }
 }
 
-export async function insertLogs(on: Queryable, entries: readonly NumberedEntry[], secrets: Secrets): Promise<void> {
-  const { placed, octets } = inOneBuffer(sealGroups(entries, secrets))
+/** `keepsBodies`: whether the bodies of an entry are stored. */
+export async function insertLogs(
+  on: Queryable,
+  entries: readonly NumberedEntry[],
+  { secrets, keepsBodies }: { secrets: Secrets; keepsBodies: (entry: NumberedEntry) => boolean },
+): Promise<void> {
   const bodiesOf = new Map<NumberedEntry, object>()
+  const [kept, bare] = [entries.filter(keepsBodies), entries.filter((one) => !keepsBodies(one))]
+  for (const one of bare) if (hasBodies(one)) bodiesOf.set(one, { shared_at: one.at, shared_id: one.requestId, shared_nth: 0 })
+  const { placed, octets } = inOneBuffer(sealGroups(kept, secrets))
   const shared: object[] = []
   for (const { id, at, tenantId, entries: group, place } of placed) {
     if (group.length === 1) {
@@ -247,7 +254,8 @@ export async function findLog(
   const { requestOctets, responseOctets, bodies, sharedAt, sharedId, sharedNth, ...entry } = row
   const pairs = bodies ? openPairs({ id: sharedId ?? requestId, at: sharedAt ?? entry.at, bodies }, secrets) : []
   const [request, response] = pairs[sharedNth ?? 0] ?? [null, null]
-  const shown = (size: number | null, body: Buffer | null) => ({ size, text: body && body.toString() })
+  const missing = sharedId !== null && bodies === null ? notKept : null
+  const shown = (size: number | null, body: Buffer | null) => ({ size, text: size === null ? null : (body?.toString() ?? missing) })
   return { ...entryOf(entry), request: shown(requestOctets, request), response: shown(responseOctets, response) }
 }
 

@@ -22,6 +22,8 @@ export const blankedNames: ReadonlySet<string> = new Set([
   'signing_keys',
 ])
 export const blanked = '[redacted]'
+/** In place of both bodies of an entry. */
+export const notKept = "[not kept: the tenant's retention of content has ended]"
 const blankedJson = Buffer.from(JSON.stringify(blanked))
 
 const quote = 0x22

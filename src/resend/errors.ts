@@ -1,6 +1,6 @@
 /** Resend's errors: HTTP status, `statusCode`, `name` and `message`. */
 import { Refusal, type RefusalCode } from '#base'
-import type { JsonFields } from '#vendors'
+import { type FieldNames, type RefuseField, renameFields } from '#vendors'
 
 /** Names that Resend's SDKs know (resend 6.38, RESEND_ERROR_CODE_KEY). */
 export type ResendErrorName =
@@ -56,7 +56,7 @@ const answers: Readonly<Partial<Record<RefusalCode, Answer>>> = {
 }
 
 /** Postrider's names of fields, and Resend's. */
-const fieldNames: readonly [RegExp, string][] = [
+const fieldNames: FieldNames = [
   [/\breplyTo\b/g, 'reply_to'],
   [/\bcontentType\b/g, 'content_type'],
   [/\bcontentId\b/g, 'content_id'],
@@ -70,12 +70,12 @@ export function resendFailure(refusal: Refusal): { status: number; body: string 
     refusal instanceof ResendRefusal
       ? [refusal.statusCode, refusal.errorName]
       : (answers[refusal.code] ?? ([422, refusal.field?.startsWith('attachments') ? 'invalid_attachment' : 'validation_error'] as Answer))
-  const message = fieldNames.reduce((text, [own, resend]) => text.replace(own, resend), refusal.message)
+  const message = renameFields(refusal.message, fieldNames)
   return { status: statusCode, body: JSON.stringify({ statusCode, name, message }) }
 }
 
 /** Refuses one field of a request. */
-export const refuseResendField: ConstructorParameters<typeof JsonFields>[2] = (path, problem, kind) =>
+export const refuseResendField: RefuseField = (path, problem, kind) =>
   kind === 'missing'
     ? new ResendRefusal(422, 'missing_required_field', `Missing \`${path}\` field.`)
     : new ResendRefusal(

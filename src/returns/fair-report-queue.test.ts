@@ -26,7 +26,7 @@ describe('whose turn it is', () => {
     expect(waiting.add('stranger', 40, 'larger')).toBe('larger')
   })
 
-  test('always: nobody is lost or served twice, there are never more than the places, and each network is served within one round', () => {
+  test('always: no report is lost or served twice, there are never more than the places, and each network is served within one round', () => {
     const report = fc.record<Report>({ network: fc.constantFrom('a', 'b', 'c', 'd'), octets: fc.nat(100) })
     const steps = fc.array(fc.oneof({ weight: 3, arbitrary: report }, fc.constant('next' as const), fc.constant('leave' as const)))
     fc.assert(

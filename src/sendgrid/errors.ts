@@ -1,6 +1,6 @@
 /** SendGrid's errors: an HTTP status, and a body whose `errors` have a message, the field in dots, and help. */
-import { Refusal, type RefusalCode } from '#base'
-import type { JsonFields } from '#vendors'
+import { Refusal } from '#base'
+import { type FieldNames, type RefuseField, renameFields, usualStatuses } from '#vendors'
 
 /** A refusal with its own HTTP status; `field` as SendGrid writes it, such as `personalizations.0.to`. */
 export class SendGridRefusal extends Refusal {
@@ -14,27 +14,10 @@ export class SendGridRefusal extends Refusal {
   }
 }
 
-/** All others are 400. */
-const statuses: Readonly<Partial<Record<RefusalCode, number>>> = {
-  authentication_required: 401,
-  invalid_api_key: 401,
-  expired_api_key: 401,
-  permission_denied: 403,
-  credential_on_hold: 403,
-  tenant_suspended: 403,
-  tenant_archived: 403,
-  domain_not_verified: 403,
-  sandbox_recipient_not_allowed: 403,
-  sandbox_limit_exceeded: 403,
-  not_found: 404,
-  payload_too_large: 413,
-  invalid_content_type: 415,
-  rate_limit_exceeded: 429,
-  internal_error: 500,
-}
+const statuses: typeof usualStatuses = { ...usualStatuses, invalid_content_type: 415 }
 
 /** Postrider's names of fields, and SendGrid's. */
-const fieldNames: readonly [RegExp, string][] = [
+const fieldNames: FieldNames = [
   [/^replyTo\b/, 'reply_to'],
   [/^(?:html|text)\b/, 'content'],
   [/^tag\b/, 'categories'],
@@ -46,7 +29,7 @@ const fieldNames: readonly [RegExp, string][] = [
 
 const elementPrefix = /^emails\[(\d+)\]\./
 const inDots = (path: string) => path.replace(/\[(\d+)\]/g, '.$1')
-const renamed = (text: string) => fieldNames.reduce((named, [own, name]) => named.replace(own, name), text)
+const renamed = (text: string) => renameFields(text, fieldNames)
 
 /** The recipients are those of a personalization; every other field is of the whole mail. */
 function fieldOf({ field }: Refusal): string | null {
@@ -70,5 +53,5 @@ export function sendgridFailure(refusal: Refusal): { status: number; body: strin
 const page = 'docs/sendgrid-api.md lists the fields'
 
 /** Refuses one field of a request. */
-export const refuseSendGridField: ConstructorParameters<typeof JsonFields>[2] = (path, problem, kind) =>
+export const refuseSendGridField: RefuseField = (path, problem, kind) =>
   new SendGridRefusal(400, `${inDots(path)} ${problem}`, inDots(path), kind === 'not served' ? page : undefined)

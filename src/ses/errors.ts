@@ -1,6 +1,6 @@
 /** SES's errors: a name and a message, in the header `x-amzn-errortype` and JSON (version 2) or in XML (version 1). */
 import { Refusal, type RefusalCode } from '#base'
-import type { JsonFields } from '#vendors'
+import { type FieldNames, type RefuseField, renameFields } from '#vendors'
 import { xmlError } from './query-xml.ts'
 
 /** The protocols: REST with JSON (version 2), and forms with XML (version 1, the AWS Query protocol). */
@@ -62,7 +62,7 @@ const errorOfCode: Readonly<Partial<Record<RefusalCode, SesError>>> = {
 }
 
 /** Postrider's names of fields, and SES's. */
-const fieldNames: readonly [RegExp, string][] = [
+const fieldNames: FieldNames = [
   [/^from\b/, 'FromEmailAddress'],
   [/^to\b/, 'Destination.ToAddresses'],
   [/^cc\b/, 'Destination.CcAddresses'],
@@ -83,7 +83,7 @@ const fieldNames: readonly [RegExp, string][] = [
 ]
 
 function messageOf(refusal: Refusal): string {
-  const message = fieldNames.reduce((text, [own, name]) => text.replace(own, name), refusal.message)
+  const message = renameFields(refusal.message, fieldNames)
   // Programs search for SES's sentence.
   return refusal.code === 'domain_not_verified' ? `Email address is not verified. ${message}` : message
 }
@@ -116,5 +116,5 @@ export interface SesFailure {
 }
 
 /** Refuses one field of a request. */
-export const refuseSesField: ConstructorParameters<typeof JsonFields>[2] = (path, problem, kind) =>
+export const refuseSesField: RefuseField = (path, problem, kind) =>
   new SesRefusal('badRequest', `${path} ${problem}${kind === 'not served' ? ': docs/ses-api.md lists the fields' : ''}`)

@@ -26,7 +26,7 @@ describe('a host', () => {
     expect(codes(scenario, 'a@b.example', 1, 600_000)).toEqual([250])
   })
 
-  test('refuses about as often as its chance says', () => {
+  test('refuses about as often as its chance', () => {
     const scenario = world({ '*': { sometimes: [{ chance: 0.25, reply: '550 5.1.1 No' }] } })
     const refused = Array.from({ length: 2000 }, (_, n) => codes(scenario, `r${n}@b.example`, 1)[0]).filter((code) => code === 550)
     expect(refused.length).toBeGreaterThan(420)
@@ -54,7 +54,7 @@ test.each([
   ['{"seed":1,"hosts":{"a.example":{"replies":["250 a\\nb"]}}}', 'hosts.a.example.replies[0]'],
   ['{"seed":1,"hosts":{"a.example":{"delayMs":[5,1]}}}', 'must not end before it starts'],
   ['{"seed":1,"hosts":{"a.example":{"later":[{"chance":2,"kind":"open","afterSeconds":[0,1]}]}}}', 'later[0].chance'],
-])('%s is refused with the place of what is wrong', (text, message) => {
+])('%s is refused with the place of the fault', (text, message) => {
   expect(() => readScenario(text)).toThrow(message)
 })
 
@@ -65,7 +65,7 @@ describe('always', () => {
     later: [{ chance: 0.5, kind: 'open', afterSeconds: [1, 99] }],
   }
 
-  test('the same seed gives the same history, in whatever order it is asked', () => {
+  test('the same seed gives the same history, in any order of questions', () => {
     fc.assert(
       fc.property(fc.integer(), fc.uniqueArray(fc.nat({ max: 500 }), { minLength: 2, maxLength: 30 }), (seed, people) => {
         const history = (order: number[]) =>

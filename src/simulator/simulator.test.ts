@@ -37,7 +37,7 @@ describe('the simulator', () => {
     ['delivered', []],
     ['bounces', []],
     ['constructor', []],
-  ])('of %s, what follows is %j, and of nobody at another domain', (local, kinds) => {
+  ])('of %s, the events that follow are %j, and none follows for another domain', (local, kinds) => {
     expect(simulate({ recipient: `${local}@${simulatorDomain}`, attempt: 2, elapsedMs: 0 })).toMatchObject({
       kind: 'reply',
       followUps: kinds.map((kind) => ({ kind })),
@@ -63,7 +63,7 @@ describe('the simulator', () => {
     expect(simulate({ recipient: 'timeout@simulator.test', attempt: 3, elapsedMs: 0 }).kind).toBe('timeout')
   })
 
-  test('what follows a plus sign, and upper case, change nothing', () => {
+  test('the part behind a plus sign, and upper case, change nothing', () => {
     expect(replyAt('hardfail+order-4711+x')?.code).toBe(550)
     expect(replyAt('HardFail')?.code).toBe(550)
     expect(simulate({ recipient: 'hardfail@Simulator.TEST', attempt: 1, elapsedMs: 0 })).toMatchObject({ reply: { code: 550 } })

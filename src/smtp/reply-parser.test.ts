@@ -76,7 +76,7 @@ describe('replies', () => {
     expect(complaint).toEqual(expect.any(String))
   })
 
-  test('what is not printable is escaped, and what is no UTF-8 is replaced', () => {
+  test('octets that are not printable are escaped, and those that are no UTF-8 are replaced', () => {
     const { replies } = read('550 a\0b\x1b[31m \xff \xc3\xa9 \u0085\r\n')
     expect(replies[0]?.text).toBe('550 a\\x00b\\x1b[31m \ufffd é \ufffd')
     expect(readAll([Buffer.from('550 \u202eabc\r\n')]).replies[0]?.text).toBe('550 \\u202eabc')
@@ -90,7 +90,7 @@ describe('replies', () => {
     expect(read(`250-${'x'.repeat(2000)}\r\n`.repeat(40)).complaint).toBe('the reply is too long')
   })
 
-  test('what follows a reply that ends the reading is thrown away', () => {
+  test('octets behind a reply that ends the reading are thrown away', () => {
     const replies: Reply[] = []
     const reader = openReplyReader(defaultLimits, (reply) => {
       replies.push(reply)

@@ -13,7 +13,7 @@ describe('the shard of a submission', () => {
     )
   })
 
-  test('stays what it was when the rows in a spool were written', () => {
+  test('stays the same as when the rows in a spool were written', () => {
     expect(['', 'a', 'foobar'].map(shardOf)).toEqual([0x811c9dc5, 0xe40c292c, 0xbf9cf968].map((fnv1a) => fnv1a % 64))
   })
 

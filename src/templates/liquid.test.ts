@@ -49,7 +49,7 @@ describe('values in HTML', () => {
     )
   })
 
-  test('are raw only where the template says so, and plain in text and subject', () => {
+  test('are raw only where the template asks for it, and plain in text and subject', () => {
     expect(html('{{ x | raw }}', { x: '<b>' })).toBe('<b>')
     const { subject, text } = renderSource({ subject: '{{ x }}', text: '{{ x }}' }, { x: '<b> & "c"' }).rendered
     expect([subject, text]).toEqual(['<b> & "c"', '<b> & "c"'])
@@ -60,7 +60,7 @@ describe('values in HTML', () => {
   })
 })
 
-describe('a template reaches nothing but its variables', () => {
+describe('a template reaches only its variables', () => {
   test.each([
     '{{ x.constructor }}',
     '{{ x.__proto__ }}',

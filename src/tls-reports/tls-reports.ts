@@ -5,7 +5,7 @@
  * its record can repeat it, under the same id. One process sends at a time.
  */
 import { type Clock, type Log, type Loop, startLoop, type TlsReporter } from '#base'
-import { type Db, sql } from '#db'
+import { type Db, withProcessLock } from '#db'
 import { type DayOfDomain, listTlsSessionDays } from '#delivery'
 import type { Post, Resolver } from '#net'
 import { type ReportDeps, reportDay } from './report-day.ts'
@@ -27,9 +27,6 @@ const maxReports = 200
 const atOnce = 4
 const sendLock = 7_305_081
 
-const tryLock = sql<{ taken: boolean }>`
-  select pg_try_advisory_lock($1::bigint) as taken`
-
 export interface TlsReportsDeps {
   db: Db
   clock: Clock
@@ -44,15 +41,8 @@ export interface TlsReportsDeps {
 }
 
 /** Sends the reports that are due now, and returns the number of days that were handled without an error; undefined: another process is at it. */
-export async function sendDueReports(deps: TlsReportsDeps, stopping?: AbortSignal): Promise<number | undefined> {
-  const session = await deps.db.session()
-  try {
-    if (!(await session.first(tryLock, [sendLock]))?.taken) return undefined
-    return await sendAll(deps, stopping)
-  } finally {
-    await session.close()
-  }
-}
+export const sendDueReports = (deps: TlsReportsDeps, stopping?: AbortSignal): Promise<number | undefined> =>
+  withProcessLock(deps.db, sendLock, () => sendAll(deps, stopping))
 
 async function sendAll(deps: TlsReportsDeps, stopping: AbortSignal | undefined): Promise<number> {
   const due = await dueDays(deps)

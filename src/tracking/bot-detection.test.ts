@@ -13,7 +13,7 @@ const of = (asked: Partial<TrackedRequest>, surroundings: Partial<Surroundings> 
   return `${source}: ${reason}`
 }
 
-describe('who opened or clicked', () => {
+describe('an open or a click', () => {
   test.each([
     [chrome, 'human: reader'],
     ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148', 'human: reader'],
@@ -48,11 +48,11 @@ describe('who opened or clicked', () => {
     ['curl/8.5.0', 'machine: program'],
     ['', 'machine: no-user-agent'],
     ['Dalvik/2.1.0 (Linux; U; Android 14)', 'unknown: unknown-program'],
-  ])('is told by the user agent %j: %s', (userAgent, told) => {
+  ])('is classified by the user agent %j: %s', (userAgent, told) => {
     expect(of({ userAgent })).toBe(told)
   })
 
-  test('a HEAD request and one that says nobody has looked are machines, whatever they call themselves', () => {
+  test('by a HEAD request or with the headers of a prefetch is of a machine, with any user agent', () => {
     expect(of({ isHead: true })).toBe('machine: head-request')
     expect(of({ isPrefetch: true })).toBe('machine: prefetch-header')
   })
@@ -64,7 +64,7 @@ describe('who opened or clicked', () => {
   })
 
   test.each(['52.100.1.1', '20.64.0.9', '34.128.3.4', '2603:1000::5', '::ffff:20.64.0.9'])(
-    'from the data centre of %s it is a machine within seconds of the delivery, and later who it looks like',
+    'from the data centre of %s is of a machine within seconds of the delivery, and later of the reader that it looks like',
     (ipAddress) => {
       expect(of({ ipAddress, atMs: 5000 })).toBe('machine: data-centre-seconds-after-delivery')
       expect(of({ ipAddress, atMs: 25_000 })).toBe('human: reader')
@@ -72,13 +72,13 @@ describe('who opened or clicked', () => {
     },
   )
 
-  test('before the delivery nobody can have read it; without a known delivery it is not known', () => {
+  test('before the delivery is not of a reader; without a known delivery it is not known', () => {
     expect(of({ atMs: 1000 }, { deliveredAtMs: minuteMs })).toBe('machine: before-delivery')
     expect(of({ atMs: minuteMs - 500 }, { deliveredAtMs: minuteMs })).toBe('human: reader')
     expect(of({}, { deliveredAtMs: null })).toBe('unknown: not-known-as-delivered')
   })
 
-  test('is judged whatever the strangers send, in bounded time', () => {
+  test('is classified in bounded time, with anything that strangers send', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 16_000 }), fc.string(), (userAgent, ipAddress) => {
         expect(['human', 'machine', 'unknown']).toContain(classifyRequest({ ...click, userAgent, ipAddress }, around).source)
@@ -94,7 +94,7 @@ test.each([
   [{ 'x-moz': 'prefetch' }, true],
   [{ purpose: 'reading' }, false],
   [{}, false],
-])('the headers %j say that nobody has looked: %s', (headers, is) => {
+])('the headers %j announce a prefetch: %s', (headers, is) => {
   expect(isPrefetch(headers)).toBe(is)
 })
 

@@ -18,7 +18,7 @@ const tracked = fc.record({
 })
 
 describe('a tracking token', () => {
-  it('tells what it was made of, whatever the URL', () => {
+  it('reveals the values that it was made of, with any URL', () => {
     fc.assert(
       fc.property(tracked, (one) => {
         expect(tokens.read(tokens.make(one), one.kind)).toEqual(one)

@@ -121,7 +121,7 @@ describe('the pixel', () => {
     expect(place(html)).toBe(expected)
   })
 
-  it('asks with a token of its own, and is one pixel whatever the style sheet says', () => {
+  it('asks with a token of its own, and is one pixel with any style sheet', () => {
     const html = trackHtml('x', opens, recipient, tokens)
     const [, token = ''] =
       /^x<img src="https:\/\/click\.shop\.example\/o\/([\w-]+)" width="1" height="1" alt="" style="[^"]*width:1px!important/.exec(html) ??
@@ -130,7 +130,7 @@ describe('the pixel', () => {
   })
 })
 
-describe('whatever the html', () => {
+describe('any html', () => {
   test.each([
     '<a ',
     '<a href="',
@@ -171,7 +171,7 @@ describe('octets of another charset', () => {
     expect(octets(Buffer.from(html), 'utf-8')?.toString().match(link)).toHaveLength(2)
   })
 
-  it('whose markup may not be what it seems stay as they are', () => {
+  it('whose markup may not be as it seems stay the same', () => {
     for (const charset of ['utf-16', 'utf-7', 'iso-2022-jp', 'hz-gb-2312', 'ibm037'])
       expect(octets(Buffer.from(html), charset)).toBeUndefined()
   })

@@ -7,6 +7,7 @@ import { decodeHTMLAttribute } from 'entities/decode'
 import type { Tracking } from '#emails'
 import { scanHtml, type TextRange } from './html-scanner.ts'
 import { maxUrlLength, type Tokens, type Tracked } from './link-tokens.ts'
+import { trimmedUrl } from './trimmed-url.ts'
 
 /** The recipient of this copy. */
 export interface TrackedRecipient {
@@ -97,21 +98,12 @@ const controlCharacters = /[\u0000-\u001f\u007f]/
 /** The URL that a browser opens for an href value; undefined if it is not to be counted. */
 function targetOf(value: string, left: readonly string[]): string | undefined {
   const decoded = value.includes('&') ? decodeHTMLAttribute(value) : value
-  const url = trimmed(decoded).replace(/[\t\n\r]/g, '')
+  const url = trimmedUrl(decoded).replace(/[\t\n\r]/g, '')
   // A browser also accepts `http:host` and `https:\\host`; a Location header with one would lead elsewhere.
   if (!/^https?:\/\/[^/\\]/i.test(url) || controlCharacters.test(url) || Buffer.byteLength(url) > maxUrlLength) return undefined
   const host = URL.parse(url)?.hostname.replace(/\.$/, '')
   if (!host || left.some((name) => host === name || host.endsWith(`.${name}`))) return undefined
   return url
-}
-
-/** Removes C0 controls and spaces at both ends, as a browser does. Without a regular expression, which would try each space of a run. */
-function trimmed(text: string): string {
-  let start = 0
-  let end = text.length
-  while (start < end && text.charCodeAt(start) <= 32) start++
-  while (end > start && text.charCodeAt(end - 1) <= 32) end--
-  return text.slice(start, end)
 }
 
 const letters = { click: 'c', open: 'o', unsubscribe: 'u' } as const

@@ -261,3 +261,12 @@ const eventOf = (trackingEvent: NewTrackingEvent & Judgement) => ({
     ...simulatedAt(trackingEvent.at.getTime() - (trackingEvent.clockOffsetMs ?? 0), trackingEvent.clockOffsetMs ?? 0),
   },
 })
+
+const hitsLeft = sql<{ rows: number; oldest: Date | null }>`
+  select count(*)::integer as rows, min(at) as oldest
+  from tracking_events
+  where tenant_id = $1`
+
+/** The opens and clicks of a tenant's emails, and the time of the oldest. */
+export const countHitsLeft = async (on: Queryable, tenantId: string): Promise<{ rows: number; oldest: Date | null }> =>
+  (await on.first(hitsLeft, [tenantId])) ?? { rows: 0, oldest: null }

@@ -2,7 +2,7 @@
  * Open and click tracking: track domains (host names of a tenant under which opens and clicks of its mail are counted), the links to
  * them in mail, and the opens and clicks.
  * Owns: track_domains, tracking_events. Uses: base, mail, net, db, tenants, suppressions, domains, events, emails. Used by: accept,
- * delivery, housekeeping, doctor, postal, postmark, imports, http, cli, main.
+ * delivery, privacy, housekeeping, doctor, postal, postmark, imports, http, cli, main.
  * Promises: a full name belongs to one tenant; a failed DNS lookup changes no record; html is changed only at the links and the pixel,
  * in one pass; a link leads only to the sender's URL; following a link never waits for the database; a crash loses opens and clicks of
  * less than two seconds.
@@ -24,6 +24,7 @@ export {
 } from './track-domains.ts'
 export {
   type Activity,
+  countHitsLeft,
   eraseFromHits,
   findReaderMarks,
   listHits,
@@ -33,4 +34,5 @@ export {
 } from './tracking-event-records.ts'
 export { openTrackingEvents, type TrackingEvents } from './tracking-events.ts'
 export { openTracks, type Tracks } from './tracking-settings.ts'
+export { trimmedUrl } from './trimmed-url.ts'
 export { unsubscribe } from './unsubscribe.ts'

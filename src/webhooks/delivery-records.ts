@@ -177,3 +177,12 @@ const dropMentions = sql`
 /** Deletes the records that contain this address (lower case); returns their number. */
 export const eraseFromDeliveries = (on: Queryable, address: string, tenantId: string | null): Promise<number> =>
   on.run(dropMentions, [address, tenantId])
+
+const deliveriesLeft = sql<{ rows: number; oldest: Date | null }>`
+  select count(*)::integer as rows, min(at) as oldest
+  from webhook_deliveries
+  where tenant_id = $1`
+
+/** The requests about a tenant's events, to webhooks of any owner, and the time of the oldest. */
+export const countDeliveriesLeft = async (on: Queryable, tenantId: string): Promise<{ rows: number; oldest: Date | null }> =>
+  (await on.first(deliveriesLeft, [tenantId])) ?? { rows: 0, oldest: null }

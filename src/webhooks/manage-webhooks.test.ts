@@ -7,7 +7,7 @@ const someEvents = fc.array(fc.constantFrom(...webhookEvents), { maxLength: 12 }
 const wanted = fc.record({ events: fc.option(someEvents), allEvents: fc.option(fc.boolean()) }, { requiredKeys: [] })
 
 describe('a subscription', () => {
-  test('never hears of nothing, and names no event twice, whatever is asked in turn', () => {
+  test('is never empty, and names no event twice, after any sequence of requests', () => {
     fc.assert(
       fc.property(fc.array(wanted, { minLength: 1, maxLength: 6 }), (changes) => {
         let stored: ReturnType<typeof subscription> | undefined
@@ -27,7 +27,7 @@ describe('a subscription', () => {
     )
   })
 
-  test('is to all events when nothing is said at first', () => {
+  test('is to all events when none are given at first', () => {
     for (const nothing of [{}, { events: null, allEvents: null }])
       expect(subscription(nothing, undefined)).toEqual({ events: [], allEvents: true })
   })

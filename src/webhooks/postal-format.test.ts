@@ -25,7 +25,7 @@ test('a body has the members that Postal sends and no others', () => {
   })
 })
 
-test('a body in the format stays as it is, whatever its payload', () => {
+test('a body in the format stays the same, with any payload', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (payload) => {
       const once = postalBody(bodyOf(payload))

@@ -35,7 +35,7 @@ describe('the schedule', () => {
     )
   })
 
-  test('heeds what the receiver asks for, up to twice the step, and never shortens it', () => {
+  test('follows the request of the receiver, up to twice the step, and never shortens it', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 9 }), random, fc.nat(10 * 24 * hourMs), (attempt, at, askedMs) => {
         const usual = webhookRetryDelayMs(attempt, at, null) ?? 0
@@ -46,7 +46,7 @@ describe('the schedule', () => {
     )
   })
 
-  test('never puts an attempt off longer than what is taken for the work of a fast clock', () => {
+  test('never delays an attempt so long that it looks like the work of a fast clock', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 9 }), random, fc.nat(10 * 24 * hourMs), (attempt, at, askedMs) => {
         expect(webhookRetryDelayMs(attempt, at, askedMs)).toBeLessThan(maxRetryDelayMs)
@@ -88,7 +88,7 @@ describe('a receiver', () => {
     expect(lastMs).toBe(300_000)
   })
 
-  test('is told of once it has failed for a day, and once only', () => {
+  test('is reported once it has failed for a day, and once only', () => {
     const health = failing(3, 1)
     expect([24 * hourMs - 1, 24 * hourMs].map((nowMs) => isToBeTold(health, nowMs))).toEqual([false, true])
     expect(isToBeTold({ ...health, alertedAt: new Date(1) }, 48 * hourMs)).toBe(false)

@@ -41,7 +41,7 @@ const seenBy = ({ staleMs, offMs }: Process, keys: readonly Made[], atMs: number
   )
 
 describe('the key that signs', () => {
-  test('is in every set that a receiver may hold then, and in those of the 30 days after, whichever processes sign and publish', () => {
+  test('is in every set that a receiver may hold then, and in those of the 30 days after, with any processes that sign and publish', () => {
     fc.assert(
       fc.property(
         someKeys,

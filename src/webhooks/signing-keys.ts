@@ -4,7 +4,7 @@
  */
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { type Clock, pause, type Secrets } from '#base'
-import { type Db, type Queryable, sealedColumn, sql, type Tx } from '#db'
+import { type Db, type Queryable, type SealedValue, sealedColumn, sql, type Tx } from '#db'
 import { makeRsaKey, readPrivateKey } from '#dkim'
 
 const keyLock = 7_305_055
@@ -54,7 +54,7 @@ export function keysAt<Key extends { createdAt: Date }>(keys: readonly Key[], no
 
 const sealName = (kid: string) => `webhook signing key ${kid}`
 
-const findSealed = sql<{ key: string; named: string; sealed: Buffer }>`
+const findSealed = sql<SealedValue>`
   select id as key, id as named, private_key as sealed
   from webhook_signing_keys
   where id > $2::text and substring(private_key from 1 for 5) <> $1::bytea

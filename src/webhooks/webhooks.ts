@@ -2,7 +2,7 @@
  * Webhooks: subscriptions to events, signed requests, and a record of each. One kind of record, shown as a tenant's or as the
  * organisation's. Sending processes share the webhooks by lease and follow the event log.
  * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, webhook_signing_keys.
- * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool, received-mail. Used by: housekeeping, installation, doctor, resend,
+ * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool, received-mail. Used by: privacy, housekeeping, installation, doctor, resend,
  * sendgrid, postmark, mailgun, imports, http, cli, main.
  * Promises: every event is sent at least once, under one id for each webhook, and the events of one email in order; no receiver delays
  * another; requests go only to allowed addresses; secrets and keys are sealed in the database; every request but a test is recorded.
@@ -52,6 +52,7 @@ import { type Jwk, openInstallationKeys, sealedKeysOfWebhooks } from './signing-
 export const sealedOfWebhooks = [sealedSecretsOfWebhooks, sealedKeysOfWebhooks]
 
 export {
+  countDeliveriesLeft,
   deliveryTables,
   eraseFromDeliveries,
   type NewDelivery,

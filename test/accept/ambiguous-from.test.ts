@@ -91,7 +91,7 @@ test('a raw message of one sender, in any legal form, is taken, with answers to 
   expect(await sendRaw(messageOf(`From: ${own}`, 'Reply-To:'))).toMatchObject({ status: 200 })
 })
 
-test('what servers say of mail they received is taken out of a raw message, and a space before a colon too', async () => {
+test('statements of servers about received mail are taken out of a raw message, and a space before a colon too', async () => {
   const message = messageOf(
     'Authentication-Results: mx.bank.test;\r\n dkim=pass',
     'ARC-Seal: i=1; cv=none',
@@ -144,7 +144,7 @@ test.each([
   expect((await service.call('GET', `/emails/${id}`, { key: service.liveKey })).body.data).toMatchObject({ from })
 })
 
-test('an attached message is told as message/rfc822, with the octets that were given', async () => {
+test('an attached message is listed as message/rfc822, with its given octets', async () => {
   const attached = Buffer.from('From: ann@example.net\r\nSubject: Grüße\r\n\r\nHello ü\r\n')
   const { body } = await post('/emails', {
     ...letter,

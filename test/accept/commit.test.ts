@@ -79,7 +79,7 @@ function losingOneFlush(db: Db, then?: Error): Db {
   return { ...db, rows }
 }
 
-test('a database that is away is not asked for each of those who wait in turn', async () => {
+test('a database that is away is not asked once for each waiting request', async () => {
   let asked = 0
   const commit = commitWith(() => {
     asked++
@@ -90,7 +90,7 @@ test('a database that is away is not asked for each of those who wait in turn', 
   expect(asked).toBe(1)
 })
 
-test('what stood in line until nobody waited for it any more is not accepted when the database is back', async () => {
+test('a request that stood in line for longer than its caller waited is not accepted when the database is back', async () => {
   let clockOffsetMs = 0
   let back = () => {}
   const isBack = new Promise<void>((resolve) => (back = resolve))
@@ -123,7 +123,7 @@ test('a request whose flush a silent database holds is answered after six second
   await expect.poll(async () => (await db.rows(sql`select from emails`)).length).toBe(1)
 })
 
-test('what comes together around midnight is accepted, though no day was made ahead', async () => {
+test('emails that arrive together around midnight are accepted, though no day was made ahead', async () => {
   const midnightMs = Date.UTC(2027, 5, 2)
   const commit = commitWith(() => Promise.resolve(unlimited))
   await ensurePartitions(db, [...emailTables, ...eventTables], midnightMs - 1, 1)
@@ -140,7 +140,7 @@ test('a request whose key another had first is not taken for accepted, though th
   expect(await db.rows(sql`select from emails`)).toHaveLength(1)
 })
 
-test('what was accepted is not refused, though its answer was lost and the database had another fault then', async () => {
+test('an accepted email is not refused, though its answer was lost and the database had another fault then', async () => {
   const commit = commitWith(() => Promise.resolve(unlimited), {
     wrap: (whole) => losingOneFlush(whole, new Error('the disk is full')),
   })
@@ -170,7 +170,7 @@ function faulty(db: Db, fates: Fate[]): Db {
   }
 }
 
-test('whatever answers are lost, the slots used are as many as the emails accepted', async () => {
+test('for any lost answers, the used slots are as many as the accepted emails', async () => {
   const fate = fc.constantFrom<Fate>('done', 'done', 'done, answer lost', 'not done, answer lost', 'refused')
   const limits = fc.constantFrom(unlimited, { organisation: 1000, ceilings: new Map([['shop', 1000]]) })
   const wish = fc.record({ process: fc.nat(1), key: fc.option(fc.constantFrom('a', 'b')) })

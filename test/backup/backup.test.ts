@@ -177,7 +177,7 @@ describe('a backup', { timeout: 90_000 }, () => {
     expect(torn).toEqual([])
   })
 
-  test('has every day in it, for none is dropped while it runs, and whoever drops them does not wait', async () => {
+  test('has every day in it, because none is dropped while it runs, and the process that drops them does not wait', async () => {
     await using old = await emptyDatabase()
     await restoreInto(old.db, file)
     const dropped: string[][] = []

@@ -44,7 +44,7 @@ describe('postrider bounce parse', () => {
     expect(complaint).toMatchObject({ kind: 'complaint', recipient: 'jm@hotmail.example', classification: null, permanent: false })
   })
 
-  test('reads all files of a folder, and says at the end with exit code 1 which could not be read', async () => {
+  test('reads all files of a folder, and lists at the end with exit code 1 those that could not be read', async () => {
     await writeFile(join(folder, 'a.eml'), 'From: ann@example.org\nSubject: hello\n\nhi\n')
     await writeFile(join(folder, 'b.eml'), '')
     const { code, lines, errors } = await run(folder, join(folder, 'missing.eml'), '--json')

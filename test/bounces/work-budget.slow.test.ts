@@ -16,7 +16,7 @@ const countedMs = 50
 /** The minimum of three runs: other programs use a share of the CPU caches. */
 const costOf = (octets: Buffer) => Math.min(...[1, 2, 3].map(() => cpuMs(() => readReport(octets))))
 
-describe('reading a report costs little, whatever stands in it', () => {
+describe('reading a report costs little, with any content', () => {
   test.each(Object.entries(worstReports))(
     '%s',
     (_, make) => {
@@ -29,7 +29,7 @@ describe('reading a report costs little, whatever stands in it', () => {
   )
 })
 
-describe('what would cost too much', () => {
+describe('content that would cost too much', () => {
   const bounce = (octets: number) =>
     Buffer.concat([
       Buffer.from('From: mailer-daemon@x.example\r\nContent-Type: multipart/report; boundary=r\r\n\r\n'),
@@ -38,7 +38,7 @@ describe('what would cost too much', () => {
       Buffer.from('Final-Recipient: rfc822; ann@b.example\r\nAction: failed\r\nStatus: 5.1.1\r\n--r--\r\n'),
     ])
 
-  test('stays unread as a whole, and blames nobody', () => {
+  test('stays unread as a whole, and blames no recipient', () => {
     const parts = `--b\r\n\r\n${'word '.repeat(20_000)}\r\n`.repeat(30)
     const failure = '--b\r\nContent-Type: message/delivery-status\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nStatus: 5.1.1\r\n'
     const octets = Buffer.from(

@@ -33,7 +33,7 @@ test.skipIf(!exists('bash'))('bash offers the commands, their second words, and 
   expect(await offered('backup', '')).toEqual([])
 })
 
-test.skipIf(!exists('bash'))('bash tells `queue` from the commands that begin with it', async () => {
+test.skipIf(!exists('bash'))('bash distinguishes `queue` from the commands that begin with it', async () => {
   expect(await offered('queue', '')).toEqual(expect.arrayContaining(['pause', 'flush', 'cancel']))
   expect(await offered('queue', '--')).toEqual(expect.arrayContaining(['--json', '--help']))
   expect(await offered('queue', 'pause', '--')).toEqual(expect.arrayContaining(['--destination', '--reason']))

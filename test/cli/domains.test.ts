@@ -63,7 +63,7 @@ test('domain trust lets a domain that was added before be used, of the tenant th
   expect(await find(otherId, 'shop.example')).toMatchObject({ verified: true, trusted: true })
 })
 
-test('domain verify asks DNS, says what is to be published, and ends with 1 until it is', async () => {
+test('domain verify asks DNS, prints the records to publish, and ends with 1 until they are there', async () => {
   const added = await ran('domain', 'add', 'news.example', '--json')
   const before = await ran('domain', 'verify', 'news.example')
   expect(before.code).toBe(1)
@@ -82,7 +82,7 @@ test('domain verify asks DNS, says what is to be published, and ends with 1 unti
   expect(after.json).toMatchObject({ name: 'news.example', tenantId: defaultId, verified: true, trusted: false })
 })
 
-test('domain remove takes a domain away, and what it says of one that is not there helps', async () => {
+test('domain remove takes a domain away, and its message about an absent one helps', async () => {
   await ran('domain', 'add', 'old.example')
   const { code, json } = await ran('domain', 'remove', 'old.example', '--json')
   expect([code, json]).toEqual([0, expect.objectContaining({ name: 'old.example', tenantId: defaultId })])

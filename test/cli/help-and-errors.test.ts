@@ -50,7 +50,7 @@ describe('help', () => {
     ['tenant', '--help'],
     ['help', 'tenant'],
     ['tenant', '-h'],
-  ])('of a first word lists what begins with it: %s %s', async (...words) => {
+  ])('of a first word lists the commands that begin with it: %s %s', async (...words) => {
     const { code, text } = await ran(...words)
     expect(code).toBe(0)
     const names = ['create', 'list', 'show', 'delete', 'pause', 'resume']
@@ -92,7 +92,7 @@ describe('a wrong call', () => {
     ['transport share old 150', 'PERCENT: "150" is not a whole number from 0 to 100'],
     ['tenant list --frob', "Unknown option '--frob'\n\npostrider tenant list [--url URL --key KEY] [--json]"],
     ['domain list --tenant nobody', 'not_found: --tenant: no such tenant: nobody\nRun postrider tenant list for all ids'],
-  ])('says on standard error what is wrong and what there is: %s', async (words, wrong) => {
+  ])('prints on standard error its fault and the valid choices: %s', async (words, wrong) => {
     const { code, text, said } = await ran(...words.split(' '))
     expect([code, text]).toEqual([2, ''])
     expect(said.startsWith(wrong), said).toBe(true)
@@ -145,7 +145,7 @@ describe('a list', () => {
     expect(json).not.toContain(secret)
   })
 
-  test('of limits has what was set', async () => {
+  test('of limits has the set values', async () => {
     expect((await ran('limits', 'list')).text).toMatch(/^no limits set/)
     const [{ id }] = JSON.parse((await ran('tenant', 'list', '--json')).text).tenants
     await ran('limits', 'set', '--rate', '20', '--send', 'unlimited')
@@ -161,7 +161,7 @@ describe('a list', () => {
     )
   })
 
-  test('of the records to publish says when they rest on a name that the internet does not know', async () => {
+  test('of the records to publish warns when they rest on a name that the internet does not know', async () => {
     expect((await ran('dns')).text).toMatch(/\n\nThe records use "vm", which is not a public host name\. First set POSTRIDER_HOSTNAME/)
   })
 })

@@ -64,7 +64,7 @@ const send = async (to: string, { raw, ...more }: { raw?: string; [field: string
 const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 20 })
 
 describe('postrider listen', () => {
-  test('prints a line for each event from now on, and ends when told to', async () => {
+  test('prints a line for each event from then on, and ends on a signal', async () => {
     await send('delivered+before')
     const { printed, end } = listen()
     await until(() => expect(printed).toEqual(['listening']))
@@ -79,7 +79,7 @@ describe('postrider listen', () => {
     expect(await end()).toBe(0)
   })
 
-  test('prints only what was asked for, of one tenant and of some events', async () => {
+  test('prints only the requested events, of one tenant and of some kinds', async () => {
     const other = await service.makeTenant('Other')
     await service.addDomain(other, 'other.example')
     const ofTenant = listen('--tenant', other, '--json')
@@ -108,7 +108,7 @@ describe('postrider listen', () => {
     expect([await named.end(), await usual.end()]).toEqual([0, 0])
   })
 
-  test('forwards as a webhook would be sent, and tells what was answered', async () => {
+  test('forwards as a webhook would be sent, and prints the answer', async () => {
     await using receiver = await startReceiver()
     receiver.answer = (response) => {
       response.statusCode = receiver.received.length === 1 ? 200 : 503
@@ -143,7 +143,7 @@ describe('postrider listen', () => {
     }
   })
 
-  test('goes on when nobody answers at the URL', async () => {
+  test('goes on when no server answers at the URL', async () => {
     const { printed, end } = listen('--forward', 'http://127.0.0.1:9/', '--json')
     await until(() => expect(printed).toHaveLength(1))
     expect(JSON.parse(printed[0] ?? '')).toMatchObject({

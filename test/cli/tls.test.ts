@@ -29,7 +29,7 @@ async function ran(...words: string[]): Promise<{ code: number; text: string }> 
 }
 
 describe('postrider tls', () => {
-  test('requires TLS for a domain, lists it, and waives it; the event log tells', async () => {
+  test('requires TLS for a domain, lists it, and waives it; the event log records it', async () => {
     expect((await ran('tls', 'list')).text).toBe('no domain requires TLS')
     expect(JSON.parse((await ran('tls', 'require', 'Partner.example', '--json')).text)).toEqual({
       domain: 'partner.example',
@@ -77,7 +77,7 @@ describe('postrider tls', () => {
     ['tls', 'require', 'no domain'],
     ['tls', 'require'],
     ['tls', 'remove', 'a@b'],
-  ])('%s %s %s is told what is wrong', async (...words) => {
+  ])('%s %s %s gets its fault explained', async (...words) => {
     expect((await ran(...words)).code).toBe(2)
   })
 })

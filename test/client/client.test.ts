@@ -132,13 +132,13 @@ test("a caller's own idempotency key is used", async () => {
   expect(proxy.seen.map(({ key }) => key)).toEqual(['order-1', 'order-1'])
 })
 
-test('what would be done twice is not made again when its answer is lost', async () => {
+test('a call that would act twice is not repeated when its answer is lost', async () => {
   proxy.behave('lose the answer', 9)
   await expect(open().tenants.create({ name: 'Once' })).rejects.toBeInstanceOf(ConnectionError)
   expect(proxy.seen).toHaveLength(1)
 })
 
-test('what was refused for being away is made again, after the time the answer names', async () => {
+test('a call that was refused with a time to come back is made again after that time', async () => {
   const slept: number[] = []
   const sleep = async (delayMs: number) => void slept.push(delayMs)
   proxy.behave({ status: 503, headers: { 'retry-after': '3' } })
@@ -207,7 +207,7 @@ test('a tenant has its own domains, keys, suppressions and webhooks', async () =
   expect((await shop.suppressions.list().page()).data).toMatchObject([{ tenantId: tenant.id }])
 })
 
-test('the events of an email are told as they happen, past a broken connection, each once', async () => {
+test('the events of an email arrive as they happen, past a broken connection, each once', async () => {
   const stop = new AbortController()
   const postrider = open()
   const came: StreamedEvent[] = []
@@ -226,7 +226,7 @@ test('the events of an email are told as they happen, past a broken connection, 
   await reading
 })
 
-test('changes of a suppression list are told to a stream that names them', async () => {
+test('changes of a suppression list are sent to a stream that names them', async () => {
   const stop = new AbortController()
   const postrider = open()
   proxy.behave('pass')
@@ -240,7 +240,7 @@ test('changes of a suppression list are told to a stream that names them', async
   expect(stop.signal.aborted).toBe(true)
 })
 
-test('what cannot be part of a path is refused before anything is asked', () => {
+test('a value that cannot be part of a path is refused before any request', () => {
   const postrider = open()
   for (const id of ['', '.', '..']) expect(() => postrider.emails.retrieve(id)).toThrow(TypeError)
   expect(() => open({ baseUrl: 'http://127.0.0.1:3025' })).toThrow(/v1/)

@@ -66,7 +66,7 @@ test('its types hold in the examples', async () => {
   await run(tsc, [...strict, ...types, ...routes], { cwd: folder })
 })
 
-test('its types hold in a strict program, for browsers, and know what is wrong', async () => {
+test('its types hold in a strict program, for browsers, and find mistakes', async () => {
   await writeFile(
     join(folder, 'use.ts'),
     `import { ApiError, Postrider, type WebhookEvent } from '@postrider/client'

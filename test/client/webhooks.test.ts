@@ -53,7 +53,7 @@ test('a real webhook is verified by the published keys', async () => {
   expect(await verifyWebhookWithKeys(body, headers, keys)).toMatchObject({ event: 'MessageSent' })
 })
 
-test('one octet more, another secret, another key or no signature is not believed', async () => {
+test('one octet more, another secret, another key or no signature is refused', async () => {
   const longer = Buffer.concat([body, Buffer.from(' ')])
   await expect(verifyWebhook(longer, headers, secret)).rejects.toEqual(forged)
   await expect(verifyWebhook(body, headers, `whsec_${Buffer.alloc(32).toString('base64')}`)).rejects.toEqual(forged)
@@ -64,7 +64,7 @@ test('one octet more, another secret, another key or no signature is not believe
   await expect(verifyWebhookWithKeys(body, headers, { keys: [] })).rejects.toBeInstanceOf(WebhookVerificationError)
 })
 
-test('a webhook of more than five minutes ago, or from the future, is not believed', async () => {
+test('a webhook of more than five minutes ago, or from the future, is refused', async () => {
   const at = Number(headers['webhook-timestamp']) * 1000
   expect(await verifyWebhook(body, headers, secret, { now: () => at + 299_000 })).toBeDefined()
   for (const now of [at + 301_000, at - 301_000])
@@ -72,7 +72,7 @@ test('a webhook of more than five minutes ago, or from the future, is not believ
   await expect(verifyWebhook(body, { ...headers, 'webhook-timestamp': 'NaN' }, secret)).rejects.toEqual(forged)
 })
 
-test('what another library signed is verified, with several signatures while a secret changes', async () => {
+test('a signature of another library is verified, with several signatures while a secret changes', async () => {
   const at = new Date()
   const payload = JSON.stringify({ event: 'MessageHeld', subject: 'Ünïcödé' })
   const signed = new Independent(secret).sign('msg_1', at, payload)

@@ -28,7 +28,7 @@ test('limits set is shown to requests without a usable key as well', async () =>
   expect(await broken(service)).toMatch(/x-ratelimit-limit: 37\r\n/i)
 })
 
-test('a stranger who has used up the limit in force is still told 401, with nothing remaining', async () => {
+test('a stranger who has used up the limit in force still gets 401, with nothing remaining', async () => {
   await using service = await startService({ rateLimit: 10 })
   await setLimits(service.db, organisationLimitScope, { ratePerSecond: 3 })
   await expect.poll(async () => (await service.call('GET', '/emails', {})).headers.get('x-ratelimit-limit')).toBe('3')

@@ -93,7 +93,7 @@ test.each<[object, string]>([
   [{ html: '\u{1f600}'.repeat(4_000_000) }, 'html'],
   [{ text: '\u{1f600}'.repeat(4_000_000) }, 'text'],
   [{ text: 'x'.repeat(5_000_000), attachments: [{ filename: 'a', contentType: 'a/b', content: 'AAAA'.repeat(3_400_000) }] }, 'attachments'],
-])('a message of more than 14 MB is refused by what makes it large: %#', async (changes, field) => {
+])('a message of more than 14 MB is refused with the name of its large part: %#', async (changes, field) => {
   expect(await send(changes)).toMatchObject(refused('payload_too_large', field))
 })
 
@@ -119,7 +119,7 @@ test('a send whose query alone names the tenant is sent by that tenant, and its 
   }
 })
 
-test('a key of a tenant names no other tenant in a body that nobody reads', async () => {
+test('a key of a tenant names no other tenant in a body that the endpoint does not read', async () => {
   const tenantId = await service.makeTenant('Own')
   const key = await service.makeKey({ tenantId })
   const named = { key, body: { tenantId: other } }

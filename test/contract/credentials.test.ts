@@ -163,7 +163,7 @@ describe('a change', () => {
 })
 
 describe('a revoked credential', () => {
-  test('is gone, and its key is told from an unknown one', async () => {
+  test('is gone, and its key is distinguished from an unknown one', async () => {
     const { id, key } = await made()
     expect(await call('DELETE', `/credentials/${id}`)).toMatchObject({ status: 200, body: { data: { deleted: true } } })
     expect(await call('GET', '/limits', undefined, { key })).toMatchObject({ status: 401, body: { error: { code: 'expired_api_key' } } })

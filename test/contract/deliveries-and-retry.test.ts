@@ -95,7 +95,7 @@ describe('the deliveries of an email', () => {
     })
   })
 
-  test('tell every attempt with every field, oldest first', async () => {
+  test('list every attempt with every field, oldest first', async () => {
     const id = await sendInto('sent')
     const later = new Date(at.getTime() + 1000)
     await service.db.run(addAttempt, [
@@ -186,7 +186,7 @@ describe('the deliveries of an email', () => {
     expect(details.body.data).toMatchObject({ deliveries: expected })
   })
 
-  test('that was deferred tell when the next attempt is', async () => {
+  test('that was deferred have the time of the next attempt', async () => {
     const id = await sendInto('softfail')
     const next = new Date(Date.now() + hourMs)
     await service.db.run(setQueued, [id, 'deferred', next, 3])
@@ -206,7 +206,7 @@ describe('the deliveries of an email', () => {
     expect(await deliveries(id)).toMatchObject({ retryState: { processing: true, nextRetryAt: null } })
   })
 
-  test('that wait for capacity tell the top of the next hour', async () => {
+  test('that wait for capacity have the top of the next hour', async () => {
     await using limited = await startService({ rateLimit: null, sendLimit: 1, clock: halfPastTwelve })
     await send(limited)
     const data = (await deliveries(await send(limited), limited)) as { status: string; retryState: { nextRetryAt: number } }
@@ -255,7 +255,7 @@ test.each(['/emails/ID?expand=deliveries', '/emails/ID/deliveries'])(
 )
 
 describe('an email of a test key', () => {
-  test('is delivered to the simulated outside, and its delivery tells so in every field', async () => {
+  test('is delivered to the simulated outside, and its delivery shows so in every field', async () => {
     await using delivering = await startService({ rateLimit: null, roles: ['delivery'] })
     const id = await send(delivering)
     const read = async () => (await deliveries(id, delivering)) as { status: string; deliveries: unknown[] }

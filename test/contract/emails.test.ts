@@ -58,7 +58,7 @@ describe('a key', () => {
     expect(answer).toMatchObject({ status: 401, body: { error: { code } } })
   }
 
-  test('that is missing, malformed or unknown is told apart', async () => {
+  test('that is missing, malformed or unknown is refused with a code for each case', async () => {
     await refused(undefined, 'authentication_required')
     await refused('Basic abc', 'invalid_api_key')
     await refused('Bearer pk_live_123', 'invalid_api_key')
@@ -147,7 +147,7 @@ describe('a send', () => {
     expect(data.tenantId).toBe(service.tenantId)
   })
 
-  test('tells where the send limit stands, refused or not', async () => {
+  test('reports the state of the send limit, refused or not', async () => {
     const limited = await startService({ rateLimit: null, sendLimit: 5, clock: halfPastTwelve })
     const ask = (body: object) => limited.call('POST', '/emails', { key: limited.testKey, body })
     const standing = ({ headers }: Answer) => ['limit', 'used', 'remaining', 'reset'].map((name) => headers.get(`x-sendlimit-${name}`))
@@ -198,7 +198,7 @@ describe('a send', () => {
 })
 
 describe('a batch', () => {
-  test('accepts what is right and fails what is wrong, each by its own', async () => {
+  test('accepts the right emails and fails the wrong ones, each separately', async () => {
     const emails = [
       { to: ['ann@simulator.test'], subject: 'One' },
       { to: ['nobody'], subject: 'Two' },
@@ -310,7 +310,7 @@ describe('an idempotency key', () => {
 })
 
 describe('the rate limit', () => {
-  test('lets ten requests pass in a second and refuses the eleventh, which passes when it waits as told', async () => {
+  test('lets ten requests pass in a second and refuses the eleventh, which passes after the time in the refusal', async () => {
     const clock = handMovedDurations()
     const limited = await startService({ rateLimit: 10, clock })
     const ask = () => limited.call('GET', '/limits', { key: limited.testKey })
@@ -445,7 +445,7 @@ describe('an email in detail', () => {
       attachments: [{ filename: 'räport.txt', contentType: 'text/plain', content: content.toString('base64') }],
     })
 
-  test('has what is always there and nothing that was not asked for', async () => {
+  test('has its constant fields and no fields that were not requested', async () => {
     const { id } = await send()
     const data = dataOf(await get(`/emails/${id}`))
     expect(Object.keys(data).sort()).toEqual([...always].sort())

@@ -29,7 +29,7 @@ const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interv
 const refused = (status: number, code: string, field?: string) => ({ status, body: { error: { code, ...(field ? { field } : {}) } } })
 
 describe('the stream of events', () => {
-  test('tells what happens from now on, with the body of a webhook', async () => {
+  test('sends each event from then on, with the body of a webhook', async () => {
     const before = await send('delivered+before')
     await using early = await open('/events/stream?after=0-0')
     await until(() =>
@@ -54,7 +54,7 @@ describe('the stream of events', () => {
     expect(Object.keys(told?.data ?? {})).toEqual(['event', 'timestamp', 'uuid', 'tenant_id', 'payload'])
   })
 
-  test('goes on after the last id, and tells the same event in the same words', async () => {
+  test('goes on after the last id, and sends the same event with the same octets', async () => {
     await using first = await open()
     await until(() => expect(first.lastId()).not.toBe(''))
     const start = first.lastId()
@@ -70,7 +70,7 @@ describe('the stream of events', () => {
     expect(new Set(first.told().map(({ data }) => data.uuid)).size).toBe(3)
   })
 
-  test('tells each event once, in order, to readers that come and go while many happen', async () => {
+  test('sends each event once, in order, to readers that come and go while many happen', async () => {
     await using whole = await open()
     await until(() => expect(whole.lastId()).not.toBe(''))
     let from = whole.lastId()
@@ -87,7 +87,7 @@ describe('the stream of events', () => {
     expect(pieced).toEqual(whole.told().map(({ id }) => id))
   })
 
-  test('of a tenant tells nothing of another', async () => {
+  test('of a tenant sends no event of another', async () => {
     const [mine, theirs] = [await service.makeTenant('Mine'), await service.makeTenant('Theirs')]
     await service.addDomain(mine, 'mine.example')
     await service.addDomain(theirs, 'theirs.example')
@@ -111,7 +111,7 @@ describe('the stream of events', () => {
     expect(await service.call('GET', `/events/stream?tenantId=${theirs}`, { key })).toMatchObject(refused(403, 'tenant_mismatch'))
   })
 
-  test('tells only the events that are named', async () => {
+  test('sends only the events that are named', async () => {
     await using stream = await open('/events/stream?events=MessageDeliveryFailed,%20MessageHeld')
     await send('delivered+not')
     await send('hardfail+yes')
@@ -137,7 +137,7 @@ describe('the stream of events', () => {
   test.each([
     ['is revoked', revoke],
     ['loses its permission', letGo],
-  ])('ends within a second after its key %s, in whatever process', async (what, statement) => {
+  ])('ends within a second after its key %s, in any process', async (what, statement) => {
     const permissions = what === 'is revoked' ? (['emails:read', 'emails:send'] as const) : (['emails:read', 'domains:manage'] as const)
     const key = await service.makeKey({ permissions: [...permissions] })
     await using stream = await open('/events/stream', key)
@@ -175,7 +175,7 @@ test('ends cleanly when the service stops, which does not wait for it', async ()
   expect(performance.now() - sinceMs).toBeLessThan(5000)
 })
 
-test('tells of a send limit that is reached by mail that was sent', async () => {
+test('reports a send limit that is reached by mail that was sent', async () => {
   await using limited = await startService({ rateLimit: null, sendLimit: 10, clock: halfPastTwelve })
   await using stream = await openEventStream(limited.port, '/events/stream?events=SendLimitApproaching,SendLimitExceeded', limited.testKey)
   const body = { from: 'shop@simulator.test', subject: 'x', text: 'x' }

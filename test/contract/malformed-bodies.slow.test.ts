@@ -192,7 +192,7 @@ test('an attachment of 25 MB is refused by its name', async () => {
   expect(answer).toMatchObject({ status: 400, body: { error: { code: 'payload_too_large', field: 'attachments[0].content' } } })
 })
 
-test('every problem of a body is told, up to twenty', async () => {
+test('every problem of a body is listed, up to twenty', async () => {
   const few = await service.call('POST', '/emails', { key: service.testKey, body: { from: 5, to: 'x', subject: '' } })
   expect(few.body.error?.details?.map((one) => one.field)).toEqual(['from', 'to', 'subject'])
   const many = await service.call('POST', '/emails', {

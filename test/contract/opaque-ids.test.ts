@@ -39,7 +39,7 @@ const kinds: Record<
 }
 
 test.each(Object.entries(kinds))(
-  'the ids of %s say nothing of how many others have, and the list keeps the order of making',
+  'the ids of %s do not reveal how many others have, and the list keeps the order of making',
   async (kind, { make, list, newestFirst, type }) => {
     const tenantId = await service.makeTenant(`of ${kind}`)
     const key = await service.makeKey({ tenantId })
@@ -65,7 +65,7 @@ test.each(Object.entries(kinds))(
   },
 )
 
-test('the ids of track domains say nothing of how many others have, and lead back to them', async () => {
+test('the ids of track domains do not reveal how many others have, and lead back to them', async () => {
   const tenantId = await service.makeTenant('tracks')
   const key = await service.makeKey({ tenantId })
   await service.addDomain(tenantId, 'tracks.example')

@@ -33,7 +33,7 @@ test('every endpoint of the contract is served', async () => {
 })
 
 describe.each(everywhere)('%s', (_, endpoint, path) => {
-  test('refuses what is no key, and a key that nobody has', async () => {
+  test('refuses a text that is no key, and a key that does not exist', async () => {
     for (const key of ['', 'x', 'svc_live_short', 'svc_prod_00000000000000000000000000000000', `svc_live_${'0'.repeat(32)}`]) {
       const answer = await call(endpoint, path, key, own)
       expect(answer.status, key).toBe(401)

@@ -35,7 +35,7 @@ const everything = sql<{ text: string }>`
   from request_logs`
 
 describe('an entry of the request log', () => {
-  test('tells of a send what was asked, what was answered, and of which email', async () => {
+  test('records of a send the request, the answer, and the email', async () => {
     const body = letter({
       cc: ['softfail@simulator.test'],
       attachments: [{ content: 'aGVsbG8=', contentType: 'text/plain', filename: 'a.txt' }],
@@ -89,7 +89,7 @@ describe('an entry of the request log', () => {
     expect(await entryOf(await ask('GET', '/emails'))).toMatchObject({ endpoint: 'emails.list', email: null, tenantId: null })
   })
 
-  test('is there for what was refused, and for a route that does not exist', async () => {
+  test('is there for a refused request, and for a route that does not exist', async () => {
     const limited = await service.makeKey({ permissions: ['emails:read'] })
     const cases: [Answer, object][] = [
       [await ask('POST', '/emails', { key: limited, body: letter() }), { statusCode: 403, error: { code: 'permission_denied' } }],
@@ -168,7 +168,7 @@ describe('an entry of the request log', () => {
     }
   })
 
-  test('cuts long bodies and says so, and takes whatever characters come', async () => {
+  test('cuts long bodies with a mark, and takes any characters', async () => {
     const long = await ask('POST', '/emails', { body: letter({ text: 'ä'.repeat(40_000) }) })
     const { request } = await entryOf(long)
     expect(request.bodySize).toBeGreaterThan(80_000)
@@ -218,7 +218,7 @@ describe('the list of request logs', () => {
       expect(await ask('GET', `/logs?${wrong}`), wrong).toMatchObject({ status: 400, body: { error: { code: 'validation_error' } } })
   })
 
-  test('of a tenant is what was asked by its keys and about it, and nothing else', async () => {
+  test('of a tenant has the requests by its keys and about it, and no others', async () => {
     const [one, other] = [await service.makeTenant('One'), await service.makeTenant('Other')]
     const key = await service.makeKey({ tenantId: one })
     const asked = [

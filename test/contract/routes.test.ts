@@ -47,7 +47,7 @@ describe.each(everywhere)('%s', (_, endpoint, path) => {
     expect(answer.headers.get('www-authenticate')).toBe('Bearer')
   })
 
-  test('tells a revoked key and one on hold apart', async () => {
+  test('distinguishes a revoked key from one on hold', async () => {
     expect(await call(endpoint, path, revoked)).toMatchObject({ status: 401, body: { error: { code: 'expired_api_key' } } })
     expect(await call(endpoint, path, held)).toMatchObject({ status: 403, body: { error: { code: 'credential_on_hold' } } })
   })
@@ -59,7 +59,7 @@ describe.each(everywhere)('%s', (_, endpoint, path) => {
     expect(await call(endpoint, path, key)).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
   })
 
-  test('answers with a status of the closed set, whatever it is sent', async () => {
+  test('answers any request with a status of the closed set', async () => {
     const sent: { raw?: string | Buffer; headers?: Record<string, string> }[] = [{}]
     if (endpoint.method !== 'GET') {
       sent.push(
@@ -100,7 +100,7 @@ describe.each(everywhere)('%s', (_, endpoint, path) => {
     }
   })
 
-  test('tells an unknown tenant only that it is none', async () => {
+  test('answers for an unknown tenant only that it does not exist', async () => {
     const answer = await call(endpoint, `${path}?tenantId=nobody`, service.testKey)
     if (endpoint.takesTenant && endpoint.query) expect(answer).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
   })

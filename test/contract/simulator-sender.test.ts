@@ -23,7 +23,7 @@ const liveKeyOf = async (tenantId: string) =>
     )
   ).key
 
-test('a test key of any tenant sends from simulator.test, and reads what arrived', async () => {
+test('a test key of any tenant sends from simulator.test, and reads the messages that arrived', async () => {
   const tenantId = await service.makeTenant('another')
   const key = await service.makeKey({ tenantId })
   const raw = Buffer.from('From: shop@simulator.test\r\nTo: a@b.example\r\nSubject: raw\r\n\r\nHello\r\n').toString('base64')
@@ -60,7 +60,7 @@ test('simulator.test stays closed to live keys, and cannot be added', async () =
   }
 })
 
-test('a refused sender is told an address that it may send from, if there is one', async () => {
+test('the refusal of a sender names an address that it may send from, if there is one', async () => {
   const suggestionOf = async (on: Service, key: string) => {
     const refused = await on.call('POST', '/emails', { key, body: email('shop@elsewhere.example') })
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'domain_not_verified' } } })

@@ -73,7 +73,7 @@ describe('a client', () => {
     expect(text).toMatch(/^HTTP\/1\.1 400 /)
   })
 
-  test('that was answered before its body came hears no second answer when that never comes', async () => {
+  test('that was answered before its body came gets no second answer when that never comes', async () => {
     const { text, afterMs } = await talk(drops(head('Content-Length: 100000\r\n').replace(service.testKey, 'none'), 'x'), 50)
     expect(afterMs).toBeLessThan(bounds.requestMs + graceMs)
     expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401'])
@@ -94,7 +94,7 @@ describe('a client', () => {
   })
 })
 
-describe('what is no HTTP/1.1', () => {
+describe('a request that is no HTTP/1.1', () => {
   test.each([
     ['garbage', 'GARBAGE\r\n\r\n'],
     ['two lengths', 'POST /v1/emails HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx'],

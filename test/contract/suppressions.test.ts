@@ -125,7 +125,7 @@ describe('an address in a path', () => {
     expect(await rawGet('/suppressions/c%20d@example.org')).toMatchObject({ status: 400 })
   })
 
-  test('means what encodeURIComponent was given, whatever it is', async () => {
+  test('means the text that encodeURIComponent was given, for any text', async () => {
     const local = fc.stringMatching(/^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,20}$/)
     await fc.assert(
       fc.asyncProperty(local, async (name) => {

@@ -12,7 +12,7 @@ afterAll(() => service.stop())
 const get = (path: string, headers: Record<string, string> = {}) => fetch(`http://127.0.0.1:${service.port}${path}`, { headers })
 
 describe('without a key', () => {
-  test('health and readiness are told as plain JSON', async () => {
+  test('health and readiness are plain JSON', async () => {
     for (const path of ['/healthz', '/readyz']) {
       const answer = await get(path)
       expect(answer.status).toBe(200)
@@ -20,7 +20,7 @@ describe('without a key', () => {
     }
   })
 
-  test('metrics are told to this machine, with the requests by endpoint and status', async () => {
+  test('metrics are shown to this machine, with the requests by endpoint and status', async () => {
     await service.call('GET', '/limits', { key: service.testKey })
     const text = await (await get('/metrics')).text()
     expect(text).toMatch(/postrider_http_request_duration_seconds_count\{endpoint="limits\.retrieve",status="200"\} \d+/)
@@ -42,7 +42,7 @@ describe('without a key', () => {
     expect((await get('/emails')).status).toBe(404)
   })
 
-  test('what the address is counted as comes from a proxy only when it is trusted', async () => {
+  test('the counted address comes from a proxy only when it is trusted', async () => {
     const remaining = async (port: number, from: string) =>
       (await fetch(`http://127.0.0.1:${port}/v1/limits`, { headers: { 'x-forwarded-for': from } })).headers.get('x-ratelimit-remaining')
     expect([await remaining(service.port, '192.0.2.1'), await remaining(service.port, '192.0.2.2')]).toEqual(['9', '8'])

@@ -110,7 +110,7 @@ const said = (answer: Answer, ids: Record<string, string>) =>
   Object.values(ids).reduce((text, id) => text.replaceAll(id, '(id)'), answer.text.replace(/req_\w+/g, '(request)'))
 
 describe.each(withIds)('%s', (_, endpoint, path) => {
-  test('says the same of what belongs to another tenant and of what does not exist', async () => {
+  test('answers the same for an object of another tenant and for one that does not exist', async () => {
     const [foreign, absent] = [
       await ask(endpoint, fillIn(path, theirs.ids, mine.tenantId), mine.key),
       await ask(endpoint, fillIn(path, nobody, mine.tenantId), mine.key),
@@ -133,7 +133,7 @@ describe.each(lists.flatMap((endpoint) => pathsOf(endpoint).map((path) => [path,
   })
 })
 
-test('what one tenant tried has changed nothing of the other', async () => {
+test('the attempts of one tenant have changed nothing of the other', async () => {
   const { key, ids, word } = theirs
   const read = async (path: string) => (await service.call('GET', path, { key })).body.data
   expect(await read(`/emails/${ids.emailId}`)).toMatchObject({ status: 'sent', subject: word })

@@ -42,7 +42,7 @@ const credentialOf = async (tenantId: string | null) =>
   idIn(await call('POST', tenantId === null ? '/credentials' : `/tenants/${tenantId}/credentials`, { name: 'target', type: 'api' }))
 const newKey = { name: 'made', type: 'api' }
 
-describe('who may do what', () => {
+describe('the keys that may make a request', () => {
   const denied = 'permission_denied'
   test.each<[string, string, object | undefined, Record<keyof typeof keys, string | number>]>([
     ['POST', '/tenants', { name: 'New' }, { organisation: 201, limited: denied, tenant: denied, limitedTenant: denied }],
@@ -107,7 +107,7 @@ describe('a key of a tenant', () => {
     expect(named.map((answer) => [answer.status, codeOf(answer)])).toEqual(named.map(() => [403, 'tenant_mismatch']))
   })
 
-  test('makes none that is wider: not by a body without a tenant, nor by naming its own', async () => {
+  test('makes no wider key: not by a body without a tenant, nor by naming its own', async () => {
     for (const tenantId of [null, undefined, own]) {
       const made = await call('POST', `/tenants/${own}/credentials`, { ...newKey, tenantId }, { key: keys.tenant })
       expect(made).toMatchObject({ status: 201, body: { data: { tenantId: own } } })
@@ -231,7 +231,7 @@ describe('a deleted tenant', () => {
   })
 })
 
-describe('what happens at the same moment', () => {
+describe('requests at the same moment', () => {
   test('no key made while its tenant is deleted outlives it', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await service.makeTenant('Vanishing')

@@ -127,7 +127,7 @@ describe('the list of tenants', () => {
 })
 
 describe('a change', () => {
-  test('replaces what is given and leaves the rest', async () => {
+  test('replaces the given fields and leaves the rest', async () => {
     const { id } = await made({ name: 'Old', metadata: { a: 1, b: 2 } })
     expect(tenantIn(await call('PATCH', `/tenants/${id}`, { metadata: { c: 3 } }))).toMatchObject({ name: 'Old', metadata: { c: 3 } })
     const renamed = tenantIn(await call('PATCH', `/tenants/${id}`, { name: 'New', metadata: null }))
@@ -178,8 +178,8 @@ describe('a change', () => {
   })
 })
 
-describe('who may see it', () => {
-  test('any key of the tenant itself, whatever its permissions, and no key of another', async () => {
+describe('the readers of a tenant', () => {
+  test('are all keys of the tenant itself, with any permissions, and no key of another', async () => {
     const { id } = await made()
     const own = await service.makeKey({ tenantId: id, permissions: ['emails:send'] })
     const limited = await service.makeKey({ permissions: ['emails:read'] })
@@ -230,4 +230,21 @@ describe('a deleted tenant', () => {
     expect((await status()).tenantId).toBe(id)
     await expect.poll(async () => (await status()).status, { timeout: 10_000, interval: 50 }).toBe('hardfail')
   })
+})
+
+test('the retention of contents of a tenant is read, changed and removed', async () => {
+  const { id } = await made()
+  const path = `/tenants/${id}/privacy`
+  const read = async () => (await call('GET', path)).body.data
+  expect(await read()).toEqual({ tenantId: id, contentDays: null })
+  for (const contentDays of [0, 3650, null]) {
+    expect(await call('PATCH', path, { contentDays })).toMatchObject({ status: 200, body: { data: { tenantId: id, contentDays } } })
+    expect(await read()).toEqual({ tenantId: id, contentDays })
+  }
+  for (const contentDays of [-1, 3651, 1.5, '7'])
+    expect(await call('PATCH', path, { contentDays })).toMatchObject({ status: 400, body: { error: { field: 'contentDays' } } })
+  expect(await call('PATCH', path, {})).toMatchObject({ status: 400 })
+  expect(await read()).toEqual({ tenantId: id, contentDays: null })
+  expect(await call('PATCH', '/tenants/nosuchtenant/privacy', { contentDays: 0 })).toMatchObject({ status: 404 })
+  expect(await call('GET', '/tenants/nosuchtenant/privacy')).toMatchObject({ status: 404 })
 })

@@ -44,7 +44,7 @@ const list = async (query: string) => {
 const newestFirst = (ids: readonly string[]) => ids.toSorted().reverse()
 
 describe('the list of emails', () => {
-  test('says of each whether it is a test', async () => {
+  test('marks each that is a test', async () => {
     const { emails, total } = await list('')
     expect(total).toBe(8)
     for (const { id, test: isTest } of emails) expect(isTest).toBe(rehearsed.includes(id))
@@ -71,7 +71,7 @@ describe('the list of emails', () => {
   })
 })
 
-describe('what the overview counts', () => {
+describe('the mail that the overview counts', () => {
   const sum = async (query: string): Promise<Counts> => {
     const { data } = await ask(service, 'GET', `/dashboard/api/over-time?period=last_7_days&${query}`, cookie)
     const { points } = data as { points: Counts[] }

@@ -95,7 +95,7 @@ describe('a new track domain', () => {
     expect(list.body).not.toHaveProperty('page')
   })
 
-  test('counts everything when nothing or null is said', async () => {
+  test('counts everything when its fields are absent or null', async () => {
     expect(await made({ trackClicks: null, trackOpens: null, sslEnabled: null, excludedClickDomains: null })).toMatchObject({
       trackClicks: true,
       trackOpens: true,
@@ -143,7 +143,7 @@ describe('a new track domain', () => {
 })
 
 describe('a change', () => {
-  test('leaves what is null or absent, and clears the exclusions by null or nothing', async () => {
+  test('leaves absent and null fields, and clears the exclusions by null or an empty list', async () => {
     const { id } = await made({ excludedClickDomains: 'a.example' })
     const change = async (body: object) => trackIn(await call('PATCH', `/tracking/${id}`, body))
     expect(await change({})).toMatchObject({ trackClicks: true, excludedClickDomains: 'a.example', updatedAt: null })
@@ -175,7 +175,7 @@ describe('verifying', () => {
     expect(await verified(id)).toMatchObject({ dnsOk: true, dnsStatus: 'ok', dnsError: null })
   })
 
-  test('keeps what it knows while DNS cannot be asked', async () => {
+  test('keeps its earlier result while DNS cannot be asked', async () => {
     const { id, fullName } = await made()
     dns.set(fullName, 'CNAME', ['track.house.test'])
     await verified(id)
@@ -201,7 +201,7 @@ describe('verifying', () => {
 })
 
 describe('going', () => {
-  test('is answered with a message, and what is gone is not found', async () => {
+  test('is answered with a message, and a deleted domain is not found', async () => {
     const { id } = await made()
     expect(await call('DELETE', `/tracking/${id}`)).toMatchObject({ status: 200, body: { data: { message: expect.any(String) } } })
     for (const [method, path] of [

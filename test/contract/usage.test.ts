@@ -46,7 +46,7 @@ const acmeCounts: Counts = { sent: 5, delivered: 3, soft_failed: 1, hard_failed:
 const nothing: Counts = { sent: 0, delivered: 0, soft_failed: 0, hard_failed: 0, bounced: 0, held: 0, test: 0 }
 
 describe('GET /usage', () => {
-  test('tells counts, rates and tenants of the organisation, and the limits as well', async () => {
+  test('returns counts, rates and tenants of the organisation, and the limits as well', async () => {
     const answer = await get('/usage?period=today')
     expect(answer.status).toBe(200)
     expect(dataIn(answer)).toEqual({
@@ -80,7 +80,7 @@ describe('GET /usage', () => {
 })
 
 describe('GET /usage/tenants', () => {
-  test('is ordered by what was sent, or as asked, and filtered', async () => {
+  test('is ordered by the number sent, or as requested, and filtered', async () => {
     const items = async (query: string) => (await get(`/usage/tenants?period=today&${query}`)).body.data as { tenantId: string }[]
     expect((await items('')).at(0)).toEqual({
       tenantId: acme,
@@ -125,7 +125,7 @@ describe('GET /usage/export', () => {
 
   const row = { tenant_id: acme, tenant_name: 'Acme, "the" best', external_id: '4711', status: 'active', sent: 5, delivery_rate: 0.6 }
 
-  test('is a bare JSON array for clients that say they take JSON', async () => {
+  test('is a bare JSON array for clients that accept JSON', async () => {
     const answer = await get('/usage/export?period=today', { headers: { accept: 'application/json' } })
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
     const rows = JSON.parse(answer.text) as object[]
@@ -135,7 +135,7 @@ describe('GET /usage/export', () => {
     expect(JSON.parse((await get('/usage/export?format=json&minSent=99')).text)).toEqual([])
   })
 
-  test('is one object a line when asked, whatever Accept says', async () => {
+  test('is one object a line when requested, with any Accept', async () => {
     const answer = await get('/usage/export?period=today&format=jsonl', { headers: { accept: 'application/json' } })
     expect(answer.headers.get('content-type')).toBe('application/x-ndjson')
     expect(
@@ -155,7 +155,7 @@ describe('GET /usage/export', () => {
 })
 
 describe('the usage of a tenant', () => {
-  test('is told to its own keys and to the organisation', async () => {
+  test('is shown to its own keys and to the organisation', async () => {
     const own = await service.makeKey({ tenantId: acme })
     for (const key of [own, service.liveKey])
       expect(dataIn(await get(`/tenants/${acme}/usage?period=today`, { key }))).toEqual({

@@ -102,7 +102,7 @@ describe('a webhook', () => {
     expect(stored).toBeUndefined()
   })
 
-  test('hears of all events, or of those that are named', async () => {
+  test('gets all events, or those that are named', async () => {
     expect(await make({ events: ['MessageSent', 'MessageHeld', 'MessageSent'] })).toMatchObject({
       events: ['MessageSent', 'MessageHeld'],
       allEvents: false,
@@ -126,7 +126,7 @@ describe('a webhook', () => {
     expect(await change({ allEvents: false })).toMatchObject({ events: ['MessageLoaded'], allEvents: false })
   })
 
-  test('changes in what is given, and in nothing else', async () => {
+  test('changes in its given fields, and in no others', async () => {
     const made = await make({ events: ['MessageSent'] })
     const { secret: _, updatedAt: __, ...rest } = made
     const nothing = { name: null, url: null, events: null, allEvents: null, enabled: null, timeoutSeconds: null, rotateSecret: null }
@@ -137,7 +137,7 @@ describe('a webhook', () => {
     expect(await dataOf(ask('PATCH', `/webhooks/${made.uuid}`, changed))).toEqual({ ...rest, ...changed, ...off, updatedAt: iso })
   })
 
-  test('tells since when it is disabled, and no more once it is enabled', async () => {
+  test('shows since when it is disabled, and no longer once it is enabled', async () => {
     const born = await make({ enabled: false })
     expect(born).toMatchObject({ disabledAt: born.createdAt, disabledReason: 'requested' })
     const { id } = await make()
@@ -287,7 +287,7 @@ describe('a test', () => {
     }
   })
 
-  test('in the platform view is marked, and tells 0 where the other tells null', async () => {
+  test('in the platform view is marked, and has 0 where the other has null', async () => {
     const hook = await make({}, '/platform/webhooks')
     await ask('POST', `/platform/webhooks/${hook.id}/test`, { event: 'MessageSent' })
     expect(JSON.parse(lastRequest().body.toString())).toMatchObject({ _test: true, event: 'MessageSent' })
@@ -302,7 +302,7 @@ describe('a test', () => {
     expect(await dataOf(ask('POST', `/webhooks/${hook.id}/test`, { event: 'MessageSent' }))).toMatchObject({ ...failed, statusCode: null })
   })
 
-  test('tells what was answered, follows no redirect, and leaves no record', async () => {
+  test('shows the answer, follows no redirect, and leaves no record', async () => {
     const hook = await make({}, `/tenants/${tenantId}/webhooks`)
     receiver.answer = (response) => response.writeHead(302, { location: `${receiver.url}/else` }).end('x'.repeat(20_000))
     const before = receiver.received.length
@@ -418,7 +418,7 @@ describe('deliveries', () => {
     expect(await ask('GET', `/webhooks/${tenants.id}/deliveries/${own.id}`, undefined, tenantKey)).toMatchObject({ status: 200 })
   })
 
-  test('are shown with what was sent and answered', async () => {
+  test('are shown with the sent and the answered octets', async () => {
     const hook = await make()
     const made = await deliver(hook)
     const expected = {
@@ -524,7 +524,7 @@ describe('a part of the log', () => {
       ),
     )
 
-  test('is queued to be sent again, in both families: as many events as the webhook hears of between two moments', async () => {
+  test('is queued to be sent again, in both families: as many events as the webhook gets between two moments', async () => {
     const second = Math.floor(Date.now() / 1000)
     await happen(service.tenantId, second, 2)
     await happen(tenantId, second, 3)
@@ -587,7 +587,7 @@ describe('a part of the log', () => {
 })
 
 describe('the published keys', () => {
-  test('are one RSA key, made once, whoever asks first, and cacheable', async () => {
+  test('are one RSA key, made once, also by several first readers, and cacheable', async () => {
     await using fresh = await startService()
     const clock = systemClock
     const secrets = openSecrets('a secret for tests only', systemRandom)

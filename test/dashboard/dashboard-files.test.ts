@@ -53,13 +53,13 @@ describe('the pages', () => {
     '/assets/other.js',
     '/index.html',
     '/favicon.ico',
-  ])('are nothing but the built files: %s is not found', async (path) => {
+  ])('are only the built files: %s is not found', async (path) => {
     const answer = await get(path)
     expect(answer.text).not.toContain('not to be served')
     expect(answer.status).toBe(404)
   })
 
-  test('are not needed by the service: without a build, its log, / and the pages say so', async () => {
+  test('are not needed by the service: without a build, its log, / and the pages explain so', async () => {
     const lines: string[] = []
     await using bare = await startService({ log: pino({ level: 'warn' }, { write: (line) => lines.push(line) }) })
     expect(lines.filter((line) => line.includes('npm ci && npm run build'))).toHaveLength(1)
@@ -105,7 +105,7 @@ describe('the preview of an email without HTML', () => {
 })
 
 describe('the internal endpoints', () => {
-  test('refuse what is not of their form, and say nothing of a link but its owner', async () => {
+  test('refuse bodies that are not of their form, and reveal a link only to its owner', async () => {
     const post = (path: string, body: object) => ask(service, 'POST', `/dashboard/api${path}`, elsewhere(), body)
     for (const body of [{}, { address: 1, password: 'x' }, { address: 'a@b.test', password: 'x'.repeat(2000) }])
       expect(await post('/sign-in', body)).toMatchObject({ status: 400, code: 'validation_error' })

@@ -24,7 +24,7 @@ const signIn = (address: string, chosen: string, more: object = {}) =>
 const memberIn = (reply: { data: never }) => (reply.data as { member: { tenantId: string | null } | null }).member
 
 describe('an owner of one tenant', () => {
-  test('cannot tell an address that is a member elsewhere from one that is not', async () => {
+  test('cannot distinguish an address that is a member elsewhere from one that is not', async () => {
     await signedIn(service, 'known@b.test', 'owner', tenantB)
     await signedIn(service, 'known@house.test', 'owner')
     const told = await Promise.all(['known@b.test', 'known@house.test', 'unknown@b.test'].map((address) => add(ownerOfA, address)))
@@ -39,7 +39,7 @@ describe('an owner of one tenant', () => {
     expect((await add(ownerOfA, 'known@b.test')).code).toBe('validation_error')
   })
 
-  test('occupies no address that another tenant wants, and takes nothing from who is a member there', async () => {
+  test('occupies no address that another tenant wants, and takes nothing from a member of another tenant', async () => {
     const ownerOfB = await signedIn(service, 'owner@b.test', 'owner', tenantB)
     const taken = (await add(ownerOfA, 'wanted@b.test')).data as { signInUrl: string }
     expect((await add(ownerOfB, 'wanted@b.test')).status).toBe(200)
@@ -84,7 +84,7 @@ describe('the role of a member', () => {
   })
 })
 
-describe('who is a member of several tenants', () => {
+describe('a member of several tenants', () => {
   test('signs in with the password of each, and is asked which one when the passwords are the same', async () => {
     const address = 'both@b.test'
     for (const tenantId of [tenantA, tenantB, null]) await useLink(service, await invite(service, address, 'viewer', tenantId))
@@ -108,7 +108,7 @@ describe('who is a member of several tenants', () => {
     expect(await signIn(address, password, { tenantId: 'none' })).toMatchObject({ status: 401 })
   })
 
-  test('is reset and removed in the tenant that is named, and in none when it is not said which', async () => {
+  test('is reset and removed in the tenant that is named, and in none when the request names none', async () => {
     const address = 'twice@b.test'
     for (const tenantId of [tenantA, null]) await useLink(service, await invite(service, address, 'viewer', tenantId))
     const facts = { nowMs: Date.now(), ids: openIds(systemRandom) }

@@ -68,7 +68,7 @@ test.each([
 })
 
 describe('the numbers', () => {
-  test('tell how long delivery took, where it fails and why, and complaints over time', async () => {
+  test('show how long delivery took, where it fails and why, and complaints over time', async () => {
     await until(await send('delivered@simulator.test'), 'sent')
     await until(await send('hardfail@simulator.test'), 'hardfail')
     await send('complaint@simulator.test')
@@ -104,7 +104,7 @@ test('a late bounce of test mail is none of live mail', async () => {
 })
 
 describe('an email', () => {
-  test('tells its conversation, the request that sent it, and what webhooks were told, to whoever may read it', async () => {
+  test('shows its conversation, the request that sent it, and the bodies of its webhooks, to every member who may read it', async () => {
     const id = await send('ann@away.test', service.liveKey)
     await until(id, 'softfail')
     const more = async (who: string) =>
@@ -159,7 +159,7 @@ describe('an email', () => {
 })
 
 describe('the queue', () => {
-  test('is for owners of the organisation only, and so is what they do to tenants', async () => {
+  test('is only for owners of the organisation, and so are their actions on tenants', async () => {
     for (const who of ['admin', 'viewer', 'landlord']) {
       expect((await as(who, 'GET', '/queue')).status).toBe(403)
       expect((await as(who, 'GET', '/tenants')).status).toBe(403)
@@ -175,7 +175,7 @@ describe('the queue', () => {
     expect(await ask(service, 'POST', '/dashboard/api/queue/flush', { cookie: cookies.owner ?? '' }, {})).toMatchObject({ status: 403 })
   })
 
-  test('shows what waits and why, is paused, resumed and flushed, and one email is cancelled; the log says who did it', async () => {
+  test('shows the waiting mail with its reason, is paused, resumed and flushed, and one email is cancelled; the log names the actor', async () => {
     const id = await send('ann@far.test', service.liveKey)
     await until(id, 'softfail')
     const line = async () =>

@@ -133,7 +133,7 @@ describe('the cookie', () => {
     expect(https.get('set-cookie')).toMatch(/^__Host-postrider=.*; Secure$/)
   })
 
-  test('of the plain name is believed over http only, for a sibling host can set it', async () => {
+  test('of the plain name is accepted over http only, because a sibling host can set it', async () => {
     const { cookie = '' } = await signedIn(service, 'plain@house.test', 'owner')
     const secure = cookie.replace(/^postrider=/, '__Host-postrider=')
     const overHttps = { ...fromOurPages, 'x-forwarded-proto': 'https' }
@@ -161,7 +161,7 @@ describe('the cookie', () => {
     ],
     ['from an opaque origin', { 'x-postrider-session': '1', origin: 'null' }],
     ['from nowhere that is told', { 'x-postrider-session': '1' }],
-  ])('is not believed %s', async (what, headers) => {
+  ])('is not accepted %s', async (what, headers) => {
     const { cookie = '' } = await signedIn(service, `${what.replaceAll(' ', '-')}@house.test`, 'owner')
     for (const [method, path] of [
       ['GET', '/v1/limits'],
@@ -179,7 +179,7 @@ describe('the cookie', () => {
     expect(attempt).toMatchObject({ status: 403, code: 'permission_denied' })
   })
 
-  test('is believed by the Origin of our own host where a browser says no more', async () => {
+  test('is accepted by the Origin of its own host where a browser sends no more', async () => {
     const { cookie = '' } = await signedIn(service, 'origin@house.test', 'owner')
     const headers = { cookie, 'x-postrider-session': '1', origin: `http://127.0.0.1:${service.port}` }
     const answer = await limits(headers)
@@ -311,7 +311,7 @@ describe('a member of a tenant', () => {
     expect(await ask(service, 'POST', '/dashboard/api/members', owner, { ...wanted, tenantId: 'none' })).toMatchObject({ status: 404 })
   })
 
-  test('sees that tenant only, whatever the request names', async () => {
+  test('sees that tenant only, with any name in the request', async () => {
     const other = await service.makeTenant('Other')
     const otherKey = await service.makeKey({ tenantId: other })
     await service.call('POST', '/suppressions', { key: otherKey, body: { address: 'theirs@example.org' } })
@@ -360,7 +360,7 @@ describe('a member of a tenant', () => {
 })
 
 describe('the request log', () => {
-  test('keeps what a person changed, and not what they looked at', async () => {
+  test('keeps the changes of a person, and not the pages that they looked at', async () => {
     const admin = await signedIn(service, 'logged@house.test', 'admin')
     await ask(service, 'GET', '/v1/suppressions', admin)
     await ask(service, 'POST', '/v1/suppressions', admin, { address: 'logged@example.org' })

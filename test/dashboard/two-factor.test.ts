@@ -65,7 +65,7 @@ describe('a second factor', () => {
     expect((await signIn('app@house.test', codeOf(app, 3))).status).toBe(401)
   })
 
-  test('is not told to those who do not know the password', async () => {
+  test('is not revealed to a caller who does not know the password', async () => {
     await enrol(await signedIn(service, 'quiet@house.test', 'viewer'))
     const wrong = await post('/sign-in', {}, { address: 'quiet@house.test', password: 'not the password' })
     expect(wrong.status).toBe(401)
@@ -131,7 +131,7 @@ describe('a second factor', () => {
     expect(used.status, used.text).toBe(200)
   })
 
-  test('is begun and turned off only by who knows the password, and turned off only with a code', async () => {
+  test('is begun and turned off only by a member who knows the password, and turned off only with a code', async () => {
     const headers = await signedIn(service, 'held@house.test', 'viewer')
     expect((await post('/second-factor/begin', headers, { password: 'not the password' })).status).toBe(401)
     const { app } = await enrol(headers)
@@ -142,7 +142,7 @@ describe('a second factor', () => {
     expect((await signIn('held@house.test')).status).toBe(200)
   })
 
-  test('is taken away by an owner for others, whose sessions end, and by nobody else', async () => {
+  test('is removed for others by an owner only, and their sessions end', async () => {
     const owner = await signedIn(service, 'taker@house.test', 'owner')
     const admin = await signedIn(service, 'admin@house.test', 'admin')
     const member = await signedIn(service, 'lost@house.test', 'viewer')
@@ -173,7 +173,7 @@ describe('the audit log', () => {
   const audit = async (headers: Record<string, string>, query = '') =>
     (await ask(service, 'GET', `/dashboard/api/audit?perPage=100${query}`, headers)).data as Entry[]
 
-  test('says who signed in and who changed what, in the dashboard and with a key, without values and secrets', async () => {
+  test('records each sign-in and change with its member or key, in the dashboard and with a key, without values and secrets', async () => {
     const owner = await signedIn(service, 'auditor@house.test', 'owner')
     await ask(service, 'POST', '/v1/suppressions', owner, { address: 'person@example.org', reason: 'asked by phone' })
     await service.call('POST', '/webhooks', {
@@ -201,7 +201,7 @@ describe('the audit log', () => {
     expect((await audit(owner, '&action=webhooks')).every(({ action }) => action.startsWith('webhooks'))).toBe(true)
   })
 
-  test('has what the endpoint knows of a change, whatever else the body holds, and an entry in any case', async () => {
+  test('has the facts that the endpoint knows of a change, with any other fields in the body, and an entry in any case', async () => {
     const owner = await signedIn(service, 'strange@house.test', 'owner')
     const strange = [{ 'x\0': 1 }, { 'x\ud800': 1 }, { name: 'x\0' }, { tenantId: 'x\0' }, Object.fromEntries(Array(9000).entries())]
     for (const [index, more] of strange.entries()) {
@@ -229,7 +229,7 @@ describe('the audit log', () => {
   })
 })
 
-test('the audit log forgets what is older than it is told, and nothing else', async () => {
+test('the audit log deletes the entries that are older than its limit, and no others', async () => {
   const nowMs = Date.now()
   const entry = { actor: { kind: 'key' as const, name: 'k' }, tenantId: null, requestId: null, ipAddress: null, data: {} }
   await recordAction(service.db, { ...entry, action: 'old.one' }, nowMs - 1000 * 86_400_000)
@@ -257,7 +257,7 @@ describe('the installation', () => {
   })
 })
 
-test('a link says whether a code will be asked for', async () => {
+test('a link shows whether a code will be asked for', async () => {
   const token = await invite(service, 'fresh@house.test', 'viewer')
   expect((await post('/sign-in-link', {}, { token })).data).toEqual({ address: 'fresh@house.test', needsCode: false })
 })

@@ -48,6 +48,6 @@ test('a day begins at midnight of the zone', () => {
   expect(clockOf('UTC', atMs)).toBe('2026-11-24T01:00:00')
 })
 
-test('names of zones are told from other texts', () => {
+test('names of zones are distinguished from other texts', () => {
   expect(['Europe/Berlin', 'UTC', 'Mars/Olympus', ''].map(isZone)).toEqual([true, true, false, false])
 })

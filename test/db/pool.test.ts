@@ -60,7 +60,7 @@ function world(timelines: Record<string, number | undefined>, poolSize = 2) {
 }
 
 describe('the pool', () => {
-  test('never exceeds its size and serves those who wait in order', async () => {
+  test('never exceeds its size and serves waiting callers in order', async () => {
     const { pool, made } = world({ a: 1 })
     const [first, second] = await Promise.all([pool.take(), pool.take()])
     const served: number[] = []
@@ -89,7 +89,7 @@ describe('the pool', () => {
     expect((await pool.take()).spoilt).toBe(false)
   })
 
-  test('replaces a lost connection for whoever waits', async () => {
+  test('replaces a lost connection for a waiting caller', async () => {
     const { pool, made } = world({ a: 1 })
     await Promise.all([pool.take(), pool.take()])
     const waiting = pool.take()
@@ -97,7 +97,7 @@ describe('the pool', () => {
     expect(await waiting).toBe(made[2])
   })
 
-  test('fails everybody who waits when no host answers any more', async () => {
+  test('fails all waiting callers when no host answers any more', async () => {
     const { pool, made, timelines } = world({ a: 1 })
     await Promise.all([pool.take(), pool.take()])
     const waiting = Array.from({ length: 5 }, () => pool.take())
@@ -171,7 +171,7 @@ describe('the pool', () => {
     expect((await taken).host.name).toBe('b')
   })
 
-  test('leaves idle connections at once when told that the server goes, and used ones when they come back', async () => {
+  test('leaves idle connections at once when the server announces its end, and used ones when they come back', async () => {
     const { pool, made } = world({ a: 1 })
     const used = await pool.take()
     pool.give(await pool.take())

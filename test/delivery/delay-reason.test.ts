@@ -44,7 +44,7 @@ async function explanationsOf(service: Service, ...to: string[]): Promise<() => 
   return () => Promise.all(ids.map(async (id) => (await read(id)).explanation))
 }
 
-test('mail that waits for a provider that is left alone says so, until when and by which reply, but not to whom; other mail does not', async () => {
+test('mail that waits for a resting provider shows the reason, the end and the reply, but not its recipient; other mail does not', async () => {
   const { service, toward } = await world()
   const explanations = await explanationsOf(service, 'ann@a.test', 'bob@b.test')
   expect((await explanations()).map(({ now }) => now)).toEqual(['a', 'b'].map((one) => `Due, waiting for a connection to ${one}.test.`))
@@ -60,7 +60,7 @@ test('mail that waits for a provider that is left alone says so, until when and 
   expect(second?.now).toBe('Due, waiting for a connection to b.test.')
 })
 
-test('mail that waits for one of few connections says so', async () => {
+test('mail that waits for one of few connections shows so', async () => {
   const { service, toward } = await world()
   const explanations = await explanationsOf(service, 'ann@a.test')
   const gmail = toward('google.com')

@@ -18,7 +18,7 @@ interface Shown {
   status: string
 }
 
-test('mail at its last attempt that is not offered ends a day after its retry schedule, and suppresses nobody', async () => {
+test('mail at its last attempt that is not offered ends a day after its retry schedule, and suppresses no recipient', async () => {
   const mx = await startFakeMx({ script: ({ stage }) => (stage === 'ehlo' ? '501 5.5.2 what?' : undefined) })
   const dns = await startTestDns({ 'one.test': { MX: ['10 mx.one.test'] }, 'mx.one.test': { A: ['127.0.0.1'] } })
   let clockOffsetMs = 0

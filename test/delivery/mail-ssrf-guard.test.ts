@@ -32,7 +32,7 @@ test('an address that mail is not sent to is logged with its host, once an hour 
   expect(warned.slice(2)).toEqual([first])
 })
 
-test('whoever names ever more hosts leaves a hundred lines an hour', () => {
+test('a sender that names ever more hosts leaves a hundred lines an hour', () => {
   const { clock } = asking({ address: '127.0.0.1:9' })
   const { log, warned } = keepingLog()
   const guard = openMailGuard({ clock, log, config: { allowedNetworks: [] } })

@@ -20,7 +20,7 @@ const run = async (service: Service, ...words: string[]) => {
   return { code, printed }
 }
 
-test('its mail stays queued without an attempt and says why, other mail goes, and it is sent when the provider is resumed', async () => {
+test('its mail stays queued without an attempt and shows why, other mail goes, and it is sent when the provider is resumed', async () => {
   const mx = await startFakeMx()
   const dns = await startTestDns({
     'a.test': { MX: ['10 mx1.mail.example'] },

@@ -85,7 +85,7 @@ async function accessesOf(db: Db, statement: Sql<unknown>): Promise<string[]> {
   })
 }
 
-test('they read what they are about, and not the backlog', async () => {
+test('they read the rows that they are about, and not the backlog', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const url = `${database.url}&options=${encodeURIComponent(settings)}`
@@ -107,7 +107,7 @@ test('they read what they are about, and not the backlog', async () => {
   expect((await read()) - before).toBeLessThan(backlog / 4)
 })
 
-test('scheduled emails cost the claim and the promotion no index entry, and those that are due are found alone', async () => {
+test('scheduled emails cost the claim and the promotion no index entry, and the due ones are found alone', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const url = `${database.url}&options=${encodeURIComponent(settings)}`

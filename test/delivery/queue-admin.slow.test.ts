@@ -61,7 +61,7 @@ const actions = async (tenantId: string | null) =>
   (await readEvents(service.db, startOfLog, 10_000, tenantId)).filter((event) => /^(Tenant|Operator)/.test(event.kind))
 
 describe('a paused tenant', () => {
-  test('has its mail accepted and held, and sent when it is resumed; the log tells why', async () => {
+  test('has its mail accepted and held, and sent when it is resumed; the log records why', async () => {
     const { tenantId, send } = await tenantOf('paused-tenant')
     const early = await send('softfail@simulator.test')
     await becomes(early, 'softfail')
@@ -119,7 +119,7 @@ describe('a paused sending domain', () => {
 })
 
 describe('the queue', () => {
-  test('is flushed: what is deferred is tried now', async () => {
+  test('is flushed: deferred mail is tried now', async () => {
     const { tenantId, send } = await tenantOf('flushed')
     const id = await send('softfail@simulator.test')
     await becomes(id, 'softfail')
@@ -131,7 +131,7 @@ describe('the queue', () => {
     await expect.poll(() => actions(tenantId)).toMatchObject([{ data: { action: 'flush', emails: 1 } }])
   })
 
-  test('is cancelled in part: what was chosen fails for good, without a suppression', async () => {
+  test('is cancelled in part: the chosen emails fail permanently, without a suppression', async () => {
     const { tenantId, send } = await tenantOf('cancelled')
     const [one, other] = [await send('softfail+1@simulator.test'), await send('softfail+2@simulator.test')]
     await becomes(one, 'softfail')
@@ -144,7 +144,7 @@ describe('the queue', () => {
     expect(() => cancelQueue(service.db, {}, nowMs())).toThrow('no selection: refusing to cancel all mail')
   })
 
-  test('lets held mail go; what is suppressed is held again', async () => {
+  test('lets held mail go; a suppressed email is held again', async () => {
     const { tenantId, send } = await tenantOf('released')
     const address = 'bob@example.org'
     const suppressed = await service.call('POST', `/tenants/${tenantId}/suppressions`, { key: service.testKey, body: { address } })

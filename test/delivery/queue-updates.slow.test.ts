@@ -67,7 +67,7 @@ describe('the queued emails of a tenant', () => {
     await becomes(id, 'sent')
   })
 
-  test('fail for good when it is deleted, and nobody is suppressed for it', async () => {
+  test('fail permanently when it is deleted, without a suppression', async () => {
     const { tenantId, send } = await tenantOf('deleted')
     const id = await send('softfail@simulator.test')
     await becomes(id, 'softfail')

@@ -63,7 +63,7 @@ test.each([
   expect([await db.rows(queued), await db.rows(attempts)]).toEqual([[], [{ number: 2, status: 'sent' }]])
 })
 
-test('an outcome that the database refuses is recorded without what the server said, and keeps no other from it', async () => {
+test('an outcome that the database refuses is recorded without the text of the server, and keeps no other from it', async () => {
   const others = Array.from({ length: 3 }, () => openIds(systemRandom).emailId(testTimeMs))
   for (const id of [emailId, ...others]) await db.run(addSending, [id])
   const recorder = openRecorder({ db, clock: systemClock, log: silentLog })
@@ -77,7 +77,7 @@ test('an outcome that the database refuses is recorded without what the server s
   ])
 })
 
-test('an outcome of a day for which nobody has made a partition is recorded, whatever the clock says now', async () => {
+test('an outcome of a day without a partition is recorded, at any time of the clock', async () => {
   await db.run(addSending, [emailId])
   const recorder = openRecorder({ db, clock: systemClock, log: silentLog })
   await recorder.record([{ ...sent, atMs: Date.UTC(2031, 4, 4) }])

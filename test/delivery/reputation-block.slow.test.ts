@@ -15,7 +15,7 @@ const stages = [
 ] as const
 
 test.each(stages)(
-  'a refusal at %s for our reputation rests the provider, costs few emails, suppresses nobody, and is told in the event log and to who asks',
+  'a refusal at %s for the reputation of the sender rests the provider, costs few emails, suppresses no recipient, and is reported in the event log and to callers',
   async (stage, maximum) => {
     await using mx = await startFakeMx({ script: (event) => (event.stage === stage ? refusal : undefined) })
     await using service = await startService({

@@ -97,7 +97,7 @@ test('mail that found no slot for a connection is sent when there is one, though
   site.destroy()
 })
 
-test('mail whose connection breaks before anything was said of it, while the process stops, is given back', async () => {
+test('mail whose connection breaks before its first reply, while the process stops, is given back', async () => {
   const requeue: Job[] = []
   let hasStopped = false
   await using mx = await startFakeMx({
@@ -179,7 +179,7 @@ test.each(refusedBeforeMail)(
   },
 )
 
-test('a connection more that is refused for our reputation costs no email', async () => {
+test('a connection more that is refused for the reputation of the sender costs no email', async () => {
   await using mx = await startFakeMx({
     script: ({ stage, session }) => (stage === 'connect' && session > 1 ? refusedBeforeMail[0][1] : undefined),
   })
@@ -191,7 +191,7 @@ test('a connection more that is refused for our reputation costs no email', asyn
   site.destroy()
 })
 
-test('two destinations of a provider that are refused for our reputation at once cost one email together', async () => {
+test('two destinations of a provider that are refused for the reputation of the sender at once cost one email together', async () => {
   await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? refusedBeforeMail[0][1] : undefined) })
   const { site, another, jobs, done, back } = blockedSite()
   const both = [site, another()]
@@ -202,7 +202,7 @@ test('two destinations of a provider that are refused for our reputation at once
   for (const one of both) one.destroy()
 })
 
-test('a host that blocks our address makes us rest, though another one is only out of reach', async () => {
+test('a host that blocks the sending address makes the provider rest, though another one is only out of reach', async () => {
   await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'connect' ? refusedBeforeMail[0][1] : undefined) })
   const { site, jobs, causes, done, back } = blockedSite()
   const nextHop = nextHopTo(mx.port)
@@ -228,7 +228,7 @@ const beforeMail = fc.record({
   ),
 })
 
-test('a refused greeting or EHLO costs no email its life, and is shown only by the email that it was said to', async () => {
+test('a refused greeting or EHLO costs no email its life, and is shown only by the email that was offered', async () => {
   await fc.assert(
     fc.asyncProperty(beforeMail, async ({ stage, code, text }) => {
       await using mx = await startFakeMx({
@@ -269,7 +269,7 @@ test('EHLO that is not known to a server is followed by HELO, and the mail goes'
   }
 })
 
-test('a server that greets with our own name ends one email, and the others are put off', async () => {
+test('a server that greets with the name of this host ends one email, and the others are put off', async () => {
   await using mx = await startMisbehavingPeer({ connect: '220 mail.house.test ESMTP\r\n' })
   const done: JobResult[] = []
   const site = siteWith({ done: (result) => done.push(result) })

@@ -131,7 +131,7 @@ const sent = (policy: string, certificate: string) => ({
 })
 
 describe('without a policy', () => {
-  test('TLS is taken as it comes, and the attempt tells what came', async () => {
+  test('TLS is taken as offered, and the attempt records it', async () => {
     const domain = newDomain()
     expect(await send(domain)).toMatchObject({
       status: 'sent',
@@ -163,7 +163,7 @@ describe('DANE', () => {
     return domain
   }
 
-  test('the certificate that the record names is taken, whatever its issuer, name and dates', async () => {
+  test('the certificate that the record names is taken, with any issuer, name and dates', async () => {
     const domain = signedDomain()
     const issued = makeAuthority().issue({ names: ['other.test'], toMs: Date.now() - 1000 })
     setTlsa(domain, [tlsaOf(issued, 3)])
@@ -196,7 +196,7 @@ describe('DANE', () => {
     expect(await send(domain)).toMatchObject(kept)
   })
 
-  test("an issuer that the record names is believed for the host's name and the domain's", async () => {
+  test("an issuer that the record names is accepted for the host's name and the domain's", async () => {
     const own = makeAuthority('Own')
     for (const name of ['mx.', '']) {
       const domain = signedDomain()
@@ -210,7 +210,7 @@ describe('DANE', () => {
     expect(await send(domain)).toMatchObject(kept)
   })
 
-  test('records that we cannot use make TLS a must, with any certificate', async () => {
+  test('records that cannot be used make TLS a must, with any certificate', async () => {
     const domain = signedDomain()
     setTlsa(domain, ['1 1 1 00', '3 1 9 00'])
     shows(selfMade('x.test'))
@@ -330,7 +330,7 @@ describe('MTA-STS', () => {
     expect(mx.connections).toBe(connections)
   })
 
-  test('testing: mail goes all the same, and the attempt tells what would have stopped it', async () => {
+  test('testing: mail goes all the same, and the attempt records the fault that would have stopped it', async () => {
     const domain = newDomain()
     publishSts(domain, 'testing', [`mx.${domain}`])
     expect(await send(domain)).toMatchObject({
@@ -379,7 +379,7 @@ describe('MTA-STS', () => {
   })
 })
 
-describe('what the operator requires', () => {
+describe('the requirement of the operator', () => {
   /** The setting is in force within a second. */
   const becomes = (domain: string, expected: object) => expect.poll(() => send(domain), { timeout: 15_000 }).toMatchObject(expected)
 

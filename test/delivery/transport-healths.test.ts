@@ -28,7 +28,7 @@ test('refused messages of one tenant divert only its own mail', () => {
   expect(lines).toEqual(['the transport is down; its mail takes another'])
 })
 
-test('what other tenants deliver does not end the refusals of a tenant', () => {
+test('deliveries of other tenants do not end the refusals of a tenant', () => {
   const { healths } = make()
   for (let n = 0; n < maxRefusals; n++) {
     healths.note(relay, 'refused', 'spammer')

@@ -12,7 +12,7 @@ const replies: Record<string, string> = {
 }
 const hosts = ['a\0b.nul.test', 'mx\r\nx.lines.test', 'a b.blank.test', '<i>.markup.test', 'é.wide.test']
 
-test('a reply that we cut within a character, and mail servers with any octets in their names, end no mail but their own', async () => {
+test('a reply that Postrider cuts within a character, and mail servers with any octets in their names, end no mail but their own', async () => {
   await using mx = await startFakeMx({
     script: ({ stage, argument }) => (stage === 'rcpt' ? replies[argument.replace(/^.*@|>.*$/g, '')] : undefined),
   })

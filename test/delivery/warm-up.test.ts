@@ -8,7 +8,7 @@ import { testDatabase } from '../support/database.ts'
 
 const dayMs = 86_400_000
 
-test('processes together take exactly what the day allows, whatever each asks for', async () => {
+test('processes together take exactly the limit of the day, however much each asks for', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const key = { source: '192.0.2.1', provider: 'gmail', fromMs: systemClock.nowMs() - 1000 }
@@ -25,7 +25,7 @@ test('processes together take exactly what the day allows, whatever each asks fo
   expect(await nextDay.take(10)).toBe(10)
 })
 
-test('each step of the ceiling is told in the event log once, whoever looks and however late, and so is its end', async () => {
+test('each step of the ceiling is reported in the event log once, by any process and however late, and so is its end', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const { db } = database

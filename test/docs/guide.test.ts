@@ -128,7 +128,7 @@ test("the colours are the dashboard's", () => {
   expect(colours.filter((colour) => !dashboard.includes(`--color-${colour}`))).toEqual([])
 })
 
-test('what is no page is 404, however it is written', async () => {
+test('a path without a page is 404, in any spelling', async () => {
   for (const path of [
     'nothing',
     'sending.md',

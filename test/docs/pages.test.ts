@@ -91,7 +91,7 @@ const shellPages = [...new Set(blocks.filter(({ language }) => language === 'sh'
   (page) => page !== testingPage,
 )
 
-test('there are pages with commands, and every language on a page is one we know what to do with', () => {
+test('there are pages with commands, and every language on a page is one that this test can run', () => {
   expect(shellPages.length).toBeGreaterThan(7)
   const known = 'sh console ts js python json sql'.split(' ')
   expect(blocks.filter(({ language }) => !known.includes(language))).toEqual([])
@@ -155,7 +155,7 @@ describe('a real webhook', () => {
 
   test('is verified in three ways with JavaScript', () => expect(programs).toHaveLength(3))
 
-  test.for(programs)(`is believed by program $n of ${webhooksPage}, and one octet more is not`, async ({ text, language, n }) => {
+  test.for(programs)(`is accepted by program $n of ${webhooksPage}, and one octet more is not`, async ({ text, language, n }) => {
     await writeFile(join(folder, `verify${n}.${language === 'ts' ? 'ts' : 'mjs'}`), filled(text))
     const asked = `import { verified } from './verify${n}.${language === 'ts' ? 'ts' : 'mjs'}'
 const headers = JSON.parse(process.env.HEADERS)
@@ -166,7 +166,7 @@ console.log(await of(process.env.BODY), await of(process.env.BODY + ' '))`
     expect((await run(process.execPath, ['ask.mjs'], { cwd: folder, env })).stdout).toBe('MessageSent no\n')
   })
 
-  test('is believed by the program in Python, and one octet more is not', async ({ skip }) => {
+  test('is accepted by the program in Python, and one octet more is not', async ({ skip }) => {
     try {
       execFileSync('python3', ['--version'], { stdio: 'ignore' })
     } catch {

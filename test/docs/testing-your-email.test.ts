@@ -56,7 +56,7 @@ const programs = [
   { language: 'sh', name: 'email.sh', program: 'sh', words: ['email.sh'], says: /"deleted":[1-9]/, needs: 'curl' },
 ]
 
-test.for(programs)('the program in $language does what the page says', { timeout: 90_000 }, async (one, { skip }) => {
+test.for(programs)('the program in $language works as the page promises', { timeout: 90_000 }, async (one, { skip }) => {
   const { language, name, program, words, says, needs } = one
   if (!isThere(needs)) skip(`${needs} is not on this machine`)
   await writeFile(join(folder, name), blockOf(language))

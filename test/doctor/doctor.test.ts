@@ -98,7 +98,7 @@ beforeEach(async () => {
 })
 
 describe('the doctor', () => {
-  test('finds nothing wrong where all is published, reached and set, and says what is optional', async () => {
+  test('finds no fault where all records are published, reached and set, and lists the optional ones', async () => {
     await writeFile(join(folder, 'smtp-certificate.pem'), testCertificate.cert)
     const all = await found()
     // The tests' certificate and PostgreSQL settings are not fit for production.
@@ -130,7 +130,7 @@ describe('the doctor', () => {
     expect(all['MTA-STS of the return path']).toMatchObject({ detail: 'none (optional)' })
   })
 
-  test('names each record that is missing or says something else, with what to publish', async () => {
+  test('names each record that is missing or different, with the one to publish', async () => {
     dns.set(hostname, 'A', ['203.0.113.9'])
     dns.set('9.113.0.203.in-addr.arpa', 'PTR', ['customer-9.hoster.net'])
     dns.set(`spf.${hostname}`, 'TXT', ['v=spf1 ip4:198.51.100.1 -all'])
@@ -163,7 +163,7 @@ describe('the doctor', () => {
     await removeSource(service.db, '198.51.100.7', systemClock.nowMs())
   })
 
-  test('tells a list that refuses the resolver, or does not answer, from one that lists the address, and that from a policy', async () => {
+  test('distinguishes a list that refuses the resolver, or does not answer, from one that lists the address, and that from a policy', async () => {
     const name = `blocklist ${zen}: 203.0.113.9`
     dns.set(`9.113.0.203.${zen}`, 'A', ['127.0.0.4'])
     expect((await found())[name]).toMatchObject({ status: 'problem', detail: 'listed (127.0.0.4)' })
@@ -178,7 +178,7 @@ describe('the doctor', () => {
     expect((await found())[name]).toMatchObject({ status: 'unknown', detail: expect.stringContaining('does not respond') })
   })
 
-  test('tells a closed port from servers that do not want the address, and both from a resolver that fails', async () => {
+  test('distinguishes a closed port from servers that do not want the address, and both from a resolver that fails', async () => {
     const name = `port ${mx.port} out`
     greeting = '554 5.7.1 Your address is not welcome'
     expect((await found())[name]).toMatchObject({ status: 'problem', detail: expect.stringContaining('not welcome') })
@@ -190,7 +190,7 @@ describe('the doctor', () => {
     expect(all.resolver).toMatchObject({ status: 'problem', remedy: expect.stringContaining('POSTRIDER_DNS') })
   })
 
-  test('tells a taken port of our SMTP listeners from one where nothing answers, and names the setting', async () => {
+  test('distinguishes a taken port of its SMTP listeners from one where nothing answers, and names the setting', async () => {
     spoken = `220 ${hostname} ESMTP Postfix\r\n`
     const taken = await found()
     for (const [name, setting] of [
@@ -230,7 +230,7 @@ describe('the doctor', () => {
     expect(Object.keys(await found({ config: { ...config, roles: ['api'] } })).filter((name) => name.startsWith('SMTP'))).toEqual([])
   })
 
-  test('makes one finding of a host name that the internet does not know, with what follows from it, and none of what rests on it', async () => {
+  test('makes one finding of a host name that the internet does not know, with its consequences, and none about records that rest on it', async () => {
     const resting = /platform records|address of the host|return path|PTR|SPF|tracking name|DKIM|DMARC|MTA-STS|TLS-RPT|dbl\.spamhaus/
     const restingOf = (all: Record<string, CheckResult>) => Object.keys(all).filter((name) => resting.test(name))
     const wanted = {
@@ -307,7 +307,7 @@ describe('the doctor', () => {
     expect((await found())['PostgreSQL, durability']).toMatchObject({ status: 'problem', remedy: expect.stringMatching(/^Set \w+ = on/) })
   })
 
-  test('says what a restore holds', async () => {
+  test('reports the mail that a restore holds', async () => {
     await service.db.script(`insert into restores (backup_made_at, at, held_at) values ('2026-01-02', '2026-01-03', '2026-01-03')`)
     expect((await found())['restored backup']).toMatchObject({ status: 'warning', remedy: expect.stringContaining('restore --resume') })
     await service.db.script('delete from restores')

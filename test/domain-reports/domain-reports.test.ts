@@ -161,7 +161,7 @@ describe('the report address of a domain', () => {
 })
 
 describe('a report', () => {
-  test('counts once, however often and in whatever order it is received', async () => {
+  test('counts once, however often and in any order it is received', async () => {
     const domain = await addDomain()
     const mails = Array.from({ length: 8 }, (_, n) => mailOf(generateReport(n, domain.name, clock.nowMs(), seededDraw(n)), domain.address))
     await Promise.all([...mails, ...mails.toReversed(), ...mails].map((mail) => take(domain.address, mail)))

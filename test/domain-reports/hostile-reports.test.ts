@@ -105,7 +105,7 @@ describe('a hostile report', () => {
   })
 })
 
-test('a report about one message and a complaint are told apart from aggregate reports', async () => {
+test('a report about one message and a complaint are distinguished from aggregate reports', async () => {
   const forensic = attachedMail({ contentType: 'message/feedback-report', content: Buffer.from('Feedback-Type: auth-failure\r\n') })
   expect(await read(forensic)).toEqual({ kind: 'forensic' })
   expect((await read(mailOf(generateReport(5, 'a.test', systemClock.nowMs(), seededDraw(1)), 'x@y.test'))).kind).toBe('dmarc')

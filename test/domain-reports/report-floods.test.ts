@@ -111,7 +111,7 @@ const tlsOf = (domain: TestDomain, reporter: string, types: readonly string[], f
 }
 
 describe('the DMARC summary', () => {
-  test('of many sources reads a bounded number of rows, and counts those that it does not show', async () => {
+  test('of many sources reads a bounded number of rows, and counts the sources that it does not show', async () => {
     const domain = await addDomain()
     await flood(domain, { authenticated: true, count: 1_500, days: 2 })
     await flood(domain, { authenticated: false, count: 3_000, days: 2 })

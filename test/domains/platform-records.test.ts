@@ -29,7 +29,7 @@ const statusesOf = async (own?: string[]) =>
   Object.fromEntries((await records(own)).map(({ type, name, status }) => [`${type} ${name.replace(/^pr-\w{6}/, 'pr')}`, status]))
 
 describe("the platform's own records", () => {
-  test('are all missing on an empty zone, and say what to publish', async () => {
+  test('are all missing on an empty zone, and name the records to publish', async () => {
     const found = await records(['203.0.113.9', '2001:db8::9'])
     expect(found.map(({ status }) => status)).toEqual(found.map(() => 'Missing'))
     expect(found.map(({ type, name, value }) => `${type} ${name} ${value.slice(0, 60)}`)).toEqual([
@@ -60,7 +60,7 @@ describe("the platform's own records", () => {
     expect(told.filter((one) => one.startsWith('PTR'))).toHaveLength(2)
   })
 
-  test('are right when they are published as told, wrong when they say something else, and unknown when DNS fails', async () => {
+  test('are right when they are published as shown, wrong when they differ, and unknown when DNS fails', async () => {
     for (const { type, name, value } of await records(['203.0.113.9'])) {
       dns.set(name, type, [value])
     }

@@ -137,7 +137,7 @@ const step = fc.oneof(
 )
 
 describe('counts from the log', () => {
-  test('are those of the emails at every moment, whatever is rolled up', async () => {
+  test('are those of the emails at every moment, with any rows rolled up', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
         await reset()

@@ -55,7 +55,7 @@ test('a tail of many events is read as the few sums that it changes', async () =
   ])
 })
 
-test('while a transaction is open the roll-up waits for it, what is told is right, and nothing it wrote is skipped', async () => {
+test('while a transaction is open the roll-up waits for it, the reported counts are right, and none of its rows is skipped', async () => {
   const { db } = database
   const told = () =>
     inSnapshot(db, async (tx) => ({

@@ -16,7 +16,7 @@ afterAll(() => database.close())
 const tell = (tx: Tx, tenantId: string, name: string) =>
   appendEvents(tx, [{ tenantId, kind: 'MessageSent', emailId: null, at, data: { name } }])
 
-test('an event of a transaction that is still open holds back those after it, and is read in its order', async () => {
+test('an event of a transaction that is still open holds back later events, and is read in its order', async () => {
   const { db } = database
   // Polled, because transactions of other tests on the same server hold events back too.
   const names = async () => (await readEvents(db, startOfLog, 10)).map((event) => event.data.name)

@@ -48,14 +48,14 @@ test('a body whose length is not announced counts as much', async () => {
   expect([answer.status, remaining(answer)]).toEqual([200, limit - 4])
 })
 
-test('the largest body is always possible, and what comes after it waits for a second at most', async () => {
+test('the largest body is always possible, and requests after it wait for a second at most', async () => {
   const key = await service.makeKey({})
   for (let n = 1; n < limit; n++) await service.call('GET', '/limits', { key })
   const largest = await send(key, bodyOf(64))
   expect([largest.status, remaining(largest)]).toEqual([200, 0])
 })
 
-test('an Idempotency-Key tells a large body from another, and knows it again', async () => {
+test('an Idempotency-Key distinguishes a large body from another, and recognises it again', async () => {
   const key = await service.makeKey({})
   const sendOnce = (raw: Buffer) => service.call('POST', '/emails', { key, raw, headers: { 'idempotency-key': 'large' } })
   const body = { ...letter, html: 'x'.repeat(500_000) }
@@ -82,7 +82,7 @@ test('more keys than any legal body has are refused by their number', async () =
   expect(await service.call('POST', '/emails', { key, body: { ...letter, ...few } })).toMatchObject({ status: 200 })
 })
 
-test('the log keeps of a large body what it keeps of a small one', async () => {
+test('the log keeps the same of a large body as of a small one', async () => {
   const key = await service.makeKey({})
   const content = Buffer.alloc(300_000, 'x').toString('base64')
   const sent = await service.call('POST', '/emails', {

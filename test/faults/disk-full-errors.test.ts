@@ -16,7 +16,7 @@ const probesMade = sql<{ made: number }>`
 
 const email = { from: 'a@simulator.test', to: ['delivered@simulator.test'], subject: 's', text: 't' }
 
-test('a write refused for want of room is told as that, to be repeated later, and makes readiness say so at once', async () => {
+test('a write refused for want of room is reported as that, to be repeated later, and makes readiness report it at once', async () => {
   await using service = await startService({ rateLimit: null })
   const readiness = async () => {
     const answer = await fetch(`http://127.0.0.1:${service.port}/readyz`)
@@ -38,7 +38,7 @@ test('a write refused for want of room is told as that, to be repeated later, an
   expect((await post()).status).toBe(200)
 })
 
-test('a process that nobody asks for anything notices by itself that nothing can be written', async () => {
+test('a process without requests notices that nothing can be written', async () => {
   await using service = await startService()
   await service.db.script(`
     create function no_file() returns event_trigger language plpgsql as $$

@@ -69,7 +69,7 @@ const readiness = async (service: Service) => {
 }
 
 test.skipIf(process.getuid?.() !== 0)(
-  'a full disk is told as not ready before a request fails on it, and as ready once there is room',
+  'a full disk is reported as not ready before a request fails on it, and as ready once there is room',
   async () => {
     const service = await startService({ rateLimit: null, sendLimit: null })
     const disk = await smallDisk()

@@ -136,7 +136,7 @@ describe.each([1, 2, 4])('%i delivery processes', (count) => {
   }, 120_000)
 })
 
-test('a connection of few is kept while nobody else wants it', async () => {
+test('a connection of few is kept while no other destination wants it', async () => {
   const emails = 12
   let connects = 0
   const mx = kept(

@@ -73,7 +73,7 @@ test('the owner of a database needs no superuser rights, over TLS with a private
   await db.close()
 })
 
-test('a role with CONNECT and CREATE only is told in one sentence to create its schema', async () => {
+test('a role with CONNECT and CREATE only gets one sentence that asks it to create its schema', async () => {
   const db = await opened(urlOf('guest', 'guarded'))
   await expect(migrate(db, systemClock)).rejects.toThrow('create schema authorization <role>')
   await db.close()

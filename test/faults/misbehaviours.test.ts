@@ -122,11 +122,11 @@ test('a server that does nothing wrong has its mail at once meanwhile', () => {
   expect(Math.max(...others)).toBeLessThan(Math.max(healthyWithinMs, timesQuiet * quietMs))
 })
 
-test('memory stays bounded, whatever is poured in', () => {
+test('memory stays bounded, with any data poured in', () => {
   expect(grownOctets).toBeLessThan(maxGrownOctets)
 })
 
-test('only what is the fault of the recipient, or was given up, suppresses', async () => {
+test('only a fault of the recipient, or an email that was given up, suppresses', async () => {
   const settled = cases.filter(({ row }) => !isLeftAlone(row))
   const expected = settled.flatMap(({ row, place }) =>
     Object.entries(expectedOf(row)).flatMap(([to, attempts]) => {

@@ -51,7 +51,7 @@ test('there is one process beside the database', async () => {
   expect(await service.processes()).toMatchObject({ delivery: [], inbound: [], webhooks: [] })
 })
 
-test('what is accepted before and after kills arrives, and webhooks tell of it', { timeout: 180_000 }, async () => {
+test('mail accepted before and after kills arrives, and webhooks report it', { timeout: 180_000 }, async () => {
   const ids = new Map<string, string>()
   const sendAll = async (keys: readonly string[]) => {
     const sent = await Promise.all(keys.map(async (key) => ({ key, id: await send(key) })))

@@ -133,7 +133,7 @@ describe('strangers who guess', () => {
     await service.db.run(deleteFailures)
   })
 
-  test('in the network of a member keep nobody out who signs in from a device that has done so before', async () => {
+  test('in the network of a member do not keep out a member who signs in from a device that has done so before', async () => {
     const [address, other] = ['device@house.test', 'other@house.test']
     await signedIn(service, address, 'owner')
     await signedIn(service, other, 'owner')
@@ -164,7 +164,7 @@ describe('strangers who guess', () => {
     await service.db.run(deleteFailures)
   })
 
-  test('learn nothing by time: an address that nobody has takes as long as one that has members', async () => {
+  test('learn nothing by time: an address without a member takes as long as one that has members', async () => {
     await signedIn(service, 'timed@house.test', 'viewer')
     const tenantId = await service.makeTenant('Second of the timed')
     await signedIn(service, 'timed@house.test', 'viewer', tenantId)

@@ -68,7 +68,7 @@ async function restoresInAuditLog(): Promise<Awaited<ReturnType<typeof listAudit
 }
 
 describe('restoring a backup', () => {
-  test('sends nothing of what was queued until it is resumed, and takes and sends new mail meanwhile', async () => {
+  test('sends no mail that was queued until it is resumed, and takes and sends new mail meanwhile', async () => {
     const queue = async () => ((await service.command('queue')) as { recipientDomains: Record<string, unknown>[] }).recipientDomains
     for (let batch = 0; batch < queued / batchSize; batch++)
       expect((await send(Array.from({ length: batchSize }, (_, at) => `n${batch}-${at}@one.example`))).status).toBe(200)

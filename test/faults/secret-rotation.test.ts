@@ -179,7 +179,7 @@ describe('postrider secret rotate', () => {
     await expect(service.start()).rejects.toThrow('is not the secret of this database')
   })
 
-  test('with the secret given as a setting does not go on without the new one, which nobody might have any more', async () => {
+  test('with the secret given as a setting does not go on without the new one, which may exist nowhere else', async () => {
     const [old, next] = ['the-old-secret-of-the-test', 'the-new-secret-of-the-test']
     await using service = await startServiceProcess({ POSTRIDER_SECRET: old })
     const failpoints = await mkdtemp(join(tmpdir(), 'postrider-fuses-'))

@@ -128,7 +128,7 @@ describe('after delivery processes were killed under load, and then everything a
     expect(peer.messages.flatMap((one) => one.recipients).filter((recipient) => !accepted.has(recipient))).toEqual([])
   })
 
-  test('what arrived more than once has an attempt of unknown outcome for each time', () => {
+  test('an email that arrived more than once has an attempt of unknown outcome for each time', () => {
     const unexplained = [...told].filter(
       ([recipient, { deliveries }]) => arrivedAt(recipient) > 1 + deliveries.filter((one) => one.outcomeUnknown).length,
     )

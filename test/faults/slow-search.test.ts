@@ -17,7 +17,7 @@ const slowDown = `
     from emails_kept
     where case when current_setting('statement_timeout') = '0' then true else pg_sleep(60) is not null end`
 
-test('is refused after ten seconds with what to do, and other lists are not', async () => {
+test('is refused after ten seconds with advice, and other lists are not', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const { db } = database

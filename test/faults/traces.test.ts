@@ -128,7 +128,7 @@ describe('a service with a collector', () => {
     await collector?.[Symbol.asyncDispose]()
   })
 
-  test('tells of each of its processes, as the operator wants it told', () => {
+  test('exports spans of each of its processes, as the operator configured', () => {
     expect(new Set(spans.map(({ resource }) => resource['postrider.role']))).toEqual(new Set(['serve', 'delivery', 'inbound', 'webhooks']))
     for (const { resource } of spans) {
       expect(resource).toMatchObject({ 'service.name': 'postrider', 'deployment.environment.name': 'test' })
@@ -181,7 +181,7 @@ describe('a service with a collector', () => {
     expect(hook?.startMs).toBeGreaterThanOrEqual((attempt?.startMs ?? 0) + (attempt?.durationMs ?? 0) - 1)
   })
 
-  test('says of a refused email and of a webhook that failed why they did', () => {
+  test('exports the reasons of a refused email and of a failed webhook', () => {
     const trace = spans.filter(({ traceId }) => traceId === traceOf(ids.unknown))
     expect(trace.find(({ name }) => name === 'delivery attempt')).toMatchObject({
       failed: true,
@@ -198,7 +198,7 @@ describe('a service with a collector', () => {
     })
   })
 
-  test('tells the code of a refused request, which is no failure of the service, and is silent of strangers', () => {
+  test('exports the code of a refused request, which is no failure of the service, and no spans of strangers', () => {
     const refused = named('POST /v1/emails').filter(({ attributes }) => attributes['http.response.status_code'] !== 200)
     expect(refused.map(({ attributes }) => String(attributes['postrider.error.code'])).sort()).toEqual(['invalid_email_format'])
     for (const { failed, traceId, parentSpanId, links } of refused) {
@@ -217,7 +217,7 @@ describe('a service with a collector', () => {
     expect(trace.some(({ name }) => name === 'delivery attempt')).toBe(true)
   })
 
-  test('tells nobody who wrote to whom, about what, where webhooks lead, and with which key', () => {
+  test('reveals no sender, recipient, subject, webhook address or key', () => {
     expect(exported).toContain(ids.good)
     const secrets = [...Object.values(confidential), service.liveKey, service.testKey, login.key, String(hooks.port)]
     expect(secrets.filter((one) => exported.includes(one))).toEqual([])
@@ -283,7 +283,7 @@ describe('without a collector', () => {
   }, 60_000)
 })
 
-test('a service that is to export traces and cannot says what to install, and starts without', async () => {
+test('a service with traces but without their packages names the packages to install, and starts', async () => {
   await using service = await startServiceProcess({
     NODE_OPTIONS: watching,
     HIDDEN: 'yes',
@@ -334,12 +334,12 @@ describe('settings of a platform, made for other programs,', () => {
   test.each([
     [{ OTEL_TRACES_SAMPLER: 'xray' }, 'OTEL_TRACES_SAMPLER'],
     [{ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: 'http://x' }, 'OTEL_TRACES_SAMPLER_ARG'],
-  ])('%j is said, and the usual is done', async (environment, name) => {
+  ])('%j is logged, and the default applies', async (environment, name) => {
     const { spans, said } = await traceWith(environment)
     expect([spans, said.length]).toEqual([1, 1])
     expect(said[0]).toContain(name)
   })
-  test('a collector without a scheme is said, and there are no traces', async () => {
+  test('a collector without a scheme is logged, and there are no traces', async () => {
     const { spans, said } = await traceWith({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317' })
     expect(spans).toBe(0)
     expect(said[0]).toContain('is not an http or https URL')

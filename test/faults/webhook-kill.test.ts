@@ -123,7 +123,7 @@ describe(`after all processes that send were killed ${kills} times while ${event
     expect(seen.size).toBe(events)
   })
 
-  test('what arrived more than once came under the same id, and no more often than there were requests under way', () => {
+  test('an event that arrived more than once came under the same id, and no more often than there were requests under way', () => {
     const several = [...seen.values()].filter(({ times }) => times > 1)
     expect([...seen.values()].filter((one) => one.ids.size > 1)).toEqual([])
     // Up to eight requests to each webhook, and those of the last moment that were not yet recorded.

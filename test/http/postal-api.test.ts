@@ -163,7 +163,7 @@ describe('send/raw', () => {
   const raw = (from: string) =>
     Buffer.from(`From: ${from}\r\nTo: Ann <ann@one.example>\r\nSubject: Raw\r\nX-Postal-Tag: news\r\n\r\nHi\r\n`)
 
-  test('decides by the From field, whatever mail_from is', async () => {
+  test('decides by the From field, with any mail_from', async () => {
     const wanted = {
       rcpt_to: ['ann@one.example', 'ann@one.example'],
       mail_from: 'bounces@elsewhere.test',

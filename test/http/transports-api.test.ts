@@ -146,7 +146,7 @@ describe('a share', () => {
 })
 
 describe('a test', () => {
-  test('of a relay says whether it works, with the conversation of a failure and without the password', async () => {
+  test('of a relay shows whether it works, with the conversation of a failure and without the password', async () => {
     const server = new SMTPServer({
       disabledCommands: ['STARTTLS'],
       allowInsecureAuth: true,
@@ -195,7 +195,7 @@ test('of the signed-in people only owners of the organisation may use it, keys n
     })
 })
 
-test('the state of a transport is what the processes have found, until it works again', async () => {
+test('the state of a transport is the one that the processes have found, until it works again', async () => {
   const name = await made()
   const states = openTransportStates({ db: service.db, clock: systemClock, log: silentLog, processId: 'one' })
   const shown = async () => (await call('GET', `/transports/${name}`)).body.data

@@ -54,7 +54,7 @@ describe('an export', () => {
     ])
   })
 
-  test('of Mailgun, in JSON pages, without those who left a single tag', async () => {
+  test('of Mailgun, in JSON pages, without people who left a single tag', async () => {
     const time = 'Sun, 01 Mar 2026 09:30:00 UTC'
     const bounces = { items: [{ address: 'ann@one.example', code: '550', error: 'no', created_at: time }], paging: { next: 'https://x' } }
     const left = [

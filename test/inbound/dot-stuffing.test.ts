@@ -38,7 +38,7 @@ function cut(text: string, cuts: readonly number[]): Buffer[] {
 }
 
 describe('dots at the beginning of lines', () => {
-  test('come back as they were, in whatever pieces they arrive, and the command behind them is heard', async () => {
+  test('come back as they were, in pieces of any size, and the command behind them is read', async () => {
     await fc.assert(
       fc.asyncProperty(lines, fc.array(fc.nat(), { maxLength: 40 }), async (some, cuts) => {
         const text = some.map((line) => `${line}\r\n`).join('')
@@ -55,7 +55,7 @@ describe('dots at the beginning of lines', () => {
     )
   })
 
-  test('octet by octet, a message comes back whole and behind it two commands are heard', async () => {
+  test('octet by octet, a message comes back whole and two commands behind it are read', async () => {
     const text = '.\r\n..\r\n\r\n.x\r\nx\r\n...\r\n'
     const found = await received([...Buffer.from(`${doubled(text)}.\r\nNOOP\r\nRSET\r\n`)].map((octet) => Buffer.from([octet])))
     expect([found.content.toString(), found.commands]).toEqual([text, ['NOOP', 'RSET']])

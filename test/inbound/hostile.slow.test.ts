@@ -96,7 +96,7 @@ describe('smuggling', () => {
     expect(await emailsOf(service)).toBe(before)
   })
 
-  test('what was said before TLS is forgotten', async () => {
+  test('text before TLS is forgotten', async () => {
     await using client = await smtpClient(service.ports.submission)
     await client.reply()
     await client.say('EHLO client.test')
@@ -107,7 +107,7 @@ describe('smuggling', () => {
   })
 })
 
-test('garbled conversations end in time, whatever is said, and break nothing', async () => {
+test('garbled conversations end in time, with any commands, and break nothing', async () => {
   const words = [
     'EHLO a',
     'HELO',
@@ -259,7 +259,7 @@ describe('bounds', () => {
   })
 })
 
-test('an orderly stop answers the messages that have been told, and says 421 to all else', async () => {
+test('an orderly stop answers the messages whose data has begun, and answers 421 to all else', async () => {
   const stopped = await startService({ roles: ['inbound'] })
   const { user, key } = await loginOf(stopped)
   const [idle, telling] = [await loggedIn(stopped.ports.submission, user, key), await loggedIn(stopped.ports.submission, user, key)]

@@ -11,7 +11,7 @@ afterAll(() => service.stop())
 
 const mebibyte = 1_048_576
 
-test('strangers who fill the room for messages with ones that they never end leave that of submission alone', async () => {
+test('strangers who fill the memory for messages with ones that they never end leave that of submission alone', async () => {
   await service.addDomain(service.tenantId, 'shop.test')
   const made = await service.call('POST', `/tenants/${service.tenantId}/credentials`, {
     key: service.liveKey,

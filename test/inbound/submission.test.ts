@@ -87,7 +87,7 @@ describe('logins', () => {
     },
   )
 
-  test('whatever else is said for a login is refused with 535, API keys and other tenants too', async () => {
+  test('any other text for a login is refused with 535, API keys and other tenants too', async () => {
     const other = await service.makeTenant('Other')
     const reader = await makeLogin(service.tenantId, 'reader', ['emails:read'])
     const wrong: [string, string][] = [
@@ -317,7 +317,7 @@ describe('messages', () => {
     expect(await detailsOf(id)).toMatchObject({ to: 'jörg@xn--exmple-cua.test' })
   })
 
-  test.each(['smtp', 'submission'] as const)('parameters that nobody offered are refused, not forgotten, on %s', async (port) => {
+  test.each(['smtp', 'submission'] as const)('parameters that the server did not offer are refused, not forgotten, on %s', async (port) => {
     await using client =
       port === 'submission' ? await loggedIn(service.ports.submission, login.user, login.key) : await smtpClient(service.ports.smtp)
     if (port === 'smtp') await client.reply()

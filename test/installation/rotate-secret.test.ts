@@ -226,7 +226,7 @@ describe('a rotation of the secret', () => {
     }
   })
 
-  test('after a rotation keeps what was signed under both valid, and a secret that was in use is refused', async () => {
+  test('after a rotation keeps signatures under both valid, and a secret that was in use is refused', async () => {
     const secrets = openSecrets('made by the command itself', systemRandom)
     await openRing(service.db, secrets)
     const emailId = openIds(systemRandom).emailId(Date.now())

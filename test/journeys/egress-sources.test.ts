@@ -99,7 +99,7 @@ const arrived = async (to: string[]) => {
 }
 
 describe('without sources', () => {
-  test('the system chooses the address, and nothing is told of it', async () => {
+  test('the system chooses the address, and the attempts do not name it', async () => {
     const to = recipients(1, 'four.test')
     const [id = ''] = await send(to)
     expect(await arrived(to)).toMatchObject([{ source: '127.0.0.1', ehloName: 'house.test' }])
@@ -110,7 +110,7 @@ describe('without sources', () => {
 })
 
 describe('several sources', () => {
-  test('take turns, say their own names, reuse connections, and are told of with each attempt', async () => {
+  test('take turns, send their own names, reuse connections, and are recorded with each attempt', async () => {
     await sources(['127.0.0.2', '--name', 'out2.house.test'], ['127.0.0.3', '--name', 'out3.house.test'])
     const before = mx.connections
     const to = recipients(80, 'four.test')
@@ -140,7 +140,7 @@ describe('several sources', () => {
 })
 
 describe('a pool', () => {
-  test("sends the mail of the tenant or tag it was given, nobody else's, and that mail from nowhere else", async () => {
+  test('sends the mail of its tenant or tag, no other mail, and that mail from nowhere else', async () => {
     await sources(['127.0.0.2'], ['127.0.0.4', '--pool', 'own'], ['127.0.0.5', '--pool', 'news'])
     const tenantId = await service.makeTenant('Own')
     await service.addDomain(tenantId, 'own.example')
@@ -163,7 +163,7 @@ describe('a pool', () => {
     await expect(command('pool', 'assign', 'nobody', '--tag', 'x')).rejects.toThrow('exit 2')
   })
 
-  test('none of whose addresses this machine has keeps its mail, without an attempt, and says why', async () => {
+  test('none of whose addresses this machine has keeps its mail, without an attempt, and shows why', async () => {
     await sources(['192.0.2.9', '--pool', 'elsewhere'], ['127.0.0.7'])
     await command('pool', 'assign', 'elsewhere', '--tag', 'far')
     const { sources: listed } = (await command('source', 'list')) as { sources: { address: string; isHere: boolean; advice: string }[] }
@@ -205,7 +205,7 @@ describe('address families', () => {
 })
 
 describe('a new address in its warm-up', () => {
-  test('sends 50 messages on its first day; what is over waits without an attempt, is explained, and goes when it may', async () => {
+  test('sends 50 messages on its first day; further mail waits without an attempt, is explained, and goes when it may', async () => {
     await sources(['127.0.0.8', '--warm-up'])
     dns.set('mx.warm.test', 'A', ['127.0.0.1'])
     const to = recipients(60, 'warm.test')

@@ -52,7 +52,7 @@ test('migrate makes the database before the first start, which still prints keys
   expect(service.output()).toContain('/sign-in/')
 }, 60_000)
 
-test('an installation whose secret is missing makes no other, and says where it belongs', async () => {
+test('an installation whose secret is missing makes no other, and names the place where it belongs', async () => {
   await using service = await startServiceProcess()
   await service.stop()
   const secret = join(service.folder, 'secret')

@@ -30,7 +30,7 @@ test('the printed test key sends to the simulator, and nothing leaves the machin
   expect(mx.connections).toBe(0)
 })
 
-test.skipIf(spawnSync('curl', ['--version']).error)('the printed commands send a first email and tell that it was sent', async () => {
+test.skipIf(spawnSync('curl', ['--version']).error)('the printed commands send a first email and show that it was sent', async () => {
   const [send = '', look = ''] = [...service.output().matchAll(/^ {2}curl(?:.*\\\n)*.*/gm)].map(([command]) => command)
   const run = async (command: string) => JSON.parse((await promisify(exec)(command)).stdout)
   const { success, data } = await run(send)
@@ -72,7 +72,7 @@ describe('a live email with everything in it', () => {
     expect(arrived.flatMap((one) => one.recipients).sort()).toEqual(['ann@one.example', 'bob@two.example', 'eve@three.example'])
   })
 
-  test('is read as what was sent', async () => {
+  test('is read as the sent message', async () => {
     for (const { octets } of arrived) {
       const read = await PostalMime.parse(octets)
       expect(read.subject).toBe(email.subject)
@@ -104,7 +104,7 @@ describe('a live email with everything in it', () => {
     for (const { octets } of arrived) expect(lineFaults(octets)).toEqual([])
   })
 
-  test('is told as `sent`, and its raw form is what arrived, octet for octet', async () => {
+  test('is shown as `sent`, and its raw form is the message that arrived, octet for octet', async () => {
     for (const { recipients, octets } of arrived) {
       for (const recipient of recipients) {
         const id = ids[recipient]?.id ?? ''

@@ -41,7 +41,7 @@ async function mail(client: SmtpClient, from: string, to: string[], message: str
 
 const report = 'From: MAILER-DAEMON@mx.example.net\r\nSubject: Undelivered\r\n\r\nno such user'
 
-describe('what comes back', () => {
+describe('the port for incoming mail', () => {
   test('mail to return paths is taken as it came, with or without TLS, and answered when it is safe', async () => {
     const returns = keepingReturns()
     await using service = await startService({ roles: ['inbound'], returns })
@@ -60,7 +60,7 @@ describe('what comes back', () => {
     expect(await mail(client, '', ['b-1@rp.house.test'], `${report} trouble`)).toBe('451 4.3.0 Temporary error, try again later')
   })
 
-  test('nothing else is taken: no relay in any form, no login, no postmaster that nobody reads', async () => {
+  test('takes nothing else: no relay in any form, no login, no postmaster without a reader', async () => {
     await using service = await startService({ roles: ['inbound'], returns: keepingReturns() })
     const forms = [
       'victim@example.net',
@@ -91,7 +91,7 @@ describe('what comes back', () => {
     }
   })
 
-  test('who talks before the greeting, and who guesses addresses, is sent away', async () => {
+  test('sends away a client that talks before the greeting or guesses addresses', async () => {
     await using service = await startService({ roles: ['inbound'] })
     await using early = await smtpClient(service.ports.smtp)
     expect(await early.say('EHLO early.test')).toMatch(/^421/)
@@ -143,7 +143,7 @@ describe('what comes back', () => {
   })
 })
 
-test('mail for postmaster@ and abuse@ of our names goes to the operator as it came, from nobody', async () => {
+test("mail for postmaster@ and abuse@ of the installation's names goes to the operator as it came, from the empty sender", async () => {
   await using mx = await startFakeMx()
   await using dns = await startMxDns({ mx: { 'operator.test': ['mx.operator.test'] }, a: { 'mx.operator.test': ['127.0.0.1'] } })
   await using service = await startService({
@@ -173,7 +173,7 @@ test('mail for postmaster@ and abuse@ of our names goes to the operator as it ca
   )
 })
 
-test('mail that would come to our own port under a name we do not know is not sent in a circle', async () => {
+test("mail that would come to the installation's own port under an unknown name is not sent in a circle", async () => {
   await using dns = await startMxDns({ mx: { 'other.test': ['gateway.test'] }, a: { 'gateway.test': ['127.0.0.1'] } })
   await using receiving = await startService({ roles: ['inbound'] })
   await using sending = await startService({

@@ -102,7 +102,7 @@ describe('a message to several recipients of one server', () => {
     ])
   })
 
-  test('cannot be bounced by who has seen another one’s return path', async () => {
+  test('cannot be bounced by a reader of another one’s return path', async () => {
     const messages = await send('shop@shop.example.com', ['dan@one.example'])
     await becomes(messages['dan@one.example']?.id ?? '', 'sent')
     const returnPath = envelopes().get('dan@one.example') ?? ''
@@ -112,7 +112,7 @@ describe('a message to several recipients of one server', () => {
   })
 })
 
-test('a report that arrives before the reply to our own final dot is not lost', async () => {
+test('a report that arrives before the reply to the final dot is not lost', async () => {
   let reported: Promise<string> | undefined
   beforeAnswer = (returnPath) => {
     reported = mailBack(returnPath, reportTo(returnPath, 'fast@one.example'))

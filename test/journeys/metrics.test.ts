@@ -30,7 +30,7 @@ const send = async () =>
   ).toBe(200)
 
 describe('the metrics page', () => {
-  test('adds up what delivery processes count, keeps it when they are killed, and tells the state of the installation', async () => {
+  test('adds up the counts of delivery processes, keeps them when they are killed, and shows the state of the installation', async () => {
     const sent = 'postrider_delivery_attempts_total{outcome="sent"}'
     await send()
     await vi.waitFor(async () => expect(await value(sent)).toBe(1), soon)

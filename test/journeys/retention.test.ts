@@ -95,7 +95,7 @@ describe('erasing a person', () => {
     expect(await get(`/emails/${gone}?expand=full`)).toMatchObject({ to: 'erased@erased.invalid', subject: '', status: 'sent' })
   })
 
-  test('keeps a message for the others who still wait for it', async () => {
+  test('keeps a message for its other recipients that still wait', async () => {
     const messages = await send({ to: ['delivered+quorra@simulator.test', 'softfail+other@simulator.test'] })
     const other = messages['softfail+other@simulator.test']?.id as string
     await becomes(messages['delivered+quorra@simulator.test']?.id as string, 'sent')
@@ -160,7 +160,7 @@ describe('erasing a person from the request logs', () => {
     return (await service.call(method, path, { key: service.testKey, ...asked })).body.meta.requestId
   }
 
-  test('deletes what names them in path, query or bodies, however it is written, and keeps the rest', async () => {
+  test('deletes the entries that name them in path, query or bodies, in any spelling, and keeps the rest', async () => {
     const address = 'wilhelmina@example.com'
     const elsewhere = await service.makeTenant('Elsewhere again')
     const inBody = await ask('POST', '/suppressions', { address: address.toUpperCase() })
@@ -190,7 +190,7 @@ describe('erasing a person from the request logs', () => {
     expect((data as { request: { body: unknown } }).request.body).toMatchObject({ address: 'willy@example.com' })
   })
 
-  test('deletes those among entries written together, and keeps the bodies of the others', async () => {
+  test("deletes the person's entries among those written together, and keeps the bodies of the others", async () => {
     const addresses = ['theodora', 'thelma', 'theo'].map((name) => `${name}@example.com`)
     const [gone, ...kept] = await Promise.all(addresses.map((address) => ask('POST', '/suppressions', { address })))
     await expect
@@ -206,7 +206,7 @@ describe('erasing a person from the request logs', () => {
 })
 
 describe('retention', () => {
-  test('drops contents, then emails, by whole days, and never what the spool still needs', async () => {
+  test('drops contents, then emails, by whole days, and never one that the spool still needs', async () => {
     await using aged = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery'], clock: halfPastTwelve, ages: true })
     const read = async (path: string) => aged.call('GET', path, { key: aged.testKey })
     const letter = (to: string) => ({ from: 'a@simulator.test', to: [to], subject: 's', text: 'hello' })
@@ -267,7 +267,7 @@ describe('retention', () => {
     expect(await read('/emails')).toMatchObject({ total: 0, data: [] })
   })
 
-  test('is kept from one table by what hangs on it, and from no other', async () => {
+  test('is kept from one table by a view that uses it, and from no other', async () => {
     await using database = await testDatabase()
     const { db } = database
     const oldMs = nowMs() - 200 * dayMs
@@ -315,7 +315,7 @@ describe('retention', () => {
     }
   })
 
-  test('waits for whoever reads for long, and nothing else does', async () => {
+  test('waits for a long reader, and nothing else does', async () => {
     await using database = await testDatabase()
     const { db } = database
     const [old] = await ensurePartitions(db, logTables, nowMs() - 200 * dayMs, 1)

@@ -66,7 +66,7 @@ test('the scenario of the page gives the same history twice', { timeout: 90_000 
   expect(new Set(of('rough').map((one) => one.status)).size).toBeGreaterThan(1)
 })
 
-test('a scenario that cannot be read stops the start, with the place of what is wrong', async () => {
+test('a scenario that cannot be read stops the start, with the place of its fault', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-scenario-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const file = join(folder, 'scenario.json')

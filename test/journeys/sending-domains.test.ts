@@ -197,7 +197,7 @@ describe('POST /domains', () => {
 })
 
 describe('a domain', () => {
-  test('is found by id and by uuid, in both families, by those who may see it', async () => {
+  test('is found by id and by uuid, in both families, by the keys that may see it', async () => {
     const domain = await add(freshName(), { tenantId: other })
     for (const path of [
       `/domains/${domain.id}`,
@@ -303,7 +303,7 @@ describe('POST /domains/{id}/verify', () => {
     ['Invalid', 'is after "all"', ['v=spf1 -all include:spf.house.test']],
     ['Invalid', 'which rejects this mail', ['v=spf1 -include:spf.house.test ~all']],
     ['Invalid', 'more than 10 DNS lookups', [`v=spf1 include:spf.house.test ${'a mx '.repeat(5)}~all`]],
-  ])('tells %s SPF: %s', async (status, problem, texts) => {
+  ])('reports %s SPF: %s', async (status, problem, texts) => {
     expect(await spf(...texts)).toMatchObject({ status, problem: expect.stringContaining(problem), suggestion: expect.any(String) })
   })
   test('counts the look-ups of included records, in a loop too', async () => {
@@ -337,11 +337,11 @@ describe('POST /domains/{id}/verify', () => {
     ['is for the algorithm ed25519', (value) => [value.replace('rsa', 'ed25519')]],
     ['backslashes', (value) => [value.replaceAll(';', '\\;')]],
     ['is not a DKIM key', () => ['v=spf1 -all']],
-  ])('tells a DKIM record that is wrong: %s', async (problem, texts) => {
+  ])('reports a DKIM record that is wrong: %s', async (problem, texts) => {
     expect(await dkim(texts)).toMatchObject({ status: 'Invalid', problem: expect.stringContaining(problem), found: expect.any(Array) })
   })
 
-  test('takes a return path in any case, and tells one that leads elsewhere', async () => {
+  test('takes a return path in any case, and reports one that leads elsewhere', async () => {
     const domain = await add()
     const { fullName } = domain.dnsRecords.returnPath
     dns.set(fullName, 'CNAME', ['RP.House.Test'])
@@ -350,7 +350,7 @@ describe('POST /domains/{id}/verify', () => {
     expect((await verify(domain)).dnsRecords.returnPath).toMatchObject({ status: 'Invalid', found: ['xrp.house.test'] })
   })
 
-  test('keeps the status of what DNS would not tell', async () => {
+  test('keeps the status of a record that DNS does not return', async () => {
     const domain = await verified()
     const { spf: record } = domain.dnsRecords
     dns.fail(record.fullName, 'SERVFAIL', 'TXT')
@@ -388,7 +388,7 @@ describe('POST /domains/{id}/verify', () => {
     expect((await verify(domain)).dnsRecords).toMatchObject({ dmarc: { status: 'Invalid' }, mx: { status: 'Invalid' } })
   })
 
-  test('keeps what others put into DNS bounded and harmless', async () => {
+  test('keeps the DNS records of strangers bounded and harmless', async () => {
     const domain = await add()
     dns.set(
       domain.dnsRecords.dkim.fullName,
@@ -451,7 +451,7 @@ describe('the background check', () => {
     await expect.poll(async () => (await standingOf(domain)).next, { timeout: 10_000, interval: 50 }).toBeNull()
   })
 
-  test('tells of the first failure and takes verified away at the third in a row', async () => {
+  test('reports the first failure and takes verified away at the third in a row', async () => {
     const domain = await verified()
     dns.set(domain.dnsRecords.dkim.fullName, 'TXT', [])
     expect(await checkedOnce(domain)).toMatchObject({ verified: true, dnsRecords: { dkim: { status: 'Missing' } } })
@@ -479,7 +479,7 @@ describe('the background check', () => {
     expect(await errors(domain)).toHaveLength(1)
   })
 
-  test('begins to count anew after a success, and does not count what DNS would not tell', async () => {
+  test('begins to count anew after a success, and does not count a record that DNS does not return', async () => {
     const domain = await verified()
     const { fullName } = domain.dnsRecords.spf
     const failures = async () => (await standingOf(domain)).failures
@@ -498,7 +498,7 @@ describe('the background check', () => {
     expect(await errors(domain)).toHaveLength(2)
   })
 
-  test('keeps a trusted domain verified, whatever it finds, and tells nobody', async () => {
+  test('keeps a trusted domain verified, with any result, and sends no event', async () => {
     const name = freshName()
     await service.addDomain(service.tenantId, name)
     const { domains } = (await call('GET', '/domains')).body.data as unknown as { domains: Domain[] }

@@ -198,7 +198,7 @@ describe('the test clock', () => {
     expect((await ofLive()).deliveries).toHaveLength(1)
   }, 60_000)
 
-  test('is the time of the events too, as webhooks and the stream tell them', async () => {
+  test('is the time of the events too, in webhooks and in the stream', async () => {
     const own = await tenant()
     const moved = Date.parse(await own.advance(5 * 86_400))
     await using stream = await openEventStream(service.port, '/events/stream?after=0-0', own.key)
@@ -223,7 +223,7 @@ describe('the test clock', () => {
 })
 
 describe('the inbox', () => {
-  test('shows what was sent as its reader has it, with the links that can be followed', async () => {
+  test('shows the sent message as its reader has it, with the links that can be followed', async () => {
     const own = await tenant()
     const html =
       '<p>Hi</p><a href="https://shop.example/a?b=1&amp;c=2">a</a> <a name="x">b</a> <A HREF=\'mailto:help@shop.example\'>c</A><!-- <a href="https://no.example">'
@@ -235,7 +235,7 @@ describe('the inbox', () => {
     expect(mail?.links).toEqual(['https://shop.example/a?b=1&c=2', 'mailto:help@shop.example', 'https://shop.example/text'])
   })
 
-  test('waits for mail that comes, and not longer than it was told', async () => {
+  test('waits for mail that comes, and not longer than requested', async () => {
     const own = await tenant()
     const waiting = own.inbox('?to=late@customer.example&wait=20')
     await service.wait(300)

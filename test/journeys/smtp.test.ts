@@ -57,7 +57,7 @@ const isListening = () =>
     )
 const untilListening = () => vi.waitUntil(isListening, { timeout: 20_000, interval: 100 })
 
-test('the start tells the ports, and what is submitted is delivered and shown by the API', async () => {
+test('the start prints the ports, and submitted mail is delivered and shown by the API', async () => {
   await untilListening()
   expect(service.output()).toContain(
     `SMTP on 127.0.0.1: submission ${ports.submission} (STARTTLS) and ${ports.submissionTls} (TLS), incoming mail ${ports.smtp}`,
@@ -101,7 +101,7 @@ test('a killed SMTP process is started again, and the API does not notice', asyn
   expect((await send('three', false)).response).toMatch(/queued as/)
 })
 
-test('while the database is frozen clients are told to come back, in time, and then all goes on', async () => {
+test('while the database is frozen clients get a temporary refusal, in time, and then all goes on', async () => {
   const { postgres } = await service.processes()
   const client = await loggedIn(ports.submission, login.user, login.pass)
   const server = await withChildren(postgres as number)
@@ -125,7 +125,7 @@ async function withChildren(parent: number): Promise<number[]> {
   return [parent, ...rows.flatMap(([pid, of]) => (pid !== undefined && of === parent ? [pid] : []))]
 }
 
-test('an orderly stop of the service answers the message that is being told', async () => {
+test('an orderly stop of the service answers the message whose data has begun', async () => {
   const client = await loggedIn(ports.submission, login.user, login.pass)
   for (const command of ['MAIL FROM:<orders@shop.test>', 'RCPT TO:<ann@one.example>', 'DATA']) await client.say(command)
   client.write('From: orders@shop.test\r\nSubject: last\r\n\r\nHalf')

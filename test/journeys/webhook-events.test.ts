@@ -85,7 +85,7 @@ afterAll(async () => {
   await dns.close()
 })
 
-describe('what becomes of live mail', () => {
+describe('live mail', () => {
   const arrivedFor = async (local: string) =>
     vi.waitUntil(() => mx.messages.find(({ recipients }) => recipients[0]?.startsWith(`${local}@`)), 20_000)
   const send = (local: string) =>
@@ -163,7 +163,7 @@ describe('what becomes of live mail', () => {
   })
 })
 
-test('a domain whose DNS breaks is told of', async () => {
+test('a domain whose DNS breaks is reported', async () => {
   const domain = await call<{ id: number; dnsRecords: Record<'spf' | 'dkim' | 'returnPath', DnsRecord> }>('POST', '/domains', {
     name: 'broken.example',
   })

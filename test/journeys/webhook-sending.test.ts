@@ -72,7 +72,7 @@ function movedClock(): Clock & { move(ms: number): void } {
 }
 
 describe('an event', () => {
-  test('arrives at every webhook that hears of it, signed in both ways, and is on record', async () => {
+  test('arrives at every webhook that subscribes to it, signed in both ways, and is on record', async () => {
     const to = await receiver()
     const { webhook, secret = '' } = await make(`${to.url}/a`)
     const sending = await service.start()
@@ -94,7 +94,7 @@ describe('an event', () => {
     await sending.stop()
   })
 
-  test('goes to those who hear of its kind and of its tenant, and to no others', async () => {
+  test('goes to the webhooks of its kind and of its tenant, and to no others', async () => {
     const to = await receiver()
     const kinds = { allEvents: false, events: ['MessageBounced' as const] }
     const { id: another } = await addTenant(service.db, { name: 'Another' }, { nowMs: Date.now(), ids: openIds(systemRandom) })
@@ -164,7 +164,7 @@ describe('an event', () => {
   })
 })
 
-describe('what failed', () => {
+describe('a failed event', () => {
   test('is tried again by the schedule under the same id, ten times in all', async () => {
     const to = await receiver()
     to.answer = (response) => response.writeHead(500).end('no')
@@ -241,7 +241,7 @@ describe('what failed', () => {
     expect(await service.db.rows(positions)).toEqual([])
   })
 
-  test('by 410 disables the webhook and is not tried again; enabled anew, it hears of what comes then', async () => {
+  test('by 410 disables the webhook and is not tried again; enabled anew, the webhook gets later events', async () => {
     const to = await receiver()
     to.answer = (response) => response.writeHead(410).end()
     const { webhook } = await make(to.url)
@@ -268,7 +268,7 @@ describe('a webhook that fails', () => {
   const known = async ({ id }: Webhook) => (await service.webhooks.get(String(id), null)).webhook
   const failing = async () => (await measureFailing(service.db, systemClock.nowMs() + 1000)).webhooks
 
-  test('says since when, and is counted, until its receiver answers well', async () => {
+  test('shows since when, and is counted, until its receiver answers well', async () => {
     const to = await receiver()
     to.answer = (response) => response.writeHead(500).end()
     const { webhook } = await make(to.url)
@@ -374,7 +374,7 @@ describe('a receiver that misbehaves', () => {
     return `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}/`
   }
 
-  test('costs the others nothing, whatever it does, and is on record', { timeout: 60_000 }, async () => {
+  test('costs the others nothing, with any behaviour, and is on record', { timeout: 60_000 }, async () => {
     const [good, hanging, inner, redirecting, failing, endless, secure] = await Promise.all([
       ...Array.from({ length: 6 }, () => receiver()),
       receiver('https'),
@@ -478,7 +478,7 @@ describe('a record whose answer from the database was lost', () => {
     return { db: { ...db, transaction }, lost: () => lost }
   }
 
-  test('is made again without another record, and what failed is tried again once', async () => {
+  test('is made again without another record, and a failed event is tried again once', async () => {
     const to = await receiver()
     to.answer = (response, request) => response.writeHead(request.headers['x-webhook-attempt'] === '1' ? 503 : 204).end()
     const { webhook } = await make(to.url)
@@ -538,7 +538,7 @@ describe('several processes', () => {
 })
 
 describe('an owner that has lost its lease', () => {
-  test('records what it sent and moves nothing; the event is sent again under the same id', async () => {
+  test('records its sent events and moves nothing; the event is sent again under the same id', async () => {
     const to = await receiver()
     let fail: (() => void) | undefined
     to.answer = (response) => {
@@ -563,7 +563,7 @@ describe('an owner that has lost its lease', () => {
 })
 
 describe('a part of the log', () => {
-  test('is sent again under the ids it had, to one webhook, in order, with what it hears of', async () => {
+  test('is sent again under the ids it had, to one webhook, in order, with the events of its subscription', async () => {
     const to = await receiver()
     const { webhook } = await make(`${to.url}/a`, { allEvents: false, events: ['MessageSent'] })
     await make(`${to.url}/b`)

@@ -105,7 +105,7 @@ describe('the request rate of a key over several processes', () => {
     ])
   })
 
-  test('a refusal names when the oldest request leaves the window, whoever let it through', async () => {
+  test('a refusal names when the oldest request leaves the window, also one that another process let through', async () => {
     const clock = handMoved()
     const [one, other] = processes(2, clock) as [KeyRates, KeyRates]
     const id = await newKey()
@@ -122,7 +122,7 @@ describe('the request rate of a key over several processes', () => {
     expect(await other.take(id, 1)).toMatchObject({ allowed: true })
   })
 
-  test('what a process let through while it was alone counts when it is not any more', async () => {
+  test('requests that a process let through while it was alone count when it is no longer alone', async () => {
     let alone = true
     const [rates] = processes(1, handMoved(), () => alone) as [KeyRates]
     const id = await newKey()
@@ -132,7 +132,7 @@ describe('the request rate of a key over several processes', () => {
     expect(await rates.take(id, 2)).toMatchObject({ allowed: false, remaining: 0 })
   })
 
-  test('what was let through together counts when a process is alone again', async () => {
+  test('requests that were let through together count when a process is alone again', async () => {
     let alone = false
     const [rates] = processes(1, handMoved(), () => alone) as [KeyRates]
     const id = await newKey()
@@ -236,7 +236,7 @@ describe('the request rate of a key over several processes', () => {
       expect(await second).toMatchObject({ allowed: true })
     })
 
-    test('those who have waited for too long fail, and take no place of others', async () => {
+    test('requests that have waited for too long fail, and take no place of others', async () => {
       const { clock, rates, letGo, waiting } = slow()
       const id = await newKey()
       const first = rates.take(id, 3)

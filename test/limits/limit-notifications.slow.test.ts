@@ -48,7 +48,7 @@ const told = async () => (await db.rows(allEvents)).map(({ kind, tenantId: of, d
 const whole = (kind: string, volume: number, limit: number, isTest = false) => [kind, organisationId, volume, limit, isTest]
 
 describe('a send limit', () => {
-  test('is told to approach when nine tenths are taken, however they are taken, and once', async () => {
+  test('is reported as approached when nine tenths are taken, however they are taken, and once', async () => {
     const limits = limitsOf(100)
     for (let taken = 0; taken < 88; taken += 11) await take(limits, 11)
     expect(await told()).toEqual([])
@@ -58,7 +58,7 @@ describe('a send limit', () => {
     expect(await told()).toEqual([whole('SendLimitApproaching', 90, 100)])
   })
 
-  test('is told to be exceeded when the first email waits, and once', async () => {
+  test('is reported as exceeded when the first email waits, and once', async () => {
     const limits = limitsOf(10)
     await take(limits, 10)
     expect((await told()).map(([kind]) => kind)).toEqual(['SendLimitApproaching'])
@@ -67,12 +67,12 @@ describe('a send limit', () => {
     expect(await told()).toEqual([whole('SendLimitApproaching', 10, 10), whole('SendLimitExceeded', 10, 10)])
   })
 
-  test('that is passed in one go is told both ways at once', async () => {
+  test('that is passed in one go is reported both ways at once', async () => {
     expect(await take(limitsOf(10), 25)).toBe(10)
     expect((await told()).map(([kind]) => kind)).toEqual(['SendLimitApproaching', 'SendLimitExceeded'])
   })
 
-  test('is told again in another hour, also by the emails that waited for it', async () => {
+  test('is reported again in another hour, also by the emails that waited for it', async () => {
     const limits = limitsOf(10)
     await take(limits, 25)
     await db.run(addWaiting, [tenantId, 15, false])
@@ -91,19 +91,19 @@ describe('a send limit', () => {
     expect(await told()).toHaveLength(2)
   })
 
-  test('of live and of test mail are told apart', async () => {
+  test('of live and of test mail are reported separately', async () => {
     const limits = limitsOf(10)
     await take(limits, 9)
     await take(limits, 9, { isTest: true })
     expect(await told()).toEqual([whole('SendLimitApproaching', 9, 10), whole('SendLimitApproaching', 9, 10, true)])
   })
 
-  test('that is none is never told of', async () => {
+  test('that is unlimited is never reported', async () => {
     expect(await take(limitsOf(null), 1_000_000)).toBe(1_000_000)
     expect(await told()).toEqual([])
   })
 
-  test('of a tenant is told to the tenant', async () => {
+  test('of a tenant is reported to the tenant', async () => {
     const limits = limitsOf(100, 10)
     expect(await take(limits, 12)).toBe(10)
     await take(limits, 3)
@@ -124,7 +124,7 @@ describe('a send limit', () => {
     expect(event?.data.server).toEqual({ uuid: organisationId, name: 'Acme', permalink: organisationId, organization: 'default' })
   })
 
-  test('is told once by many processes that reach it together', async () => {
+  test('is reported once by many processes that reach it together', async () => {
     const others = await Promise.all([1, 2].map((n) => openDb({ url: database.url, poolSize: 8, applicationName: `other ${n}` })))
     try {
       const limits = limitsOf(200)
@@ -138,7 +138,7 @@ describe('a send limit', () => {
     }
   })
 
-  test('takes and tells nothing when it cannot be written', async () => {
+  test('takes and reports nothing when it cannot be written', async () => {
     const limits = limitsOf(10)
     const failing = openSlots(db, ids.label(6)).take([{ tenantId, test: false, count: 9 }], limits, nowMs, () =>
       Promise.reject(new Error('no log')),
@@ -155,7 +155,7 @@ describe('always', () => {
     isTest: fc.boolean(),
     hour: fc.constantFrom(0, 0, 0, 1),
   })
-  test('each is told once in an hour that has it, with what was taken by then, and in no other', async () => {
+  test('each is reported once in an hour that has it, with the number taken by then, and in no other', async () => {
     let round = 0
     await fc.assert(
       fc.asyncProperty(fc.array(demand, { minLength: 1, maxLength: 14 }), fc.integer({ min: 1, max: 40 }), async (demands, limit) => {

@@ -43,7 +43,7 @@ test('the first is alone at once', async () => {
   expect((await join()).isAlone()).toBe(true)
 })
 
-test('a second is there when the first knows of it, and neither is alone', async () => {
+test('a second process is there when the first sees it, and neither is alone', async () => {
   const first = await join()
   let second: Awaited<ReturnType<typeof join>> | undefined
   let wasAloneBeside = false
@@ -55,7 +55,7 @@ test('a second is there when the first knows of it, and neither is alone', async
   expect([first.isAlone(), second?.isAlone(), wasAloneBeside]).toEqual([false, false, false])
 })
 
-test('who is left is alone a second after the other has gone', async () => {
+test('the process that is left is alone a second after the other has gone', async () => {
   const first = await join()
   const joining = join()
   await until(() => !first.isAlone())
@@ -70,7 +70,7 @@ test('who is left is alone a second after the other has gone', async () => {
   expect(clock.monotonicMs() - beganMs).toBeGreaterThanOrEqual(1000)
 })
 
-test('who cannot look does not take itself for alone', async () => {
+test('a process that cannot look does not take itself for alone', async () => {
   const presence = await join()
   clock.moveMs(1499)
   expect(presence.isAlone()).toBe(true)

@@ -102,7 +102,7 @@ describe('the hourly send capacity', () => {
     expect(await take(limitsOf(null), 1_000_000)).toBe(1_000_000)
   })
 
-  test('nobody overtakes what waits, in the next hour either', async () => {
+  test('no new email overtakes a waiting one, in the next hour either', async () => {
     const limits = limitsOf(5)
     await accept(limits, 6)
     expect(await take(limits, 1, nextHourMs)).toBe(0)
@@ -140,7 +140,7 @@ describe('a ceiling of a tenant', () => {
   })
 })
 
-describe('what waits for capacity', () => {
+describe('the mail that waits for capacity', () => {
   test('stays until the top of the next hour', async () => {
     const limits = limitsOf(3)
     await accept(limits, 5)
@@ -161,7 +161,7 @@ describe('what waits for capacity', () => {
     expect(await releaseWaiting(db, limits, nextHourMs + 2 * hourMs)).toBe(0)
   })
 
-  test('takes slots like any other, so that new mail finds what is left', async () => {
+  test('takes slots like any other, so that new mail finds the remaining ones', async () => {
     const limits = limitsOf(5)
     await accept(limits, 8)
     expect(await releaseWaiting(db, limits, nextHourMs)).toBe(3)
@@ -191,7 +191,7 @@ describe('what waits for capacity', () => {
   })
 })
 
-describe('what cannot move', () => {
+describe('mail that cannot move', () => {
   const lockAll = sql`
     select scope
     from send_limit_usage

@@ -25,7 +25,7 @@ test('no From field that is accepted names another address to another reader', {
   expect(accepted).toBeGreaterThan(500)
 })
 
-test('a From field as ordinary programs write it is accepted, and every reader finds the address that we find', () => {
+test('a From field as ordinary programs write it is accepted, and every reader finds the address that Postrider finds', () => {
   const lines = readFileSync('test/corpus/from/fields.jsonl', 'utf8').trim().split('\n')
   expect(new Set(lines).size).toBeGreaterThanOrEqual(300)
   for (const line of lines) {
@@ -96,7 +96,7 @@ test('a From field that is no UTF-8 is refused, for its readers would have to gu
   expect(typeof readRaw(Buffer.from('From: J\xf6rg <hello@own.example>\r\n\r\n', 'latin1'))).toBe('string')
 })
 
-test('always: what is built from an accepted `from` of the API says its address to every reader', () => {
+test('always: a message from an accepted `from` of the API shows its address to every reader', () => {
   const piece = fc.constantFrom(
     'Shop',
     ', ',

@@ -39,6 +39,10 @@ test('a good message has no finding that needs action, except for records that w
   expect(findings.every(({ severity, suggestion }) => (severity === 'ok') === (suggestion === null))).toBe(true)
 })
 
+test('fields that the endpoint does not take are ignored, whatever they hold', async () => {
+  expect((await check({ to: 1, cc: 2, tag: 1e161, metadata: [3], scheduledAt: {}, vendor: { replyTo: 4 } })).problems).toBe(0)
+})
+
 test.each<[string, object, string]>([
   ['authentication', { from: 'a@elsewhere.test' }, 'problem: elsewhere.test is not a sending domain of the tenant'],
   ['subject', { subject: 'BUY IT NOW, PLEASE' }, 'advice: The subject is in capitals'],

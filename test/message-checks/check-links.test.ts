@@ -166,7 +166,7 @@ describe('in the service', () => {
     expect(findings.find(({ check }) => check === 'link-targets')?.message).toBe(`1 link is broken: ${receiver.url}/missing`)
   })
 
-  test('a member sees the findings of a stored email, and only one who may change things has its links requested', async () => {
+  test('a member sees the findings of a stored email, and only one who may change data has its links requested', async () => {
     const body = { ...message(), to: ['delivered@simulator.test'] }
     const { id } = (await service.call('POST', '/emails', { key: service.testKey, body })).body.data as { id: string }
     const viewer = await signedIn(service, 'viewer@house.test', 'viewer')

@@ -36,7 +36,7 @@ const zones: Zones = {
 }
 
 describe('the verdict', () => {
-  test('is told with what was found and with what was not', async () => {
+  test('is reported with the answers that were found and with those that were not', async () => {
     const { dnssec } = await asked(zones, ['example.org'])
     expect(await dnssec.mx('Example.org.')).toEqual({
       kind: 'found',
@@ -80,18 +80,18 @@ describe('a resolver', () => {
     [['127.0.0.1'], [], true],
     [['[::1]'], [], true],
     [['192.0.2.53', '127.0.0.53'], [], true],
-  ])('%j with %j trusted is believed: %s', (servers, trusted, expected) => {
+  ])('%j with %j trusted counts as trusted: %s', (servers, trusted, expected) => {
     expect(openDnssec({ servers, trusted, clock, random: Math.random }) !== undefined).toBe(expected)
   })
 
-  test('that is not believed is never asked', async () => {
+  test('that is not trusted is never asked', async () => {
     const { dns } = await asked(zones)
     const dnssec = openDnssec({ servers: ['192.0.2.53', dns.address], trusted: [], clock, random: Math.random })
     expect(await dnssec?.mx('example.org')).toMatchObject({ kind: 'found' })
   })
 })
 
-describe('what goes wrong', () => {
+describe('faults of DNS', () => {
   test.each<[Misbehaviour, object]>([
     ['SERVFAIL', { kind: 'trouble', code: 'SERVFAIL' }],
     ['REFUSED', { kind: 'trouble', code: 'REFUSED' }],
@@ -126,7 +126,7 @@ describe('what goes wrong', () => {
     expect(await dnssec.addresses('mx1.example.org')).toMatchObject({ kind: 'found', values: ['192.0.2.1'], secure: true })
   })
 
-  test('what does not fit into a packet comes over TCP', async () => {
+  test('an answer that does not fit into a packet comes over TCP', async () => {
     const { dns, dnssec } = await asked(zones, ['example.org'])
     const answer = await dnssec.tlsa('_25._tcp.big.example.org')
     expect(answer.kind === 'found' && answer.values.length).toBe(60)

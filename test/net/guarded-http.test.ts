@@ -240,7 +240,7 @@ describe('a URL', () => {
   })
 })
 
-describe('whatever the other side does', () => {
+describe('any behaviour of the other side', () => {
   const limitMs = 400
   const bounded = async (url: string) => {
     const startedMs = performance.now()
@@ -315,7 +315,7 @@ describe('whatever the other side does', () => {
     expect((await posting().post(sent(to.url))).body).toBe('\u001f\ufffd\ufffd\ufffdA')
   })
 
-  test('a port where nobody listens is told in words', async () => {
+  test('a port where no server listens is explained in words', async () => {
     const to = await receiver()
     await to[Symbol.asyncDispose]()
     expect(await bounded(to.url)).toMatchObject({ statusCode: null, error: expect.stringContaining('ECONNREFUSED'), mayHaveArrived: false })

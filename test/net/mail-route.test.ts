@@ -171,7 +171,7 @@ describe('the route of a domain with', () => {
     expect(route).toMatchObject({ kind: 'hosts', hosts: [{ host: 'mx.a.test' }] })
   })
 
-  test('our own name and an address of its own is a circle', async () => {
+  test('the own name and an address of its own is a circle', async () => {
     await using dns = await startTestDns({ 'mail.ours.test': up })
     expect(await routeOf(dns, 'mail.ours.test')).toMatchObject({ kind: 'permanent', enhanced: '5.4.6' })
   })
@@ -230,7 +230,7 @@ describe('the addresses of a mail server', () => {
     expect(many.kind === 'addresses' && many.addresses.length).toBe(20)
   })
 
-  test('tell refused from absent and from unknown', async () => {
+  test('are refused, absent or unknown, each with a result of its own', async () => {
     await using dns = await startTestDns({ 'private.test': { A: ['10.0.0.1'] }, 'text.test': { TXT: ['hello'] } })
     dns.fail('broken.test', 'SERVFAIL')
     const { resolver } = asking(dns)

@@ -61,7 +61,7 @@ beforeAll(async () => {
 })
 afterAll(() => new Promise<void>((resolve) => void server.close(resolve)))
 
-test('always: whatever is answered, each question ends with an answer of the four kinds, and nothing is kept', async () => {
+test('always: after any answers, each question ends with an answer of the four kinds, and nothing is kept', async () => {
   const servers = [`127.0.0.1:${server.address().port}`]
   const resolver = openResolver({ servers, clock: systemClock, ids: { random: Math.random }, queryMs: 100 })
   const dnssec = openDnssec({ servers, trusted: [], clock: impatient, random })

@@ -51,7 +51,7 @@ describe('an answer', () => {
     expect(dns.questions.map(({ over }) => over)).toEqual(['udp', 'tcp'])
   })
 
-  test('tells a name without the record from no such name', async () => {
+  test('distinguishes a name without the record from no such name', async () => {
     await using dns = await startTestDns({ 'a.test': { A: ['192.0.2.1'] } })
     const { resolver } = asking(dns)
     for (const ask of ['mx', 'txt', 'cname'] as const) {
@@ -107,7 +107,7 @@ describe('an answer', () => {
     expect(dns.questions).toHaveLength(names.length)
   })
 
-  test('is not waited for in vain by others: what is not answered soon makes room', async () => {
+  test('is not waited for in vain by others: a question without an answer soon makes room', async () => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
     const { resolver, clock } = asking(dns)
     for (let nth = 0; nth < 1000; nth++) {
@@ -122,11 +122,14 @@ describe('an answer', () => {
     expect(await answer).toMatchObject({ kind: 'found' })
   })
 
-  test.each<Misbehaviour>(['forged id first', 'forged question first', 'forged source first'])('believes no forgery (%s)', async (how) => {
-    await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
-    dns.fail('a.test', how)
-    expect(await asking(dns).resolver.mx('a.test')).toEqual({ kind: 'found', value: [{ exchange: 'mx.a.test', priority: 10 }] })
-  })
+  test.each<Misbehaviour>(['forged id first', 'forged question first', 'forged source first'])(
+    'is refused when it is forged (%s)',
+    async (how) => {
+      await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
+      dns.fail('a.test', how)
+      expect(await asking(dns).resolver.mx('a.test')).toEqual({ kind: 'found', value: [{ exchange: 'mx.a.test', priority: 10 }] })
+    },
+  )
 
   test('truncated over UDP is asked for over TCP', async () => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
@@ -135,7 +138,7 @@ describe('an answer', () => {
     expect(dns.questions.map(({ over }) => over)).toEqual(['udp', 'tcp'])
   })
 
-  test('of a server that knows no EDNS is asked for without it', async () => {
+  test('of a server that does not support EDNS is asked for without it', async () => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
     dns.fail('a.test', 'no EDNS')
     expect(await asking(dns).resolver.mx('a.test')).toMatchObject({ kind: 'found' })
@@ -150,7 +153,7 @@ describe('an answer', () => {
     expect(await asking(unreachable, dns).resolver.mx('a.test')).toMatchObject({ kind: 'found' })
   })
 
-  test('of a server that hears nothing with EDNS is asked for without it, and the next at once so', async () => {
+  test('of a server that does not answer with EDNS is asked for without it, and the next at once so', async () => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] }, 'b.test': { MX: ['10 mx.b.test'] } })
     dns.fail('a.test', 'EDNS dropped')
     dns.fail('b.test', 'EDNS dropped')
@@ -193,7 +196,7 @@ describe('an answer', () => {
     expect(silent.questions.slice(2).map(({ name }) => name)).toEqual(['a.test', 'b.test'])
   })
 
-  test('does not wait for those of a thousand names for which nobody answers', async () => {
+  test('does not wait for those of a thousand names without answers', async () => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
     const names = Array.from({ length: 1000 }, (_, index) => `n${index}.test`)
     for (const name of names) dns.fail(name, 'silence')
@@ -248,7 +251,7 @@ describe('an answer', () => {
 })
 
 describe('the cache', () => {
-  test('shares one query among those who ask at once', async () => {
+  test('shares one query among questions at the same time', async () => {
     await using dns = await startTestDns({ 'a.test': { MX: ['10 mx.a.test'] } })
     const { resolver, clock } = asking(dns)
     await Promise.all(Array.from({ length: 50 }, () => resolver.mx('a.test')))
@@ -261,7 +264,7 @@ describe('the cache', () => {
     ['none', 60_000, 0],
     ['nxdomain', 60_000, 0],
     ['trouble', 5000, 0],
-  ])('believes %s mail servers for %i ms and no longer', async (kind, lifeMs) => {
+  ])('keeps %s mail servers for %i ms and no longer', async (kind, lifeMs) => {
     await using dns = await startTestDns({ 'found.test': { MX: ['10 mx.a.test'] }, 'none.test': { A: ['192.0.2.1'] } })
     dns.fail('trouble.test', 'SERVFAIL')
     const { resolver, clock } = asking(dns)
@@ -296,7 +299,7 @@ describe('the cache', () => {
     expect(asked(dns, type)).toBe(2)
   })
 
-  test('keeps what an alias leads to no longer than the alias', async () => {
+  test('keeps the target of an alias no longer than the alias', async () => {
     await using dns = await startTestDns()
     dns.set('alias.test', 'CNAME', ['a.test'], 20)
     dns.set('a.test', 'MX', ['10 mx.a.test'], 3600)

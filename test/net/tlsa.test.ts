@@ -35,17 +35,17 @@ describe('DANE-EE(3)', () => {
     expect(complaint([tlsaOf(expired, 3)], [expired], ['other.example'])).toBeUndefined()
   })
 
-  test('says nothing of the issuers', () => {
+  test('does not depend on the issuers', () => {
     expect(complaint([tlsaOf(between, 3)])).toBe('matches no TLSA record')
   })
 
-  test('one record of several is enough, whatever the order', () => {
+  test('one record of several is enough, in any order', () => {
     expect(complaint([tlsaOf(stranger, 3), tlsaOf(leaf, 3)])).toBeUndefined()
   })
 })
 
 describe('DANE-TA(2)', () => {
-  test.each(combinations)('vouches for what the issuer has signed, selector %i, matching type %i', (selector, matchingType) => {
+  test.each(combinations)('vouches for the certificates of the issuer, selector %i, matching type %i', (selector, matchingType) => {
     expect(complaint([tlsaOf(between, 2, selector, matchingType)])).toBeUndefined()
     expect(complaint([tlsaOf(root, 2, selector, matchingType)], [leaf, between, root])).toBeUndefined()
     expect(complaint([tlsaOf(between, 2, selector, matchingType)], [stranger, between])).toBe('matches no TLSA record')
@@ -84,7 +84,7 @@ describe('DANE-TA(2)', () => {
     expect(complaint([tlsaOf(between, 2)], [client, between])).toBe('not for servers')
   })
 
-  test('an issuer of the same name with another key is not believed', () => {
+  test('an issuer of the same name with another key is not accepted', () => {
     const twin = makeAuthority('Between')
     expect(complaint([tlsaOf(twin, 2)], [leaf, twin])).toBe('matches no TLSA record')
   })

@@ -32,7 +32,7 @@ function wrongOf(lines: readonly string[]): string[] {
 /** The commands that a page has its reader type. */
 const typedIn = (path: string) => found(read(path), /^ *```(?:sh|console)\n([^]*?)^ *```/gm).join('')
 
-describe('what comes with the program', () => {
+describe('the files that come with the program', () => {
   test('npm runs an install script only of a package that package.json names', () => {
     const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { hasInstallScript?: true; os?: string[] }> }
     const { allowScripts } = JSON.parse(read('package.json')) as { allowScripts: Record<string, boolean> }
@@ -51,7 +51,7 @@ describe('what comes with the program', () => {
     expect(unknown).toEqual([])
   })
 
-  test('alerts join with "and" only what is added up, so that both sides have the same labels', () => {
+  test('alerts join with "and" only sums, so that both sides have the same labels', () => {
     const expressions = found(read('packaging/alerts.yml'), /^ *expr: (.+)$/gm)
     expect(expressions.length).toBeGreaterThan(10)
     const joined = expressions.map((one) => one.split(' and ')).filter((sides) => sides.length > 1)
@@ -59,7 +59,7 @@ describe('what comes with the program', () => {
     expect(joined.flat().filter((side) => !/^(max|min|sum)\(/.test(side))).toEqual([])
   })
 
-  test('the dashboard shows every metric of ours', async () => {
+  test('the dashboard shows every metric of Postrider', async () => {
     const { text } = await metricsPage()
     const ours = found(text, /^# TYPE (postrider_\S+)/gm)
     const dashboard = JSON.stringify(JSON.parse(read('packaging/grafana.json')))

@@ -33,7 +33,7 @@ const machine = Object.fromEntries(
     ]),
 )
 
-test('installing as docs/install.md says brings a dashboard that is served, and leaves no tools and no changed file', {
+test('installing by docs/install.md brings a dashboard that is served, and leaves no tools and no changed file', {
   timeout: 400_000,
 }, async () => {
   expect(lines.length).toBe(3)

@@ -103,7 +103,7 @@ test.for(senders)('$words sends one email', building, async ({ program, words, n
   expect(stdout).toContain('pending')
 })
 
-test.for(senders)('$words says why the service refuses', building, async ({ program, words, needs, how }, { skip }) => {
+test.for(senders)('$words explains why the service refuses', building, async ({ program, words, needs, how }, { skip }) => {
   need(needs, skip, how)
   const ended = run(program, words, { env: { ...environment, POSTRIDER_KEY: 'svc_test_none' } })
   await expect(ended).rejects.toSatisfy(({ stdout, stderr }: { stdout: string; stderr: string }) => /invalid_api_key/.test(stdout + stderr))
@@ -134,7 +134,7 @@ async function answerOf(program: string, words: string[], body: Buffer, more: Re
 test.for([
   { program: 'python3', name: 'examples/python/verify.py' },
   { program: 'ruby', name: 'examples/ruby/verify.rb' },
-])('$name believes a real webhook, and no other', async ({ program, name }, { skip }) => {
+])('$name accepts a real webhook, and no other', async ({ program, name }, { skip }) => {
   need(program, skip)
   expect(await answerOf(program, [name], hook.request.body)).toContain('Status: 204')
   expect(await answerOf(program, [name], Buffer.concat([hook.request.body, Buffer.from(' ')]))).toContain('Status: 400')
@@ -144,7 +144,7 @@ test.for([
 test.for([
   { program: 'php', words: ['-S', '127.0.0.1:0', 'examples/php/verify.php'], how: ['--version'] },
   { program: 'go', words: [], how: ['version'] },
-])('the receiver in $program believes a real webhook, and no other', building, async ({ program, words, how }, { skip }) => {
+])('the receiver in $program accepts a real webhook, and no other', building, async ({ program, words, how }, { skip }) => {
   need(program, skip, how)
   const built = join(folder, 'verify')
   if (program === 'go') await run(program, ['build', '-o', built, './examples/go/verify/main.go'], { env: environment })
@@ -169,7 +169,7 @@ test.for([
   }
 })
 
-test('the route handlers for Next.js send once for an address, and believe a real webhook only', async () => {
+test('the route handlers for Next.js send once for an address, and accept only a real webhook', async () => {
   const installed = join(folder, 'node_modules/@postrider/client')
   await mkdir(installed, { recursive: true })
   await cp('packages/client/package.json', join(installed, 'package.json'))

@@ -13,7 +13,7 @@ import { fromFields, isSame, readers } from '../mail/generate-from-fields.ts'
 const fieldCount = 100_000
 const script = fileURLToPath(new URL('./read-from.py', import.meta.url))
 
-test('of a hundred thousand From fields, and those of the corpus, none that is accepted names another address to another reader', {
+test('of a hundred thousand From fields, and those of the corpus, no accepted one names another address to another reader', {
   timeout: 600_000,
 }, () => {
   const accepted = new Map<string, string>()

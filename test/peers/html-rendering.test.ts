@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => chromium[Symbol.asyncDispose]())
 
-test('the pictures tell documents apart', async () => {
+test('the pictures distinguish documents', async () => {
   const [red, blue] = [await chromium.picture('<p style="color:red">x'), await chromium.picture('<p style="color:blue">x')]
   expect(red.png.equals(blue.png)).toBe(false)
 })

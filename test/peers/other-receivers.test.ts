@@ -46,7 +46,7 @@ const receivers = [
 ]
 
 describe.each(receivers)('$name', ({ missing, refused, isSecure, start }) => {
-  describe.skipIf(missing !== undefined)(`takes our mail${missing === undefined ? '' : ` (${missing})`}`, () => {
+  describe.skipIf(missing !== undefined)(`takes the mail of Postrider${missing === undefined ? '' : ` (${missing})`}`, () => {
     const closing = new AsyncDisposableStack()
     let service: Service
     let receiver: Receiver
@@ -116,7 +116,7 @@ describe.each(receivers)('$name', ({ missing, refused, isSecure, start }) => {
       await expect.poll(arrived, { timeout: 20_000 }).toEqual([...to].sort())
     })
 
-    test('or says why not: a recipient that it has not, a message that is too large', async () => {
+    test('or gives the reason of a refusal: an unknown recipient, a message that is too large', async () => {
       const [noUser = '', large = ''] = await send([
         { to: [refused], subject: 's', text: 't' },
         { to: ['cid@peer.example'], subject: 's', text: 'x\r\n'.repeat(maxOctets / 2) },

@@ -342,7 +342,7 @@ test.skipIf(missing)('a program that speaks SMTP by itself goes on with its key'
   await expect.poll(() => mx.messages.flatMap(({ recipients }) => recipients)).toContain('raw@two.example')
 })
 
-test.skipIf(missing)('a bounce of mail that Postal sent is told from an unknown address', async () => {
+test.skipIf(missing)('a bounce of mail that Postal sent is distinguished from an unknown address', async () => {
   await using client = await smtpClient(inbound)
   await client.reply()
   await client.say('EHLO remote.example')

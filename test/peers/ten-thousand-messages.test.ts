@@ -119,7 +119,7 @@ describe(`${messages} messages`, () => {
   }, timeoutMs)
 
   test(
-    'all arrive once at a server without extensions, one with STARTTLS and smtp-sink, and are read as what was sent',
+    'all arrive once at a server without extensions, one with STARTTLS and smtp-sink, and are read as the sent messages',
     async () => {
       const arrivals = new Map<string, number>()
       const faults: string[] = []

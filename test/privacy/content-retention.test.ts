@@ -122,6 +122,33 @@ test('with a retention in days, younger content stays', async () => {
   expect(await clean(2 * dayMs + 1000)).toBe(1)
 })
 
+const oneOfEach = (tenantId: string, emailId = '') => `
+  insert into received_messages (tenant_id, id, key, sender, recipients, client, size_octets, facts, raw, received_at)
+  values ('${tenantId}', 'one', 'k', '', '[]', '127.0.0.1', 1, '{}', 'x', '2026-01-02T00:00:00Z');
+  insert into tracking_events (tenant_id, email_id, at, id, kind, url, ip_address, user_agent, source, reason)
+  values ('${tenantId}', '${emailId}', '2026-01-03T00:00:00Z', 'one', 'open', '', '', '', 'human', '');
+  insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, will_retry, at, duration_ms,
+                                  request_headers, payload)
+  select '${tenantId}', 1, gen_random_uuid(), gen_random_uuid(), 'MessageSent', '', 1, true, false, accepted_at, 1, '{}', '{}'
+  from emails
+  where id = '${emailId}'`
+
+test('the report counts the copies with another retention, of this tenant only', async () => {
+  const [tenantId, other] = [await makeShop('copies'), await makeShop('without')]
+  const [id] = await send(tenantId, 'a@copies.test')
+  await finish(id)
+  await service.db.script(oneOfEach(tenantId, id))
+  const left = await report(tenantId)
+  expect(left).toMatchObject({
+    opensAndClicks: { rows: 1, oldest: new Date('2026-01-03T00:00:00Z') },
+    webhookDeliveries: { rows: 1 },
+    receivedMessages: { rows: 1, oldest: new Date('2026-01-02T00:00:00Z') },
+  })
+  expect(left.events.rows).toBeGreaterThan(1)
+  const none = { rows: 0, oldest: null }
+  expect(await report(other)).toMatchObject({ events: none, opensAndClicks: none, webhookDeliveries: none, receivedMessages: none })
+})
+
 test('of many tenants each gets its turn', async () => {
   const made = [await makeShop('one'), await makeShop('two')]
   for (const tenantId of made) {
@@ -152,10 +179,17 @@ test('the commands set the retention and print the report', async () => {
     runHere(words, { withInstallation: (work) => work(given), print: (text) => printed.push(text), environment: { USER: 'ann' } })
   expect(await run('privacy', 'set', tenantId, '--content-days', '7')).toBe(0)
   expect(await run('privacy', 'report', tenantId, '--json')).toBe(0)
-  expect(JSON.parse(printed[1] ?? '')).toMatchObject({ tenantId, contentDays: 7, contents: { rows: 1 }, emails: { rows: 1 } })
+  expect(JSON.parse(printed[1] ?? '')).toMatchObject({
+    tenantId,
+    contentDays: 7,
+    contents: { rows: 1 },
+    emails: { rows: 1 },
+    requestBodies: { ofNoTenant: {} },
+  })
   expect(await run('privacy', 'set', tenantId, '--content-days', 'default')).toBe(0)
   expect(await run('privacy', 'report', tenantId)).toBe(0)
   expect(printed[3]).toContain('retention of contents: 30 days')
+  expect(printed[3]).toContain('bodies in the request log: ')
   for (const days of ['-1', '3651', 'none', '1.5']) expect(await run('privacy', 'set', tenantId, `--content-days=${days}`)).toBe(2)
   expect(await run('privacy', 'report', 'nosuchtenant')).toBe(2)
 })

@@ -1,34 +1,16 @@
 /** The request log and a database that goes away and comes back. */
 import { expect, onTestFinished, test } from 'vitest'
-import { openIds, openSecrets, silentLog, systemClock, systemRandom } from '#base'
+import { openSecrets, silentLog, systemClock, systemRandom } from '#base'
 import { openDb } from '#db'
 import { ensureUpcomingPartitions } from '#housekeeping'
-import { holdBody, listLogs, type NewEntry, openRequestLogs } from '#request-logs'
+import { listLogs, openRequestLogs } from '#request-logs'
 import { testDatabase } from '../support/database.ts'
 import { databaseAt } from '../support/database-url.ts'
+import { logEntry as entry } from '../support/log-entry.ts'
 
-const ids = openIds(systemRandom)
 const secrets = openSecrets('a secret for tests only', systemRandom)
 
-const entry = (nowMs: number): NewEntry => ({
-  requestId: ids.requestId(),
-  at: new Date(nowMs),
-  method: 'GET',
-  path: '/v1/limits',
-  endpoint: 'limits.retrieve',
-  statusCode: 200,
-  durationMs: 1,
-  credentialId: 1,
-  keyPrefix: 'svc_test',
-  tenantId: null,
-  rateLimit: { limit: 10, remaining: 9, reset: 1, limited: false },
-  context: { ipAddress: null, userAgent: null, idempotencyKey: null, queryParams: null },
-  error: null,
-  email: null,
-  sdk: null,
-  request: { size: null, body: null, isBroken: false },
-  response: holdBody('{"success":true}'),
-})
+const contentDays = async () => new Map<string, number>()
 
 test('entries made while the database is away are there when it is back, as many as there was room for', async () => {
   const database = await testDatabase()
@@ -41,6 +23,7 @@ test('entries made while the database is away are there when it is back, as many
     clock,
     log: silentLog,
     secrets,
+    contentDays,
     bounds: { entries: 50, flushMs: 20, retryMs: 50 },
   })
   onTestFinished(async () => {
@@ -72,7 +55,7 @@ test('one entry that the database refuses keeps no other from being written', as
   await using database = await testDatabase()
   const clock = systemClock
   await ensureUpcomingPartitions(database.db, clock.nowMs())
-  const logs = openRequestLogs({ db: database.db, clock, log: silentLog, secrets })
+  const logs = openRequestLogs({ db: database.db, clock, log: silentLog, secrets, contentDays })
   const [good, bad, better] = [entry(clock.nowMs()), { ...entry(clock.nowMs()), statusCode: 100_000 }, entry(clock.nowMs())]
   for (const one of [good, bad, better]) logs.note(one)
   await logs.stop()
@@ -83,7 +66,7 @@ test('one entry that the database refuses keeps no other from being written', as
 test('entries of a day for which nobody has made a partition are written', async () => {
   await using database = await testDatabase()
   const clock = systemClock
-  const logs = openRequestLogs({ db: database.db, clock, log: silentLog, secrets })
+  const logs = openRequestLogs({ db: database.db, clock, log: silentLog, secrets, contentDays })
   logs.note(entry(clock.nowMs() + 100 * 86_400_000))
   await logs.stop()
   expect(logs.dropped).toBe(0)

@@ -17,7 +17,7 @@ const complaint = (text: string) =>
   Buffer.from(`From: fbl@x.example\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\n\r\n${text}`)
 
 describe('the thread that reads reports', () => {
-  test('tells what reading here would tell, of bounces and complaints', async () => {
+  test('gives the same results as reading here, of bounces and complaints', async () => {
     const reader = openReader(deps)
     const messages = [
       bounce(),
@@ -35,7 +35,7 @@ describe('the thread that reads reports', () => {
     reader.stop()
   })
 
-  test('keeps nobody else waiting: this one answers within 100 ms while the worst reports are read', async () => {
+  test('does not keep other callers waiting: this one answers within 100 ms while the worst reports are read', async () => {
     const reader = openReader(deps)
     await reader.read(bounce(), { atMs, network: 'x' })
     const worst = [

@@ -106,7 +106,7 @@ const eventsOf = (id: string, kind: string) =>
   service.db.rows(eventsOfEmail, [id]).then((rows) => rows.filter((row) => row.kind === kind).map((row) => row.data))
 
 describe('a bounce to the return path of an email', () => {
-  test('makes it bounced, shows why as its last delivery, is told once, and suppresses a recipient who does not exist', async () => {
+  test('makes it bounced, shows why as its last delivery, is reported once, and suppresses a recipient who does not exist', async () => {
     const { id, to, address } = await sent()
     expect(await returns.takeReport(address.toUpperCase(), reportOf(noMailbox, { id: 'b1@mx.example.org' }))).toBe('bounced')
     const email = await emailOf(id)
@@ -166,7 +166,7 @@ describe('a bounce to the return path of an email', () => {
     ['one that gave up after trying for days', { permanent: false, status: '4.4.1' }],
     ['what is not the recipient’s fault', { fault: 'reputation' }],
     ['a word that is not of the contract', { classification: 'constructor' }],
-  ])('of %s suppresses nobody', async (_, differently) => {
+  ])('of %s suppresses no recipient', async (_, differently) => {
     const { id, to, address } = await sent()
     expect(await returns.takeReport(address, reportOf({ ...noMailbox, ...differently }))).toBe('bounced')
     expect((await emailOf(id)).status).toBe('bounced')
@@ -180,7 +180,7 @@ describe('a bounce to the return path of an email', () => {
     expect(await suppressionOf(to)).toBeNull()
   })
 
-  test('may be of any text: what a database cannot keep is left out', async () => {
+  test('may be of any text: characters that a database cannot keep are left out', async () => {
     const { id, address } = await sent()
     const reason = `5\u0000\u0001 half \ud800 of ${'x'.repeat(9000)}`
     expect(await returns.takeReport(address, reportOf({ ...noMailbox, reason, status: '5.1.1x' }))).toBe('bounced')
@@ -190,7 +190,7 @@ describe('a bounce to the return path of an email', () => {
     expect(bounced?.output.length).toBeLessThanOrEqual(4000)
   })
 
-  test('of a recipient who was erased names nobody and suppresses nobody', async () => {
+  test('of a recipient who was erased names no recipient and suppresses none', async () => {
     const { id, to, address } = await sent()
     await eraseAddress(service, to, null, clock.nowMs(), () => {})
     expect(await returns.takeReport(address, reportOf(noMailbox))).toBe('bounced')
@@ -239,7 +239,7 @@ describe('a forged or late report', () => {
 })
 
 describe('a complaint', () => {
-  test('to the return path suppresses the recipient and is told once; the status stays', async () => {
+  test('to the return path suppresses the recipient and is reported once; the status stays', async () => {
     const { id, to, address } = await sent()
     expect(await returns.takeReport(address, reportOf(complaint))).toBe('complaint')
     expect(await returns.takeReport(address, reportOf(complaint))).toBe('repeated')
@@ -271,7 +271,7 @@ describe('a complaint', () => {
     expect((await emailOf(id)).status).toBe('sent')
   })
 
-  test('that names two of our return paths complains about neither', async () => {
+  test('that names two return paths complains about neither', async () => {
     const [one, other] = [await sent(), await sent()]
     const text = `${one.address}\r\n${other.address}`
     expect(await returns.takeReport(feedbackAddress(hostname), reportOf(complaint, { text }))).toBe('no email found')
@@ -291,7 +291,7 @@ describe('a complaint', () => {
     expect(await eventsOf(id, 'ComplaintReceived')).toHaveLength(1)
   })
 
-  test('that names two of our marks complains about neither, and a mark is no address that bounces could be sent to', async () => {
+  test('that names two marks complains about neither, and a mark is no address that bounces could be sent to', async () => {
     const [one, other] = [await sent(), await sent()]
     const text = `${markOf(one.id)}\r\n${markOf(other.id)}`
     expect(await returns.takeReport(feedbackAddress(hostname), reportOf(complaint, { text }))).toBe('no email found')
@@ -300,7 +300,7 @@ describe('a complaint', () => {
     expect(await returns.takeReport(`b${markOf(one.id).slice(1)}@rp.${hostname}`, reportOf(noMailbox))).toBe('not ours')
   })
 
-  test('tells what the signature of its report is worth, and counts whatever that is', async () => {
+  test('records the result of the signature of its report, and counts with any result', async () => {
     const key = makeEd25519Key()
     published.set('fbl._domainkey.example.org', { kind: 'found', value: [dnsText('ed25519', key.publicKey)] })
     published.set('silent._domainkey.example.org', { kind: 'trouble', code: 'TIMEOUT' })
@@ -325,7 +325,7 @@ describe('a complaint', () => {
     }
   })
 
-  test('by a Message-ID alone is kept for the record and suppresses nobody', async () => {
+  test('by a Message-ID alone is kept for the record and suppresses no recipient', async () => {
     const { id, to } = await sent()
     const { messageId } = await emailOf(id)
     const report = reportOf({ ...complaint, originalMessageId: messageId })

@@ -63,7 +63,7 @@ const answering = (greeting: string, answers: Record<string, string>) => (socket
 }
 
 describe('the connect stage', () => {
-  test('nobody there is told as refused', async () => {
+  test('an address without a listener is reported as refused', async () => {
     const mx = await startFakeMx()
     await mx.close()
     expect(await failure(mx)).toBe('connect refused')
@@ -87,7 +87,7 @@ describe('the connect stage', () => {
     expect(await failure(await peer({ script: ({ stage }) => (stage === 'connect' ? lines : undefined) }))).toBe('connected')
   })
 
-  test('a greeting said again is passed over until EHLO is answered, three times at most, and the answers stay in step', async () => {
+  test('a repeated greeting is passed over until EHLO is answered, three times at most, and the answers stay in step', async () => {
     const connection = await open(await peer({ script: greetingAgain('220 a\n220 b\n220 c', '250-x\n250 PIPELINING') }))
     expect(connection.extensions.pipelining).toBe(true)
     const result = await connection.transact(message())
@@ -109,7 +109,7 @@ describe('the connect stage', () => {
     expect(await failure(drip)).toBe('greeting timeout')
   })
 
-  test('hanging up is told where it happened; a flood is cut off', async () => {
+  test('a peer that hangs up is reported with the place; a flood is cut off', async () => {
     expect(await failure(await barePeer((socket) => socket.end()))).toBe('greeting dropped')
     expect(await failure(await peer({ script: ({ stage }) => (stage === 'ehlo' ? { close: true } : undefined) }))).toBe('ehlo dropped')
     let sent = 0
@@ -142,7 +142,7 @@ describe('the connect stage', () => {
 })
 
 describe('STARTTLS', () => {
-  test('is used when offered, with any certificate, and EHLO is said again', async () => {
+  test('is used when offered, with any certificate, and EHLO is sent again', async () => {
     const names: string[] = []
     const mx = await peer({
       starttls: true,
@@ -161,7 +161,7 @@ describe('STARTTLS', () => {
     await connection.closed
   })
 
-  test('is not said when it is not wanted', async () => {
+  test('is not sent when it is not wanted', async () => {
     const connection = await open(await peer({ starttls: true }), { tls: 'none' })
     expect(connection.secure).toBe(false)
   })
@@ -177,7 +177,7 @@ describe('STARTTLS', () => {
     expect(await failure(await peer(), { tls: 'require' })).toBe('tls tls')
   })
 
-  test('tells what was negotiated, and what is wrong with the certificate', async () => {
+  test('reports the negotiated parameters, and the faults of the certificate', async () => {
     const connection = await open(await peer({ starttls: true }))
     expect(connection.tls).toEqual({ version: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384', certificate: 'self-signed' })
     const plain = await open(await peer())
@@ -197,7 +197,7 @@ describe('STARTTLS', () => {
     expect(await verdict({ names: ['mx.example.test'] })).toBe('of an unknown issuer')
   })
 
-  test('under a demand the certificates as sent are judged, and those that do not do end it before any mail', async () => {
+  test('under a demand the certificates as sent are judged, and those that fail end it before any mail', async () => {
     const authority = makeAuthority()
     const between = authority.issue({ names: ['Between'], isAuthority: true })
     const { cert, key } = between.issue({ names: ['base.test'] })
@@ -227,7 +227,7 @@ describe('STARTTLS', () => {
     expect(await failure(await peer(), { tls: judged(true) })).toBe('tls tls')
   })
 
-  test.each(['TLSv1', 'TLSv1.1'] as const)('%s is spoken when asked for, and said to be what may help', async (version) => {
+  test.each(['TLSv1', 'TLSv1.1'] as const)('%s is spoken when requested, and reported as a possible remedy', async (version) => {
     const tls = { minVersion: version, maxVersion: version, ciphers: 'DEFAULT:@SECLEVEL=0' }
     const mx = await peer({ starttls: true, tls })
     expect(await tryConnect(mx)).toMatchObject({ ok: false, failure: { kind: 'tls', mayBeOldTls: true } })
@@ -235,7 +235,7 @@ describe('STARTTLS', () => {
     expect(await failure(mx, { tls: { judge: () => ({ isContent: true, verdict: '' }) } })).toBe('tls tls')
   })
 
-  test('replies injected before the handshake are not heard', async () => {
+  test('replies injected before the handshake are not read', async () => {
     const mx = await startFakeMx({ starttls: true })
     endings.push(() => mx.close())
     // An attacker between the two adds a reply of their own after the 220 that begins the handshake.

@@ -60,7 +60,7 @@ describe('several addresses', () => {
     expect(reached?.address).toBe('127.0.0.1')
   })
 
-  test('one that was reached in vain is followed by those given up for it', async () => {
+  test('one that was reached in vain is followed by the ones given up for it', async () => {
     const [hole, mx] = [await blackHole('::1'), await peer()]
     const other = await peer({ host: '127.0.0.2' })
     const seen: string[] = []
@@ -71,7 +71,7 @@ describe('several addresses', () => {
     expect(seen).toEqual(['127.0.0.1 reached', '127.0.0.2 reached', '::1 timeout'])
   })
 
-  test('all that fail are told', async () => {
+  test('failures of all addresses are reported', async () => {
     const gone = await peer()
     await gone.close()
     const kinds: string[] = []
@@ -80,7 +80,7 @@ describe('several addresses', () => {
     expect(kinds).toEqual([1, 2].map((nth) => `cannot connect to 127.0.0.${nth} port ${gone.port}: ECONNREFUSED`))
   })
 
-  test('the local address asked for is the one that the peer sees; one that is not ours is told as such', async () => {
+  test('the requested local address is the one that the peer sees; one of another host is reported as such', async () => {
     const seen: string[] = []
     const mx = await peer({ script: ({ stage, argument }) => void (stage === 'connect' && seen.push(argument)) })
     await first([at('127.0.0.1', mx.port, '127.0.0.3')])

@@ -18,7 +18,7 @@ describe.each([
   ['with PIPELINING', {}],
   ['without PIPELINING', { extensions: ['8BITMIME', 'SIZE'] }],
 ])('%s', (_, base: FakeMxOptions) => {
-  test('a message arrives as it was given, and the transcript tells the conversation', async () => {
+  test('a message arrives as it was given, and the transcript has the conversation', async () => {
     const mx = await peer(base)
     const connection = await open(mx)
     const result = await connection.transact(message({ data: Buffer.from('Subject: x\r\n\r\n..dot\r\n') }))
@@ -70,7 +70,7 @@ describe.each([
     expect(connection.usable).toBe(true)
   })
 
-  test('the code of a reply, not its words, says that the message was taken', async () => {
+  test('the code of a reply, not its words, decides that the message was taken', async () => {
     const mx = await peer({ ...base, script: ({ stage }) => (stage === 'content' ? '250 5.7.1 rejected' : undefined) })
     expect(outcomes(await (await open(mx)).transact(message()))).toEqual(['accepted 250'])
   })
@@ -97,7 +97,7 @@ describe.each([
     }
   })
 
-  test('a connection dropped before the final dot sent nothing; dropped after it, nobody knows', async () => {
+  test('a connection dropped before the final dot sent nothing; dropped after it, the outcome is unknown', async () => {
     for (const [stage, outcome] of [
       ['mail', 'failed mail dropped'],
       ['rcpt', 'failed rcpt dropped'],
@@ -145,7 +145,7 @@ describe.each([
     expect(mx.messages).toEqual([])
   })
 
-  test('what must not be finished is not: no final dot, the connection given up', async () => {
+  test('a message that must not be finished is not: no final dot, the connection given up', async () => {
     for (const octets of [100, 600_000]) {
       const mx = await peer(base)
       const connection = await open(mx)
@@ -219,7 +219,7 @@ describe('a conversation', () => {
     expect(outcomes(await connection.transact(message({ data: bytes(30_000_000) })))).toEqual(['failed content dropped'])
   })
 
-  test('a reply too many, taken for an answer to the next message, refuses nobody: out of step is found at DATA', async () => {
+  test('a reply too many, taken for an answer to the next message, refuses no recipient: out of step is found at DATA', async () => {
     const mx = await peer({ script: ({ stage }) => (stage === 'content' ? '250 ok\n552 5.3.4 and one too many' : undefined) })
     const connection = await open(mx, { limits: { commandMs: 500 } })
     const both = await Promise.all([connection.transact(message()), connection.transact(message())])
@@ -227,7 +227,7 @@ describe('a conversation', () => {
     expect(connection.usable).toBe(false)
   })
 
-  test('what the peer cannot take is not begun', async () => {
+  test('a message that the peer cannot take is not begun', async () => {
     const mx = await peer({ extensions: ['PIPELINING', 'SIZE 100'] })
     const connection = await open(mx)
     const large = await connection.transact(message({ data: bytes(150) }))
@@ -279,7 +279,7 @@ describe('a conversation', () => {
     expect(connection.usable).toBe(false)
   })
 
-  test('QUIT waits for what is pending, delays nothing, and needs no answer', async () => {
+  test('QUIT waits for pending replies, delays nothing, and needs no answer', async () => {
     const mx = await peer({ script: ({ stage }) => (stage === 'quit' ? '221 bye' : undefined) })
     const connection = await open(mx)
     const pending = [connection.transact(message()), connection.transact(message())]

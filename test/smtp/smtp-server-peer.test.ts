@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { testCertificate } from '../support/certificate.ts'
 import { message, open, outcomes } from './send-message.ts'
 
-test('smtp-server takes our messages over STARTTLS with AUTH, octet for octet', async () => {
+test('smtp-server takes the messages over STARTTLS with AUTH, octet for octet', async () => {
   const received: { from: string; to: string[]; octets: string; secure: boolean; user: string | undefined }[] = []
   const server = new SMTPServer({
     ...testCertificate,

@@ -65,7 +65,7 @@ const idsOf = (claimed: readonly Claimed[]) => claimed.map((one) => one.emailId)
 const countOf = (claimed: readonly Claimed[], tenantId: string) => claimed.filter((one) => one.tenantId === tenantId).length
 
 describe('a claim', () => {
-  test('takes nothing for a paused destination, and what is for others', async () => {
+  test('takes nothing for a paused destination, and the emails for others', async () => {
     await add(3, { recipientDomain: 'paused.example' })
     await add(2, { recipientDomain: 'open.example' })
     const claimed = await claim(db, { ...wish, paused: ['paused.example'] })
@@ -80,7 +80,7 @@ describe('a claim', () => {
     expect([claimed.length, countOf(claimed, 'small')]).toEqual([10, 1])
   })
 
-  test('tenants share what one claim takes', async () => {
+  test('tenants share the emails of one claim', async () => {
     await add(500, { tenant: 'a' })
     await add(500, { tenant: 'b' })
     await add(7, { tenant: 'c' })
@@ -133,7 +133,7 @@ describe('a claim', () => {
     expect(idsOf(await claim(db, { ...wish, cursors: new Map([['large', 'a.example']]) }))).toEqual(behind)
   })
 
-  test('takes only what is ready in its own shards', async () => {
+  test('takes only ready emails in its own shards', async () => {
     const mine = await add(1)
     await add(1, { shard: 2 })
     for (const state of ['sending', 'deferred', 'over_limit', 'held']) await add(1, { state })
@@ -148,14 +148,14 @@ describe('a claim', () => {
     expect(ids.length).toBeGreaterThanOrEqual(100)
   })
 
-  test('marks what it took with the epoch of the shard', async () => {
+  test('marks the claimed emails with the epoch of the shard', async () => {
     const [emailId] = await add(1)
     expect(await claim(db, wish)).toMatchObject([{ emailId, epoch: 5 }])
     expect(await db.rows(stateOf)).toMatchObject([{ emailId, state: 'sending', epoch: 5 }])
   })
 })
 
-describe('what was claimed and not sent', () => {
+describe('an email that was claimed and not sent', () => {
   test('is ready again once it is given back', async () => {
     const ids = await add(2)
     await requeueUnsent(db, await claim(db, wish))
@@ -170,7 +170,7 @@ describe('what was claimed and not sent', () => {
   })
 })
 
-describe('what was claimed, lost and claimed again', () => {
+describe('an email that was claimed, lost and claimed again', () => {
   test('is not given back for the earlier claim', async () => {
     await add(1)
     const [claimed] = await claim(db, wish)
@@ -180,7 +180,7 @@ describe('what was claimed, lost and claimed again', () => {
   })
 })
 
-describe('what an earlier owner left', () => {
+describe('the mail that an earlier owner left', () => {
   test('is found by the next one, with the epoch it was claimed under', async () => {
     const ids = await add(2, { state: 'sending', epoch: 4 })
     await add(1, { state: 'sending', epoch: 4, shard: 2 })
@@ -230,7 +230,7 @@ describe('a deferred recipient', () => {
 })
 
 describe('a due time', () => {
-  test('that is further off than the schedule allows is brought back; what the schedule made and what is held stays', async () => {
+  test('that is further off than the schedule allows is brought back; one that the schedule made, or of a held email, stays', async () => {
     const schedule = { baseMs: 300_000, maxMs: 21_600_000, maxAttempts: 18 }
     const delays = fc.tuple(fc.integer({ min: 1, max: 40 }), fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }))
     fc.assert(fc.property(delays, ([failures, random]) => retryDelayMs(failures, schedule, random) <= maxRetryMs(schedule)))

@@ -166,7 +166,7 @@ describe('leases', () => {
     expect(leases.owned()).toEqual([])
   })
 
-  test('nobody is taken for dead because the database was away', async () => {
+  test('no process is taken for dead because the database was away', async () => {
     let away = false
     const real = db
     db = { ...real, rows: (statement, parameters) => (away ? Promise.reject(new Error('away')) : real.rows(statement, parameters)) }

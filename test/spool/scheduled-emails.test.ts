@@ -63,7 +63,7 @@ test('an email is overdue from its scheduled time, not from its acceptance', asy
   expect((await measureQueue(db, testTimeMs)).overdueMs).toBe(9000)
 })
 
-test('a restored backup holds what may have left since, and no email whose time is still ahead', async () => {
+test('a restored backup holds mail that may have left since, and no email whose time is still ahead', async () => {
   await db.run(add, ['due', 'scheduled', at(-1)])
   await db.run(add, ['later', 'scheduled', at(hourMs)])
   await recordRestore(db, at(-hourMs), testTimeMs)

@@ -42,13 +42,13 @@ const remove = () =>
   })
 const onlyOfStaying = async () => expect(await db.rows(listed)).toEqual([{ tenantId: staying, address: 'ann@example.com' }])
 
-test('what is found after the deletion is not listed', async () => {
+test('a recipient found after the deletion is not listed', async () => {
   await remove()
   await suppressBoth()
   await onlyOfStaying()
 })
 
-test('what is found during the deletion waits for nobody, and is not listed', async () => {
+test('a recipient found during the deletion does not wait, and is not listed', async () => {
   await db.transaction(async (tx) => {
     await removeTenant(tx, going)
     await removeSuppressionsOfTenant(tx, going)
@@ -57,7 +57,7 @@ test('what is found during the deletion waits for nobody, and is not listed', as
   await onlyOfStaying()
 })
 
-test('a deletion takes along what was found just before', async () => {
+test('a deletion takes along a recipient found just before', async () => {
   let removed: Promise<void> | undefined
   await db.transaction(async (tx) => {
     await suppress(tx, [found(going), found(staying)])
@@ -67,7 +67,7 @@ test('a deletion takes along what was found just before', async () => {
   await onlyOfStaying()
 })
 
-test('what is found while a tenant is changed is listed', async () => {
+test('a recipient found while a tenant is changed is listed', async () => {
   await db.transaction(async (tx) => {
     await changeTenant(tx, staying, { name: 'Changed' }, testTimeMs)
     await suppressBoth()
@@ -75,7 +75,7 @@ test('what is found while a tenant is changed is listed', async () => {
   expect(await db.rows(listed)).toHaveLength(2)
 })
 
-test('what is found while the deletion of a tenant that stays is refused is listed', async () => {
+test('a recipient found while the deletion of a tenant that stays is refused is listed', async () => {
   await db.run(sql`update tenants set is_default = id = $1`, [staying])
   await db.transaction(async (tx) => {
     await expect(removeTenant(tx, staying)).rejects.toMatchObject({ code: 'default_tenant_protected' })

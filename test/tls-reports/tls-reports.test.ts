@@ -287,7 +287,7 @@ describe('the sender', () => {
     expect(await counts('c.test')).toMatchObject([{ successful: 2, failures: [{ failed: 1 }] }])
   })
 
-  test('joins what is beyond its limits, and the sums stay right', async () => {
+  test('joins the sessions beyond its limits, and the sums stay right', async () => {
     for (let host = 0; host < 1500; host++) note('b.test', open('expired'), `mx${host}.b.test`)
     await sessions.flush()
     for (let host = 1500; host < 1600; host++) note('b.test', open('expired'), `mx${host}.b.test`)

@@ -20,7 +20,7 @@ test('the corpus has more than 200 emails, all different', () => {
 
 const unlessNone = (name: string, faults: string[]) => (faults.length > 0 ? [{ name, faults }] : [])
 
-test('with links tracked, nothing but href values differs, and every link leads to its target', () => {
+test('with links tracked, only href values differ, and every link leads to its target', () => {
   const read = (token: string) => tokens.read(token, 'click')?.url
   const faulty = samples.flatMap(({ name, html }) => {
     const after = trackHtml(html, { origin, clicks: true, opens: false, excluded }, recipient, tokens)
@@ -29,7 +29,7 @@ test('with links tracked, nothing but href values differs, and every link leads 
   expect(faulty).toEqual([])
 })
 
-test('with opens tracked, nothing but one pixel is added', () => {
+test('with opens tracked, only one pixel is added', () => {
   const faulty = samples.flatMap(({ name, html }) => {
     const after = trackHtml(html, { origin, clicks: false, opens: true, excluded }, recipient, tokens)
     const pixels = after.match(pixel)?.length ?? 0

@@ -172,7 +172,7 @@ test('a large email to several recipients is split as well', async () => {
   expect(clickTokens(first ?? '')).not.toEqual(clickTokens(second ?? ''))
 })
 
-test('what is changed is in force for the next email', async () => {
+test('a change is in force for the next email', async () => {
   const id = await newDomain('switch.example')
   const track = await newTrack(id, 'click.switch.example', { sslEnabled: false, trackOpens: false })
   const next = async () => {
@@ -217,7 +217,7 @@ describe('a raw message', () => {
     expect((await send(plain, { bounce: true })).html.trimEnd()).toBe(html)
   })
 
-  test('that somebody has signed is not tracked', async () => {
+  test('that another program has signed is not tracked', async () => {
     const signed = lines(
       'From: a@shop.example',
       'Content-Type: multipart/signed; protocol="application/pkcs7-signature"; boundary=s',
@@ -242,7 +242,7 @@ describe('a raw message', () => {
 describe('one-click unsubscribe', () => {
   const email = { from, to: ['ann@one.example'], subject: 'x', text: 'Hello', unsubscribe: true }
 
-  test('is a pair of signed headers whose link says whose mail it is', async () => {
+  test('is a pair of signed headers whose link identifies the sender of the mail', async () => {
     const { id } = await sent('/emails', email)
     const [message] = await arrived(1)
     const { headers } = await PostalMime.parse(message?.octets ?? Buffer.alloc(0))

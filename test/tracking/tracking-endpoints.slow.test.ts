@@ -125,7 +125,7 @@ const has = (id: string, opens: number, clicks: number, at = service) =>
     .toEqual([opens, clicks])
 
 describe('the host name of a request', () => {
-  test('of a track domain serves links and nothing of ours', async () => {
+  test('of a track domain serves links and no other pages of Postrider', async () => {
     for (const [method, path] of [
       ['GET', '/'],
       ['GET', '/v1/emails'],
@@ -144,7 +144,7 @@ describe('the host name of a request', () => {
     }
   })
 
-  test('that nobody knows, and our own, serve no pixel and no redirect; ours the unsubscribe page', async () => {
+  test('that is unknown, and that of the installation, serve no pixel and no redirect; the latter serves the unsubscribe page', async () => {
     const id = ids.emailId(new Date().getTime())
     for (const [where, path, status] of [
       ['nobody.example', link('open', id), 404],
@@ -161,7 +161,7 @@ describe('the host name of a request', () => {
     }
   })
 
-  test('that is no host name is the fault of who asks', async () => {
+  test('that is no host name is the fault of the client', async () => {
     for (const path of [link('open', ids.emailId(0)), link('click', ids.emailId(0), target), link('unsubscribe', ids.emailId(0)), '/u/x'])
       expect(await ask(path, { headers: { host: 'a b' } })).toMatchObject({ status: 400, text: 'the request is unreadable\n' })
   })
@@ -172,7 +172,7 @@ describe('the host name of a request', () => {
     expect((await ask(path)).status).toBe(302)
   })
 
-  test('tells a proxy whether to get a certificate for it', async () => {
+  test('answers a proxy whether to get a certificate for it', async () => {
     const at = { headers: { host: 'localhost' } }
     expect((await ask(`/tls/ask?domain=${host}`, at)).status).toBe(200)
     expect((await ask(`/tls/ask?domain=${host.toUpperCase()}`, at)).status).toBe(200)
@@ -198,7 +198,7 @@ describe('the host name of a request', () => {
     expect((await ask(path, where)).status).toBe(404)
   })
 
-  test('is believed of a proxy only when that is trusted, and so is the address of the reader', async () => {
+  test('is taken from a proxy only when that is trusted, and so is the address of the reader', async () => {
     const forwarded = { host: 'upstream', 'x-forwarded-host': host, 'x-forwarded-for': '203.0.113.9', 'x-forwarded-proto': 'https' }
     const id = await delivered()
     expect((await ask(link('open', id), { headers: forwarded })).status).toBe(404)
@@ -231,7 +231,7 @@ describe('the host name of a request', () => {
 })
 
 describe('an open', () => {
-  test('is answered with one pixel that nobody keeps, to GET and HEAD, and recorded with its event', async () => {
+  test('is answered with one pixel that is not cached, to GET and HEAD, and recorded with its event', async () => {
     const id = await delivered()
     const path = link('open', id)
     const got = await ask(path)
@@ -377,7 +377,7 @@ describe('an unsubscribe link', () => {
     expect(await listed('delivered+page@simulator.test')).toEqual([])
   })
 
-  test.each(['', '{}', 'a=b'])('suppresses by POST whatever the body: %j', async (body) => {
+  test.each(['', '{}', 'a=b'])('suppresses by POST with any body: %j', async (body) => {
     const address = `delivered+any${body.length}@simulator.test`
     const id = await delivered(address)
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -385,7 +385,7 @@ describe('an unsubscribe link', () => {
     expect(await listed(address)).toEqual([{ reason: 'unsubscribe', source: 'automatic', emailId: id }])
   })
 
-  test.each(['x', '//', 'a/b; c'])('suppresses by POST whatever the body is called: %j', async (type) => {
+  test.each(['x', '//', 'a/b; c'])('suppresses by POST with any type of body: %j', async (type) => {
     const address = `delivered+type${type.length}@simulator.test`
     const id = await delivered(address)
     const headers = { 'content-type': type }
@@ -399,7 +399,7 @@ describe('an unsubscribe link', () => {
     expect(await listed('delivered+not@simulator.test')).toEqual([])
   })
 
-  test('suppresses the recipient for the tenant by POST, on a track domain and on ours, as often as it is sent', async () => {
+  test('suppresses the recipient for the tenant by POST, on a track domain and on the host of the installation, as often as it is sent', async () => {
     const address = 'delivered+gone@simulator.test'
     const id = await delivered(address)
     for (const where of [host, 'localhost'])
@@ -434,7 +434,7 @@ describe('an unsubscribe link', () => {
     expect(await service.db.rows(suppressionsOf, [tenantId, 'reader@simulator.test'])).toEqual([])
   })
 
-  test('of an email that is not known any more says so', async () => {
+  test('of a deleted email explains so', async () => {
     const answer = await ask(link('unsubscribe', ids.emailId(new Date().getTime())), { method: 'POST', body: oneClick })
     expect(answer.status).toBe(404)
     expect(answer.text).toContain('expired')

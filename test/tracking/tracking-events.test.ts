@@ -114,7 +114,7 @@ test('a hit of an email from a day without a partition for hits is written all t
   expect((await listHits(db, { tenantId, id })).trackingEvents).toHaveLength(1)
 })
 
-test('an orderly stop writes what waits', async () => {
+test('an orderly stop writes the waiting hits', async () => {
   const { id, recorder, stored, events } = await start()
   const trackingEvents = recorder()
   for (let n = 0; n < 1000; n++) trackingEvents.note(trackingEvent(id, 'https://example.com/'))
@@ -124,7 +124,7 @@ test('an orderly stop writes what waits', async () => {
   expect(await events()).toBe(1000)
 })
 
-test('a hit is in the database within two seconds: what a killed process loses is younger', async () => {
+test('a hit is in the database within two seconds: a killed process loses only younger ones', async () => {
   const { id, recorder, stored } = await start()
   const trackingEvents = recorder()
   trackingEvents.note(trackingEvent(id, 'https://example.com/'))
@@ -132,7 +132,7 @@ test('a hit is in the database within two seconds: what a killed process loses i
   await trackingEvents.stop()
 })
 
-test('a batch whose commit was not heard of is written again, and stands there once', async () => {
+test('a batch without a known commit is written again, and is stored once', async () => {
   const { db, id, stored, events } = await start()
   let lost = 0
   const losing: Db = {
@@ -169,7 +169,7 @@ test('two processes that took clicks on two links at once know the second for a 
   expect((await stored()).map((one) => one.reason)).toContain('several-links-within-a-second')
 })
 
-test('a host stays what it was while the database is away, and one that was never asked for is not guessed at', async () => {
+test('a host keeps its state while the database is away, and one that was never requested is not guessed at', async () => {
   const { db, goAway, comeBack } = await start()
   await db.run(addTrackDomain, [tenantId, new Date(clock.nowMs())])
   let nowMs = 0

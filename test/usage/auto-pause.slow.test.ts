@@ -67,7 +67,7 @@ const sent = (count: number): EventGroup => ({ kind: 'MessageSent', count })
 const noMailbox = (count: number): EventGroup => ({ kind: 'MessageDeliveryFailed', count, code: 11 })
 
 describe('the abuse brake', () => {
-  test('pauses a tenant whose mail goes to too many addresses that do not exist, and says so in the log', async () => {
+  test('pauses a tenant whose mail goes to too many addresses that do not exist, and records it in the log', async () => {
     await tell(startMs, [sent(90), noMailbox(10)])
     expect(await brake(startMs)).toEqual([tenantId])
     expect(await reason()).toBe('10 of 100 emails of the last 24 hours went to addresses that do not exist (10.00 %, of 8 % allowed)')
@@ -81,7 +81,7 @@ describe('the abuse brake', () => {
     expect(logged).toEqual([[{ tenant: tenantId, cause: await reason() }, expect.stringContaining(`postrider tenant resume ${tenantId}`)]])
   })
 
-  test('stops nobody for one complaint, nor for a few, and warns of them', async () => {
+  test('pauses no tenant for one complaint, nor for a few, and warns of them', async () => {
     await tell(startMs, [sent(120), { kind: 'ComplaintReceived', count: 1 }])
     expect(await brake(startMs)).toEqual([])
     expect(await own()).toEqual([])
@@ -111,7 +111,7 @@ describe('the abuse brake', () => {
     expect(await brake(startMs + hour)).toEqual([tenantId])
   })
 
-  test('does not judge few emails, other faults, nor what was simulated', async () => {
+  test('does not judge few emails, other faults, nor simulated mail', async () => {
     await tell(startMs, [sent(49), noMailbox(50)])
     expect(await brake(startMs)).toEqual([])
     await tell(startMs - 30 * hour, [noMailbox(100)])

@@ -31,7 +31,7 @@ function counting(db: Db): { db: Db; asked: () => number } {
   return { db: { ...db, rows }, asked: () => asked }
 }
 
-test('readers at the same place share what is read, and a quiet log is asked four times a second for all of them', async () => {
+test('readers at the same place share one read, and a quiet log is asked four times a second for all of them', async () => {
   const { db, asked } = counting(database.db)
   const live = openEventStream({ db, clock: systemClock })
   const stop = new AbortController()
@@ -55,7 +55,7 @@ const lastEvent = sql<{ id: number }>`
   select max(id) as id
   from events`
 
-test('a reader hears where it is when nothing happened for a while', async () => {
+test('a reader gets its position when nothing happened for a while', async () => {
   const hurried: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() * 100 }
   const live = openEventStream({ db: database.db, clock: hurried })
   await tell(1)

@@ -121,7 +121,7 @@ describe('a key that replaces another', () => {
     expect(kidOf(await openProcess().sign())).toBe(kid)
   })
 
-  test('is made by a command, of which the audit log tells', async () => {
+  test('is made by a command, which the audit log records', async () => {
     const printed: string[] = []
     const old = kidOf(await openProcess().sign())
     clock.moveMs(dayMs)
@@ -141,7 +141,7 @@ describe('a key that replaces another', () => {
 })
 
 describe('without a database', () => {
-  test('a process goes on with the keys it knows, waits for no answer longer than two seconds, and asks again after a minute', async () => {
+  test('a process goes on with its last keys, waits for no answer longer than two seconds, and asks again after a minute', async () => {
     let asked = 0
     const asUsual: Db['rows'] = (statement, parameters) => database.db.rows(statement, parameters)
     let rows = asUsual
@@ -171,7 +171,7 @@ describe('without a database', () => {
     expect(kidsOf(await one.published())).toEqual([...before, kid])
   })
 
-  test('a process that knows none says so, and learns them when the database is back', async () => {
+  test('a process that has none logs so, and gets them when the database is back', async () => {
     let isAway = true
     const rows: Db['rows'] = (statement, parameters) =>
       isAway ? Promise.reject(new Error('away')) : database.db.rows(statement, parameters)

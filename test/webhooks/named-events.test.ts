@@ -125,7 +125,7 @@ describe('a stream', () => {
   })
 })
 
-test('all events are exactly the ten of the contract, whatever Postrider adds', () => {
+test('all events are exactly the ten of the contract, beside any that Postrider adds', () => {
   expect(allEventNames).toEqual([
     'MessageSent',
     'MessageDelayed',

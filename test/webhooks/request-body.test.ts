@@ -161,13 +161,16 @@ describe('a body', () => {
     }
   })
 
-  test.each(['SendLimitApproaching', 'SendLimitExceeded'])('of %s tells whose limit, how much was sent, and the limit', (event) => {
-    expect(bodiesOf(event)).toHaveLength(1)
-    expect(Object.keys(bodiesOf(event)[0]?.payload ?? {})).toEqual(['server', 'volume', 'limit'])
-    expect(bodiesOf(event)[0]?.payload).toMatchObject({ server: { uuid: 'org' }, limit: 100 })
-  })
+  test.each(['SendLimitApproaching', 'SendLimitExceeded'])(
+    'of %s names the owner of the limit, the number sent, and the limit',
+    (event) => {
+      expect(bodiesOf(event)).toHaveLength(1)
+      expect(Object.keys(bodiesOf(event)[0]?.payload ?? {})).toEqual(['server', 'volume', 'limit'])
+      expect(bodiesOf(event)[0]?.payload).toMatchObject({ server: { uuid: 'org' }, limit: 100 })
+    },
+  )
 
-  test('stands at the place of its event; events of our own have none', () => {
+  test('has the name and the time of its event; events that Postrider adds have none', () => {
     expect(prepared).toHaveLength(logged.length)
     for (const [index, { kind, tenantId, at }] of logged.entries()) {
       const isTold = (webhookEmailEvents as readonly string[]).includes(kind)
@@ -201,7 +204,7 @@ describe('a body', () => {
     expect(new Set(numbers.filter((one) => one > 0)).size).toBe(numbers.filter((one) => one > 0).length)
   })
 
-  test("of a failure says why, in the words of the email's attempts", () => {
+  test("of a failure has its reason, in the words of the email's attempts", () => {
     expect(bodyOf('softfail', 'MessageDelayed')).toMatchObject({ status: 'SoftFail', classification_code: expect.any(Number) })
     expect(bodyOf('hardfail', 'MessageDeliveryFailed')).toMatchObject({
       status: 'HardFail',

@@ -548,6 +548,17 @@ export interface Deleted {
   deleted: true
 }
 
+export interface TenantsRetrievePrivacyData {
+  tenantId: string
+  /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
+  contentDays: number | null
+}
+
+export interface TenantsUpdatePrivacyBody {
+  /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
+  contentDays: number | null
+}
+
 export interface CredentialsCreateBody {
   name: string
   type: 'api' | 'smtp'
@@ -2321,13 +2332,13 @@ export interface LogsRetrieveData {
   /** Tenant of the request */
   tenantId: string | null
   request: {
-    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON */
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended */
     body: Record<string, unknown> | string | null
     /** Size of the whole body in bytes */
     bodySize: number | null
   }
   response: {
-    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON */
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended */
     body: Record<string, unknown> | string | null
     /** Size of the whole body in bytes */
     bodySize: number | null

@@ -72,7 +72,9 @@ import type {
   Tenant,
   TenantsCreateBody,
   TenantsListQuery,
+  TenantsRetrievePrivacyData,
   TenantsUpdateBody,
+  TenantsUpdatePrivacyBody,
   TestAdvanceBody,
   TestAdvanceData,
   TestInboxClearData,
@@ -183,6 +185,14 @@ export const organisationApi = (api: Api) => ({
     /** Delete a tenant and its configuration; its emails and logs are kept for their retention period. A key with full access, at organisation level. */
     delete(tenantId: string, options: Options = {}): Promise<Deleted> {
       return api.ask('DELETE', `/tenants/${at(tenantId)}`, { options })
+    },
+    /** Get the retention that a tenant has of its own. A key with full access, at organisation level. */
+    retrievePrivacy(tenantId: string, options: Options = {}): Promise<TenantsRetrievePrivacyData> {
+      return api.ask('GET', `/tenants/${at(tenantId)}/privacy`, { options })
+    },
+    /** Change the retention that a tenant has of its own. A key with full access, at organisation level. */
+    updatePrivacy(tenantId: string, body: TenantsUpdatePrivacyBody, options: Options = {}): Promise<TenantsRetrievePrivacyData> {
+      return api.ask('PATCH', `/tenants/${at(tenantId)}/privacy`, { body, options })
     },
   },
   platformWebhooks: {

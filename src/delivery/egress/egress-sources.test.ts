@@ -30,7 +30,7 @@ describe('the pool of an email', () => {
     })
   })
 
-  test('holds always its own addresses only, and of those the ones of this machine', () => {
+  test('has only its own addresses, and of those only the ones of this machine', () => {
     const some = fc.uniqueArray(fc.record({ at: fc.nat(99), pool: fc.constantFrom('default', 'a', 'b'), has: fc.boolean() }), {
       selector: (one) => one.at,
     })

@@ -16,7 +16,7 @@ describe('always', () => {
     )
   })
 
-  test('no day allows more than twice what the day before did', () => {
+  test('no day allows more than twice as much as the day before', () => {
     for (let day = 1; day < 30; day++) expect(warmUpCeiling(day)).toBeLessThanOrEqual(2 * (warmUpCeiling(day - 1) ?? 0))
   })
 

@@ -166,7 +166,7 @@ describe('the rate a provider allows', () => {
     })
   })
 
-  it('is not raised past what the operator allows', () => {
+  it('is not raised above the limit of the operator', () => {
     const bounds = { connections: 3, rate: 5 }
     let learned = afterRefusedConnection(afterThrottle(initialLimits(bounds), 2, 0), 1, 0)
     for (let second = 0; second < 36_000; second++) learned = afterSuccess(learned, bounds, 5000, second * 1000)
@@ -175,7 +175,7 @@ describe('the rate a provider allows', () => {
 })
 
 describe('the connections a provider allows', () => {
-  it('are those that stood when another was refused, and one more is probed ever more rarely', () => {
+  it('are the number that stood when another was refused, and one more is probed ever more rarely', () => {
     let learned = initialLimits(open)
     for (const otherConnections of [9, 8, 7, 6, 5, 4, 3]) learned = afterRefusedConnection(learned, otherConnections, 0)
     expect(learned.connections.max).toBe(3)
@@ -201,7 +201,7 @@ describe('the connections a provider allows', () => {
   })
 })
 
-it('whatever happens, limits stay within their bounds', () => {
+it('limits always stay within their bounds', () => {
   const happening = fc.oneof(
     fc.record({ kind: fc.constant('refused connection' as const), number: fc.nat(30) }),
     fc.record({ kind: fc.constant('throttle' as const), number: fc.nat(5000) }),

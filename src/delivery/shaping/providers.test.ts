@@ -76,7 +76,7 @@ describe('a temporary refusal', () => {
     '450 4.2.1 Peak SMTP relay limit exceeded for customer. This is a temporary error. - gsmtp',
     '450 4.7.1 Message rate limit exceeded, slow down',
     '421 4.3.2 too many connections',
-  ])('of our number or speed shapes the provider: %s', (text) => {
+  ])('because of the number or speed of the mail shapes the provider: %s', (text) => {
     expect(isThrottle(text)).toBe(true)
   })
 

@@ -3,7 +3,7 @@
  * apply in every process within a second.
  */
 import { Refusal, type Relay, type Secrets } from '#base'
-import { type Db, type Queryable, sealedColumn, sql, type Tx } from '#db'
+import { type Db, type Queryable, type SealedValue, sealedColumn, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { defaultSlot, emptySlots, sharesOf, slotCount, type TransportSlots, withShare } from './transport-shares.ts'
 
@@ -100,7 +100,7 @@ const dropRulesOf = sql`
   delete from transport_rules
   where tenant_id = $1`
 
-const findSealed = sql<{ key: string; named: string; sealed: Buffer }>`
+const findSealed = sql<SealedValue>`
   select name as key, name as named, password as sealed
   from transports
   where name > $2 and password is not null and substring(password from 1 for 5) <> $1::bytea

@@ -36,13 +36,13 @@ describe('an instant in a query', () => {
     expect(() => readInstant('after', text)).toThrow(expect.objectContaining({ code: 'validation_error', field: 'after' }))
   })
 
-  test('is told in seconds with milliseconds, and as ISO 8601', () => {
+  test('is read in seconds with milliseconds, and as ISO 8601', () => {
     expect(instantOf(new Date(1_772_357_400_412))).toEqual({ timestamp: 1_772_357_400.412, timestampIso: '2026-03-01T09:30:00.412Z' })
   })
 })
 
 describe('a tenant named in a request', () => {
-  test('is what an organisation-level key says', () => {
+  test('is the one that an organisation-level key names', () => {
     expect(namedTenant('abc1', { tenantId: null })).toBe('abc1')
     expect(namedTenant(null, { tenantId: null })).toBe(null)
   })

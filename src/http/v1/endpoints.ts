@@ -17,6 +17,7 @@ import {
   testPlatformWebhook,
   updatePlatformWebhook,
 } from './platform-webhooks.ts'
+import { retrievePrivacy, updatePrivacy } from './privacy.ts'
 import { promoteEmail } from './promote.ts'
 import {
   createRoute,
@@ -100,6 +101,8 @@ export const routes: readonly Endpoint[] = [
   retrieveTenant,
   updateTenantEndpoint,
   deleteTenantEndpoint,
+  retrievePrivacy,
+  updatePrivacy,
   createCredential,
   listCredentialsRoute,
   retrieveCredential,

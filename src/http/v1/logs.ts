@@ -48,7 +48,8 @@ const LogItem = Type.Object(entryFields)
 const Body = Type.Object({
   body: Type.Unsafe<Record<string, unknown> | string | null>({
     type: ['object', 'string', 'null'],
-    description: 'At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON',
+    description:
+      "At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended",
   }),
   bodySize: nullable(Type.Integer({ description: 'Size of the whole body in bytes' })),
 })

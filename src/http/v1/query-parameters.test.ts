@@ -73,7 +73,7 @@ describe('a query', () => {
     expect(refusal({ period: 'x', page: ['1', '2'] }).message).toBe('page is given more than once')
   })
 
-  test('takes the older spelling tenant_id, and ignores what it does not know', () => {
+  test('takes the older spelling tenant_id, and ignores unknown parameters', () => {
     expect(read(given('period=x&tenant_id=abc&colour=red'))).toMatchObject({ tenantId: 'abc' })
     expect(read(given('period=x&colour=red'))).not.toHaveProperty('colour')
   })

@@ -19,7 +19,7 @@ describe('a fingerprint', () => {
     )
   })
 
-  test('tells bodies, paths and methods apart', () => {
+  test('distinguishes bodies, paths and methods', () => {
     const base = fingerprint('POST', '/v1/emails', { to: ['a'] })
     expect(fingerprint('POST', '/v1/emails/raw', { to: ['a'] })).not.toEqual(base)
     expect(fingerprint('PUT', '/v1/emails', { to: ['a'] })).not.toEqual(base)

@@ -24,7 +24,7 @@ const schema = Type.Object({
 const problemsOf = compileSchema(schema)
 
 describe('a shape', () => {
-  test('is fitted by what the schema allows, unknown keys included', () => {
+  test('is fitted by every value that the schema allows, unknown keys included', () => {
     expect(problemsOf({ from: 'a', to: ['b'], count: null, unknown: [1], metadata: { constructor: 'x' } })).toEqual([])
   })
 
@@ -50,7 +50,7 @@ describe('a shape', () => {
     expect(problemsOf({ from: '\u{1f600}'.repeat(6), to: ['x'] })).toHaveLength(1)
   })
 
-  test('tells twenty problems of a million, and does not look at the elements of a list that is too long', () => {
+  test('lists twenty problems of a million, and does not look at the elements of a list that is too long', () => {
     const many = compileSchema(Type.Array(Type.String()))
     expect(many(Array(1_000_000).fill(1), 'to')).toHaveLength(20)
     expect(problemsOf({ from: 'a', to: Array(1_000_000).fill(1) })).toEqual([{ field: 'to', message: 'must have at most 3 elements' }])
@@ -65,7 +65,7 @@ describe('a shape', () => {
   })
 })
 
-test('a refusal says the first problem and lists all', () => {
+test('a refusal has the first problem as its message and lists all', () => {
   const refusal = refusalOf([
     { field: 'subject', message: 'is required' },
     { field: 'to', message: 'must be an array' },
@@ -106,7 +106,7 @@ describe('always', () => {
     { requiredKeys: [] },
   )
 
-  test('agrees with Ajv on what fits', async () => {
+  test('agrees with Ajv on the values that fit', async () => {
     const app = fastify({ ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, strictTypes: false } } })
     app.post('/', { schema: { body: schema } }, () => 'fits')
     await fc.assert(

@@ -71,7 +71,7 @@ describe('the search', () => {
     expect(await judge(reader, recipe, measurePlanted)).toBeUndefined()
   })
 
-  test('tries the same inputs for the same seed, and reaches what each reader reads at its usual length', () => {
+  test('tries the same inputs for the same seed, and reaches the usual length of input of each reader', () => {
     for (const reader of readers) {
       const drawn = () => {
         const chance = openSeededRandom(7)
@@ -86,14 +86,14 @@ describe('the search', () => {
 })
 
 describe('every reader of outside octets', () => {
-  test('is searched, or is said to be none and why', () => {
+  test('is searched, or is a listed exception with a reason', () => {
     const known = new Set([...readers.flatMap(({ reads }) => reads), ...Object.keys(noReaders)])
     expect(readersBySource().filter((one) => !known.has(one))).toEqual([])
     expect([...known].filter((one) => !everyExport().has(one))).toEqual([])
   })
 
   test.for(kept.map((one, at) => ({ ...one, at })))(
-    'is quick with what was found in $reader ($at)',
+    'is quick with each input found in $reader ($at)',
     { timeout: maxMs },
     async ({ reader, recipe }) => {
       const why = await judge(readerOf(reader), recipe, measure)

@@ -48,7 +48,7 @@ export const noReaders: Readonly<Record<string, string>> = {
   'src/domain-reports/domain-reports.ts readReportMailHere': 'calls readReportMail',
   'src/emails/content.ts decodeContent': 'reads what encodeContent has written into our own table',
   'src/base/config.ts readConfig': operators,
-  'src/base/config.ts parseRelay': operators,
+  'src/base/delivery-settings.ts parseRelay': operators,
   'src/base/dns-update-target.ts parseDnsUpdate': operators,
   'src/dns-updates/dns-updates.ts readDnsUpdates': operators,
   'src/dkim/keys.ts readRsaKey': operators,

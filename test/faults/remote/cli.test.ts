@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 
-test('whoever stops reading it ends the service that it started', { timeout: 90_000 }, async () => {
+test('a reader that stops reading it ends the service that it started', { timeout: 90_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-left-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   // The database runs under its own account.

@@ -26,7 +26,7 @@ const sent: Row = { name: 'sent', comesTo: ['sent'] }
 const asGivenUp = told('hardfail', attempt('softfail', 'protocol_error'), attempt('hardfail', 'protocol_error'))
 const asSent = told('sent', attempt('sent'))
 
-test('an email that comes to something else than its row says is told, one that comes to the same is not', () => {
+test('an email with another outcome than its row is reported, one with the same is not', () => {
   const wrong = (row: Row, what: EmailState) => wrongWithEmail(row, row.comesTo as string[], what)
   expect([wrong(givenUp, asGivenUp), wrong(sent, asSent)]).toEqual([[], []])
   expect(wrong(givenUp, asSent)).toEqual(['came to sent instead of softfail protocol_error, then hardfail protocol_error'])
@@ -35,14 +35,14 @@ test('an email that comes to something else than its row says is told, one that 
   expect(wrong({ ...givenUp, outcomeUnknown: true }, asGivenUp)).toEqual(['has an attempt whose outcome is told as known'])
 })
 
-test('a peer that was connected to, given or able to pour in too much is told', () => {
+test('a peer that was connected to, given or able to pour in too much is reported', () => {
   const row: Row = { ...sent, maxConnections: 1, taken: 0 }
   expect(wrongWithPeer(row, seen())).toEqual([])
   const peer = seen({ connections: () => 2, taken: () => [{ from: '', content: '' }], written: () => 60_000_000 })
   expect(wrongWithPeer(row, peer)).toHaveLength(3)
 })
 
-test('among many, an email that is lost, went another way or was left behind is told', () => {
+test('among many, an email that is lost, went another way or was left behind is reported', () => {
   const one = (what?: EmailState) => ({ mark: 7, to: 'ann', ...(what ? { told: what } : {}) })
   expect(wrongAmongMany(givenUp, [one(asGivenUp)])).toEqual([])
   expect(wrongAmongMany(givenUp, [one(asGivenUp), one()])).toEqual(['email 7 is lost'])
@@ -52,7 +52,7 @@ test('among many, an email that is lost, went another way or was left behind is 
   expect(wrongAmongMany({ ...sent, othersWait: true }, [one(told('pending'))])).toEqual(['no email came to what one alone comes to'])
 })
 
-test('among many, an email that never arrived, or arrived again without a reason, is told', () => {
+test('among many, an email that never arrived, or arrived again without a reason, is reported', () => {
   const emails = [{ mark: 7, to: 'ann', told: asSent }]
   const copy = { from: '', content: 'Subject: mark 7.\r\n\r\nHello' }
   const twice = seen({ taken: () => [copy, copy] })
