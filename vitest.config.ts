@@ -1,7 +1,9 @@
 /** One PostgreSQL for the whole run (test/support/global-setup.ts); two workers, because many tests run a whole service. */
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
+  resolve: { alias: { 'fast-check': fileURLToPath(new URL('test/support/seeded-fast-check.ts', import.meta.url)) } },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'tools/**/*.test.ts', 'bench/**/*.test.ts'],
     // Slow tests run with `npm run faults`.

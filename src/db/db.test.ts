@@ -15,7 +15,7 @@ const addressOf = (name: string) => inject('serverUrl').replace(/^([a-z]+:\/\/[^
 async function emptyDatabase(poolSize = 3) {
   const name = `postrider_test_${openIds(systemRandom).label(12)}`
   const admin = await openDb({ url: addressOf('postgres'), poolSize: 1, applicationName: 'tests' })
-  await admin.script(`create database ${name}`)
+  await admin.script(`create database ${name} strategy file_copy`)
   const db = await openDb({ url: addressOf(name), poolSize, applicationName: 'test' })
   onTestFinished(async () => {
     await db.close()

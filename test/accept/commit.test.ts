@@ -1,6 +1,6 @@
 /** Behaviour of the accepting commit toward waiting requests while the database is away. */
 import fc from 'fast-check'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openCommit } from '#accept'
 import { type Clock, openIds, pause, systemClock, systemRandom } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db, ensurePartitions, sql } from '#db'
@@ -8,7 +8,7 @@ import { emailTables } from '#emails'
 import { eventTables } from '#events'
 import type { SendLimits } from '#limits'
 import { parseAddress } from '#mail'
-import { testDatabase, testTimeMs } from '../support/database.ts'
+import { type TestDatabase, testDatabase, testTimeMs } from '../support/database.ts'
 
 const ids = openIds(systemRandom)
 const unlimited: SendLimits = { organisation: null, ceilings: new Map() }
@@ -38,21 +38,28 @@ const entry = (atMs = testTimeMs): Entry => {
   }
 }
 
-async function commitWith(send: () => Promise<SendLimits>, { clock = systemClock, wrap = (db: Db) => db }: CommitOptions = {}) {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
-  const { db } = database
-  return {
-    db,
-    commit: openCommit({
-      db: wrap(db),
-      clock,
-      ids,
-      wake: () => {},
-      limitSettings: { send, usualRate: () => null, rateOf: () => Promise.resolve(null) },
-    }),
-  }
-}
+/** Deletes instead of truncating: `truncate` would create new files for every day's partition. */
+const deleteAll = ['emails', 'contents', 'spool', 'events', 'idempotency_keys', 'send_limit_usage']
+  .map((one) => `delete from ${one}`)
+  .join(';')
+
+let database: TestDatabase
+let db: Db
+beforeAll(async () => {
+  database = await testDatabase()
+  db = database.db
+})
+afterAll(() => database.close())
+beforeEach(() => db.script(deleteAll))
+
+const commitWith = (send: () => Promise<SendLimits>, { clock = systemClock, wrap = (whole: Db) => whole }: CommitOptions = {}) =>
+  openCommit({
+    db: wrap(db),
+    clock,
+    ids,
+    wake: () => {},
+    limitSettings: { send, usualRate: () => null, rateOf: () => Promise.resolve(null) },
+  })
 
 /** The first flush is committed and its reply is lost; the second fails with `then`, if given. */
 function losingOneFlush(db: Db, then?: Error): Db {
@@ -74,7 +81,7 @@ function losingOneFlush(db: Db, then?: Error): Db {
 
 test('a database that is away is not asked once for each waiting request', async () => {
   let asked = 0
-  const { commit } = await commitWith(() => {
+  const commit = commitWith(() => {
     asked++
     return Promise.reject(new DatabaseUnreachable('away', undefined))
   })
@@ -88,7 +95,7 @@ test('a request that stood in line for longer than its caller waited is not acce
   let back = () => {}
   const isBack = new Promise<void>((resolve) => (back = resolve))
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + clockOffsetMs }
-  const { db, commit } = await commitWith(() => isBack.then(() => unlimited), { clock })
+  const commit = commitWith(() => isBack.then(() => unlimited), { clock })
   const first = commit(entry())
   await Promise.resolve()
   const second = commit(entry())
@@ -107,7 +114,7 @@ test('a request whose flush a silent database holds is answered after six second
   let back = () => {}
   const isBack = new Promise<void>((resolve) => (back = resolve))
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + clockOffsetMs }
-  const { db, commit } = await commitWith(() => isBack.then(() => unlimited), { clock })
+  const commit = commitWith(() => isBack.then(() => unlimited), { clock })
   const held = expect(commit(entry())).rejects.toMatchObject({ code: 'internal_error', shouldRetry: true })
   await Promise.resolve()
   clockOffsetMs = 9000
@@ -118,14 +125,14 @@ test('a request whose flush a silent database holds is answered after six second
 
 test('emails that arrive together around midnight are accepted, though no day was made ahead', async () => {
   const midnightMs = Date.UTC(2027, 5, 2)
-  const { db, commit } = await commitWith(() => Promise.resolve(unlimited))
+  const commit = commitWith(() => Promise.resolve(unlimited))
   await ensurePartitions(db, [...emailTables, ...eventTables], midnightMs - 1, 1)
   await Promise.all([commit(entry(midnightMs - 1)), commit(entry(midnightMs))])
   expect(await db.rows(sql`select from emails`)).toHaveLength(2)
 })
 
 test('a request whose key another had first is not taken for accepted, though the answer of its flush was lost', async () => {
-  const { db, commit } = await commitWith(() => Promise.resolve(unlimited), { wrap: losingOneFlush })
+  const commit = commitWith(() => Promise.resolve(unlimited), { wrap: losingOneFlush })
   const once = (fingerprint: string) => ({ credentialId: 1, key: 'k', fingerprint: Buffer.from(fingerprint), body: Buffer.from('{}') })
   await db.run(sql`insert into idempotency_keys values (1, 'k', 'other', 200, '{}', $1)`, [new Date(testTimeMs)])
   const [plain, beaten] = await Promise.all([commit(entry()), commit({ ...entry(), idempotency: once('other') })])
@@ -134,8 +141,8 @@ test('a request whose key another had first is not taken for accepted, though th
 })
 
 test('an accepted email is not refused, though its answer was lost and the database had another fault then', async () => {
-  const { db, commit } = await commitWith(() => Promise.resolve(unlimited), {
-    wrap: (db) => losingOneFlush(db, new Error('the disk is full')),
+  const commit = commitWith(() => Promise.resolve(unlimited), {
+    wrap: (whole) => losingOneFlush(whole, new Error('the disk is full')),
   })
   expect(await Promise.all([commit(entry()), commit(entry())])).toMatchObject(Array(2).fill({ committed: true }))
   expect(await db.rows(sql`select from emails`)).toHaveLength(2)
@@ -163,11 +170,6 @@ function faulty(db: Db, fates: Fate[]): Db {
   }
 }
 
-/** Deletes instead of truncating: `truncate` would create new files for every day's partition. */
-const deleteAll = ['emails', 'contents', 'spool', 'events', 'idempotency_keys', 'send_limit_usage']
-  .map((one) => `delete from ${one}`)
-  .join(';')
-
 test('for any lost answers, the used slots are as many as the accepted emails', async () => {
   const fate = fc.constantFrom<Fate>('done', 'done', 'done, answer lost', 'not done, answer lost', 'refused')
   const limits = fc.constantFrom(unlimited, { organisation: 1000, ceilings: new Map([['shop', 1000]]) })
@@ -186,8 +188,6 @@ test('for any lost answers, the used slots are as many as the accepted emails', 
     monotonicMs: () => systemClock.monotonicMs() / 100,
     after: (delayMs, action) => systemClock.after(delayMs / 100, action),
   }
-  const { db } = await testDatabase()
-  onTestFinished(() => db.close())
   await ensurePartitions(db, [...emailTables, ...eventTables], atMs, 1)
   await fc.assert(
     fc.asyncProperty(scene, async ({ fates, limits, rounds }) => {

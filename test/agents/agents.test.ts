@@ -1,11 +1,12 @@
 /** The tools for agents, by the official client: each over HTTP and stdio, rights, plans and tokens, and texts that give orders. */
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { openIds, systemClock, systemRandom } from '#base'
+import { openIds, systemRandom } from '#base'
 import { appendAttempt } from '#emails'
 import { listAudit } from '#members'
 import { recordDeliveries } from '#webhooks'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { runHere } from '../support/run-command.ts'
+import { halfPastTwelve } from '../support/test-clock.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { type Agent, overHttp, overStdio, type ToolAnswer } from './agent-client.ts'
 import { factsOf, forbidden, hostileTexts, stringsOf } from './hostile-texts.ts'
@@ -13,7 +14,7 @@ import { factsOf, forbidden, hostileTexts, stringsOf } from './hostile-texts.ts'
 const hourMs = 3_600_000
 const planMs = 300_000
 let aheadMs = 0
-const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
+const clock = { ...halfPastTwelve, nowMs: () => halfPastTwelve.nowMs() + aheadMs }
 const newIds = openIds(systemRandom)
 
 let service: Service

@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cookieOf, fromElsewhere, invite, password, useLink } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
+import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, takeRefusal, type Watched } from './chromium.ts'
 
 const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 const newPassword = 'staple battery horse'
@@ -48,8 +48,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await dialog.getByLabel('New password').fill(newPassword)
     await page.keyboard.press('Enter')
     await dialog.getByText('wrong address or password').waitFor()
-    // The browser logs the refusal as an error.
-    here.complaints.length = 0
+    await takeRefusal(here, '/dashboard/api/password')
     await dialog.getByLabel('Current password').fill(password)
     await expectFine(here, 'password-change', look)
     await page.keyboard.press('Enter')

@@ -23,8 +23,14 @@ export interface Watched {
 export interface Look {
   width: number
   theme: 'light' | 'dark'
-  /** The machine's when absent. */
+  /** Absent: a zone in which it is noon, so that no day ends during a test. */
   timezone?: string
+}
+
+/** The zone in which this hour is the one after noon. A zone east of Greenwich has a minus in its name. */
+function noonZone(): string {
+  const west = new Date().getUTCHours() - 12
+  return west === 0 ? 'UTC' : `Etc/GMT${west > 0 ? '+' : ''}${west}`
 }
 
 export const startBrowser = (): Promise<Browser> =>
@@ -41,13 +47,13 @@ export const startDashboardService = (wish: ServiceOptions = {}): Promise<Servic
   })
 
 /** A browser in a network of its own: sign-ins on several screens within a second come from different networks. */
-export async function openPage(browser: Browser, service: Service, { width, theme, timezone }: Look): Promise<Watched> {
+export async function openPage(browser: Browser, service: Service, { width, theme, timezone = noonZone() }: Look): Promise<Watched> {
   const origin = `http://localhost:${service.port}`
   const context = await browser.newContext({
     baseURL: origin,
     viewport: { width, height: 900 },
     colorScheme: theme,
-    ...(timezone ? { timezoneId: timezone } : {}),
+    timezoneId: timezone,
     permissions: ['clipboard-read', 'clipboard-write'],
     extraHTTPHeaders: fromElsewhere(),
   })
@@ -66,6 +72,16 @@ export async function openPage(browser: Browser, service: Service, { width, them
   })
   return { page, context, origin, complaints }
 }
+
+/** Waits until the browser reports a refused request to this path, maybe later than the page; returns the complaints and forgets them. */
+export async function takeRefusal({ complaints }: Watched, path: string): Promise<string[]> {
+  await expect.poll(() => complaints.some((one) => one.includes('Failed to load resource') && one.includes(path))).toBe(true)
+  return complaints.splice(0)
+}
+
+/** Waits until the clipboard has the text: a page writes it some time after the click. */
+export const expectCopied = (page: Page, text: RegExp): Promise<void> =>
+  expect.poll(() => page.evaluate<string>('navigator.clipboard.readText()')).toMatch(text)
 
 interface Violation {
   id: string

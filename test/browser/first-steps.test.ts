@@ -3,7 +3,16 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cookieOf, invite, useLink } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
+import {
+  expectCopied,
+  expectFine,
+  hasChromium,
+  type Look,
+  openPage,
+  startBrowser,
+  startDashboardService,
+  type Watched,
+} from './chromium.ts'
 
 const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 
@@ -58,7 +67,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expect.poll(() => steps(page)).toEqual(todo)
     await expectFine(watched, 'first-steps', look)
     await page.getByRole('button', { name: 'Copy the command' }).click()
-    expect(await page.evaluate('navigator.clipboard.readText()')).toContain(`curl -s ${watched.origin}/v1/emails -H "Authorization: Bearer`)
+    await expectCopied(page, new RegExp(`curl -s ${watched.origin}/v1/emails -H "Authorization: Bearer`))
     await page.getByRole('listitem').getByRole('link', { name: 'Keys' }).click()
     await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
     await watched.context.close()

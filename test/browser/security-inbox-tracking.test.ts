@@ -9,7 +9,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromElsewhere, invite, password } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
+import {
+  expectCopied,
+  expectFine,
+  hasChromium,
+  type Look,
+  openPage,
+  startBrowser,
+  startDashboardService,
+  takeRefusal,
+  type Watched,
+} from './chromium.ts'
 
 const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 const at = ({ width, theme }: Look) => `${width}-${theme}`
@@ -104,8 +114,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByLabel('Password').fill(password)
     await page.keyboard.press('Enter')
     await page.getByLabel('Code', { exact: true }).waitFor()
-    // The browser logs the response that asked for the code as an error; it does so below, too.
-    watched.complaints.length = 0
+    // The browser logs the response that asked for the code as an error.
+    await takeRefusal(watched, '/dashboard/api/sign-in')
     await expectFine(watched, 'sign-in-code', look)
     expect(await page.evaluate('document.activeElement?.getAttribute("name")')).toBe('code')
     await page.keyboard.type(codeOf(1))
@@ -235,7 +245,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await track.getByRole('button', { name: /^Check (now|again)$/ }).click()
     await track.getByText('Missing').waitFor()
     await track.getByRole('button', { name: 'Copy value' }).click()
-    expect(await page.evaluate('navigator.clipboard.readText()')).toBe('track.house.test')
+    await expectCopied(page, /^track\.house\.test$/)
     await expectFine(watched, 'tracking', look)
     await track.getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()

@@ -63,7 +63,7 @@ describe.skipIf(!hasChromium).each(looks)('with test mail only, at $width px, $t
     await expectFine(watched, `newcomer/no-live${path.replaceAll('/', '-')}`, look)
     await page.getByRole('button', { name: 'Show test mail' }).click()
     await page.waitForURL('**mail=test**')
-    expect(await page.getByLabel('Mail', { exact: true }).inputValue()).toBe('test')
+    await expect.poll(() => page.getByLabel('Mail', { exact: true }).inputValue()).toBe('test')
     await page.getByText(/No live mail/).waitFor({ state: 'detached' })
     if (path === '/emails') await expect.poll(() => page.locator('#content tbody tr').getByText('Test', { exact: true }).count()).toBe(2)
     await expectFine(watched, `newcomer/test${path.replaceAll('/', '-')}`, look)

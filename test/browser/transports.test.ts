@@ -7,7 +7,7 @@ import { openTransportStates, type TransportStates } from '../../src/delivery/tr
 import { invite, password } from '../dashboard/signed-in-browser.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import type { Service } from '../support/in-process-service.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
+import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, takeRefusal, type Watched } from './chromium.ts'
 
 const looks: Look[] = [
   { width: 390, theme: 'dark' },
@@ -78,8 +78,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     expect((await transports())[0]).toMatchObject({ name, auth: { user: 'me', password: 'open sesame' }, guarded: true })
   })
 
-  /** The browser reports a refusal of the API as an error. */
-  const forgetRefusal = () => expect(watched.complaints.splice(0)).toEqual([expect.stringContaining('400 (Bad Request)')])
+  const forgetRefusal = async () =>
+    expect(await takeRefusal(watched, '/v1/transports')).toEqual([expect.stringContaining('400 (Bad Request)')])
 
   test('its settings are changed, and a test says that it works', async () => {
     const { page } = watched
@@ -89,7 +89,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await dialog.getByLabel('Port').fill(String(relay.port))
     await dialog.getByRole('button', { name: 'Save' }).click()
     await dialog.getByText('password: is needed').waitFor()
-    forgetRefusal()
+    await forgetRefusal()
     await dialog.getByLabel('User name').fill('')
     await dialog.getByText('password: is needed').waitFor({ state: 'detached' })
     await dialog.getByLabel('Messages per second').fill('2.5')
@@ -142,7 +142,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('a transport that a process regards as down says so, with the reason and the next try, until it works again', async () => {
     const { page } = watched
     const [transport] = await transports()
-    states.down({ transport: name, tenantId: '', revision: transport?.revision ?? 0, reason: 'failed' }, 30_000)
+    states.down({ transport: name, tenantId: '', revision: transport?.revision ?? 0, reason: 'failed' }, 3_600_000)
     const shown = () => listTransportStates(service.db, Date.now())
     await expect.poll(shown).toHaveLength(1)
     await page.reload()
@@ -162,7 +162,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await choose('Delete')
     await dialog.getByRole('button', { name: 'Delete' }).click()
     await dialog.getByText(`${name} still has a share of some mail`).waitFor()
-    forgetRefusal()
+    await forgetRefusal()
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     const shares = page.getByRole('list', { name: 'Shares' })
     for (const mail of ['all mail', 'mail from shop.example tagged order']) {

@@ -473,7 +473,7 @@ describe('signatures', () => {
       ...isWrong,
       message: expect.stringContaining('Signature expired'),
     })
-    const early = { ...late, systemClockOffset: 303_000 }
+    const early = { ...late, systemClockOffset: 360_000 }
     expect(await refusalOf(new SESv2Client(early).send(new GetAccountCommand({})))).toMatchObject({
       ...isWrong,
       message: expect.stringContaining('not yet current'),

@@ -1,12 +1,18 @@
 /** simulator.test as a sender: a test key of any tenant needs no domain, and the suggestion in a refusal names an allowed sender. */
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { createKey } from '#credentials'
 import { type Service, startService } from '../support/in-process-service.ts'
 
 const email = (from: string) => ({ from, to: ['delivered@simulator.test'], subject: 's', html: '<a href="https://shop.example/">x</a>' })
 
-const liveKeyOf = async (service: Service, tenantId: string) =>
+let service: Service
+beforeAll(async () => {
+  service = await startService({ rateLimit: null, roles: ['delivery'], settings: { POSTRIDER_HOSTNAME: 'mail.example.net' } })
+})
+afterAll(() => service.stop())
+
+const liveKeyOf = async (tenantId: string) =>
   (
     await service.db.transaction((tx) =>
       createKey(
@@ -18,7 +24,6 @@ const liveKeyOf = async (service: Service, tenantId: string) =>
   ).key
 
 test('a test key of any tenant sends from simulator.test, and reads the messages that arrived', async () => {
-  await using service = await startService({ rateLimit: null, roles: ['delivery'] })
   const tenantId = await service.makeTenant('another')
   const key = await service.makeKey({ tenantId })
   const raw = Buffer.from('From: shop@simulator.test\r\nTo: a@b.example\r\nSubject: raw\r\n\r\nHello\r\n').toString('base64')
@@ -42,9 +47,8 @@ test('a test key of any tenant sends from simulator.test, and reads the messages
 })
 
 test('simulator.test stays closed to live keys, and cannot be added', async () => {
-  await using service = await startService({ rateLimit: null })
-  const tenantId = await service.makeTenant('another')
-  for (const key of [service.liveKey, await liveKeyOf(service, tenantId)]) {
+  const tenantId = await service.makeTenant('a third')
+  for (const key of [service.liveKey, await liveKeyOf(tenantId)]) {
     const refused = await service.call('POST', '/emails', { key, body: email('shop@simulator.test') })
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'domain_not_verified', field: 'from' } } })
     expect(refused.body.error?.message).toContain('test keys')
@@ -57,12 +61,11 @@ test('simulator.test stays closed to live keys, and cannot be added', async () =
 })
 
 test('the refusal of a sender names an address that it may send from, if there is one', async () => {
-  const suggestionOf = async (service: Service, key: string) => {
-    const refused = await service.call('POST', '/emails', { key, body: email('shop@elsewhere.example') })
+  const suggestionOf = async (on: Service, key: string) => {
+    const refused = await on.call('POST', '/emails', { key, body: email('shop@elsewhere.example') })
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'domain_not_verified' } } })
     return refused.body.error?.suggestion
   }
-  await using service = await startService({ settings: { POSTRIDER_HOSTNAME: 'mail.example.net' } })
   expect(await suggestionOf(service, service.liveKey)).toContain('sandbox@mail.example.net')
   expect(await suggestionOf(service, service.testKey)).toContain('simulator.test')
   // Mail programs do not accept sandbox@vm as an address, and neither does Postrider.

@@ -107,7 +107,7 @@ test('any outcomes, of the same recipients too', { timeout: 60_000 }, async () =
       expect(together).toEqual(await left(db, made, imported, 1))
     }),
     {
-      numRuns: 40,
+      numRuns: 20,
       // Three emails to one address that does not exist, in one batch.
       examples: [[[1, 2, 3].map(() => ({ recipient: 'ann@one.test', result: 'hard fail' as const })), []]],
     },

@@ -1,11 +1,11 @@
 /** The recorder accepts only the outcome of the current claim. */
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { CommitUnknown, type Db, sql } from '#db'
 import { openRecorder } from '#delivery'
 import { claim, queueRetry } from '#spool'
 import { accepted } from '../support/accepted-outcome.ts'
-import { testDatabase, testTimeMs } from '../support/database.ts'
+import { type TestDatabase, testDatabase, testTimeMs } from '../support/database.ts'
 
 const addSending = sql`
   insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, epoch, attempt_count, test, size_octets)
@@ -42,13 +42,19 @@ const claimed = {
 }
 const sent = { claimed, ...accepted }
 
+let database: TestDatabase
+let db: Db
+beforeAll(async () => {
+  database = await testDatabase()
+  db = database.db
+})
+afterAll(() => database.close())
+beforeEach(() => db.script('delete from spool; delete from attempts; delete from events'))
+
 test.each([
   ['of an earlier epoch', { epoch: 4 }],
   ['of an earlier claim under the same epoch, which was lost and counted as an attempt', { attempts: 0 }],
 ])('an outcome %s ends nothing, that of the claim that stands does', async (_, earlier) => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
-  const { db } = database
   await db.run(addSending, [emailId])
   const recorder = openRecorder({ db, clock: systemClock, log: silentLog })
   await recorder.record([{ ...sent, claimed: { ...claimed, ...earlier } }])
@@ -58,9 +64,6 @@ test.each([
 })
 
 test('an outcome that the database refuses is recorded without the text of the server, and keeps no other from it', async () => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
-  const { db } = database
   const others = Array.from({ length: 3 }, () => openIds(systemRandom).emailId(testTimeMs))
   for (const id of [emailId, ...others]) await db.run(addSending, [id])
   const recorder = openRecorder({ db, clock: systemClock, log: silentLog })
@@ -75,9 +78,6 @@ test('an outcome that the database refuses is recorded without the text of the s
 })
 
 test('an outcome of a day without a partition is recorded, at any time of the clock', async () => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
-  const { db } = database
   await db.run(addSending, [emailId])
   const recorder = openRecorder({ db, clock: systemClock, log: silentLog })
   await recorder.record([{ ...sent, atMs: Date.UTC(2031, 4, 4) }])
@@ -109,9 +109,6 @@ test.each([
   ['held it', 'claimed', held, false],
   ['ended the email', 'answered', ended, true],
 ])('an outcome that %s, whose answer was lost, is not written over a manual retry %s meanwhile', async (_, _what, outcome, isAnswered) => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
-  const { db } = database
   await db.run(addSending, [emailId])
   await db.run(sql`update spool set attempt_count = 0`)
   const facts = { tenantId: 'shop', id: emailId, contentId: emailId, recipient: 'ann@one.test', test: false }
@@ -138,9 +135,6 @@ test.each([
 })
 
 test('a lost answer about many is still looked for when they are written one by one', async () => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
-  const { db } = database
   const [retried = '', refused = ''] = Array.from({ length: 2 }, () => openIds(systemRandom).emailId(testTimeMs))
   for (const id of [emailId, retried, refused]) await db.run(addSending, [id])
   await db.run(sql`update spool set attempt_count = 0`)

@@ -77,11 +77,17 @@ test(
       client?.destroy()
     }
     const sending = Promise.all(Array.from({ length: senders }, send))
+    let killed = 0
     for (let round = 1; round <= kills; round++) {
+      // Found before the time has come, so that messages are under way at the kill.
+      const started = async () => (await service.processes()).inbound.filter((pid) => pid !== killed)
+      const [victim = 0] = await vi.waitUntil(async () => ((await started()).length === 1 ? started() : undefined), {
+        timeout: maxMs,
+        interval: 50,
+      })
       await vi.waitUntil(() => stored >= (messages / (kills + 1)) * round, { timeout: maxMs, interval: 1 })
-      const { inbound } = await service.processes()
-      expect(inbound).toHaveLength(1)
-      process.kill(inbound[0] as number, 'SIGKILL')
+      process.kill(victim, 'SIGKILL')
+      killed = victim
     }
     await sending
     expect(repeated).toBeGreaterThan(0)

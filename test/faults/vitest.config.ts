@@ -2,9 +2,11 @@
  * Vitest configuration of the slow tests: journeys through the whole program, the programs of the docs, kills, crashes, restores, hostile
  * peers. `npm run faults`; `.ci/run` calls it after `npm test`.
  */
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
+  resolve: { alias: { 'fast-check': fileURLToPath(new URL('../support/seeded-fast-check.ts', import.meta.url)) } },
   test: {
     include: [
       '{src,test}/**/*.slow.test.ts',

@@ -10,6 +10,7 @@ import { addTenant, openTenants } from '#tenants'
 import { openWebhooks, sendgridPublicKey } from '#webhooks'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { runHere } from '../support/run-command.ts'
+import { neverTwice } from '../support/test-clock.ts'
 
 const key = 'the-key'
 const commandKey = 'the-key-of-the-command'
@@ -202,7 +203,7 @@ test('webhooks are added once in the form of the service, each with a secret; ba
   const tenantId = await newTenant()
   const config = { webhookSignatureHeader: 'X-Webhook-Signature' }
   const tenants = openTenants({ db, clock: systemClock })
-  const webhooks = openWebhooks({ db, clock: systemClock, ids, random: systemRandom, secrets, tenants, post, config, version: '0' })
+  const webhooks = openWebhooks({ db, clock: neverTwice(), ids, random: systemRandom, secrets, tenants, post, config, version: '0' })
   const given = [
     { url: 'http://127.0.0.1/hook', name: undefined, ...on, events: ['MessageSent' as const, 'ComplaintReceived' as const] },
     { url: 'http://127.0.0.1/off', name: 'Off', enabled: false, notes: [], events: ['MessageSent' as const] },

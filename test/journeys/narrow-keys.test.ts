@@ -1,12 +1,12 @@
 /** Narrow keys for a user: bound to senders, networks, an expiry and a send limit, on every way in. */
 import { createTransport } from 'nodemailer'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { systemClock } from '#base'
 import { type Answer, type Service, startService } from '../support/in-process-service.ts'
+import { halfPastTwelve } from '../support/test-clock.ts'
 
 const hourMs = 3_600_000
 let aheadMs = 0
-const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
+const clock = { ...halfPastTwelve, nowMs: () => halfPastTwelve.nowMs() + aheadMs }
 
 let service: Service
 let tenantId: string

@@ -305,9 +305,9 @@ describe('retention', () => {
     await reader.script('begin; select from received_messages for update')
     const housekeeping = await keepHouse(db)
     try {
-      await expect.poll(() => db.rows(deletingReceived), { timeout: 5000, interval: 20 }).toHaveLength(1)
+      await expect.poll(() => db.rows(deletingReceived), { timeout: 15_000, interval: 20 }).toHaveLength(1)
       await db.transaction((tx) => recordTenantChange(tx, 'somebody', 'paused', nowMs() - 5000))
-      await expect.poll(() => nextQueueUpdate(db, nowMs()), { timeout: 5000, interval: 20 }).toBe(undefined)
+      await expect.poll(() => nextQueueUpdate(db, nowMs()), { timeout: 15_000, interval: 20 }).toBe(undefined)
       expect(await db.rows(deletingReceived)).toHaveLength(1)
     } finally {
       await reader.close()
@@ -323,14 +323,14 @@ describe('retention', () => {
     await reader.script('begin; select count(*) from request_logs')
     const housekeeping = await keepHouse(db)
     try {
-      await expect.poll(() => db.rows(detaching), { timeout: 5000, interval: 20 }).toHaveLength(1)
+      await expect.poll(() => db.rows(detaching), { timeout: 15_000, interval: 20 }).toHaveLength(1)
       await db.transaction((tx) => recordTenantChange(tx, 'somebody', 'paused', nowMs() - 5000))
-      await expect.poll(() => nextQueueUpdate(db, nowMs()), { timeout: 5000, interval: 20 }).toBe(undefined)
+      await expect.poll(() => nextQueueUpdate(db, nowMs()), { timeout: 15_000, interval: 20 }).toBe(undefined)
       expect(await ensurePartitions(db, logTables, nowMs() + 20 * dayMs, 1)).toHaveLength(logTables.length)
       expect(await db.rows(detaching)).toHaveLength(1)
       await reader.close()
       const names = async () => (await db.rows(tables)).map(({ name }) => name)
-      await expect.poll(names, { timeout: 5000, interval: 20 }).not.toContain(old)
+      await expect.poll(names, { timeout: 15_000, interval: 20 }).not.toContain(old)
     } finally {
       await reader.close()
       await housekeeping.stop()

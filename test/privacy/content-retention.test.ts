@@ -102,11 +102,11 @@ test('a retry that commits during a round keeps its content', async () => {
     await tx.rows(lockEmail, [id])
     // Its last statement but one waits for the lock above.
     const retried = service.call('POST', `/emails/${id}/retry`, { key: service.liveKey, body: {} })
-    await vi.waitFor(async () => expect(await waiting()).toBe(1), { timeout: 5000, interval: 20 })
+    await vi.waitFor(async () => expect(await waiting()).toBe(1), { timeout: 15_000, interval: 20 })
     const round = clean().then((count) => {
       deleted = count
     })
-    await vi.waitFor(async () => expect(deleted !== undefined || (await waiting()) === 2).toBe(true), { timeout: 5000, interval: 20 })
+    await vi.waitFor(async () => expect(deleted !== undefined || (await waiting()) === 2).toBe(true), { timeout: 15_000, interval: 20 })
     return { retried, round }
   })
   await round

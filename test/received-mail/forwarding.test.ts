@@ -120,7 +120,6 @@ test('the erasure of the author blanks the copies, and fails one that waits', as
   expect(await write('private one', 'sales@shop.test')).toMatch(/^250/)
   const sent = await copyOf('private one')
   await vi.waitFor(async () => expect(await emailOf(sent)).toMatchObject({ status: 'sent', from: author }), { timeout: 10_000 })
-  const before = mx.messages.length
   expect(await write('private two', 'away@shop.test')).toMatch(/^250/)
   const waiting = await copyOf('private two')
   await vi.waitFor(async () => expect(await emailOf(waiting)).toMatchObject({ status: 'softfail' }), { timeout: 10_000 })
@@ -136,7 +135,7 @@ test('the erasure of the author blanks the copies, and fails one that waits', as
     expect(shown.text).not.toMatch(/nora|private/i)
     expect(await service.db.rows(contentsOf, [id])).toEqual([])
   }
-  expect(mx.messages).toHaveLength(before)
+  expect(mx.messages.filter(({ octets }) => octets.includes('private two'))).toEqual([])
 })
 
 const emailsOf = sql<{ id: string; contentId: string; recipient: string; sender: string }>`
@@ -169,7 +168,7 @@ test('a message goes to at most five addresses, as one content, and a sixth one 
   for (const nth of [1, 2, 3, 4, 5, 6]) await addRoute(`to${nth}@shop.test`, `to${nth}@target.test`)
   const to = [1, 2, 3, 4, 5].map((nth) => `to${nth}@shop.test`)
   await vi.waitFor(async () => expect(await sendIncoming(client, { to, octets: message('five') })).toMatch(/^250/), {
-    timeout: 5000,
+    timeout: 15_000,
     interval: 250,
   })
   const emails = await service.db.rows(emailsOf, ['five'])
@@ -184,7 +183,7 @@ test('a route that has forwarded a message does not forward it again, and others
   await addRoute('loop2@shop.test', 'loop2@target.test')
   const deliver = () =>
     sendIncoming(client, { to: ['loop1@shop.test', 'loop2@shop.test'], octets: `X-Postrider-Route: ${passed}\r\n${message('half-loop')}` })
-  await vi.waitFor(async () => expect(await deliver()).toMatch(/^250/), { timeout: 5000, interval: 250 })
+  await vi.waitFor(async () => expect(await deliver()).toMatch(/^250/), { timeout: 15_000, interval: 250 })
   expect(await service.db.rows(emailsOf, ['half-loop'])).toMatchObject([{ recipient: 'loop2@target.test' }])
 })
 

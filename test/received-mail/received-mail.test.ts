@@ -152,9 +152,13 @@ describe('a route', () => {
     expect([await routeOf('orders+1'), await routeOf('orders+2')]).toEqual([exact.id, wild.id])
     expect(await send(`help@${owner.domain}`, message('none'))).toBe('550 5.1.1 No such address here')
     await owner.ask('PATCH', `/routes/${wild.id}`, { enabled: false })
-    await vi.waitFor(async () => expect(await send(`orders+3@${owner.domain}`, message('off'))).toMatch(/^550 5\.1\.1/), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await send(`orders+3@${owner.domain}`, message('off'))).toMatch(/^550 5\.1\.1/), {
+      timeout: 15_000,
+    })
     expect((await owner.ask('DELETE', `/routes/${exact.id}`)).status).toBe(200)
-    await vi.waitFor(async () => expect(await send(`orders+1@${owner.domain}`, message('gone'))).toMatch(/^550 5\.1\.1/), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await send(`orders+1@${owner.domain}`, message('gone'))).toMatch(/^550 5\.1\.1/), {
+      timeout: 15_000,
+    })
     expect(await owner.received()).toHaveLength(2)
   })
 
@@ -189,9 +193,9 @@ describe('a route', () => {
       set verified = false, trusted = false
       where name = $1 and tenant_id = $2`
     await service.db.run(unverify, [former.domain, former.tenantId])
-    await vi.waitFor(async () => expect((await owner.ask('POST', '/routes', wish)).status).toBe(201), { timeout: 5000 })
+    await vi.waitFor(async () => expect((await owner.ask('POST', '/routes', wish)).status).toBe(201), { timeout: 15_000 })
     expect((await former.ask('GET', '/routes')).body.data).toEqual([])
-    await vi.waitFor(async () => expect(await send(`help@${former.domain}`, message('owned'))).toMatch(/^250/), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await send(`help@${former.domain}`, message('owned'))).toMatch(/^250/), { timeout: 15_000 })
     expect(await owner.received()).toHaveLength(1)
   })
 
@@ -205,11 +209,11 @@ describe('a route', () => {
     const laterReply = '450 4.2.1 Mailbox disabled for now, try again later'
     const reply = (subject: string) => send(`help@${owner.domain}`, message(subject))
     await service.db.run(unverify, [owner.domain, false])
-    await vi.waitFor(async () => expect(await reply('unverified')).toBe(laterReply), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await reply('unverified')).toBe(laterReply), { timeout: 15_000 })
     await service.db.run(unverify, [owner.domain, true])
-    await vi.waitFor(async () => expect(await reply('verified')).toMatch(/^250/), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await reply('verified')).toMatch(/^250/), { timeout: 15_000 })
     await service.call('PATCH', `/tenants/${owner.tenantId}`, { key: service.liveKey, body: { status: 'suspended' } })
-    await vi.waitFor(async () => expect(await reply('suspended')).toBe(laterReply), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await reply('suspended')).toBe(laterReply), { timeout: 15_000 })
   })
 })
 
@@ -377,7 +381,7 @@ describe('received mail', () => {
   test('is deleted with its tenant, whose addresses refuse mail from then on', async () => {
     const owner = await boxOf()
     expect((await service.call('DELETE', `/tenants/${owner.tenantId}`, { key: service.liveKey })).status).toBe(200)
-    await vi.waitFor(async () => expect(await send(`a@${owner.domain}`, message('late'))).toMatch(/^550 5\.1\.1/), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await send(`a@${owner.domain}`, message('late'))).toMatch(/^550 5\.1\.1/), { timeout: 15_000 })
     await deleteOldReceived(service.db, 0)
     expect(await countOf(rowsOf, owner.tenantId)).toBe(0)
   })
@@ -390,7 +394,7 @@ describe('received mail', () => {
     const other = await db.session()
     await other.script(`begin; delete from received_messages where id <> '201'`)
     const deleting = deleteOldReceived(db, 0)
-    await vi.waitFor(async () => expect((await db.first(waiters))?.count).toBe(1), { timeout: 5000, interval: 20 })
+    await vi.waitFor(async () => expect((await db.first(waiters))?.count).toBe(1), { timeout: 15_000, interval: 20 })
     await other.script('commit')
     await other.close()
     await deleting
@@ -402,7 +406,7 @@ describe('received mail', () => {
     const owner = await boxOf()
     const { domains } = (await owner.ask('GET', '/domains')).body.data as { domains: { id: number }[] }
     expect((await owner.ask('DELETE', `/domains/${domains[0]?.id}`)).status).toBe(200)
-    await vi.waitFor(async () => expect(await send(`a@${owner.domain}`, message('late'))).toMatch(/^550 5\.1\.1/), { timeout: 5000 })
+    await vi.waitFor(async () => expect(await send(`a@${owner.domain}`, message('late'))).toMatch(/^550 5\.1\.1/), { timeout: 15_000 })
     expect((await owner.ask('GET', '/routes')).body.data).toEqual([])
   })
 })

@@ -1,8 +1,8 @@
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Clock, silentLog } from '#base'
 import { type Db, sql } from '#db'
 import { deregisterProcess, type Leases, openLeases, shardCount, shardLeases } from '#spool'
-import { testDatabase } from '../support/database.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
 
 const leaseMs = 1000
 
@@ -29,13 +29,18 @@ function handMoved(): Clock & { moveMs(ms: number): void } {
   }
 }
 
+let database: TestDatabase
 let db: Db
 let clock: ReturnType<typeof handMoved>
 
+beforeAll(async () => {
+  database = await testDatabase()
+})
+afterAll(() => database.close())
 beforeEach(async () => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
   db = database.db
+  // As after the migrations.
+  await db.script('delete from delivery_processes; update shard_leases set owner = null, epoch = 0')
   clock = handMoved()
 })
 

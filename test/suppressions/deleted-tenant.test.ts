@@ -1,23 +1,27 @@
 /** Deliveries, reports and clicks that arrive during or after the deletion of their tenant: no address of its recipients remains. */
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { type Db, sql } from '#db'
 import { removeSuppressionsOfTenant, suppress } from '#suppressions'
 import { addTenant, changeTenant, removeTenant } from '#tenants'
-import { testDatabase, testTimeMs } from '../support/database.ts'
+import { type TestDatabase, testDatabase, testTimeMs } from '../support/database.ts'
 
 const listed = sql<{ tenantId: string; address: string }>`
   select tenant_id as "tenantId", address
   from suppressions
   order by tenant_id, address`
 
+let database: TestDatabase
 let db: Db
 let staying: string
 let going: string
-beforeEach(async () => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
+beforeAll(async () => {
+  database = await testDatabase()
   db = database.db
+})
+afterAll(() => database.close())
+beforeEach(async () => {
+  await db.script('delete from suppressions')
   const facts = { nowMs: testTimeMs, ids: openIds(systemRandom) }
   ;({ id: staying } = await addTenant(db, { name: 'Staying' }, facts))
   ;({ id: going } = await addTenant(db, { name: 'Going' }, facts))

@@ -1,16 +1,17 @@
 /** Opens and clicks written to a database that may be away, from several processes at once. */
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { metrics, openIds, silentLog, systemClock, systemRandom } from '#base'
 import { type Db, ensurePartitions, openDb, sql } from '#db'
 import { emailTables } from '#emails'
 import { ensureUpcomingPartitions } from '#housekeeping'
 import { listHits, openTrackHosts, openTrackingEvents, type TrackingEvents } from '#tracking'
-import { testDatabase } from '../support/database.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { databaseAt } from '../support/database-url.ts'
 
 const clock = systemClock
 const ids = openIds(systemRandom)
-const tenantId = ids.tenantId()
+/** Of the running test. */
+let tenantId: string
 const reader = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'
 
 const addEmail = sql`
@@ -31,29 +32,33 @@ const addTrackDomain = sql`
   from domain`
 const eventCount = sql<{ count: number }>`
   select count(*) as count
-  from events`
+  from events
+  where tenant_id = $1`
 
-/** A database with one delivered email in it. */
+let database: TestDatabase
+beforeAll(async () => {
+  database = await testDatabase()
+  await ensureUpcomingPartitions(database.db, clock.nowMs())
+})
+afterAll(() => database.close())
+
+/** A tenant with one delivered email. */
 async function start() {
-  const database = await testDatabase()
+  tenantId = ids.tenantId()
   const { db } = database
   const name = /\/(postrider_test_\w+)/.exec(database.url)?.[1] as string
   const admin = await openDb({ url: databaseAt(database.url, 'postgres'), poolSize: 1, applicationName: 'tests' })
-  await ensureUpcomingPartitions(db, clock.nowMs())
   const id = ids.emailId(clock.nowMs())
   await db.run(addEmail, [tenantId, id, new Date(clock.nowMs())])
   await db.run(addAttempt, [tenantId, id, new Date(clock.nowMs())])
-  onTestFinished(async () => {
-    await admin.close()
-    await database.close()
-  })
+  onTestFinished(() => admin.close())
   return {
     db,
     id,
     recorder: (bounds: Parameters<typeof openTrackingEvents>[0]['bounds'] = {}) =>
       openTrackingEvents({ db, clock, log: silentLog, ids, keepEmailDays: 90, bounds }),
     stored: async () => (await listHits(db, { tenantId, id })).trackingEvents,
-    events: async () => (await db.first(eventCount))?.count,
+    events: async () => (await db.first(eventCount, [tenantId]))?.count,
     goAway: async () => {
       await admin.script(`alter database ${name} allow_connections false`)
       await admin.script(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)

@@ -1,12 +1,15 @@
 /** State kept in a page's address. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
 
+type Filters = Record<string, string | undefined>
+
 /** Filters and page number, and a function to change them; a changed filter returns to the first page. */
-export function useFilters(): [Record<string, string | undefined>, (changes: Record<string, string | undefined>) => void] {
-  const given = useSearch({ strict: false }) as Record<string, string | undefined>
+export function useFilters(): [Filters, (changes: Filters) => void] {
+  const given = useSearch({ strict: false }) as Filters
   const navigate = useNavigate()
-  const change = (changes: Record<string, string | undefined>) => {
-    const next = Object.fromEntries(Object.entries({ ...given, page: undefined, ...changes }).filter(([, value]) => value))
+  const change = (changes: Filters) => {
+    // Of the address at that time: two changes may come before the page is drawn again.
+    const next = (now: Filters) => Object.fromEntries(Object.entries({ ...now, page: undefined, ...changes }).filter(([, value]) => value))
     void navigate({ to: '.', search: next as never, replace: true })
   }
   return [given, change]
