@@ -80,10 +80,11 @@ export const scopeOf = ({ api }: OpenedApi, given: CommandArguments) => {
 }
 
 /** First words of commands with a list, which shows the ids that a caller may have meant. */
-const listed = ['domain', 'email', 'key', 'route', 'suppression', 'template', 'tenant', 'webhook']
+const listed = ['domain', 'email', 'key', 'received', 'route', 'suppression', 'template', 'tenant', 'webhook']
 
 const renamedOptions: Readonly<Record<string, string>> = {
   scheduledAt: '--at',
+  forwardTo: '--forward',
   allowedFrom: '--domain, --from',
   allowedNetworks: '--network',
   expiresAt: '--expires',
