@@ -13,7 +13,8 @@ import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
 const words = texts.mailIn
-const everyMs = 5000
+/** Each request counts all messages of the tenant. */
+const everyMs = 15_000
 const maxShown = 3
 const tabs = [
   { name: 'messages', label: words.messages },

@@ -9,7 +9,7 @@ type Authentication = NonNullable<ReceivedListItem['authentication']>
 const words = texts.mailIn
 const more = texts.receivedMessage
 
-/** A result without a tone says that the domain publishes no record or no opinion. */
+/** Without a tone: the domain publishes no record or no opinion. */
 const tones: Partial<Record<Authentication['spf']['result'], Tone>> = {
   pass: 'good',
   fail: 'bad',
@@ -68,6 +68,6 @@ const Line = ({ result, of: domain, about }: { result: Authentication['spf']['re
   </span>
 )
 
-/** As the message names it; DMARC says whether it is true. */
+/** As the message names it; only DMARC proves the domain. */
 export const senderOf = ({ from, fromName }: Pick<ReceivedListItem, 'from' | 'fromName'>) =>
   from === '' ? words.noSender : fromName === '' ? from : `${fromName} <${from}>`
