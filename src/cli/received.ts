@@ -74,7 +74,9 @@ function shownMessage(message: ReceivedRetrieveData): string {
     ...(autoSubmitted === '' || autoSubmitted === 'no' ? [] : [`  automatic ${plain(autoSubmitted)}`]),
     ...(inReplyTo === null ? [] : [`  reply to  email ${inReplyTo}`]),
     ...forwarded.map(({ to, emailId }) => `  forwarded ${plain(to)}, email ${emailId}`),
-    ...attachments.map(({ filename, contentType, size }) => `  attached  ${plain(filename) || 'without a name'}, ${plain(contentType)}, ${size} octets`),
+    ...attachments.map(
+      ({ filename, contentType, size }) => `  attached  ${plain(filename) || 'without a name'}, ${plain(contentType)}, ${size} octets`,
+    ),
     '',
     words === null ? 'no text part' : plainLines(words),
     ...(message.truncated ? ['', 'Parts are cut or left out. The raw message has them: --save FILE'] : []),

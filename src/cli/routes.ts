@@ -102,7 +102,12 @@ Example: postrider route update help@mail.example.com --forward ann@example.net`
       const changed = await routes.update(found.id, changes)
       const { address, forwardTo, enabled } = changed
       const state = enabled ? 'receives mail' : 'is disabled: mail to it is refused'
-      printed(given, deps, { ...changed }, `${plain(address)} ${state}; ${forwardTo === null ? 'not forwarded' : `forwarded to ${plain(forwardTo)}`}`)
+      printed(
+        given,
+        deps,
+        { ...changed },
+        `${plain(address)} ${state}; ${forwardTo === null ? 'not forwarded' : `forwarded to ${plain(forwardTo)}`}`,
+      )
     })
   },
 }

@@ -74,7 +74,10 @@ export interface RealisticData extends AsyncDisposable {
   service: Service
   clock: Clock
   /** Values for the placeholders of paths, such as `emailId`. */
-  ids: Record<'emailId' | 'bouncedId' | 'testId' | 'domainId' | 'webhookId' | 'requestId' | 'templateId' | 'tenantId' | 'receivedId', string>
+  ids: Record<
+    'emailId' | 'bouncedId' | 'testId' | 'domainId' | 'webhookId' | 'requestId' | 'templateId' | 'tenantId' | 'receivedId',
+    string
+  >
 }
 
 export async function makeRealisticData(emails: number, wish: ServiceOptions = {}): Promise<RealisticData> {

@@ -94,13 +94,19 @@ test('a received message is listed, shown without control characters, and saved 
   const file = join(await mkdtemp(join(tmpdir(), 'postrider-received-')), 'seven.eml')
   const { code, text } = await ran('received', 'show', id, '--save', file)
   expect(code).toBe(0)
-  expect(text).toContain('  from      Ann <ann@example.net>\n  envelope  reader@example.net\n  to        help@in.test\n  subject   Order 7\n')
+  expect(text).toContain(
+    '  from      Ann <ann@example.net>\n  envelope  reader@example.net\n  to        help@in.test\n  subject   Order 7\n',
+  )
   expect(text).toContain('  DMARC     pass  example.net, policy reject\n  SPF       pass  example.net\n')
   expect(text).toMatch(/\n {2}forwarded ben@example\.org, email \w{22}\n/)
   expect(text).toMatch(/\n\nWhere is it\? 31m\nAnn$/)
   expect(await readFile(file, 'utf8')).toBe(`${octets}\r\n`)
   expect((await stat(file)).mode & 0o077).toBe(0)
-  expect(await ran('received', 'show', id, '--save', file)).toMatchObject({ code: 1, text: '', said: expect.stringContaining('seven.eml: ') })
+  expect(await ran('received', 'show', id, '--save', file)).toMatchObject({
+    code: 1,
+    text: '',
+    said: expect.stringContaining('seven.eml: '),
+  })
   const shown = JSON.parse((await ran('received', 'show', id, '--json')).text) as { headers: object[] }
   expect(shown).toMatchObject({ id, subject: 'Order 7', headers: expect.arrayContaining([{ name: 'To', value: 'help@in.test' }]) })
 })

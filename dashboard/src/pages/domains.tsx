@@ -259,9 +259,7 @@ function RecordGroup({ title, names, of: { dnsRecords } }: { title: string; name
           // The record for mail in takes the place of the example.
           const record = name === 'mx' && dnsRecords.receiving ? undefined : dnsRecords[name]
           const advice = words.advice[name as keyof typeof words.advice]
-          return record ? (
-            <OneRecord key={name} title={words.records[name]} record={record} zone={dnsRecords.zone} advice={advice} />
-          ) : null
+          return record ? <OneRecord key={name} title={words.records[name]} record={record} zone={dnsRecords.zone} advice={advice} /> : null
         })}
       </div>
     </Section>

@@ -43,9 +43,7 @@ export function ReceivedMessagePage() {
         </Button>
       </Heading>
       <Problem error={error} />
-      {message.autoSubmitted !== '' && message.autoSubmitted !== 'no' && (
-        <Warning>{words.automaticMeans(message.autoSubmitted)}</Warning>
-      )}
+      {message.autoSubmitted !== '' && message.autoSubmitted !== 'no' && <Warning>{words.automaticMeans(message.autoSubmitted)}</Warning>}
       <div className="grid gap-x-10 gap-y-6 lg:grid-cols-[minmax(0,1fr)_19rem]">
         <div className="min-w-0 [&>section:first-child]:mt-0">
           <Section title={words.checks} about={words.checksHelp}>
