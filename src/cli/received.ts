@@ -1,18 +1,8 @@
 /** Commands for the messages that routes received: list, show, and save as they arrived. */
 import { writeFile } from 'node:fs/promises'
 import type { ReceivedListItem, ReceivedRetrieveData } from '#client'
-import { apiHelp, apiUsage, perRequest, plain, scopeOf, tenantApiOptions, withApi } from './api.ts'
-import { type Command, type CommandArguments, printed, text, UsageError } from './command-definition.ts'
-
-const usualLimit = 30
-const maxLimit = 1000
-
-function limitOf(given: CommandArguments): number {
-  const value = text(given, 'limit') ?? String(usualLimit)
-  if (!/^\d{1,4}$/.test(value) || Number(value) < 1 || Number(value) > maxLimit)
-    throw new UsageError(`--limit must be a whole number from 1 to ${maxLimit}`)
-  return Number(value)
-}
+import { apiHelp, apiUsage, limitOf, maxListed, perRequest, plain, scopeOf, tenantApiOptions, usualLimit, withApi } from './api.ts'
+import { type Command, printed, text } from './command-definition.ts'
 
 /** Such as "DMARC pass": only DMARC compares the results with the address in From. */
 const dmarcOf = ({ authentication }: Pick<ReceivedListItem, 'authentication'>) =>
@@ -32,7 +22,7 @@ export const receivedList: Command = {
   help: `postrider received list [--limit N] [--tenant ID] ${apiUsage}
 
 Lists received messages of a tenant (default: the default tenant) with id, time, DMARC result, sender, recipients and subject.
---limit       number of messages (default: ${usualLimit}; at most ${maxLimit})
+--limit       number of messages (default: ${usualLimit}; at most ${maxListed})
 ${apiHelp}
 
 Example: postrider received list --limit 100`,
