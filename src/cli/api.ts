@@ -19,11 +19,11 @@ export const apiHelp = `--url, --key  use the service at this URL with this API 
 /** Items of a printed list. */
 export const maxListed = 1000
 export const perRequest = 100
-export const usualLimit = 30
+export const usuallyListed = 30
 
 /** The value of --limit. */
 export function limitOf(given: CommandArguments): number {
-  const value = text(given, 'limit') ?? String(usualLimit)
+  const value = text(given, 'limit') ?? String(usuallyListed)
   if (!/^\d{1,4}$/.test(value) || Number(value) < 1 || Number(value) > maxListed)
     throw new UsageError(`--limit must be a whole number from 1 to ${maxListed}`)
   return Number(value)

@@ -1,7 +1,7 @@
 /** Commands for emails: list, show, cancel, reschedule, and `explain` for an email's state. */
 import type { Email, ListedEmail, ScheduledEmail } from '#client'
 import { emailStatuses } from '#emails'
-import { apiHelp, apiUsage, limitOf, maxListed, perRequest, plain, tenantApiOptions, usualLimit, withApi } from './api.ts'
+import { apiHelp, apiUsage, limitOf, maxListed, perRequest, plain, tenantApiOptions, usuallyListed, withApi } from './api.ts'
 import { type Command, type CommandArguments, needed, printed, text, UsageError } from './command-definition.ts'
 import { shade } from './styles.ts'
 
@@ -32,7 +32,7 @@ Lists emails with id, time, status, recipient and subject.
 --subject        words of the subject, or their beginnings
 --after, --before  time of acceptance: unix seconds or ISO 8601
 --test, --live   only mail sent with test keys, or only live mail
---limit          number of emails (default: ${usualLimit}; at most ${maxListed})
+--limit          number of emails (default: ${usuallyListed}; at most ${maxListed})
 ${apiHelp}
 
 Example: postrider email list --status hardfail --after 2026-03-01 --limit 100`,

@@ -1,7 +1,7 @@
 /** Commands for the messages that routes received: list, show, and save as they arrived. */
 import { writeFile } from 'node:fs/promises'
 import type { ReceivedListItem, ReceivedRetrieveData } from '#client'
-import { apiHelp, apiUsage, limitOf, maxListed, perRequest, plain, scopeOf, tenantApiOptions, usualLimit, withApi } from './api.ts'
+import { apiHelp, apiUsage, limitOf, maxListed, perRequest, plain, scopeOf, tenantApiOptions, usuallyListed, withApi } from './api.ts'
 import { type Command, printed, text } from './command-definition.ts'
 
 /** Such as "DMARC pass": only DMARC compares the results with the address in From. */
@@ -22,7 +22,7 @@ export const receivedList: Command = {
   help: `postrider received list [--limit N] [--tenant ID] ${apiUsage}
 
 Lists received messages of a tenant (default: the default tenant) with id, time, DMARC result, sender, recipients and subject.
---limit       number of messages (default: ${usualLimit}; at most ${maxListed})
+--limit       number of messages (default: ${usuallyListed}; at most ${maxListed})
 ${apiHelp}
 
 Example: postrider received list --limit 100`,

@@ -22,7 +22,7 @@ const tabs = [
 ] as const
 
 export function MailInPage() {
-  const { scoped, mayChange, tenantId } = useHere()
+  const { scoped, mayChange, tenants, tenantId } = useHere()
   const [adding, setAdding] = useState(false)
   const [filters, change] = useFilters()
   const view = filters.view === 'routes' ? 'routes' : 'messages'
@@ -39,7 +39,7 @@ export function MailInPage() {
   )
   return (
     <>
-      <Heading title={texts.pages.mailIn} about={tenantId === undefined ? words.ofDefault : words.about}>
+      <Heading title={texts.pages.mailIn} about={tenantId === undefined && tenants.length > 1 ? words.ofDefault : words.about}>
         {isKnown && !isEmpty && add}
       </Heading>
       <Problem error={error} />

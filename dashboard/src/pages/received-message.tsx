@@ -1,4 +1,4 @@
-/** One received message: its checks, its event and copies, and its parts. Its HTML comes from a stranger and is shown as source only. */
+/** One received message: its parts, its checks, its copies and its event. Its HTML comes from a stranger and is shown as source only. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
@@ -46,6 +46,7 @@ export function ReceivedMessagePage() {
       {message.autoSubmitted !== '' && message.autoSubmitted !== 'no' && <Warning>{words.automaticMeans(message.autoSubmitted)}</Warning>}
       <div className="grid gap-x-10 gap-y-6 lg:grid-cols-[minmax(0,1fr)_19rem]">
         <div className="min-w-0 [&>section:first-child]:mt-0">
+          <Parts of={message} />
           <Section title={words.checks} about={words.checksHelp}>
             <Checks of={message.authentication} />
           </Section>
@@ -53,7 +54,6 @@ export function ReceivedMessagePage() {
         </div>
         <MessageFacts of={message} />
       </div>
-      <Parts of={message} />
     </>
   )
 }
