@@ -96,3 +96,6 @@ export function save(name: string, octets: Blob): void {
   link.click()
   URL.revokeObjectURL(url)
 }
+
+/** Of base64 in a response. */
+export const octetsOf = (base64: string): Uint8Array<ArrayBuffer> => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))

@@ -145,11 +145,11 @@ function Places({ onGo }: { onGo: () => void }) {
 
 function ChooseTenant() {
   const { tenants, tenantId, choose } = useHere()
-  const isOfTemplates = useLocation({ select: ({ pathname }) => pathname.startsWith('/templates') })
+  const isOfOne = useLocation({ select: ({ pathname }) => /^\/(templates|mail-in)/.test(pathname) })
   if (tenants.length <= 1) return null
-  // The list of templates is of one tenant.
+  // The lists of templates and of received mail are of one tenant.
   const choices = [
-    { value: '', label: isOfTemplates ? words.defaultTenant : words.allTenants },
+    { value: '', label: isOfOne ? words.defaultTenant : words.allTenants },
     ...tenants.map(({ id, name }) => ({ value: id, label: name })),
   ]
   return <Select bare label={words.tenant} value={tenantId ?? ''} choices={choices} onChange={choose} />

@@ -9,6 +9,7 @@ import {
   InboxIcon,
   KeysIcon,
   LogsIcon,
+  MailInIcon,
   MembersIcon,
   OverviewIcon,
   QueueIcon,
@@ -47,6 +48,7 @@ const groups: readonly { name: string; places: readonly Place[] }[] = [
     name: texts.shell.groups.setUp,
     places: [
       { to: '/domains', name: texts.pages.domains, icon: <DomainsIcon size={size} /> },
+      { to: '/mail-in', name: texts.pages.mailIn, icon: <MailInIcon size={size} /> },
       { to: '/tracking', name: texts.pages.tracking, icon: <TrackingIcon size={size} /> },
       { to: '/webhooks', name: texts.pages.webhooks, icon: <WebhooksIcon size={size} /> },
       { to: '/templates', name: texts.pages.templates, icon: <TemplatesIcon size={size} /> },

@@ -19,6 +19,15 @@ export const apiHelp = `--url, --key  use the service at this URL with this API 
 /** Items of a printed list. */
 export const maxListed = 1000
 export const perRequest = 100
+export const usuallyListed = 30
+
+/** The value of --limit. */
+export function limitOf(given: CommandArguments): number {
+  const value = text(given, 'limit') ?? String(usuallyListed)
+  if (!/^\d{1,4}$/.test(value) || Number(value) < 1 || Number(value) > maxListed)
+    throw new UsageError(`--limit must be a whole number from 1 to ${maxListed}`)
+  return Number(value)
+}
 
 export interface OpenedApi {
   api: Postrider
@@ -80,10 +89,11 @@ export const scopeOf = ({ api }: OpenedApi, given: CommandArguments) => {
 }
 
 /** First words of commands with a list, which shows the ids that a caller may have meant. */
-const listed = ['domain', 'email', 'key', 'route', 'suppression', 'template', 'tenant', 'webhook']
+const listed = ['domain', 'email', 'key', 'received', 'route', 'suppression', 'template', 'tenant', 'webhook']
 
 const renamedOptions: Readonly<Record<string, string>> = {
   scheduledAt: '--at',
+  forwardTo: '--forward',
   allowedFrom: '--domain, --from',
   allowedNetworks: '--network',
   expiresAt: '--expires',

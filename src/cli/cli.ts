@@ -38,8 +38,9 @@ import { mcpCommand } from './mcp.ts'
 import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
 import { privacyReport, privacySet } from './privacy.ts'
 import { queueCancel, queueFlush, queuePause, queueRelease, queueResume, queueShow, tenantPause, tenantResume } from './queue-admin.ts'
+import { receivedList, receivedShow } from './received.ts'
 import { reputationCommand } from './reputation.ts'
-import { routeAdd, routeList, routeRemove } from './routes.ts'
+import { routeAdd, routeList, routeRemove, routeUpdate } from './routes.ts'
 import { secretRotate } from './secret.ts'
 import { sendCommand } from './send.ts'
 import { poolAssign, poolList, poolUnassign, sourceAdd, sourceList, sourceRemove } from './sources.ts'
@@ -170,7 +171,10 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     tenantResume,
     routeList,
     routeAdd,
+    routeUpdate,
     routeRemove,
+    receivedList,
+    receivedShow,
     templateList,
     templatePush,
     templatePublish,

@@ -1,22 +1,12 @@
 /** Commands for emails: list, show, cancel, reschedule, and `explain` for an email's state. */
 import type { Email, ListedEmail, ScheduledEmail } from '#client'
 import { emailStatuses } from '#emails'
-import { apiHelp, apiUsage, perRequest, plain, tenantApiOptions, withApi } from './api.ts'
+import { apiHelp, apiUsage, limitOf, maxListed, perRequest, plain, tenantApiOptions, usuallyListed, withApi } from './api.ts'
 import { type Command, type CommandArguments, needed, printed, text, UsageError } from './command-definition.ts'
 import { shade } from './styles.ts'
 
-const usualLimit = 30
-const maxLimit = 1000
-
 const line = ({ id, timestampIso, status, to, subject, test }: ListedEmail) =>
   `${id}  ${timestampIso.slice(0, 19)}Z  ${shade(status, 8)}  ${plain(to).padEnd(32)}  ${plain(subject)}${test ? '  (test)' : ''}`
-
-function limitOf(given: CommandArguments): number {
-  const value = text(given, 'limit') ?? String(usualLimit)
-  if (!/^\d{1,4}$/.test(value) || Number(value) < 1 || Number(value) > maxLimit)
-    throw new UsageError(`--limit must be a whole number from 1 to ${maxLimit}`)
-  return Number(value)
-}
 
 /** undefined: mail of both kinds. */
 function kindOf({ options }: CommandArguments): boolean | undefined {
@@ -42,7 +32,7 @@ Lists emails with id, time, status, recipient and subject.
 --subject        words of the subject, or their beginnings
 --after, --before  time of acceptance: unix seconds or ISO 8601
 --test, --live   only mail sent with test keys, or only live mail
---limit          number of emails (default: ${usualLimit}; at most ${maxLimit})
+--limit          number of emails (default: ${usuallyListed}; at most ${maxListed})
 ${apiHelp}
 
 Example: postrider email list --status hardfail --after 2026-03-01 --limit 100`,

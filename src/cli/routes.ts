@@ -1,6 +1,7 @@
-/** Commands for routes, which receive mail: list, add, remove. */
+/** Commands for routes, which receive mail: list, add, update, remove. */
+import type { Postrider } from '#client'
 import { apiHelp, apiUsage, maxListed, perRequest, plain, scopeOf, tenantApiOptions, withApi } from './api.ts'
-import { type Command, printed, text, UsageError } from './command-definition.ts'
+import { type Command, type CommandArguments, printed, text, UsageError } from './command-definition.ts'
 
 export const routeList: Command = {
   name: 'route list',
@@ -47,6 +48,70 @@ Example: postrider route add help@mail.example.com`,
     }),
 }
 
+/** The route of an address, or with an id. */
+async function routeOf(routes: Pick<Postrider['routes'], 'list'>, wanted: string) {
+  const known = await routes.list({ perPage: perRequest }).take(maxListed)
+  const found = known.find(({ id, address }) => id === wanted || address === wanted.toLowerCase())
+  if (!found) throw new UsageError(`no such route: ${plain(wanted)}. Compare with the list: postrider route list`)
+  return found
+}
+
+/** The changes that the options name. */
+function changesOf(given: CommandArguments): { forwardTo?: string | null; enabled?: boolean } {
+  const { 'no-forward': stops, enable, disable } = given.options
+  const forwardTo = text(given, 'forward')
+  if (forwardTo !== undefined && stops === true) throw new UsageError('give --forward or --no-forward, not both')
+  if (enable === true && disable === true) throw new UsageError('give --enable or --disable, not both')
+  const changes = {
+    ...(forwardTo === undefined ? {} : { forwardTo }),
+    ...(stops === true ? { forwardTo: null } : {}),
+    ...(enable === true || disable === true ? { enabled: enable === true } : {}),
+  }
+  if (Object.keys(changes).length === 0) throw new UsageError('give --forward, --no-forward, --enable or --disable')
+  return changes
+}
+
+export const routeUpdate: Command = {
+  name: 'route update',
+  audited: true,
+  summary: 'forward the mail of a route, or disable it',
+  help: `postrider route update ADDRESS [--forward ADDRESS|--no-forward] [--enable|--disable] [--tenant ID]
+                       ${apiUsage}
+
+Changes the route of an address, or the route with an id, for messages that arrive from then on.
+--forward     also sends every message to this address
+--no-forward  forwards no further messages
+--disable     refuses mail to the address, until --enable
+${apiHelp}
+
+Example: postrider route update help@mail.example.com --forward ann@example.net`,
+  options: {
+    forward: { type: 'string' },
+    'no-forward': { type: 'boolean' },
+    enable: { type: 'boolean' },
+    disable: { type: 'boolean' },
+    ...tenantApiOptions,
+  },
+  positionals: ['ADDRESS'],
+  run(given, deps) {
+    const [wanted = ''] = given.positionals
+    const changes = changesOf(given)
+    return withApi(given, deps, async (service) => {
+      const { routes } = scopeOf(service, given)
+      const found = await routeOf(routes, wanted)
+      const changed = await routes.update(found.id, changes)
+      const { address, forwardTo, enabled } = changed
+      const state = enabled ? 'receives mail' : 'is disabled: mail to it is refused'
+      printed(
+        given,
+        deps,
+        { ...changed },
+        `${plain(address)} ${state}; ${forwardTo === null ? 'not forwarded' : `forwarded to ${plain(forwardTo)}`}`,
+      )
+    })
+  },
+}
+
 export const routeRemove: Command = {
   name: 'route remove',
   audited: true,
@@ -63,9 +128,7 @@ Example: postrider route remove help@mail.example.com`,
     withApi(given, deps, async (service) => {
       const [wanted = ''] = given.positionals
       const { routes } = scopeOf(service, given)
-      const known = await routes.list({ perPage: perRequest }).take(maxListed)
-      const found = known.find(({ id, address }) => id === wanted || address === wanted.toLowerCase())
-      if (!found) throw new UsageError(`no such route: ${plain(wanted)}. Compare with the list: postrider route list`)
+      const found = await routeOf(routes, wanted)
       await routes.delete(found.id)
       printed(given, deps, { id: found.id, deleted: true }, `${plain(found.address)} no longer receives mail`)
     }),

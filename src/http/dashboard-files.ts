@@ -29,7 +29,7 @@ const types: Readonly<Record<string, string>> = {
 
 /** First path segments that the dashboard's router handles, at any depth. */
 const places =
-  'sign-in queue transports emails inbox domains tracking suppressions reputation dmarc webhooks templates keys usage logs tenants members audit settings'.split(
+  'sign-in queue transports emails inbox domains mail-in tracking suppressions reputation dmarc webhooks templates keys usage logs tenants members audit settings'.split(
     ' ',
   )
 

@@ -13,6 +13,7 @@ import { openPayloadBodies, startSending } from '#webhooks'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import type { Service, ServiceOptions } from '../support/in-process-service.ts'
 import { receiveReport } from '../support/received-report.ts'
+import { greetedClient, sendIncoming } from '../support/send-incoming.ts'
 import { startTestDns } from '../support/test-dns.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { loopbackPost, sendingConfig } from '../support/webhook-sender-parts.ts'
@@ -73,7 +74,10 @@ export interface RealisticData extends AsyncDisposable {
   service: Service
   clock: Clock
   /** Values for the placeholders of paths, such as `emailId`. */
-  ids: Record<'emailId' | 'bouncedId' | 'testId' | 'domainId' | 'webhookId' | 'requestId' | 'templateId' | 'tenantId', string>
+  ids: Record<
+    'emailId' | 'bouncedId' | 'testId' | 'domainId' | 'webhookId' | 'requestId' | 'templateId' | 'tenantId' | 'receivedId',
+    string
+  >
 }
 
 export async function makeRealisticData(emails: number, wish: ServiceOptions = {}): Promise<RealisticData> {
@@ -87,7 +91,11 @@ export async function makeRealisticData(emails: number, wish: ServiceOptions = {
     },
   })
   // One of the three records of a domain is published.
-  const dns = await startTestDns({ 'news.agency.example': { TXT: ['v=spf1 include:spf.mail.agency.example ~all'] } })
+  const dns = await startTestDns({
+    'news.agency.example': { TXT: ['v=spf1 include:spf.mail.agency.example ~all'] },
+    'reader.example': { TXT: ['v=spf1 ip4:127.0.0.1 -all'] },
+    '_dmarc.reader.example': { TXT: ['v=DMARC1; p=reject'] },
+  })
   const receiver = await startReceiver()
   receiver.answer = (response, { path }) => {
     response.statusCode = path === '/broken' ? 500 : path === '/gone' ? 410 : 200
@@ -303,6 +311,45 @@ class Week {
     return id
   }
 
+  /** Routes, a reply that passes the checks, and a forged automatic message that is forwarded. Returns the id of the reply. */
+  async #receive(): Promise<string> {
+    const service = this.#service
+    for (const route of [
+      { address: 'help@agency.example' },
+      { address: 'orders+*@agency.example', forwardTo: 'shop-floor@webmail.example' },
+      { address: 'jobs@agency.example', enabled: false },
+    ])
+      await this.#post('/routes', route)
+    await using client = await greetedClient(service.ports.smtp)
+    const receive = (from: string, to: string, octets: readonly string[]) =>
+      vi.waitFor(async () => expect(await sendIncoming(client, { from, to: [to], octets: octets.join('\r\n') })).toMatch(/^250/), 10_000)
+    await receive('ann@reader.example', 'help@agency.example', [
+      'From: Ann Reader <ann@reader.example>',
+      'To: Agency <help@agency.example>',
+      'Subject: Re: Your order 41233 is on its way',
+      'Message-ID: <re-41233@reader.example>',
+      'Content-Type: text/plain; charset=utf-8',
+      '',
+      'Hello,',
+      '',
+      'my order arrived without the blue one. Can you send it?',
+      '',
+      'Ann',
+    ])
+    await receive('', 'orders+41234@agency.example', [
+      'From: Carla <carla@elsewhere.example>',
+      'To: orders+41234@agency.example',
+      'Subject: Out of office until Monday',
+      'Auto-Submitted: auto-replied',
+      'Content-Type: text/html; charset=utf-8',
+      '',
+      '<p>I am away.</p>',
+    ])
+    await this.#untilTried()
+    const { data } = (await service.call('GET', '/received', { key: service.liveKey })).body
+    return (data as { id: string; subject: string }[]).find(({ subject }) => subject.startsWith('Re: '))?.id ?? ''
+  }
+
   async finish(): Promise<RealisticData['ids']> {
     const service = this.#service
     const first = async (query: string, key = service.liveKey) =>
@@ -321,6 +368,7 @@ class Week {
     })
     await this.#untilTried()
     const templateId = await this.#setUpMore()
+    const receivedId = await this.#receive()
     // Each turn counts a limited number of events.
     for (let turn = 0; turn < 10; turn++) await countOutcomes(service.db, openProviderNames({ relay: undefined, providerRules: undefined }))
     const { data } = (await service.call('GET', '/logs?perPage=1', { key: service.liveKey })).body
@@ -332,6 +380,7 @@ class Week {
       webhookId: this.#webhookId,
       requestId: (data as { requestId: string }[])[0]?.requestId ?? '',
       templateId,
+      receivedId,
       tenantId: this.#tenants[1]?.id ?? '',
     }
   }

@@ -7,10 +7,10 @@ import type { DnsRecord, Domain, DomainsListData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Coded, Empty, Heading, Meter, Problem, Section, Warning } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
-import { DnsRecordLines } from '../parts/dns-value.tsx'
+import { OneRecord } from '../parts/dns-record.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { BackTo, RowLink, Waiting } from '../parts/paged-lists.tsx'
-import { Code, Copy, Time } from '../parts/time-and-copy.tsx'
+import { Copy, Time } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -85,7 +85,7 @@ function FoundRecords({ of: { recordsFound, recordsRequired, dnsCheckedAt } }: {
 
 /** Without these, the domain is not verified. */
 const required = ['spf', 'dkim', 'returnPath'] as const
-const recommended = ['dkimEd25519', 'dmarc', 'mx'] as const
+const recommended = ['dkimEd25519', 'dmarc', 'receiving', 'mx'] as const
 const requiredOf = ({ dnsRecords }: Domain) => required.flatMap((name) => dnsRecords[name] ?? [])
 const foundOf = (domain: Domain) => requiredOf(domain).filter(({ status }) => status === 'OK').length
 
@@ -256,39 +256,12 @@ function RecordGroup({ title, names, of: { dnsRecords } }: { title: string; name
     <Section title={title}>
       <div className="flex flex-col gap-3">
         {names.map((name) => {
-          const record = dnsRecords[name]
-          return record ? <OneRecord key={name} name={name} title={words.records[name]} record={record} zone={dnsRecords.zone} /> : null
+          // The record for mail in takes the place of the example.
+          const record = name === 'mx' && dnsRecords.receiving ? undefined : dnsRecords[name]
+          const advice = words.advice[name as keyof typeof words.advice]
+          return record ? <OneRecord key={name} title={words.records[name]} record={record} zone={dnsRecords.zone} advice={advice} /> : null
         })}
       </div>
     </Section>
-  )
-}
-
-/** "Publish this record: …", beside the record itself, repeats it. */
-const onlyRepeats = ({ suggestion, value }: DnsRecord) => suggestion?.endsWith(`: ${value}`) ?? false
-
-function OneRecord({ name, title, record, zone }: { name: string; title: string; record: DnsRecord; zone: string }) {
-  const advice = words.advice[name as keyof typeof words.advice]
-  const tone = record.status === 'OK' ? 'good' : record.status === null || advice ? 'none' : 'wait'
-  return (
-    <section aria-label={title} className="rounded-lg border border-line p-4">
-      <div className="mb-2 flex flex-wrap items-center gap-2">
-        <h3 className="text-base font-semibold">{title}</h3>
-        <Badge tone="none">{record.type}</Badge>
-        <Badge tone={tone}>{record.status ?? texts.dns.notChecked}</Badge>
-      </div>
-      {advice && <p className="mb-2 text-xs text-soft">{advice}</p>}
-      <DnsRecordLines record={record} zone={zone} />
-      {record.problem && <p className={`mt-3 text-sm ${advice ? 'text-soft' : 'text-bad'}`}>{record.problem}</p>}
-      {record.suggestion && !onlyRepeats(record) && <p className="mt-1 text-sm">{record.suggestion}</p>}
-      {record.found.length > 0 && record.status !== 'OK' && (
-        <div className="mt-2 text-sm">
-          <p className="text-soft">{words.found}</p>
-          {record.found.map((value) => (
-            <Code key={value}>{value}</Code>
-          ))}
-        </div>
-      )}
-    </section>
   )
 }

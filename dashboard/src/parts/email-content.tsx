@@ -1,7 +1,7 @@
 /** An email's content in several forms. The HTML is shown in a frame that cannot run scripts, load resources or reach the page. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { get, save } from '../api-client.ts'
+import { get, octetsOf, save } from '../api-client.ts'
 import type { Email } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Button, Empty, Problem, Section, Skeleton } from './basic-components.tsx'
@@ -143,5 +143,3 @@ function Attachments({ of: { attachments = [] } }: { of: Email }) {
     </ul>
   )
 }
-
-const octetsOf = (base64: string): Uint8Array<ArrayBuffer> => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))

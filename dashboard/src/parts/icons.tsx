@@ -25,6 +25,7 @@ export {
   LayoutTemplate as TemplatesIcon,
   LogOut as SignOutIcon,
   Mail as EmailsIcon,
+  Mailbox as MailInIcon,
   Menu as MenuIcon,
   MousePointerClick as ClickedIcon,
   Route as TransportsIcon,

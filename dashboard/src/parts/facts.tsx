@@ -1,0 +1,40 @@
+/** The facts of an email or a received message, beside its content: names, values and addresses. */
+import type { ReactNode } from 'react'
+import { texts } from '../texts.ts'
+import { CopyIconButton } from './time-and-copy.tsx'
+
+export const Facts = ({ label, children }: { label: string; children: ReactNode }) => (
+  <aside aria-label={label} className="min-w-0 lg:mt-0">
+    <dl className="grid grid-cols-[6rem_minmax(0,1fr)] gap-x-3 gap-y-2 text-sm lg:grid-cols-1 lg:gap-y-0 [&_dd]:mb-0 [&_dd]:[overflow-wrap:anywhere] lg:[&_dd]:mb-2.5 [&_dt]:text-xs [&_dt]:leading-5 [&_dt]:text-soft">
+      {children}
+    </dl>
+  </aside>
+)
+
+export const Fact = ({ name, children }: { name: string; children: ReactNode }) => (
+  <div className="contents">
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+)
+
+const maxShown = 3
+
+/** The addresses of a header; the others of a long list are folded away. */
+export function Addresses({ name, value }: { name: string; value: string }) {
+  const addresses = value.split(/,\s*(?=\S+@|"|\S+ <)/)
+  return (
+    <span className="inline-flex max-w-full items-start gap-0.5">
+      <span className="min-w-0 py-1">
+        {addresses.slice(0, maxShown).join(', ')}
+        {addresses.length > maxShown && (
+          <details>
+            <summary className="text-xs text-accent">{texts.email.moreAddresses(addresses.length - maxShown)}</summary>
+            {addresses.slice(maxShown).join(', ')}
+          </details>
+        )}
+      </span>
+      <CopyIconButton text={value} label={texts.actions.copyOf(name)} />
+    </span>
+  )
+}
