@@ -12,6 +12,10 @@ import { addDayRows, type DayRow, noCounts, type OutcomeCounts, utcDayOf } from 
 const maxEvents = 5000
 const everyMs = 2000
 
+const readPosition = sql<LogPosition>`
+  select xact::text as xact, id
+  from reputation_position`
+
 /** No row while another process counts. */
 const lockPosition = sql<LogPosition>`
   select xact::text as xact, id
@@ -54,7 +58,12 @@ function changeOf({ kind, classification, secure }: Pick<CountedOutcome, 'kind' 
 }
 
 /** Counts the next events that no earlier event can precede any more; returns how many were read. */
-export const countOutcomes = (db: Db, providerOf: ProviderOf): Promise<number> => db.transaction((tx) => countNext(tx, providerOf))
+export async function countOutcomes(db: Db, providerOf: ProviderOf): Promise<number> {
+  const from = await db.first(readPosition)
+  // A lock is a write, which an installation without mail would flush to its disk every two seconds.
+  const hasNews = from && (await readOutcomeEvents(db, from, 1)).length > 0
+  return hasNews ? db.transaction((tx) => countNext(tx, providerOf)) : 0
+}
 
 /** On a schedule of its own: after an upgrade it counts the kept log, which must not delay other tasks. */
 export const startCountingOutcomes = ({ db, clock, log, providerOf }: { db: Db; clock: Clock; log: Log; providerOf: ProviderOf }): Loop =>
