@@ -133,7 +133,7 @@ export async function platformRecords(deps: PlatformDeps): Promise<PlatformRecor
     judge({ type: 'TXT', name: `${key.selector}._domainkey.${key.name}`, value: dnsText('rsa', key.rsaPublic) }, keyTexts, isKey),
     judge({ type: 'TXT', ...authorisation }, reportTexts, (found) => found.some((one) => /^v=DMARC1\s*(?:;|$)/.test(one))),
     ...(await policyOfSender(resolver, key.name, host)),
-    ...(reportAddress === undefined ? [] : [await tlsReportsOf(resolver, returnPath, reportAddress)]),
+    ...(reportAddress === undefined ? [] : await tlsReportsOf(resolver, returnPath, reportAddress)),
     ...reverse,
     ...(await Promise.all(others.map((one) => recordsOfSource(resolver, one)))).flat(),
   ]
@@ -151,16 +151,25 @@ async function policyOfSender(resolver: Resolver, domain: string, host: string):
   const above = top === domain ? undefined : await resolver.txt(`_dmarc.${top}`, 'fresh')
   if (above?.kind === 'trouble') return [{ ...record, status: null, found: null }]
   if (above?.kind === 'found' && above.value.some(isDmarc)) return []
-  return [judge(record, await resolver.txt(record.name, 'fresh'), (found) => found.length === 1, isDmarc)]
+  const answer = await resolver.txt(record.name, 'fresh')
+  return hasOther(answer, isDmarc, (text) => text === record.value) ? [] : [judge(record, answer, isSingle, isDmarc)]
 }
 
 const isDmarc = (text: string) => /^v=DMARC1\s*(?:;|$)/i.test(text)
+const isTlsReports = (text: string) => /^v=TLSRPTv1\s*;/i.test(text)
+const isSingle = (found: string[]) => found.length === 1
 
-/** TLS reports about mail to the return paths and report addresses (RFC 8460 section 3). Another address of the operator serves as well. */
-async function tlsReportsOf(resolver: Resolver, domain: string, address: string): Promise<PlatformRecord> {
+/** A record of the operator replaces that of Postrider: two records of this kind would make both void. */
+const hasOther = (answer: DnsAnswer<string[]>, isKind: (text: string) => boolean, isOwn: (text: string) => boolean) =>
+  answer.kind === 'found' && answer.value.some((text) => isKind(text) && !isOwn(text))
+
+/** Asks for TLS reports about mail to the return paths and report addresses (RFC 8460 section 3). */
+async function tlsReportsOf(resolver: Resolver, domain: string, address: string): Promise<PlatformRecord[]> {
   const record = { type: 'TXT' as const, name: tlsReportName(domain), value: `v=TLSRPTv1; rua=mailto:${address}` }
-  const isRight = ([text = '', ...more]: string[]) => more.length === 0 && /;\s*rua\s*=\s*(?:mailto|https):/i.test(text)
-  return judge(record, await resolver.txt(record.name, 'fresh'), isRight, (text) => /^v=TLSRPTv1\s*;/.test(text))
+  const answer = await resolver.txt(record.name, 'fresh')
+  // An older secret made another address.
+  const isOwn = (text: string) => /^v=TLSRPTv1; rua=mailto:[^,;]+$/.test(text) && text.toLowerCase().endsWith(`@${domain.toLowerCase()}`)
+  return hasOther(answer, isTlsReports, isOwn) ? [] : [judge(record, answer, isSingle, isTlsReports)]
 }
 
 /** The PTR of an address that the host's own records confirm. */
