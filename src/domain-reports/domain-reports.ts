@@ -1,8 +1,9 @@
 /**
  * Reports that receivers send about sending domains: DMARC aggregate reports and TLS reports. Receives them by mail at a signed address for
  * each domain, and counts them by day and source. Owns: domain_reports, dmarc_days, tls_days, tls_failures. Uses: base, mail, dkim, net, db,
- * domains, returns. Used by: reputation, housekeeping, doctor, http, main. Promises: a report counts once, when `take` resolves its figures are on
- * disk; a report about another domain changes nothing; one about the installation's own name is logged; a hostile report costs a bounded time and memory, on a thread of its own.
+ * domains, returns. Used by: reputation, housekeeping, doctor, http, main. Promises: a report counts once, when `take` resolves its figures
+ * are on disk; one about the installation's own name is only logged, and one about another domain changes nothing; a hostile report costs a
+ * bounded time and memory, on a thread of its own.
  */
 import { type Clock, cached, type Log, metrics, networkOf, type Secrets } from '#base'
 import type { Db } from '#db'
