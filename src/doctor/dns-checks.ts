@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js'
 import { getDomain } from 'tldts'
 import { listSources } from '#delivery'
-import { type PlatformRecord, returnPathDomainOf } from '#domains'
+import { type PlatformRecord, returnPathDomainOf, tlsReportName } from '#domains'
 import type { DnsAnswer } from '#net'
 import { addressesOf, type Check, type CheckResult, checkResult, type DoctorDeps, ok } from './check-result.ts'
 
@@ -105,10 +105,13 @@ function judged(record: PlatformRecord, hostname: string): CheckResult {
   return checkResult(name, status, `${at}: ${(record.found ?? []).join(', ')}`, `${where} ${what} instead${also}`)
 }
 
+/** Listed by `postrider dns`, and judged by `checkDmarc` and `checkIncomingPolicies`. */
+const hasOwnCheck = ({ name }: PlatformRecord) => name.startsWith('_dmarc.') || name.startsWith(tlsReportName(''))
+
 export const checkPlatform: Check = async (deps) => {
   const { hostname } = deps.config
   const wrong = nameless(deps) !== undefined
-  const told = deps.records.filter((record) => !(wrong && restsOn(record, hostname)))
+  const told = deps.records.filter((record) => !(wrong && restsOn(record, hostname)) && !hasOwnCheck(record))
   if (told.length > 0 && told.every(({ status }) => status === null))
     return [checkResult('platform records', 'unknown', 'all DNS lookups failed', 'Try again, or see the check "resolver"')]
   return told.map((record) => judged(record, hostname))
@@ -164,9 +167,9 @@ export const checkIncomingPolicies: Check = async (deps) => {
     ),
     ask(
       'TLS-RPT of the return path',
-      `_smtp._tls.${at}`,
+      tlsReportName(at),
       /^v=TLSRPTv1\s*;/i,
-      'Optional: with a record, other mail servers send you reports of TLS failures',
+      'Optional: with the record that `postrider dns` lists, other mail servers report TLS failures, and the log shows them',
     ),
   ])
 }

@@ -3,7 +3,8 @@ import { networkInterfaces } from 'node:os'
 import type { Clock, Config, Ids, Secrets } from '#base'
 import type { Db } from '#db'
 import { listSources } from '#delivery'
-import { ensurePlatformKey, type PlatformRecord, platformRecords } from '#domains'
+import { openReportAddresses, platformUuid } from '#domain-reports'
+import { ensurePlatformKey, type PlatformRecord, platformRecords, returnPathDomainOf } from '#domains'
 import { openGuard, type Resolver } from '#net'
 
 export interface PlatformFacts {
@@ -27,5 +28,7 @@ export async function readPlatform({ config, db, clock, ids, secrets }: Platform
   const sender = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
   const key = await ensurePlatformKey(db, sender, { nowMs: clock.nowMs(), ids, secrets })
   const sources = (await listSources(db)).map(({ address, ehloName }) => ({ address, ehloName: ehloName ?? config.hostname }))
-  return platformRecords({ resolver, hostname: config.hostname, key, ownAddresses: publicAddresses(), sources })
+  const { hostname } = config
+  const reportAddress = openReportAddresses(secrets, returnPathDomainOf(hostname.toLowerCase())).make(platformUuid)
+  return platformRecords({ resolver, hostname, key, ownAddresses: publicAddresses(), sources, reportAddress })
 }

@@ -1,22 +1,24 @@
 /**
  * Reports that receivers send about sending domains: DMARC aggregate reports and TLS reports. Receives them by mail at a signed address for
  * each domain, and counts them by day and source. Owns: domain_reports, dmarc_days, tls_days, tls_failures. Uses: base, mail, dkim, net, db,
- * domains, returns. Used by: reputation, housekeeping, http, main. Promises: a report counts once, when `take` resolves its figures are on
- * disk; a report about another domain changes nothing; a hostile report costs a bounded time and memory, on a thread of its own.
+ * domains, returns. Used by: reputation, housekeeping, doctor, http, main. Promises: a report counts once, when `take` resolves its figures
+ * are on disk; one about the installation's own name is only logged, and one about another domain changes nothing; a hostile report costs a
+ * bounded time and memory, on a thread of its own.
  */
 import { type Clock, cached, type Log, metrics, networkOf, type Secrets } from '#base'
 import type { Db } from '#db'
 import { findDomainByUuid, returnPathDomainOf } from '#domains'
 import type { Resolver } from '#net'
 import { openReaderOf, type ReadWith, verifyInTime } from '#returns'
+import { noteOwnReport } from './own-reports.ts'
 import { type ReportMail, readReportMail } from './read-report-mail.ts'
-import { openReportAddresses } from './report-addresses.ts'
+import { openReportAddresses, platformUuid } from './report-addresses.ts'
 import { type ReportEffect, takeAggregate, takeTls } from './take-report.ts'
 
 export type { DmarcPolicy } from './dmarc-advice.ts'
 export { compareDmarcDays, type DmarcShare, sumDmarc, sumDmarcBy } from './dmarc-shares.ts'
 export { type DmarcSummary, type SourceKind, summariseDmarc } from './dmarc-summary.ts'
-export { openReportAddresses } from './report-addresses.ts'
+export { openReportAddresses, platformUuid } from './report-addresses.ts'
 export { type ReportRecords, reportRecords } from './report-records.ts'
 export { deleteOldReports } from './stored-reports.ts'
 export { summariseTls } from './tls-summary.ts'
@@ -40,7 +42,7 @@ export interface DomainReportsDeps {
 }
 
 export interface DomainReports {
-  /** Whether an address is that of a sending domain that exists. */
+  /** Whether an address is that of a sending domain that exists, or of the installation. */
   accepts(address: string): Promise<'ours' | 'unknown'>
   /** Returns why the message is refused; undefined once its figures are on disk. Throws if the sender should retry. */
   take(envelope: { recipients: readonly string[]; address: string }, octets: Buffer): Promise<string | undefined>
@@ -54,13 +56,17 @@ const refusals: Partial<Record<ReportEffect, string>> = {
 
 export function openDomainReports(deps: DomainReportsDeps): DomainReports {
   const { db, clock, log, resolver, read } = deps
-  const addresses = openReportAddresses(deps.secrets, returnPathDomainOf(deps.hostname.toLowerCase()))
+  const ownName = returnPathDomainOf(deps.hostname.toLowerCase())
+  const addresses = openReportAddresses(deps.secrets, ownName)
   const known = cached(clock, (uuid) => findDomainByUuid(db, uuid))
+  const noteOwn = noteOwnReport({ log, clock, name: ownName })
 
   const takeFor = async (uuid: string, mail: Exclude<ReportMail, { kind: 'forensic' | 'unreadable' }>): Promise<ReportEffect> => {
-    const domain = await findDomainByUuid(db, uuid)
-    if (!domain) return 'foreign'
+    const isOwn = uuid === platformUuid
+    const domain = isOwn ? undefined : await findDomainByUuid(db, uuid)
+    if (!domain && !isOwn) return 'foreign'
     const authenticated = mail.sender !== '' && (await verifyInTime({ clock, resolver }, mail.dkim)) === 'pass'
+    if (!domain) return mail.kind === 'tls' ? noteOwn(mail.report, { sender: mail.sender, authenticated }) : 'foreign'
     const origin = { sender: mail.sender, authenticated, nowMs: clock.nowMs() }
     const effect = await (mail.kind === 'dmarc' ? takeAggregate(db, domain, mail.report, origin) : takeTls(db, domain, mail.report, origin))
     log.info({ domain: domain.name, kind: mail.kind, reporter: mail.report.reporter, authenticated, effect }, 'domain report received')
@@ -72,7 +78,7 @@ export function openDomainReports(deps: DomainReportsDeps): DomainReports {
   return {
     async accepts(address) {
       const uuid = addresses.read(address)
-      return uuid !== undefined && (await known.get(uuid)) ? 'ours' : 'unknown'
+      return uuid !== undefined && (uuid === platformUuid || (await known.get(uuid))) ? 'ours' : 'unknown'
     },
     async take({ recipients, address }, octets) {
       const mail = await read(octets, { atMs: clock.nowMs(), network: networkOf(address) })

@@ -12,6 +12,9 @@ export interface ReportAddresses {
   read(address: string): string | undefined
 }
 
+/** In place of the uuid of a sending domain: reports about the return-path name of the installation. A random uuid never has this value. */
+export const platformUuid = '00000000-0000-0000-0000-000000000000'
+
 const purpose = 'report address'
 /** RFC 4648 section 6, in lower case: five bits a character. */
 const letters = 'abcdefghijklmnopqrstuvwxyz234567'

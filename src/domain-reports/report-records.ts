@@ -1,5 +1,5 @@
 /** The DNS records with which a sending domain's owner has reports sent to Postrider. */
-import { reportAuthorisationOf } from '#domains'
+import { reportAuthorisationOf, tlsReportName } from '#domains'
 import type { ReportAddresses } from './report-addresses.ts'
 
 interface SuggestedRecord {
@@ -29,7 +29,7 @@ export function reportRecords(
   return {
     address,
     dmarc: { type: 'TXT', fullName: `_dmarc.${domain.name}`, value: withAddress(published, `mailto:${address}`) },
-    tls: { type: 'TXT', fullName: `_smtp._tls.${domain.name}`, value: `v=TLSRPTv1; rua=mailto:${address}` },
+    tls: { type: 'TXT', fullName: tlsReportName(domain.name), value: `v=TLSRPTv1; rua=mailto:${address}` },
     authorisation: { type: 'TXT', fullName: authorisation.name, value: authorisation.value },
   }
 }

@@ -46,6 +46,10 @@ export async function takeTls(db: Db, domain: ReceivedDomain, report: TlsReport,
   )
 }
 
+/** Whether the period of a report is plausible now. */
+export const isInPeriod = ({ beginMs, endMs }: { beginMs: number; endMs: number }, nowMs: number): boolean =>
+  beginMs > nowMs - maxAgeMs && beginMs <= endMs && endMs < nowMs + maxAheadMs && endMs - beginMs <= maxPeriodMs
+
 const isAtOrBelow = (name: string, top: string) => name === top || name.endsWith(`.${top}`)
 
 type Figures = Pick<StoredReport, 'kind' | 'messages' | 'reporter' | 'reportId' | 'beginMs' | 'endMs' | 'policy'>
@@ -58,8 +62,7 @@ async function take(
   add: (tx: Tx, ref: DomainRef, authenticated: boolean) => Promise<void>,
 ): Promise<ReportEffect> {
   const { kind, messages, reporter, reportId, beginMs, endMs } = given
-  const isPlausible = beginMs > nowMs - maxAgeMs && beginMs <= endMs && endMs < nowMs + maxAheadMs && endMs - beginMs <= maxPeriodMs
-  if (!isPlausible) return 'wrong period'
+  if (!isInPeriod(given, nowMs)) return 'wrong period'
   const policy = /^(?:none|quarantine|reject)$/.test(given.policy) ? given.policy : ''
   const ref = { tenantId, domainId }
   const stored = { ...ref, kind, reporter, reportId, sender, authenticated, policy, messages, beginMs, endMs }

@@ -10,6 +10,9 @@ export const returnPathDomainOf = (name: string): string => `${returnPathLabel}.
 /** A wildcard that permits DMARC reports about any sending domain to addresses at the return-path name (RFC 7489 section 7.1). */
 export const reportAuthorisationOf = (hostname: string) => ({ name: `*._report._dmarc.${returnPathDomainOf(hostname)}`, value: 'v=DMARC1' })
 
+/** The name of the record that asks for TLS reports about mail to a domain (RFC 8460 section 3). */
+export const tlsReportName = (domain: string): string => `_smtp._tls.${domain}`
+
 export type RecordStatus = 'OK' | 'Missing' | 'Invalid'
 
 /** A check's results for one record, except its status. */

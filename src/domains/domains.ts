@@ -18,7 +18,15 @@ import { sealNameOf } from './sealed-keys.ts'
 
 export { addDomain, makeDomain, type OwnKey } from './add-domain.ts'
 export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
-export { type DnsRecord, nameInZone, reportAuthorisationOf, requiredRecords, returnPathDomainOf, returnPathLabel } from './dns-records.ts'
+export {
+  type DnsRecord,
+  nameInZone,
+  reportAuthorisationOf,
+  requiredRecords,
+  returnPathDomainOf,
+  returnPathLabel,
+  tlsReportName,
+} from './dns-records.ts'
 export { ensurePlatformKey } from './platform-key.ts'
 export { type PlatformRecord, platformRecords } from './platform-records.ts'
 export {

@@ -1,12 +1,13 @@
 /**
- * DNS records of the platform's own names: host, return path, SPF, tracking, sandbox sender and egress sources. Lists the records to
- * publish and checks the published ones. DNS failures never throw.
+ * DNS records of the platform's own names: host, return path with its report address, SPF, tracking, sandbox sender and egress sources.
+ * Lists the records to publish and checks the published ones. DNS failures never throw.
  */
 import { BlockList, isIP } from 'node:net'
+import { getDomain } from 'tldts'
 import { dnsText } from '#dkim'
 import type { DnsAnswer, Resolver } from '#net'
 import { parseKeyRecord } from './dkim-record.ts'
-import { type RecordStatus, reportAuthorisationOf, returnPathDomainOf } from './dns-records.ts'
+import { type RecordStatus, reportAuthorisationOf, returnPathDomainOf, tlsReportName } from './dns-records.ts'
 import type { PlatformKey } from './platform-key.ts'
 import { isSpf, parseSpf } from './spf.ts'
 
@@ -27,6 +28,8 @@ export interface PlatformDeps {
   ownAddresses: readonly string[]
   /** Egress sources, with their EHLO names. */
   sources?: readonly { address: string; ehloName: string }[]
+  /** The address for TLS reports about the return-path name; without it their record is not listed. */
+  reportAddress?: string | undefined
 }
 
 const noAddress = '<the public IPv4 address of this server>'
@@ -75,7 +78,9 @@ function reverseName(address: string): string {
   return `${[...digits].reverse().join('.')}.ip6.arpa`
 }
 
-export async function platformRecords({ resolver, hostname, key, ownAddresses, sources = [] }: PlatformDeps): Promise<PlatformRecord[]> {
+/** Long because it is the list of the records. */
+export async function platformRecords(deps: PlatformDeps): Promise<PlatformRecord[]> {
+  const { resolver, hostname, key, ownAddresses, sources = [], reportAddress } = deps
   const [host, returnPath, spf, tracking] = [hostname, returnPathDomainOf(hostname), `spf.${hostname}`, `track.${hostname}`]
   const published = await resolver.addresses(host, 'fresh')
   const addresses = published.kind === 'found' ? published.value : ownAddresses
@@ -127,9 +132,44 @@ export async function platformRecords({ resolver, hostname, key, ownAddresses, s
     judge({ type: 'CNAME', name: tracking, value: host }, track, isTrack),
     judge({ type: 'TXT', name: `${key.selector}._domainkey.${key.name}`, value: dnsText('rsa', key.rsaPublic) }, keyTexts, isKey),
     judge({ type: 'TXT', ...authorisation }, reportTexts, (found) => found.some((one) => /^v=DMARC1\s*(?:;|$)/.test(one))),
+    ...(await policyOfSender(resolver, key.name, host)),
+    ...(reportAddress === undefined ? [] : await tlsReportsOf(resolver, returnPath, reportAddress)),
     ...reverse,
     ...(await Promise.all(others.map((one) => recordsOfSource(resolver, one)))).flat(),
   ]
+}
+
+/**
+ * The DMARC record of the sandbox sender's domain, if it is the host name or below it. The policy of the organisation covers a name without
+ * a record (RFC 7489 section 6.6.3), and a record of its own would weaken it. Then there is none to publish.
+ */
+async function policyOfSender(resolver: Resolver, domain: string, host: string): Promise<PlatformRecord[]> {
+  const isOwn = sameName(domain, host) || domain.toLowerCase().endsWith(`.${host.toLowerCase()}`)
+  const top = getDomain(domain, { allowPrivateDomains: true })
+  if (!isOwn || top === null) return []
+  const record = { type: 'TXT' as const, name: `_dmarc.${domain}`, value: 'v=DMARC1; p=none' }
+  const above = top === domain ? undefined : await resolver.txt(`_dmarc.${top}`, 'fresh')
+  if (above?.kind === 'trouble') return [{ ...record, status: null, found: null }]
+  if (above?.kind === 'found' && above.value.some(isDmarc)) return []
+  const answer = await resolver.txt(record.name, 'fresh')
+  return hasOther(answer, isDmarc, (text) => text === record.value) ? [] : [judge(record, answer, isSingle, isDmarc)]
+}
+
+const isDmarc = (text: string) => /^v=DMARC1\s*(?:;|$)/i.test(text)
+const isTlsReports = (text: string) => /^v=TLSRPTv1\s*;/i.test(text)
+const isSingle = (found: string[]) => found.length === 1
+
+/** A record of the operator replaces that of Postrider: two records of this kind would make both void. */
+const hasOther = (answer: DnsAnswer<string[]>, isKind: (text: string) => boolean, isOwn: (text: string) => boolean) =>
+  answer.kind === 'found' && answer.value.some((text) => isKind(text) && !isOwn(text))
+
+/** Asks for TLS reports about mail to the return paths and report addresses (RFC 8460 section 3). */
+async function tlsReportsOf(resolver: Resolver, domain: string, address: string): Promise<PlatformRecord[]> {
+  const record = { type: 'TXT' as const, name: tlsReportName(domain), value: `v=TLSRPTv1; rua=mailto:${address}` }
+  const answer = await resolver.txt(record.name, 'fresh')
+  // An older secret made another address.
+  const isOwn = (text: string) => /^v=TLSRPTv1; rua=mailto:[^,;]+$/.test(text) && text.toLowerCase().endsWith(`@${domain.toLowerCase()}`)
+  return hasOther(answer, isTlsReports, isOwn) ? [] : [judge(record, answer, isSingle, isTlsReports)]
 }
 
 /** The PTR of an address that the host's own records confirm. */

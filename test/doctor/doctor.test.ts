@@ -70,7 +70,7 @@ async function depsOf(): Promise<DoctorDeps> {
   const config = configOf()
   const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { random: Math.random } })
   const key = await ensurePlatformKey(service.db, hostname, { nowMs: systemClock.nowMs(), ids, secrets: service.secrets })
-  const records = await platformRecords({ resolver, hostname, key, ownAddresses: ['203.0.113.9'] })
+  const records = await platformRecords({ resolver, hostname, key, ownAddresses: ['203.0.113.9'], reportAddress: `r@rp.${hostname}` })
   return { db: service.db, clock: systemClock, config, resolver, records, ownAddresses: ['203.0.113.9'], httpsPort: portOf(https) }
 }
 
@@ -128,6 +128,10 @@ describe('the doctor', () => {
       ]),
     )
     expect(all['MTA-STS of the return path']).toMatchObject({ detail: 'none (optional)' })
+    expect(all['TLS-RPT of the return path']?.detail).toContain(`rua=mailto:r@rp.${hostname}`)
+    dns.set(`_smtp._tls.rp.${hostname}`, 'TXT', [])
+    const without = Object.values(await found()).filter((one) => one.detail.includes('_smtp._tls') || one.check.startsWith('TLS-RPT'))
+    expect(without).toMatchObject([{ status: 'ok', detail: 'none (optional)', remedy: expect.stringContaining('postrider dns') }])
   })
 
   test('names each record that is missing or different, with the one to publish', async () => {

@@ -5,7 +5,15 @@ import { silentLog, systemClock } from '#base'
 import { sql } from '#db'
 import { addSource } from '#delivery'
 import { dnsText, makeEd25519Key, readPrivateKey, type SigningKey, signatureFields } from '#dkim'
-import { type DomainReports, deleteOldReports, openDomainReports, openReportAddresses, readReportMailHere } from '#domain-reports'
+import {
+  type DomainReports,
+  type DomainReportsDeps,
+  deleteOldReports,
+  openDomainReports,
+  openReportAddresses,
+  platformUuid,
+  readReportMailHere,
+} from '#domain-reports'
 import {
   attachedMail,
   type GeneratedRecord,
@@ -25,14 +33,15 @@ const hostname = 'house.test'
 let service: Service
 let reports: DomainReports
 let signer: SigningKey
+let signers: DomainReportsDeps['resolver']
 beforeAll(async () => {
   service = await startService({ rateLimit: null, roles: ['inbound'] })
   const { db, secrets } = service
   const key = makeEd25519Key()
   signer = { domain: 'google.com', selector: 'r', algorithm: 'ed25519', privateKey: readPrivateKey(key.privateKey) }
   const record = { kind: 'found' as const, value: [dnsText('ed25519', key.publicKey)] }
-  const resolver = { txt: async (name: string) => (name === 'r._domainkey.google.com' ? record : { kind: 'nxdomain' as const }) }
-  reports = openDomainReports({ db, clock, log: silentLog, secrets, resolver, hostname, read: readReportMailHere })
+  signers = { txt: async (name: string) => (name === 'r._domainkey.google.com' ? record : { kind: 'nxdomain' as const }) }
+  reports = openDomainReports({ db, clock, log: silentLog, secrets, resolver: signers, hostname, read: readReportMailHere })
 })
 afterAll(() => service.stop())
 
@@ -145,6 +154,50 @@ describe('the report address of a domain', () => {
       read: readReportMailHere,
     })
     expect(await later.accepts(domain.address)).toBe('unknown')
+  })
+
+  test('of the installation takes TLS reports about the return path, and no others', async () => {
+    const address = openReportAddresses(service.secrets, 'rp.house.test').make(platformUuid)
+    const lines: { level: string; facts: Record<string, unknown> }[] = []
+    const level = (name: string) => (facts: object) => void lines.push({ level: name, facts: facts as Record<string, unknown> })
+    const log = { ...silentLog, info: level('info'), warn: level('warn') } as typeof silentLog
+    const { db, secrets } = service
+    const own = openDomainReports({ db, clock, log, secrets, resolver: signers, hostname, read: readReportMailHere })
+    expect(await own.accepts(address)).toBe('ours')
+    const day = new Date(clock.nowMs() - dayMs).toISOString().slice(0, 10)
+    const failures = [{ 'result-type': 'certificate-expired', 'receiving-mx-hostname': hostname, 'failed-session-count': 2 }]
+    const reportAbout = (name: string, id: string) =>
+      attachedMail({
+        from: 'tls@google.com',
+        contentType: 'application/tlsrpt+json',
+        content: Buffer.from(
+          JSON.stringify({
+            'organization-name': 'Peer',
+            'report-id': id,
+            'date-range': { 'start-datetime': `${day}T00:00:00Z`, 'end-datetime': `${day}T23:59:59Z` },
+            policies: [
+              {
+                policy: { 'policy-type': 'no-policy-found', 'policy-domain': name },
+                summary: { 'total-successful-session-count': 40, 'total-failure-session-count': 2 },
+                'failure-details': failures,
+              },
+            ],
+          }),
+        ),
+      })
+    const give = (mail: Buffer) => own.take({ recipients: [address], address: '192.0.2.1' }, mail)
+    const about = reportAbout('rp.house.test', 'a')
+    for (const mail of [about, about, await sign(about)]) expect(await give(mail)).toBeUndefined()
+    expect(lines.map((one) => [one.level, one.facts.failed, one.facts.successful, one.facts.authenticated])).toEqual([
+      ['info', 2, 40, false],
+      ['warn', 2, 40, true],
+    ])
+    expect(lines[1]?.facts.failures).toMatchObject([{ result: 'certificate-expired', receivingMx: hostname, sessions: 2 }])
+    const foreign = 'The report is not about the domain of this address'
+    expect(await give(reportAbout('shop.test', 'b'))).toBe(foreign)
+    const domain = await addDomain()
+    expect(await give(mailOf(reportOf(domain, [oneRecord(domain)]), address))).toBe(foreign)
+    expect(lines).toHaveLength(2)
   })
 
   test('is suggested in records that keep what the domain has published', async () => {

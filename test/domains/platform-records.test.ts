@@ -108,4 +108,44 @@ describe('mail of the sandbox sender', () => {
     const { results } = await dkimVerify(Buffer.from(rawMessage, 'base64'), { resolver })
     expect(results).toMatchObject([{ signingDomain: 'house.test', status: { result: 'pass' } }])
   })
+
+  const own = async (reportAddress: string | undefined) => {
+    const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { random: Math.random } })
+    const key = await keyOf('mail.own.example')
+    const all = await platformRecords({ resolver, hostname: 'mail.own.example', key, ownAddresses: [], reportAddress })
+    const policies = all.filter(({ name }) => /^_(?:dmarc|smtp)\./.test(name))
+    return policies.map(({ name, value, status }) => `${name} ${value} ${status}`)
+  }
+  const dmarc = '_dmarc.mail.own.example v=DMARC1; p=none'
+  const tls = '_smtp._tls.rp.mail.own.example v=TLSRPTv1; rua=mailto:r@rp.mail.own.example'
+
+  test('ask for TLS reports at the address of the installation, unless the operator has another', async () => {
+    expect(await own(undefined)).toEqual([`${dmarc} Missing`])
+    const address = 'r@rp.mail.own.example'
+    expect(await own(address)).toEqual([`${dmarc} Missing`, `${tls} Missing`])
+    const name = '_smtp._tls.rp.mail.own.example'
+    // The address of an older secret.
+    dns.set(name, 'TXT', ['v=TLSRPTv1; rua=mailto:before@rp.mail.own.example', 'another text'])
+    expect(await own(address)).toContain(`${tls} OK`)
+    dns.set(name, 'TXT', [`v=TLSRPTv1; rua=mailto:${address}`, 'v=TLSRPTv1; rua=https://tls.example.net/'])
+    expect(await own(address)).toEqual([`${dmarc} Missing`])
+    dns.set(name, 'TXT', [`v=TLSRPTv1; rua=mailto:tls@example.net,mailto:${address}`])
+    expect(await own(address)).toEqual([`${dmarc} Missing`])
+    dns.fail(name, 'SERVFAIL')
+    expect(await own(address)).toContain(`${tls} null`)
+  })
+
+  test('have a DMARC policy of their own only where no other covers them', async () => {
+    dns.set('_dmarc.mail.own.example', 'TXT', ['v=DMARC1; p=none'])
+    expect(await own(undefined)).toEqual([`${dmarc} OK`])
+    dns.set('_dmarc.mail.own.example', 'TXT', ['v=DMARC1; p=none', 'v=DMARC1; p=reject'])
+    expect(await own(undefined)).toEqual([])
+    dns.set('_dmarc.mail.own.example', 'TXT', [])
+    dns.set('_dmarc.own.example', 'TXT', ['another text'])
+    expect(await own(undefined)).toEqual([`${dmarc} Missing`])
+    dns.set('_dmarc.own.example', 'TXT', ['v=DMARC1; p=quarantine'])
+    expect(await own(undefined)).toEqual([])
+    dns.fail('_dmarc.own.example', 'SERVFAIL')
+    expect(await own(undefined)).toEqual([`${dmarc} null`])
+  })
 })

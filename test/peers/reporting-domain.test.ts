@@ -6,10 +6,11 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, openIds, parseDnsUpdate, silentLog, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
-import { runDnsUpdate } from '#dns-updates'
+import { readDnsUpdates, runDnsUpdate } from '#dns-updates'
 import { readPlatform } from '#doctor'
+import { openReportAddresses, platformUuid } from '#domain-reports'
 import { listDomainKeys, type RotationDeps, requestRotation, rotateDueDomains } from '#domains'
-import { openResolver, type Resolver } from '#net'
+import { openResolver, openUpdateServer, type Resolver, wireData } from '#net'
 import { makeReport } from '../../src/tls-reports/make-report.ts'
 import { reportMessage } from '../../src/tls-reports/report-message.ts'
 import { mailOf } from '../support/dmarc-dialects.ts'
@@ -148,9 +149,24 @@ describe.skipIf(missing !== undefined)(`a bare domain${missing === undefined ? '
     return await client.reply()
   }
 
+  /** A text of the operator, beside those of Postrider. */
+  async function publish(name: string, text: string): Promise<void> {
+    const target = parseDnsUpdate(`rfc2136://postrider:${updateSecrets.postrider}@127.0.0.1:${named.port}/${updateZone}`)
+    if (target.kind !== 'rfc2136') throw new Error('not a DNS server')
+    const server = openUpdateServer({ ...target, clock: systemClock, newId: () => 1 })
+    const change = { kind: 'add' as const, name, type: 'TXT' as const, data: wireData('TXT', text), ttlS: 300 }
+    expect(await server.update({ prerequisites: [], changes: [change] })).toEqual({ kind: 'done' })
+    server.close()
+  }
+
   test('becomes verified, signed, rotating and reporting, and the customer publishes records once', async () => {
     expect(await update()).toMatchObject({ problems: 0, problem: null })
     const { db, secrets } = service
+    // The platform's own policies, with an address that its mail port accepts.
+    expect(await texts(`_dmarc.${hostname}`)).toEqual(['v=DMARC1; p=none'])
+    const [own = ''] = await texts(`_smtp._tls.rp.${hostname}`)
+    const ownAddress = /^v=TLSRPTv1; rua=mailto:(\S+)$/.exec(own)?.[1] ?? ''
+    expect(ownAddress).toBe(openReportAddresses(secrets, `rp.${hostname}`).make(platformUuid))
     const platform = await readPlatform({ config: { hostname, sandboxSender: `sandbox@${hostname}` }, db, clock, ids, secrets }, resolver)
     expect(platform.filter(({ type, status }) => type !== 'PTR' && status !== 'OK')).toEqual([])
     // Reports about any domain may be sent to the platform.
@@ -244,5 +260,21 @@ describe.skipIf(missing !== undefined)(`a bare domain${missing === undefined ? '
     const document = makeReport({ day, domain: customerZone }, sessions, sender)
     expect(await deliver(to, reportMessage(document, { to, nowMs: clock.nowMs(), ...sender }).octets)).toMatch(/^250/)
     expect((await call<ShownReports>('GET', `/domains/${id}/tls-reports`)).totals).toMatchObject({ successful: 40, failed: 2 })
+
+    // A TLS report about the return path is accepted there, and one about another name is not.
+    const about = (name: string) => makeReport({ day, domain: name }, sessions, sender)
+    const toOwn = (name: string) => reportMessage(about(name), { to: ownAddress, nowMs: clock.nowMs(), ...sender }).octets
+    expect(await deliver(ownAddress, toOwn(`rp.${hostname}`))).toMatch(/^250/)
+    expect(await deliver(ownAddress, toOwn(customerZone))).toMatch(/^550 5\.7\.1 The report is not about/)
+
+    // A policy of the organisation takes the place of the platform's own, which Postrider removes; the other records are read back.
+    const kept = async () =>
+      (await readDnsUpdates(db)).records.filter(({ seenAt }) => seenAt !== null).map(({ type, name }) => `${type} ${name}`)
+    expect(await kept()).toEqual(expect.arrayContaining([`TXT _dmarc.${hostname}`, `TXT _smtp._tls.rp.${hostname}`]))
+    await publish(`_dmarc.${updateZone}`, 'v=DMARC1; p=reject')
+    expect(await update()).toMatchObject({ changed: 1, problems: 0, problem: null })
+    expect(await texts(`_dmarc.${hostname}`)).toBe('nxdomain')
+    expect(await kept()).not.toContain(`TXT _dmarc.${hostname}`)
+    expect(await texts(`_smtp._tls.rp.${hostname}`)).toEqual([own])
   })
 })
