@@ -42,7 +42,7 @@ export function sendgridBody(body: Buffer, messageId: string | undefined): Buffe
     'smtp-id': `<${textAt(message, 'message_id')}>`,
     sg_event_id: uuid,
     sg_message_id: `${metadata[sendgridRequestKey] ?? messageId ?? token}.${token}`,
-    ...(categories.length === 0 ? {} : { category: categories.length === 1 ? categories[0] : categories }),
+    ...(categories.length === 0 ? {} : { category: categories }),
     ...detailsOf(name, own),
   }
   return Buffer.from(JSON.stringify([event]))

@@ -139,7 +139,7 @@ test("events in SendGrid's format name the mail, and its own verifier accepts th
   expect(eventsAt('/sendgrid')[2]).toMatchObject({
     url: 'https://www.example.com/orders/4711',
     ip: '203.0.113.45',
-    category: 'order',
+    category: ['order'],
     order_id: '4711',
   })
 })

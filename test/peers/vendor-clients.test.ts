@@ -136,43 +136,96 @@ describe.skipIf(!hasAnymail)(`django-anymail${reason}`, () => {
     }
     for (const id of ['delivered', 'permanent_fail']) await create(id)
     const [key = ''] = Object.values((await create('complained')).signing_keys)
-    const events: Record<string, unknown>[] = []
-    const receiver = spawn(python, [fileOf('anymail-receiver.py'), String(port), key], { stdio: ['ignore', 'pipe', 'inherit'] })
-    try {
-      const lines = createInterface(receiver.stdout)
-      const ready = new Promise((resolve, reject) => {
-        lines.once('line', resolve)
-        receiver.once('exit', () => reject(new Error('the receiver ended')))
-      })
-      lines.on('line', (line) => line.startsWith('{') && events.push(JSON.parse(line) as Record<string, unknown>))
-      await ready
-      const to = ['delivered', 'hardfail', 'complaint'].map((name) => `${name}+hook@simulator.test`)
-      const [sent] = await anymail([['mailgun', mailgun(service.testKey), { to, tags: ['hook', 'two'], metadata: { n: '1' } }]])
-      const wanted = [
-        [to[0], 'delivered', null],
-        [to[1], 'bounced', 'bounced'],
-        [to[2], 'complained', null],
-      ]
-      for (const [recipient, event_type, reject_reason] of wanted) {
-        const found = await vi.waitFor(
-          () => {
-            const one = events.find((event) => event.recipient === recipient && event.event_type === event_type)
-            if (!one) throw new Error(`no event ${event_type} in ${JSON.stringify(events)}`)
-            return one
-          },
-          { timeout: 20_000, interval: 50 },
-        )
-        expect(found).toMatchObject({ reject_reason, message_id: sent?.id, tags: ['hook', 'two'], metadata: { n: '1' }, test: true })
-      }
-      const [webhook] = ((await service.call('GET', '/webhooks')).body.data as { webhooks: { id: string }[] }).webhooks
-      await service.call('PATCH', `/webhooks/${webhook?.id}`, { rotateSecret: true })
-      const refused = (await service.call('POST', `/webhooks/${webhook?.id}/test`, { event: 'MessageSent' })).body.data
-      expect(refused).toMatchObject({ success: false, statusCode: 400 })
-    } finally {
-      receiver.kill()
+    await using receiver = await startReceiver(port, key)
+    const to = ['delivered', 'hardfail', 'complaint'].map((name) => `${name}+hook@simulator.test`)
+    const [sent] = await anymail([['mailgun', mailgun(service.testKey), { to, tags: ['hook', 'two'], metadata: { n: '1' } }]])
+    const wanted = [
+      [to[0], 'delivered', null],
+      [to[1], 'bounced', 'bounced'],
+      [to[2], 'complained', null],
+    ]
+    for (const [recipient, event_type, reject_reason] of wanted) {
+      const found = await receiver.event({ recipient, event_type })
+      expect(found).toMatchObject({ reject_reason, message_id: sent?.id, tags: ['hook', 'two'], metadata: { n: '1' }, test: true })
     }
+    const [webhook] = ((await service.call('GET', '/webhooks')).body.data as { webhooks: { id: string }[] }).webhooks
+    await service.call('PATCH', `/webhooks/${webhook?.id}`, { rotateSecret: true })
+    const refused = (await service.call('POST', `/webhooks/${webhook?.id}/test`, { event: 'MessageSent' })).body.data
+    expect(refused).toMatchObject({ success: false, statusCode: 400 })
+  }, 60_000)
+
+  test("understands webhooks in the formats of Postmark, SendGrid and SES, SES's in the envelope of SNS", async () => {
+    const port = await freePort()
+    await using receiver = await startReceiver(port, 'not used')
+    const urlOf = (name: string) => `http://127.0.0.1:${port}/${name}/`
+    const create = async (path: string, headers: Record<string, string>, body: object) => {
+      const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) }
+      const response = await fetch(`${service.url}${path}`, init)
+      expect([path, response.ok, await response.text()]).toEqual([path, true, expect.anything()])
+    }
+    const enabled = { Enabled: true }
+    const triggers = { Delivery: enabled, Bounce: enabled, SpamComplaint: enabled }
+    await create('/webhooks', { 'x-postmark-server-token': service.testKey }, { Url: urlOf('postmark'), Triggers: triggers })
+    const authorised = { authorization: `Bearer ${service.testKey}` }
+    const kinds = { delivered: true, bounce: true, spam_report: true }
+    await create('/v3/user/webhooks/event/settings', authorised, { enabled: true, url: urlOf('sendgrid'), ...kinds })
+    const events = ['MessageSent', 'MessageDeliveryFailed', 'ComplaintReceived']
+    const made = await service.call('POST', '/webhooks', { name: 'ses', url: urlOf('ses'), events, format: 'ses' })
+    expect(made).toMatchObject({ status: 201 })
+    const settings = { server_token: service.testKey, api_url: `${service.url}/` }
+    const labels = { tags: ['formats'], metadata: { n: '2' } }
+    const addressed = (name: string) => ({ to: [`${name}+formats@simulator.test`], ...labels })
+    const [delivered] = await anymail(['delivered', 'hardfail', 'complaint'].map((name) => ['postmark', settings, addressed(name)]))
+    for (const [esp, tags, metadata, reasons] of [
+      ['Postmark', ['formats'], { n: '2' }, ['bounced', 'spam']],
+      // Anymail gives SendGrid's events a reason only if they were dropped.
+      ['SendGrid', ['formats'], { n: '2' }, [null, null]],
+      // Anymail reads tags and metadata from headers, which SES's events have only if anymail's own backend added them.
+      ['Amazon SES', [], {}, ['bounced', 'spam']],
+    ] as const)
+      for (const [name, event_type, reject_reason] of [
+        ['delivered', 'delivered', null],
+        ['hardfail', 'bounced', reasons[0]],
+        ['complaint', 'complained', reasons[1]],
+      ] as const) {
+        const found = await receiver.event({ esp, recipient: `${name}+formats@simulator.test`, event_type })
+        expect(found).toMatchObject({ reject_reason, message_id: expect.stringMatching(/./), tags, metadata })
+        if (esp === 'Postmark' && name === 'delivered') expect(found.message_id).toBe(delivered?.id)
+      }
   }, 60_000)
 })
+
+interface Receiver extends AsyncDisposable {
+  /** Waits for an event with these fields. */
+  event(wanted: Record<string, unknown>): Promise<Record<string, unknown>>
+}
+
+/** Anymail's webhook views; `key`: Mailgun's signing key. */
+async function startReceiver(port: number, key: string): Promise<Receiver> {
+  const events: Record<string, unknown>[] = []
+  const receiver = spawn(python, [fileOf('anymail-receiver.py'), String(port), key], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const lines = createInterface(receiver.stdout)
+  const ready = new Promise((resolve, reject) => {
+    lines.once('line', resolve)
+    receiver.once('exit', () => reject(new Error('the receiver ended')))
+  })
+  lines.on('line', (line) => line.startsWith('{') && events.push(JSON.parse(line) as Record<string, unknown>))
+  await ready
+  return {
+    event: (wanted) =>
+      vi.waitFor(
+        () => {
+          const one = events.find((event) => Object.entries(wanted).every(([name, value]) => event[name] === value))
+          if (!one) throw new Error(`no event ${JSON.stringify(wanted)} in ${JSON.stringify(events)}`)
+          return one
+        },
+        { timeout: 20_000, interval: 50 },
+      ),
+    [Symbol.asyncDispose]: async () => {
+      receiver.kill()
+    },
+  }
+}
 
 test.skipIf(!hasRuby)(
   `ruby-postmark sends, and reads its own errors${hasRuby ? '' : ' (there is no ruby-postmark)'}`,
