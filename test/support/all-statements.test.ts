@@ -5,7 +5,8 @@ import { allStatements, sqlState } from '#db'
 import { testDatabase } from './database.ts'
 
 const source = new URL('../../src/', import.meta.url)
-const modules = readdirSync(source, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+/** `main/` composes the modules and is none itself. */
+const modules = readdirSync(source, { withFileTypes: true }).filter((entry) => entry.isDirectory() && entry.name !== 'main')
 const publicInterfaces = modules.map(({ name }) => new URL(`${name}/${name}.ts`, source))
 
 describe('every statement', () => {
