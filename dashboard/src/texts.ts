@@ -7,8 +7,8 @@ export const texts = {
   name: 'Postrider',
   noSuchPage: {
     title: 'Page not found',
-    text: (path: string) => `The address ${path} does not exist. It may have been typed wrongly, or the item was deleted.`,
-    back: 'Back to the overview',
+    text: (path: string) => `The address ${path} does not exist. Check the address. The item may have been deleted.`,
+    back: 'Go to the overview',
   },
   /** Actions used on more than one page. */
   actions: {
@@ -343,7 +343,7 @@ export const texts = {
       fallback: 'While it is down',
     },
     actionsOf: (name: string) => `Actions for ${name}`,
-    shareOf: (percent: number, mail: string, isOnly: boolean) => `${percent} % of ${mail}${isOnly ? '' : ', and of other mail'}`,
+    shareOf: (percent: number, mail: string, isOnly: boolean) => `${percent}% of ${mail}${isOnly ? '' : ', and of other mail'}`,
     noShare: 'none',
     up: 'Up',
     down: 'Down',
@@ -377,7 +377,7 @@ export const texts = {
     noShares: (usual: string) => `No transport has a share. All mail takes the default: ${usual}.`,
     change: 'Change',
     changeOf: (transport: string, mail: string) => `Change the share of ${transport}: ${mail}`,
-    percent: (percent: number) => `${percent} %`,
+    percent: (percent: number) => `${percent}%`,
     theDefault: (name: string) => `${name} (default)`,
     mailOf:
       (tenantName: (id: string) => string) =>
@@ -416,8 +416,8 @@ export const texts = {
     onlyTag: 'Only mail with the tag',
     shareMeans: (percent: number, name: string, mail: string, rest: number) =>
       rest < 0
-        ? `The other transports of this mail leave ${percent + rest} %.`
-        : `${percent} % of ${mail} takes ${name}, ${rest} % the default. Applies within a second, to queued mail too.`,
+        ? `The other transports of this mail leave ${percent + rest}%.`
+        : `${percent}% of ${mail} takes ${name}, ${rest}% the default. Applies within a second, to queued mail too.`,
   },
   reputation: {
     about: 'How mailbox providers treat your mail. Days are in UTC.',
@@ -480,8 +480,7 @@ export const texts = {
     unaligned: 'Not aligned',
     quarantined: 'Quarantined',
     rejected: 'Rejected',
-    unproven: 'From unsigned reports',
-    unprovenHelp: 'Anyone can write such a report. Advice does not use it.',
+    unproven: (count: number) => `${count.toLocaleString()} in unsigned reports, which anyone can forge: the advice ignores them`,
     advice: 'Advice',
     met: 'Met',
     unmet: 'Not met',
@@ -1282,6 +1281,48 @@ export const texts = {
     names: { time: 'Time', actor: 'Actor', action: 'Action', target: 'Target', tenant: 'Tenant', ipAddress: 'IP address' },
     about: 'Sign-ins and changes made in the dashboard, with a key or by a command. Kept for 400 days. Emails are listed under Emails.',
     kinds: { member: 'Member', key: 'Key', command: 'Command' },
+    /** By action; the others are made of `verbs` and `objects`. */
+    sentences: {
+      'sessions.begin': 'Signed in',
+      'members.change-password': 'Changed the own password',
+      'members.change-role': 'Changed the role of a member',
+      'members.role': 'Changed the role of a member',
+      'members.reset': 'Made a new sign-in link for a member',
+      'members.reset-second-factor': 'Reset the two-factor authentication of a member',
+      'suppressions.bulkCreate': 'Added suppressions',
+      'suppressions.import': 'Imported suppressions',
+      'transports.share': 'Changed the share of a transport',
+      'tenants.updatePrivacy': 'Changed the privacy settings of a tenant',
+      'webhooks.replay': 'Replayed events to a webhook',
+      'webhooks.replayDelivery': 'Replayed a delivery to a webhook',
+    },
+    verbs: {
+      create: 'Created',
+      update: 'Changed',
+      delete: 'Deleted',
+      add: 'Added',
+      remove: 'Removed',
+      test: 'Tested',
+      verify: 'Checked',
+      publish: 'Published',
+      retry: 'Retried',
+      cancel: 'Cancelled',
+      reschedule: 'Rescheduled',
+    },
+    objects: {
+      credentials: 'a key',
+      domains: 'a domain',
+      emails: 'an email',
+      members: 'a member',
+      platformWebhooks: 'a webhook',
+      routes: 'a route',
+      suppressions: 'a suppression',
+      templates: 'a template',
+      tenants: 'a tenant',
+      tracking: 'a track domain',
+      transports: 'a transport',
+      webhooks: 'a webhook',
+    },
     dataNames: { by: 'with', fields: 'changed', id: 'ID', emailId: 'email', webhookId: 'webhook', domainId: 'domain', credentialId: 'key' },
   },
   tracking: {

@@ -101,10 +101,10 @@ describe('blocks', () => {
 
   test('name the place, and the numbers of today and yesterday', () => {
     expect(blockRateUp(change([10, 1000], [25, 1000]))?.text).toBe(
-      "shop.example at gmail: 2.5 % of today's attempts are blocked, 1 % yesterday",
+      "shop.example at gmail: 2.5% of today's attempts are blocked, 1% yesterday",
     )
     const ofSource = { ...change([0, 0], [60, 100]), domain: null, source: '' }
-    expect(blockRateUp(ofSource)?.text).toBe("the usual address at gmail: 60 % of today's attempts are blocked")
+    expect(blockRateUp(ofSource)?.text).toBe("the usual address at gmail: 60% of today's attempts are blocked")
   })
 })
 

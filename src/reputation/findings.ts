@@ -77,7 +77,7 @@ export const findingBounds = {
 
 /** More complaints than accepted emails are possible, because they arrive later. */
 const shareOf = ({ part, whole }: Share) => (whole === 0 ? 0 : Math.min(1, part / whole))
-const shown = (share: number) => `${Number((share * 100).toFixed(2))} %`
+const shown = (share: number) => `${Number((share * 100).toFixed(2))}%`
 const subjectOf = ({ domain, source, provider }: Pick<ShareChange, 'domain' | 'source' | 'provider'>) =>
   [domain, source === '' ? 'the usual address' : source, provider === null || provider === '' ? null : `at ${provider}`]
     .filter((one) => one !== null)
@@ -139,7 +139,7 @@ export function complaintRateHigh(change: ShareChange): ReputationFinding | unde
     ...placeOf(change),
     before: null,
     now: rate,
-    text: `${subjectOf(change)}: ${part} complaints about ${whole} emails accepted in seven days (${shown(rate)}, the limit is ${shown(isOver ? complaintsOver : complaintsHigh)})`,
+    text: `${subjectOf(change)}: ${part.toLocaleString('en')} complaints about ${whole.toLocaleString('en')} emails accepted in seven days (${shown(rate)}, the limit is ${shown(isOver ? complaintsOver : complaintsHigh)})`,
   }
 }
 

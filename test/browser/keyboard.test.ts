@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone', () => {
     await page.goto('/emails/one/two')
     await heading('Page not found')
     await page.getByText('/emails/one/two').waitFor()
-    await page.getByRole('link', { name: 'Back to the overview' }).click()
+    await page.getByRole('link', { name: 'Go to the overview' }).click()
     await heading('Overview')
     expect(watched.complaints).toEqual([])
   })

@@ -119,7 +119,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expectFine(watched, 'transport-share', look)
     await page.keyboard.press('Enter')
     const shares = page.getByRole('list', { name: 'Shares' })
-    await shares.getByText('95 %').waitFor()
+    await shares.getByText('95%').waitFor()
     await page
       .getByRole('row', { name: new RegExp(`^${name}`) })
       .getByText('95 % of all mail')
@@ -128,7 +128,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await shares.getByRole('button', { name: `Change the share of ${name}: all mail` }).click()
     await dialog.getByLabel('Percent').fill('50')
     await dialog.getByRole('button', { name: 'Save' }).click()
-    await shares.getByText('50 %').first().waitFor()
+    await shares.getByText('50%').first().waitFor()
     await page.getByRole('button', { name: 'Set a share' }).click()
     await dialog.getByLabel('Transport').selectOption(name)
     await dialog.getByLabel('Percent').fill('100')

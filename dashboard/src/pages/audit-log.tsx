@@ -43,7 +43,7 @@ export function AuditPage() {
         </>
       ),
     },
-    { name: words.names.target, phone: 'line', className: 'min-w-56', cell: (one) => <Target of={one.data} /> },
+    { name: words.names.target, phone: 'line', className: 'min-w-56', cell: (one) => <Target of={one} /> },
     { name: words.names.tenant, phone: 'none', cell: (one) => tenantName(one.tenantId) },
     { name: words.names.ipAddress, phone: 'none', className: 'font-mono text-xs', cell: (one) => one.ipAddress },
     { name: words.names.time, phone: 'side', className: 'text-soft', cell: (one) => <Time at={one.at} /> },
@@ -65,8 +65,18 @@ export function AuditPage() {
   )
 }
 
-/** `members.reset-second-factor` is written as "Members: reset second factor". */
+/** A sentence such as "Created a key". An action without one, such as `queue.flush`, is written as "Queue: flush". */
 function actionInWords(code: string): string {
+  const [object = '', verb = '', more] = code.split('.')
+  const sentences: Record<string, string> = words.sentences
+  const verbs: Record<string, string> = words.verbs
+  const objects: Record<string, string> = words.objects
+  const isKnown = more === undefined && Object.hasOwn(verbs, verb) && Object.hasOwn(objects, object)
+  if (Object.hasOwn(sentences, code)) return sentences[code] ?? code
+  return isKnown ? `${verbs[verb]} ${objects[object]}` : codeInWords(code)
+}
+
+function codeInWords(code: string): string {
   const [area = '', ...rest] = code.split('.').map((part) => spaced(part).replaceAll(/[-_]/g, ' '))
   return [area.charAt(0).toUpperCase() + area.slice(1), rest.join(' ')].filter((one) => one !== '').join(': ')
 }
@@ -125,9 +135,13 @@ const spaced = (name: string) => name.replace(/[A-Z]/g, (one) => ` ${one.toLower
 /** `emailId` is written as `email id`. */
 const inWords = (name: string) => words.dataNames[name as keyof typeof words.dataNames] ?? spaced(name)
 
-/** The name of the object, then the other facts. The same value is shown once. An email's id leads to the email. */
-function Target({ of: data }: { of: Record<string, unknown> }) {
-  const facts = factsOf(data)
+/**
+ * The name of the object, then the other facts. The same value is shown once. An email's id leads to the email. The fields of a new object are
+ * left out.
+ */
+function Target({ of: { action, data } }: { of: ShownAuditEntry }) {
+  const isNew = /\.(?:create|add)$/.test(action)
+  const facts = factsOf(data).filter(([name]) => !(isNew && name === 'fields'))
   const title = titles.flatMap((name) => facts.find(([key]) => key === name)?.[1] ?? [])[0]
   const others = facts.filter(([, value], index) => value !== title && facts.findIndex(([, other]) => other === value) === index)
   return (

@@ -17,6 +17,9 @@ const periods = ['7', '30', '90', '365']
 const usualDays = '30'
 const dayMs = 86_400_000
 const simulator = 'simulator.test'
+const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
+/** Of a day of UTC, such as `2026-03-01`. */
+const dayInWords = (day: string) => dayFormat.format(new Date(day))
 
 type Source = DomainsRetrieveDmarcData['sources'][number]
 type Reporter = DomainsRetrieveDmarcData['reporters'][number]
@@ -78,13 +81,14 @@ function Dmarc({ id, days }: Asked) {
   return (
     <>
       <Figures>
-        <Figure name={words.messages} value={totals.messages.toLocaleString()} />
+        <Figure
+          name={words.messages}
+          value={totals.messages.toLocaleString()}
+          note={totals.unauthenticated > 0 && words.unproven(totals.unauthenticated)}
+        />
         <Figure name={words.aligned} value={percent(totals.aligned, totals.messages)} />
         <Figure name={words.quarantined} value={totals.quarantined.toLocaleString()} />
         <Figure name={words.rejected} value={totals.rejected.toLocaleString()} />
-        {totals.unauthenticated > 0 && (
-          <Figure name={words.unproven} value={totals.unauthenticated.toLocaleString()} note={words.unprovenHelp} />
-        )}
       </Figures>
       <AdviceSection advice={data.advice} />
       <ToPublish title={words.record} record={data.record} />
@@ -169,7 +173,7 @@ const sourceColumns: readonly Column<Source>[] = [
   { name: words.messages, isNumber: true, by: (one) => one.messages, cell: (one) => one.messages.toLocaleString() },
   { name: words.aligned, isNumber: true, by: (one) => one.aligned / one.messages, cell: (one) => tablePercent(one.aligned, one.messages) },
   { name: words.signers, phone: 'none', className: 'text-soft', cell: (one) => [...one.signers, ...one.spfDomains].slice(0, 2).join(', ') },
-  { name: words.lastSeen, phone: 'line', className: 'text-soft', by: (one) => one.lastDay, cell: (one) => one.lastDay },
+  { name: words.lastSeen, phone: 'line', className: 'text-soft', by: (one) => one.lastDay, cell: (one) => dayInWords(one.lastDay) },
 ]
 
 const reporterColumns: readonly Column<Reporter>[] = [
@@ -233,5 +237,5 @@ const failureColumns: readonly Column<Failure>[] = [
   { name: words.failure, phone: 'title', by: (one) => one.result, cell: (one) => one.result },
   { name: words.host, by: (one) => one.receivingMx, cell: (one) => one.receivingMx },
   { name: words.sessions, isNumber: true, by: (one) => one.failed, cell: (one) => one.failed.toLocaleString() },
-  { name: words.lastSeen, phone: 'line', className: 'text-soft', by: (one) => one.lastDay, cell: (one) => one.lastDay },
+  { name: words.lastSeen, phone: 'line', className: 'text-soft', by: (one) => one.lastDay, cell: (one) => dayInWords(one.lastDay) },
 ]

@@ -75,7 +75,7 @@ function FoundRecords({ of: { recordsFound, recordsRequired, dnsCheckedAt } }: {
   return (
     <span className="inline-flex flex-wrap items-center gap-x-2 tabular-nums">
       <Meter part={recordsFound} whole={recordsRequired} tone={recordsFound === recordsRequired ? 'good' : 'wait'} />
-      <span className="whitespace-nowrap">{words.recordsOf(recordsFound, recordsRequired)},</span>
+      <span className="whitespace-nowrap">{words.recordsOf(recordsFound, recordsRequired)}</span>
       <span className="whitespace-nowrap text-soft">
         {words.checked} <Time at={dnsCheckedAt} />
       </span>

@@ -105,7 +105,9 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
       name: names.type,
       phone: 'side',
       by: (one) => `${one.type} ${one.mode}`,
-      cell: (one) => <Badge tone="none">{one.type === 'smtp' ? words.types.smtp : words.types[one.mode]}</Badge>,
+      cell: (one) => (
+        <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? words.types.smtp : words.types[one.mode]}</Badge>
+      ),
     },
     ...(tenantId === undefined
       ? [{ name: names.tenant, by: (one: Credential) => nameOf(one.tenantId), cell: (one: Credential) => nameOf(one.tenantId) }]
@@ -120,7 +122,6 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
       name: names.lastUsed,
       by: (one) => one.lastUsedAt ?? '',
       className: 'text-soft whitespace-nowrap',
-      isUsual: (one) => one.lastUsedAt === null,
       cell: (one) => (one.lastUsedAt ? <Time at={one.lastUsedAt} /> : words.never),
     },
     {

@@ -1,8 +1,9 @@
 /** The emails that wait for one recipient domain or provider, with their last reply and next attempt. For owners of the organisation. */
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Navigate } from '@tanstack/react-router'
-import { withQuery } from '../api-client.ts'
-import type { ShownWaitingEmail } from '../api-types.ts'
-import { Badge, Heading, type Tone } from '../parts/basic-components.tsx'
+import { post, withQuery } from '../api-client.ts'
+import type { FlushResponse, ShownWaitingEmail } from '../api-types.ts'
+import { Badge, Button, Heading, Problem, type Tone } from '../parts/basic-components.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { BackTo, Listing, RowLink, useList } from '../parts/paged-lists.tsx'
 import { Sentence, Time } from '../parts/time-and-copy.tsx'
@@ -24,10 +25,25 @@ function Waiting() {
   const [{ destination, provider, page }] = useFilters()
   const path = withQuery('/dashboard/api/queue/emails', { destination, provider, page, tenantId })
   const list = useList<ShownWaitingEmail>('waiting', path, everyMs)
+  const client = useQueryClient()
+  const flush = useMutation({
+    mutationFn: (domain: string) => post<FlushResponse>('/dashboard/api/queue/flush', { destination: domain }),
+    onSettled: () => client.invalidateQueries({ queryKey: ['waiting'] }),
+  })
   return (
     <>
       <BackTo to="/queue">{texts.pages.queue}</BackTo>
-      <Heading title={words.title(provider ?? destination ?? '')} about={provider && words.aboutProvider} />
+      <Heading title={words.title(provider ?? destination ?? '')} about={provider && words.aboutProvider}>
+        {destination && (
+          <Button disabled={flush.isPending} onClick={() => flush.mutate(destination)}>
+            {texts.queue.flush}
+          </Button>
+        )}
+      </Heading>
+      <Problem error={flush.error} />
+      <p aria-live="polite" className="mb-2 text-sm empty:mb-0">
+        {flush.data && texts.queue.flushed(flush.data.emails)}
+      </p>
       <Listing label={words.label} list={list} columns={useColumns()} keyOf={(one) => one.id} empty={words.empty} />
     </>
   )

@@ -182,8 +182,8 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
   // On a larger scale the two lines would meet.
   const isFar = Math.max(...rates) > most * headroom
   const limitLines = [
-    ...(isFar ? [] : [{ value: high, name: words.highFrom(`${high} %`) }]),
-    { value: most, name: texts.chart.limit(`${most} %`) },
+    ...(isFar ? [] : [{ value: high, name: words.highFrom(`${high}%`), tone: 'wait' as const }]),
+    { value: most, name: texts.chart.limit(`${most}%`), tone: 'bad' as const },
   ]
   return (
     <>
@@ -201,7 +201,7 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
           times={times}
           isHourly={false}
           isSmall
-          unit=" %"
+          unit="%"
           atLeast={most * headroom}
           limits={limitLines}
           series={[

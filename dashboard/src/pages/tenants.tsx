@@ -186,11 +186,17 @@ function Lost({ mail }: { mail: Mail }) {
   const rate = rateOf(mail)
   const shown = tablePercent(mail.lost, mail.accepted)
   if (rate < limits.bounces.high) return shown
-  const isOver = rate >= limits.bounces.most
+  const title = texts.rate.high(`${limits.bounces.high}%`, `${limits.bounces.most}%`)
+  if (rate < limits.bounces.most)
+    return (
+      <span className="text-wait" data-tip={title}>
+        {shown}
+      </span>
+    )
   return (
     <>
-      {isOver && <span className="text-xs text-bad">{words.high} </span>}
-      <Badge tone={isOver ? 'bad' : 'wait'} title={texts.rate.high(`${limits.bounces.high} %`, `${limits.bounces.most} %`)}>
+      <span className="text-xs text-bad">{words.high} </span>
+      <Badge tone="bad" title={title}>
         {shown}
       </Badge>
     </>

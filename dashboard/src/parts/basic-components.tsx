@@ -145,9 +145,9 @@ export function useTitle(title: string): void {
 export function Heading(props: { title: string; beside?: ReactNode; about?: ReactNode; children?: ReactNode }) {
   useTitle(props.title)
   return (
-    <div className="mb-5 flex flex-wrap items-end justify-between gap-x-4 gap-y-3">
+    <div className="mb-5 flex flex-wrap items-start justify-between gap-x-4 gap-y-3">
       <div className="min-w-0">
-        <div className="flex flex-wrap items-center gap-2">
+        <div className="flex min-h-8 flex-wrap items-center gap-2">
           <h1 className="text-xl font-semibold tracking-tight [overflow-wrap:anywhere]">{props.title}</h1>
           {props.beside}
         </div>

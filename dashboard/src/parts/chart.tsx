@@ -69,9 +69,9 @@ export function RateChart({ points, isHourly, of, limit }: Shown & { of: keyof t
       times={timesOf(points)}
       isHourly={isHourly}
       isSmall
-      unit=" %"
+      unit="%"
       atLeast={limit * headroom}
-      limits={[{ value: limit, name: texts.chart.limit(`${limit} %`) }]}
+      limits={[{ value: limit, name: texts.chart.limit(`${limit}%`), tone: 'bad' }]}
       series={[{ name, fill, values, note: percent(total, sumOf(points, 'sent')) }]}
     />
   )
@@ -150,11 +150,11 @@ export function useOverTime(period: string, tenantId: string | undefined, everyM
 export const sumOf = (points: readonly ShownPoint[], key: Counted) => points.reduce((sum, point) => sum + point[key], 0)
 
 export const percent = (part: number, whole: number) =>
-  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { maximumFractionDigits: 2 })} %`
+  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { maximumFractionDigits: 2 })}%`
 
 /** For tables: the same number of decimals in each row. */
 export const percentIn = (decimals: number) => (part: number, whole: number) =>
-  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { minimumFractionDigits: decimals, maximumFractionDigits: decimals })} %`
+  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { minimumFractionDigits: decimals, maximumFractionDigits: decimals })}%`
 
 /** Percent in a table. */
 export const tablePercent = percentIn(1)

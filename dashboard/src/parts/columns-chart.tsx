@@ -25,6 +25,15 @@ export interface Series {
   note?: string
 }
 
+export interface Limit {
+  value: number
+  name: string
+  tone: keyof typeof lines
+}
+
+/** Written out, as the fills are. */
+const lines = { wait: 'border-wait text-wait', bad: 'border-bad text-bad' } as const
+
 interface ColumnsProps {
   label: string
   times: readonly Date[]
@@ -32,8 +41,8 @@ interface ColumnsProps {
   /** The scale reaches at least this value. */
   atLeast?: number
   unit?: string
-  /** Horizontal lines with a name, such as a provider's limit. */
-  limits?: readonly { value: number; name: string }[]
+  /** Horizontal lines that the legend names, such as a provider's limit. */
+  limits?: readonly Limit[]
   isHourly: boolean
   /** Lower, for charts beside each other. */
   isSmall?: boolean
@@ -58,7 +67,7 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
     [nameOf(at), ...series.map(({ name, values }) => `${name}: ${shown(values[index] ?? 0)}`)].join('\n')
   return (
     <figure className="min-w-0">
-      <Legend series={series} />
+      <Legend series={series} limits={limits} />
       <div className="flex gap-2" role="img" aria-label={texts.chart.inTable(label)}>
         <div className={`flex flex-col justify-between text-right text-xs text-soft tabular-nums ${isSmall ? 'h-28' : 'h-44'}`}>
           {[top, top / 2, 0].map((value) => (
@@ -85,14 +94,12 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
                 </div>
               </div>
             ))}
-            {limits.map(({ value, name }) => (
+            {limits.map(({ value, name, tone }) => (
               <span
                 key={name}
-                className="pointer-events-none absolute inset-x-0 h-0 border-t border-dashed border-bad text-xs text-bad"
+                className={`pointer-events-none absolute inset-x-0 h-0 border-t border-dashed ${lines[tone]}`}
                 style={{ bottom: percentOf(value) }}
-              >
-                <span className="absolute right-0 bottom-0.5 rounded-sm bg-paper px-1">{name}</span>
-              </span>
+              />
             ))}
           </div>
           <div className="mt-1 flex text-xs text-soft tabular-nums">
@@ -110,13 +117,19 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
   )
 }
 
-const Legend = ({ series }: { series: readonly Series[] }) => (
+const Legend = ({ series, limits }: { series: readonly Series[]; limits: readonly Limit[] }) => (
   <figcaption className="mb-4 flex flex-wrap gap-x-5 gap-y-1 text-xs">
     {series.map(({ name, fill, note }) => (
       <span key={name} className="flex items-center gap-1.5">
         <span className={`size-2 rounded-[2px] ${fills[fill]}`} />
         <span className="text-soft">{name}</span>
         {note && <span className="font-medium tabular-nums">{note}</span>}
+      </span>
+    ))}
+    {limits.map(({ name, tone }) => (
+      <span key={name} className={`flex items-center gap-1.5 ${lines[tone]}`}>
+        <span className="w-4 border-t border-dashed border-inherit" />
+        {name}
       </span>
     ))}
   </figcaption>

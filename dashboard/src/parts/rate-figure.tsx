@@ -30,9 +30,9 @@ export function RateFigure(props: { name: string; of: string; part: number; whol
   const state = props.whole === 0 ? 'none' : rate >= most ? 'over' : rate >= high ? 'high' : 'good'
   const said = {
     none: words.none,
-    good: words.good(`${high} %`),
-    high: words.high(`${high} %`, `${most} %`),
-    over: words.over(`${most} %`),
+    good: words.good(`${high}%`),
+    high: words.high(`${high}%`, `${most}%`),
+    over: words.over(`${most}%`),
   }[state]
   return (
     <div className="min-w-0 bg-paper px-4 py-3">
