@@ -255,7 +255,7 @@ test('owners are notified of a finding once a day, by the log of events and that
     { tenantId: 'ta', kind: 'tls_share_down', severity: 'problem', source: null },
   ])
   expect(lines).toHaveLength(4)
-  expect(lines[0]?.[1]).toBe('reputation: shop.example: 6 complaints about 1390 emails accepted in seven days (0.43 %, the limit is 0.3 %)')
+  expect(lines[0]?.[1]).toBe('reputation: shop.example: 6 complaints about 1390 emails accepted in seven days (0.43%, the limit is 0.3%)')
   expect(await notifyChanges(db, log, dayOneMs + 1000)).toEqual([])
   // On the next day the complaints of the week are still too many.
   expect((await notifyChanges(db, log, dayOneMs + dayMs)).map(({ kind }) => kind)).toEqual(['complaint_rate_high'])
@@ -327,7 +327,7 @@ test('the DMARC pass rate is that of reports with a valid signature, and its fal
       severity: 'problem',
       tenantId: 'ta',
       domain: 'shop.example',
-      text: 'shop.example: 25 % of the reported mail passes DMARC, 98 % the day before',
+      text: 'shop.example: 25% of the reported mail passes DMARC, 98% the day before',
     },
   ])
 })
