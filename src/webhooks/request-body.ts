@@ -117,7 +117,7 @@ const finding = {
   blocklist: null,
   before: 0.01,
   now: 0.12,
-  text: "mail.example.com at gmail: 12 % of today's attempts are blocked, 1 % yesterday",
+  text: "mail.example.com at gmail: 12% of today's attempts are blocked, 1% yesterday",
 }
 
 /** The event data that the log would hold. */
