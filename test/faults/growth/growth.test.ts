@@ -35,7 +35,7 @@ describe('the search', () => {
 
   test.for([
     ['looks behind each comma to the end', /times as long|took/],
-    ['backtracks without end', /took over|took \d+ ms/],
+    ['backtracks without end', /times as long|took/],
     ['costs much for each octet', /took \d+ ms/],
   ] as const)('finds a reader that %s', { timeout: maxMs }, async ([name, why]) => {
     const reader = planted.find((one) => one.name === name)
