@@ -1284,7 +1284,7 @@ export const texts = {
     /** By action; the others are made of `verbs` and `objects`. */
     sentences: {
       'sessions.begin': 'Signed in',
-      'members.change-password': 'Changed the own password',
+      'members.change-password': 'Changed their password',
       'members.change-role': 'Changed the role of a member',
       'members.role': 'Changed the role of a member',
       'members.reset': 'Made a new sign-in link for a member',

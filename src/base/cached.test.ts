@@ -38,6 +38,20 @@ test('an answer is kept for less than a second', async () => {
   expect(await second).toBe('new')
 })
 
+test('the time of a look-up counts: its answer is as old as its begin', async () => {
+  const { memory, asked, pass } = scene()
+  const first = memory.get('a')
+  pass(500)
+  asked[0]?.('old')
+  await first
+  pass(350)
+  expect(await memory.get('a')).toBe('old')
+  pass(100)
+  const second = memory.get('a')
+  asked[1]?.('new')
+  expect(await second).toBe('new')
+})
+
 test('forgetting fails no look-up under way, and a later look-up does not get the result of an earlier one', async () => {
   const { memory, asked } = scene()
   const before = memory.get('a')

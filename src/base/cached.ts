@@ -23,7 +23,13 @@ export function cached<Value>(clock: Clock, load: (key: string) => Promise<Value
       // Reads the clock each time: a clock moved by hand may pass a second within a millisecond.
       ttlResolution: 0,
       perf: { now: () => clock.monotonicMs() },
-      fetchMethod: async (key) => ({ value: await load(key) }),
+      fetchMethod: async (key, _, { options }) => {
+        const beganMs = clock.monotonicMs()
+        const value = await load(key)
+        // A slow query saw the database as of its begin. A ttl of 0 would keep the value for ever.
+        options.ttl = Math.max(1, keptMs - (clock.monotonicMs() - beganMs))
+        return { value }
+      },
     })
   let cache = empty()
   return {
