@@ -18,6 +18,8 @@ export interface Chromium extends AsyncDisposable {
 
 interface Answer {
   id?: number
+  /** Of an event. */
+  method?: string
   result?: unknown
   error?: { message: string }
 }
@@ -38,12 +40,14 @@ export async function startChromium(path = '/usr/bin/chromium'): Promise<Chromiu
     for (const one of asked.values()) one.reject(new Error('chromium has ended'))
   })
   input.on('error', () => undefined)
+  let loaded: () => void = () => undefined
   let rest = ''
   output.setEncoding('utf8').on('data', (piece: string) => {
     const messages = (rest + piece).split('\0')
     rest = messages.pop() ?? ''
     for (const text of messages) {
-      const { id, result, error } = JSON.parse(text) as Answer
+      const { id, method, result, error } = JSON.parse(text) as Answer
+      if (method === 'Page.loadEventFired') loaded()
       const waiting = id === undefined ? undefined : asked.get(id)
       if (!waiting || id === undefined) continue
       asked.delete(id)
@@ -69,7 +73,12 @@ export async function startChromium(path = '/usr/bin/chromium'): Promise<Chromiu
 
   return {
     async picture(html, wanted) {
+      const load = new Promise<void>((resolve) => {
+        loaded = resolve
+      })
       await tell('Page.setDocumentContent', { frameId: frameTree.frame.id, html })
+      // A large document is read in pieces, and a blocked resource fails later.
+      await Promise.race([load, ended])
       const { cssContentSize } = await tell<{ cssContentSize: { height: number } }>('Page.getLayoutMetrics')
       const height = Math.ceil(cssContentSize.height)
       const clip = { x: 0, y: 0, width, height: Math.min(wanted ?? height, maxHeight), scale: 1 }
