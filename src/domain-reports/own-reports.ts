@@ -17,15 +17,15 @@ export function noteOwnReport({ log, clock, name }: { log: Log; clock: Clock; na
     const policies = report.policies.filter(({ domain }) => domain === name)
     if (policies.length === 0) return 'foreign'
     if (!isInPeriod(report, clock.nowMs())) return 'wrong period'
-    // A stranger who guesses the id of a report to come does not displace it.
-    const key = JSON.stringify([report.reporter.toLowerCase(), report.reportId, authenticated])
+    // A signature proves the sender only: a stranger who guesses the id of a report to come does not displace it.
+    const key = JSON.stringify([sender.toLowerCase(), report.reporter.toLowerCase(), report.reportId, authenticated])
     if (seen.has(key)) return 'repeated'
     seen.set(key, true)
     const successful = policies.reduce((sum, one) => sum + one.successful, 0)
     const failed = policies.reduce((sum, one) => sum + one.failed, 0)
     const failures = policies.flatMap((one) => one.failures).slice(0, maxLoggedFailures)
     const facts = { domain: name, reporter: report.reporter, sender, authenticated, successful, failed, failures }
-    // Anyone can send an unsigned report.
+    // Anyone can send an unsigned report, and a signed one from a domain of their own: the line names the sender.
     if (failed > 0 && authenticated) log.warn(facts, 'other mail servers report failed TLS sessions with this one')
     else log.info(facts, 'TLS report about this mail server received')
     return 'counted'
