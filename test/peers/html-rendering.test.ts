@@ -22,7 +22,7 @@ test('the pictures distinguish documents', async () => {
   expect(red.png.equals(blue.png)).toBe(false)
 })
 
-/** A screenshot may be taken before a blocked resource has failed to load: only emails that differ three times count. */
+/** Only emails that differ three times count. */
 async function looksSame(html: string, tracked: string, grows: number): Promise<boolean> {
   for (let tries = 0; tries < 3; tries++) {
     const before = await chromium.picture(html)
