@@ -110,10 +110,10 @@ describe.skipIf(missing !== undefined)(`Postfix with policies${missing === undef
   })
 
   test('of twenty messages a second hardly more were tried once it was known, and few were refused', () => {
-    const { refusedMessages, maxAskedOnceKnown } = figures('twenty-a-second.example')
-    expect(maxAskedOnceKnown).toBeGreaterThan(0)
-    // Postrider probes for a higher limit with one message now and then, and a probe may be late by a moment.
-    expect(maxAskedOnceKnown).toBeLessThanOrEqual(22)
+    const { refusedMessages, maxAskedIn3Seconds } = figures('twenty-a-second.example')
+    expect(maxAskedIn3Seconds).toBeGreaterThan(0)
+    // Postrider probes for a higher limit with one message now and then.
+    expect(maxAskedIn3Seconds).toBeLessThanOrEqual(3 * 22)
     // Most of them in the first burst, before the limit was known: how many depends on the machine. From then on only a probe now and then
     // (test/faults/shaping.test.ts).
     expect(refusedMessages).toBeLessThan(policies['twenty-a-second.example'].messages / 2)
@@ -154,10 +154,13 @@ async function send(service: Service, domain: string, messages: number): Promise
   }
 }
 
-/** Counts from Postfix's log: a session is identified by the process that serves it. */
+/**
+ * Counts from Postfix's log: a session is identified by the process that serves it. `maxAskedIn3Seconds`: messages that were tried once the
+ * limit was known; over three seconds, because a busy Postfix logs a message a moment later than it counts it.
+ */
 function figuresOf(log: string) {
   const open = new Set<string>()
-  const figures = { connections: 0, maxStanding: 0, refusedConnections: 0, refusedMessages: 0, seconds: 0, maxAskedOnceKnown: 0 }
+  const figures = { connections: 0, maxStanding: 0, refusedConnections: 0, refusedMessages: 0, seconds: 0, maxAskedIn3Seconds: 0 }
   let [begunAt, knownAt] = [Infinity, Infinity]
   const asked = new Map<number, number>()
   for (const line of log.split('\n')) {
@@ -176,12 +179,14 @@ function figuresOf(log: string) {
     const isTaken = /^[0-9A-F]+: client=/.test(said)
     if (isTaken) open.add(pid)
     if ((isTaken || isRefused) && second >= knownAt) {
-      const count = (asked.get(second) ?? 0) + 1
-      asked.set(second, count)
-      figures.maxAskedOnceKnown = Math.max(figures.maxAskedOnceKnown, count)
+      asked.set(second, (asked.get(second) ?? 0) + 1)
     }
     if (said.startsWith('disconnect from')) open.delete(pid)
     figures.maxStanding = Math.max(figures.maxStanding, open.size)
+  }
+  for (const second of asked.keys()) {
+    const in3Seconds = [second, second + 1, second + 2].reduce((sum, each) => sum + (asked.get(each) ?? 0), 0)
+    figures.maxAskedIn3Seconds = Math.max(figures.maxAskedIn3Seconds, in3Seconds)
   }
   return figures
 }
