@@ -126,7 +126,7 @@ export function paragraphsOf(path: string, text: string): Passage[] {
 }
 
 const codeFolders = ['src', 'dashboard/src', 'packages/client', 'tools', 'bench', 'test', 'examples']
-const textFiles = ['dashboard/src/texts.ts', 'src/base/refusals.ts']
+const textFiles = (root: string) => ['dashboard/src/texts.ts', ...filesBelow(root, 'dashboard/src/texts', '.ts'), 'src/base/refusals.ts']
 
 export function readPassages(root: string): Passage[] {
   const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -136,7 +136,7 @@ export function readPassages(root: string): Passage[] {
   const pages = [...filesBelow(root, 'docs', '.md'), 'README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
   return [
     ...code.flatMap((path) => commentsOf(path, read(path))),
-    ...textFiles.flatMap((path) => stringsOf(path, read(path))),
+    ...textFiles(root).flatMap((path) => stringsOf(path, read(path))),
     ...pages.filter((path) => !isGenerated(path)).flatMap((path) => paragraphsOf(path, read(path))),
   ]
 }

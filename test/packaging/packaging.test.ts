@@ -99,7 +99,8 @@ describe('the files that come with the program', () => {
   )
 
   test('the texts of the dashboard name only commands that exist, and options they have', () => {
-    const lines = found(read('dashboard/src/texts.ts'), /\bpostrider ([a-z-]+[^'`\\\n]*)/g)
+    const paths = ['dashboard/src/texts.ts', ...readdirSync('dashboard/src/texts').map((name) => `dashboard/src/texts/${name}`)]
+    const lines = found(paths.map(read).join('\n'), /\bpostrider ([a-z-]+[^'`\\\n]*)/g)
     expect(lines.length).toBeGreaterThan(1)
     expect(wrongOf(lines)).toEqual([])
   })

@@ -1,0 +1,37 @@
+/** Texts of the dashboard: suppressions. */
+
+export const suppressionsTexts = {
+  suppressions: {
+    ofAll:
+      'The lists of all tenants and of the organisation. Addresses added here go on the list of the organisation, which applies to every tenant.',
+    ofTenant: 'Suppression list of this tenant.',
+    add: 'Add address',
+    email: 'email',
+    contains: 'Address contains',
+    names: { address: 'Address', tenant: 'Tenant', reason: 'Reason', source: 'Source', since: 'Since' },
+    empty: 'No suppressed addresses.',
+    address: 'Address',
+    reason: 'Reason',
+    anyReason: 'Any reason',
+    reasons: {
+      'hard fail': 'Hard failure',
+      'too many soft fails': 'Too many soft failures',
+      bounce: 'Bounce',
+      complaint: 'Complaint',
+      unsubscribe: 'Unsubscribe',
+    },
+    addTitle: 'Suppress an address',
+    addAction: 'Suppress',
+    remove: 'Remove',
+    removeOf: (address: string) => `Remove ${address}`,
+    removeTitle: (address: string) => `Remove ${address} from the list?`,
+    removeAllTitle: (count: number) => `Remove ${count} ${count === 1 ? 'address' : 'addresses'} from the list?`,
+    removeText: 'Postrider sends to this address again. If it failed or complained before, it may do so again.',
+    import: 'Import CSV',
+    importHelp: 'Column 1: address. Column 2 (optional): reason. A first line without an address is skipped.',
+    file: 'File',
+    none: 'The file contains no addresses.',
+    done: (added: number, updated: number, failed: number) =>
+      `${added.toLocaleString()} added, ${updated.toLocaleString()} already listed, ${failed.toLocaleString()} invalid.`,
+  },
+} as const
