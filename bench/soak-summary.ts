@@ -7,7 +7,7 @@ import { driftOf } from './trend.ts'
 const maxDriftPercent = 2
 /** And afterwards exceed its idle value by so much. */
 const maxIdleRatio = 1.1
-/** An idle service uses 1 to 2 % of a core, so that a tenth of it is less than the clock's ticks can show. */
+/** An idle service uses 1 to 2% of a core, so that a tenth of it is less than the clock's ticks can show. */
 const idleProcessorSlack = 1
 
 export interface Trend {
@@ -87,7 +87,7 @@ export function failuresOf({ samples, idle, totals, minutes, rate }: SoakResult)
   return [
     ...trendsOf(samples)
       .filter(({ verdict }) => verdict === 'FAIL')
-      .map(({ name, driftPercent }) => `${name} grew by ${driftPercent.toFixed(1)} % in the second half`),
+      .map(({ name, driftPercent }) => `${name} grew by ${driftPercent.toFixed(1)}% in the second half`),
     ...idle.figures
       .filter(({ isIdle }) => !isIdle)
       .map(({ name, before, after }) => `${name} is not idle again: ${after.toFixed(1)}, before the load ${before.toFixed(1)}`),
@@ -108,7 +108,7 @@ export function summaryLines(result: SoakResult): string[] {
   const { minutes, rate, samples, idle, totals } = result
   const failures = failuresOf(result)
   return [
-    `| figure | level in the second half | drift, % (±) | at most ${maxDriftPercent} % |`,
+    `| figure | level in the second half | drift, % (±) | at most ${maxDriftPercent}% |`,
     '|---|---|---|---|',
     ...trendsOf(samples).map(
       ({ name, level, driftPercent, uncertainty, verdict }) =>

@@ -176,7 +176,7 @@ const whole = (value: number | undefined) => (value === undefined ? '-' : Math.r
 const progressLine = (minute: number, load: Load, figures: Figures) =>
   `${minute} min: ${whole(load.accepted)} accepted, ${load.failed} failed; acceptance p50 ${figures['acceptance p50, ms']?.toFixed(1)} p99 ${figures['acceptance p99, ms']?.toFixed(1)} ms; ` +
   `to sent p50 ${whole(figures['acceptance to sent, p50, ms'])} p99 ${whole(figures['acceptance to sent, p99, ms'])} ms; queue ${whole(figures['queue, ready or in flight'])} + ${whole(figures['queue, deferred'])} deferred; ` +
-  `memory ${whole(figures['memory in all, MiB'])} MiB; processor ${whole(figures['processor time in all, % of a core'])} %`
+  `memory ${whole(figures['memory in all, MiB'])} MiB; processor ${whole(figures['processor time in all, % of a core'])}%`
 
 /** The load for so many minutes; a sample for each. */
 async function runLoad(world: World, options: { minutes: number; rate: number }, note: Note): Promise<{ load: Load; samples: Figures[] }> {

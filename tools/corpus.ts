@@ -18,7 +18,7 @@ function confusion(of: 'kind' | 'classification', some: readonly Judgement[]): s
 }
 
 console.log(`${confusion('kind', judgements)}\n\n${confusion('classification', judgements)}\n`)
-for (const key of judged) console.log(`${key.padEnd(18)} ${(share(judgements, key) * 100).toFixed(1)} % of ${judgements.length}`)
+for (const key of judged) console.log(`${key.padEnd(18)} ${(share(judgements, key) * 100).toFixed(1)}% of ${judgements.length}`)
 for (const { label, report, wrong } of judgements) {
   for (const key of wrong) console.log(`\n${label.file}: ${key} is ${label[key]}, read ${report[key]}\n  ${report.reason ?? ''}`.trimEnd())
 }

@@ -26,7 +26,7 @@ export function startLoop({ clock, log, name, everyMs }: LoopSettings, turn: (st
   const stopping = new AbortController()
   let isNudged = false
   let wake = () => {}
-  // Without signals, whose combination took 1 % of the processor time of a message and more of an idle process.
+  // Without signals, whose combination took 1% of the processor time of a message and more of an idle process.
   const rest = (waitMs: number) =>
     new Promise<void>((resolve) => {
       const cancel = clock.after(waitMs, resolve)

@@ -76,7 +76,7 @@ export const deliverySettings = {
   retryBaseSeconds: setting(
     'POSTRIDER_RETRY_BASE_SECONDS',
     '300',
-    'base of the retry delay in seconds: the delay after attempt n is 1.3^n times this, at most POSTRIDER_RETRY_MAX_SECONDS, ±10 %',
+    'base of the retry delay in seconds: the delay after attempt n is 1.3^n times this, at most POSTRIDER_RETRY_MAX_SECONDS, ±10%',
     (v) => countFrom(v, 300),
   ),
   retryMaxSeconds: setting('POSTRIDER_RETRY_MAX_SECONDS', '21600', 'maximum retry delay in seconds', (v) => countFrom(v, 21_600)),

@@ -36,7 +36,7 @@ describe('after a failed order', () => {
   })
 })
 
-test('a certificate is renewed at two thirds of its lifetime, give or take 2 %', () => {
+test('a certificate is renewed at two thirds of its lifetime, give or take 2%', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 4e12 }), fc.integer({ min: hourMs, max: 400 * dayMs }), fraction, (fromMs, lifeMs, random) => {
       const part = (renewalMs(fromMs, fromMs + lifeMs, random) - fromMs) / lifeMs

@@ -101,7 +101,7 @@ async function sourceOf(given: CommandArguments, deps: CommandDeps, show: (state
   const dump = await loadDump(file, {
     clock: deps.clock,
     path: deps.environment.PATH ?? '',
-    progress: (part) => show(`loading ${file}: ${Math.floor(part * 100)} %`),
+    progress: (part) => show(`loading ${file}: ${Math.floor(part * 100)}%`),
   })
   return { url: dump.url(text(given, 'database') ?? usualPrefix), dump }
 }

@@ -23,7 +23,7 @@ function groupingOf(given: CommandArguments): Grouping {
   return known
 }
 
-const share = (part: number, whole: number) => (whole === 0 ? '-' : `${Number(((part / whole) * 100).toFixed(2))} %`)
+const share = (part: number, whole: number) => (whole === 0 ? '-' : `${Number(((part / whole) * 100).toFixed(2))}%`)
 const headings = ['attempts', 'accepted', 'deferred', 'failed', 'blocked', 'complaints', 'TLS', 'DMARC']
 
 const cellsOf = ({ accepted, secured, deferred, failed, blocked, complained, dmarc }: Omit<Group, 'name'>) => {

@@ -195,8 +195,8 @@ const mailOf = ({ tenantId, domain, tag }: TransportScope) =>
 const sharesText = (shares: readonly { transport: string; percent: number }[], usual: string) => {
   const rest = 100 - shares.reduce((sum, one) => sum + one.percent, 0)
   return [
-    ...shares.map(({ transport, percent }) => `${percent} % ${transport}`),
-    ...(rest > 0 ? [`${rest} % ${usual} (default)`] : []),
+    ...shares.map(({ transport, percent }) => `${percent}% ${transport}`),
+    ...(rest > 0 ? [`${rest}% ${usual} (default)`] : []),
   ].join(', ')
 }
 

@@ -50,7 +50,7 @@ export const checkDisk: Check = async ({ config: { dataDirectory, databaseUrl } 
   const facts = await askDisk(dataDirectory)
   if (!facts) return [checkResult(name, 'unknown', `cannot inspect ${dataDirectory}`, 'Check POSTRIDER_DATA')]
   const { freeOctets: free, freePercent: share } = facts
-  const found = `${(free / 1e9).toFixed(1)} GB free (${share.toFixed(0)} %) at ${dataDirectory}`
+  const found = `${(free / 1e9).toFixed(1)} GB free (${share.toFixed(0)}%) at ${dataDirectory}`
   const todo = 'Free some space, or reduce the retention (POSTRIDER_KEEP_CONTENT_DAYS): with a full disk, Postrider accepts no mail'
   if (free < outOctets) return [checkResult(name, 'problem', found, todo)]
   return [free < scarceOctets || share < 5 ? checkResult(name, 'warning', found, todo) : ok(name, found)]

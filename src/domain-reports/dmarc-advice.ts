@@ -79,5 +79,5 @@ function evidenceOf({ days, messages, known, regularUnaligned }: AdviceFacts): E
   ]
 }
 
-/** Rounded down, so that 100 % means all. */
-const percent = (share: number) => `${Math.floor(share * 1000) / 10} %`
+/** Rounded down, so that 100% means all. */
+const percent = (share: number) => `${Math.floor(share * 1000) / 10}%`

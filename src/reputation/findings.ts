@@ -57,7 +57,7 @@ export interface ChangeFacts {
   listings: readonly NewListing[]
 }
 
-/** The limits, as documented in docs/reputation.md. Complaints: Gmail's sender guidelines ask for less than 0.1 % and never 0.3 %. */
+/** The limits, as documented in docs/reputation.md. Complaints: Gmail's sender guidelines ask for less than 0.1% and never 0.3%. */
 export const findingBounds = {
   /** Attempts of a day below which its rates are chance. */
   minAttempts: 50,

@@ -1,5 +1,5 @@
 /**
- * The retry schedule (contract section 7.2): 1.3^n × 5 min after failure n, at most 6 h, ±10 %.
+ * The retry schedule (contract section 7.2): 1.3^n × 5 min after failure n, at most 6 h, ±10%.
  */
 
 export interface RetrySchedule {

@@ -164,6 +164,6 @@ export function verdictOn(
     .filter((one) => one.percent > one.maxPercent / 2 && one.count >= one.minCount / 2)
     .sort((a, b) => Number(isOver(b)) - Number(isOver(a)) || b.percent / b.maxPercent - a.percent / a.maxPercent)[0]
   if (!worst) return undefined
-  const cause = `${worst.count} of ${completed} emails of the last 24 hours ${worst.what} (${worst.percent.toFixed(2)} %, of ${worst.maxPercent} % allowed)`
+  const cause = `${worst.count} of ${completed} emails of the last 24 hours ${worst.what} (${worst.percent.toFixed(2)}%, of ${worst.maxPercent}% allowed)`
   return { over: isOver(worst), cause }
 }

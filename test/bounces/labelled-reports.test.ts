@@ -17,7 +17,7 @@ describe('labelled reports', () => {
     expect(new Set(judgements.map(({ label }) => label.kind))).toEqual(new Set(kinds))
   })
 
-  test('at least 95 % are right on kind and recipient, 90 % on classification', () => {
+  test('at least 95% are right on kind and recipient, 90% on classification', () => {
     const mistakes = judgements.filter(({ wrong }) => wrong.length > 0).map(({ label, wrong }) => `${label.file}: ${wrong.join(', ')}`)
     expect(share(judgements, 'kind', 'recipient'), mistakes.join('\n')).toBeGreaterThanOrEqual(0.95)
     expect(share(judgements, 'classification'), mistakes.join('\n')).toBeGreaterThanOrEqual(0.9)

@@ -137,7 +137,7 @@ describe('the DMARC summary', () => {
     expect(found.advice.evidence.map(({ text }) => text)).toEqual([
       'Reports cover 14 days with mail; 14 are needed',
       'Reports with a valid signature count 3140 messages; 100 are needed',
-      '100 % of the mail from Postrider is aligned; 98 % are needed',
+      '100% of the mail from Postrider is aligned; 98% are needed',
       'No other source sends unaligned mail regularly',
     ])
   })
@@ -160,7 +160,7 @@ describe('the DMARC summary', () => {
     expect((await summaryOf(domain)).advice.evidence.map(({ text }) => text)).toEqual([
       'Reports cover 14 days with mail; 14 are needed',
       'Reports with a valid signature count 460 messages; 100 are needed',
-      '95 % of the mail from Postrider is aligned; 98 % are needed',
+      '95% of the mail from Postrider is aligned; 98% are needed',
       '2 other sources send unaligned mail regularly (198.51.100.2, 198.51.100.1): authenticate those that are yours',
     ])
   })

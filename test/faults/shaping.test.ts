@@ -120,7 +120,7 @@ describe('a receiver that allows 3 connections and 20 messages a second, then 40
       const windows = Array.from({ length: phase.counted - bestSeconds + 1 }, (_, at) => until - phase.counted + at)
       const best = Math.max(...windows.map((from) => receiver.figures(from, from + bestSeconds, phase.perSecond).used))
       const used = isShort ? best : all.used
-      const figures = `${(used * 100).toFixed(1)} % of ${phase.perSecond} a second used, ${((refused / sent) * 100).toFixed(2)} % of ${sent} refused`
+      const figures = `${(used * 100).toFixed(1)}% of ${phase.perSecond} a second used, ${((refused / sent) * 100).toFixed(2)}% of ${sent} refused`
       console.log(`shaping: ${figures}, ${receiver.connectionsRefused} connections refused so far`)
       expect.soft(used, figures).toBeGreaterThanOrEqual(bounds.used)
       expect.soft(refused, figures).toBeLessThan(bounds.refused * sent)

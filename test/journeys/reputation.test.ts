@@ -136,7 +136,7 @@ describe('live mail', () => {
       groups: [{ name: '127.0.0.2', accepted: 2, blocked: 1 }],
     })
     const text = await command()
-    expect(text).toMatch(/^shop\.example +3 +66\.67 % +0 % +0 % +33\.33 % +0 % +100 % +-$/m)
+    expect(text).toMatch(/^shop\.example +3 +66\.67% +0% +0% +33\.33% +0% +100% +-$/m)
     expect(text).toContain('127.0.0.2: pool default; warm-up day 1: ')
     expect(text).toContain('No changes since yesterday')
   })

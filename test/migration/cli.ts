@@ -44,7 +44,7 @@ ${counts.duplicatesExplained} duplicates explained by an attempt with an unknown
 ${counts.lost} lost, ${counts.stuck} stuck, ${counts.duplicatesUnexplained} duplicates unexplained, ${counts.eventsMissing} events missing (must be 0)
 unknown outcomes by transport: ${JSON.stringify(unknown)}
 refused and suppressed by transport: ${JSON.stringify(suppressed)}`)
-    for (const { percent, metPercent, emails } of shares) console.log(`share ${percent} %: met ${metPercent} % over ${emails} emails`)
+    for (const { percent, metPercent, emails } of shares) console.log(`share ${percent}%: met ${metPercent}% over ${emails} emails`)
     for (const one of violations) console.log(`  ${one}`)
     console.log(violations.length === 0 ? 'All promises kept.' : 'A PROMISE WAS BROKEN.')
   }

@@ -120,7 +120,7 @@ function shareOf(
   }
   const metPercent = Math.round((10_000 * met) / Math.max(1, steady.length)) / 100
   if (steady.length >= enoughForShare && Math.abs(metPercent - percent) > maxDeviation)
-    violations.push(`share ${percent}: ${metPercent} % of ${steady.length} emails took the transport`)
+    violations.push(`share ${percent}: ${metPercent}% of ${steady.length} emails took the transport`)
   return { percent, metPercent, emails: steady.length }
 }
 

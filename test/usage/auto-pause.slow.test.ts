@@ -70,7 +70,7 @@ describe('the abuse brake', () => {
   test('pauses a tenant whose mail goes to too many addresses that do not exist, and records it in the log', async () => {
     await tell(startMs, [sent(90), noMailbox(10)])
     expect(await brake(startMs)).toEqual([tenantId])
-    expect(await reason()).toBe('10 of 100 emails of the last 24 hours went to addresses that do not exist (10.00 %, of 8 % allowed)')
+    expect(await reason()).toBe('10 of 100 emails of the last 24 hours went to addresses that do not exist (10.00%, of 8% allowed)')
     await expect.poll(own, { timeout: 15_000 }).toEqual(['TenantPaused'])
   })
 

@@ -152,7 +152,7 @@ function shareOf(list: TransportsListData, name: string) {
   return first && { ...first, isOnly: named.length === 1 }
 }
 
-/** Such as "70 % of news.example". */
+/** Such as "70% of news.example". */
 function OwnShare({ list, name }: { list: TransportsListData; name: string }) {
   const { nameOf } = useHere()
   const found = shareOf(list, name)

@@ -57,7 +57,7 @@ export interface ProviderLimits {
 const limits = {
   connectionProbe: { firstWaitMs: 30_000, maxWaitMs: 3_600_000 },
   backoff: { firstMs: 30_000, maxMs: 1_800_000 },
-  /** A failed probe gets one or two messages refused: less than 1 % of the messages before it. */
+  /** A failed probe gets one or two messages refused: less than 1% of the messages before it. */
   rateProbe: { minWaitMs: 10_000, minMessagesBefore: 300, maxMessagesBefore: 1200 },
   /** Each step must take effect before the next: slightly above the ceiling, only one message in many is refused. */
   settle: { minMs: 2_000, maxMs: 600_000, messages: 40, messagesOfProbe: 100 },

@@ -20,7 +20,7 @@ export const limitsFields = {
         used: Type.Integer(),
         remaining: nullable(Type.Integer()),
         usagePercent: nullable(Type.Number({ minimum: 0, maximum: 100 })),
-        approaching: Type.Boolean({ description: 'Over 90 %' }),
+        approaching: Type.Boolean({ description: 'Over 90%' }),
         exceeded: Type.Boolean({ description: 'true: no capacity left this hour' }),
         period: Type.Unsafe<'hour'>({ type: 'string', enum: ['hour'] }),
         resetsAt: Type.String({ format: 'date-time' }),

@@ -20,7 +20,7 @@ export const maxAttempts = 2
 export const retryBaseMs = 1000
 /** Longer than a recipient domain is backed off after a failed connection, so that the second attempt opens a connection. */
 export const retryBaseAmongManyMs = 13_000
-/** The longest wait between two attempts: 1.3 times the base, plus 10 %. */
+/** The longest wait between two attempts: 1.3 times the base, plus 10%. */
 const maxRetryMs = retryBaseMs * 1.3 * 1.1
 /** For all work other than waiting: claims, look-ups, connections and transactions on a machine with other load. */
 const workMs = 2500
