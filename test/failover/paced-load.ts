@@ -1,6 +1,6 @@
 /**
  * Sends a fixed number of requests a second to several instances, independently of their answers. Every request has an idempotency key and is
- * repeated, at any instance, until it is accepted.
+ * repeated until it is accepted: at any instance, and after a connection error at another one, as a load balancer does.
  */
 import { Agent, request as httpRequest } from 'node:http'
 import { type Clock, pause } from '#base'
@@ -17,6 +17,8 @@ const domains = ['one.example', 'two.example', 'three.example', 'four.example']
 /** A failed answer, for the report. */
 export interface FailedAnswer {
   atMs: number
+  /** 1 for the first time that the request was made. */
+  times: number
   instance: number
   /** From sending the request to its answer or its error. */
   tookMs: number
@@ -116,8 +118,8 @@ export class PacedLoad {
     this.requests.push(request)
     this.#open++
     try {
+      let instance = chance.between(0, urls.length - 1)
       for (let times = 1; !this.#isStopped; times++) {
-        const instance = chance.between(0, urls.length - 1)
         const beganMs = clock.monotonicMs()
         const { status, text, shouldRetry } = await this.#post(urls[instance] as string, request)
         if (times > 1) this.repeated++
@@ -127,13 +129,15 @@ export class PacedLoad {
           if (times > 1) await this.#compare(request)
           return
         }
-        this.failures.push({ atMs: clock.nowMs(), instance, tookMs: clock.monotonicMs() - beganMs, status, text: text.slice(0, 300) })
+        const tookMs = clock.monotonicMs() - beganMs
+        this.failures.push({ atMs: clock.nowMs(), times, instance, tookMs, status, text: text.slice(0, 300) })
         if (status !== undefined && status < 500 && !shouldRetry) {
           request.state = 'refused'
           request.answer = text
           return
         }
         await pause(clock, repeatAfterMs)
+        instance = status === undefined ? (instance + 1) % urls.length : chance.between(0, urls.length - 1)
       }
     } finally {
       this.#open--

@@ -97,7 +97,8 @@ test('two instances are upgraded one after the other under load, without a faile
     const count = load.requests.length
     expect(load.requests.filter(({ state }) => state !== 'acknowledged')).toEqual([])
     // Only connections that an ending instance refused or closed, and each such request succeeds when it is repeated once elsewhere.
-    expect(load.failures.filter(({ status }) => status !== undefined)).toEqual([])
+    expect(load.failures.filter(({ status, times }) => status !== undefined || times > 1)).toEqual([])
+    console.log(`${count} requests, ${load.failures.length} connection errors, each followed by an accepted repetition`)
     await expect.poll(() => sink.taken.size, { timeout: drainWithinMs }).toBe(count)
     expect([...sink.taken.values()].filter((copies) => copies.length > 1)).toEqual([])
     const db = await openDb({ url: databaseUrl, poolSize: 1, applicationName: 'tests' })
