@@ -51,6 +51,7 @@ interface ForwardFacts {
   /** By default that of From. */
   sender?: string
   identity: Pick<Content, 'returnPathDomain' | 'signing'>
+  keepsArc?: true
 }
 
 const uniqueViolation = '23505'
@@ -81,7 +82,7 @@ export function openForwarding(deps: ForwardingDeps): Forwarder {
       const copies = addresses.map((to) => ({ id: derivedEmailId(nowMs, `forwarded ${tenantId} ${received} ${to}`), to }))
       const { signing, returnPathDomain } = identityOf(domain, hostname)
       const identity = { signing, returnPathDomain: isBounce ? null : returnPathDomain }
-      const facts = { tenantId, nowMs, sender: `postmaster@${domain.name}`, identity }
+      const facts = { tenantId, nowMs, sender: `postmaster@${domain.name}`, identity, keepsArc: true as const }
       const open = await missing(copies, tenantId)
       if (open.length > 0) {
         const prepared = await prepareCopies(octets, open, facts, deps)
@@ -101,7 +102,7 @@ export function openForwarding(deps: ForwardingDeps): Forwarder {
 async function prepareCopies(
   octets: Buffer,
   copies: readonly Copy[],
-  { tenantId, nowMs, sender, identity }: ForwardFacts,
+  { tenantId, nowMs, sender, identity, keepsArc }: ForwardFacts,
   { hostname, encoder }: ForwardingDeps,
 ): Promise<Prepared> {
   const emails = copies.map(({ id, to }) => {
@@ -114,7 +115,7 @@ async function prepareCopies(
   const read = typeof facts === 'string' ? undefined : facts
   const messageId = read?.messageId ?? `<${contentId}@${hostname}>`
   const from = read?.from?.address.text ?? `postmaster@${hostname}`
-  const message = { kind: 'raw' as const, raw: octets.toString('base64') }
+  const message = { kind: 'raw' as const, raw: octets.toString('base64'), ...(keepsArc && { keepsArc }) }
   return {
     tenantId,
     contentId,

@@ -11,7 +11,15 @@ import { type Email, emailColumns } from './email-record.ts'
 import type { EmailFilter } from './list-emails.ts'
 import type { EmailStatus } from './status-transitions.ts'
 
-export { type Content, type DkimSigning, decodeContent, encodeContent, type PartsContent, type Tracking } from './content.ts'
+export {
+  type Content,
+  type DkimSigning,
+  decodeContent,
+  encodeContent,
+  type PartsContent,
+  type RawContent,
+  type Tracking,
+} from './content.ts'
 export { type ContentEncoder, openContentEncoder } from './content-encoder.ts'
 export { countEmailsLeft, listOldContents } from './content-retention.ts'
 export { findDeliveryTimes } from './delivery-times.ts'

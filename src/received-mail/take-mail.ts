@@ -14,6 +14,7 @@ import { type Amount, HourlyUse, hourMs, isOver, maxTargets, type ReceivingLimit
 import { matchRoute, routedAddress } from './match-route.ts'
 import { type ReceivedParts, unreadParts } from './read-received-mail.ts'
 import { listRoutesOfDomain, type MailRoute } from './route-records.ts'
+import { extendableStatus, type SealedFacts, sealOf } from './seal-copy.ts'
 import { type Forwarding, forwardedSince, type ReceivedRecipient, recordForwarding, storeReceived, usedBy } from './stored-messages.ts'
 
 export interface ReceivingDeps {
@@ -21,7 +22,7 @@ export interface ReceivingDeps {
   clock: Clock
   ids: Ids
   log: Log
-  domains: Pick<Domains, 'find'>
+  domains: Pick<Domains, 'find' | 'signingKeys'>
   tenants: Pick<Tenants, 'find'>
   read: ReadWith<ReceivedParts>
   /** For the checks of SPF, DKIM and DMARC. */
@@ -80,6 +81,8 @@ interface ReadMail {
   passed: ReadonlySet<string>
   parts: ReceivedParts
   authentication: Awaited<ReturnType<typeof authenticate>> | null
+  /** For the ARC set of its copies; undefined: they get none. */
+  sealed: SealedFacts | undefined
 }
 
 const dayMs = 86_400_000
@@ -142,8 +145,13 @@ class ReceivingService implements Receiving {
     const parts = await this.#read(octets, network)
     const { from: sender, address: client, greeting } = envelope
     const facts = { client, greeting, sender, from: parts.facts.from, signatures: parts.signatures ?? [] }
-    const authentication = parts.signatures ? await authenticate(this.#deps, facts) : null
-    for (const [tenantId, to] of byTenant) await this.#store(tenantId, to, { envelope, octets, passed, parts, authentication })
+    const [authentication, status] = await Promise.all([
+      parts.signatures ? authenticate(this.#deps, facts) : null,
+      copies > 0 ? extendableStatus(this.#deps, parts.arc) : undefined,
+    ])
+    const sealed = authentication && parts.arc && status && { arc: parts.arc, status, authentication, isBounce: sender === '' }
+    const mail: ReadMail = { envelope, octets, passed, parts, authentication, sealed: sealed ?? undefined }
+    for (const [tenantId, to] of byTenant) await this.#store(tenantId, to, mail)
     this.#networks.count(network, { messages: 1, octets: octets.length * (1 + copies) })
     return 'stored'
   }
@@ -223,7 +231,7 @@ class ReceivingService implements Receiving {
   }
 
   /** One copy for all addresses of the routes of a domain. */
-  async #forward(id: string, to: readonly Destination[], { envelope, octets, passed }: ReadMail): Promise<void> {
+  async #forward(id: string, to: readonly Destination[], { envelope, octets, passed, sealed }: ReadMail): Promise<void> {
     const { db, clock, hostname } = this.#deps
     const open = to.filter(({ route }) => !passed.has(route.id))
     const targets = new Set<string>()
@@ -232,7 +240,8 @@ class ReceivingService implements Receiving {
       for (const target of wanted) targets.add(target)
       if (wanted.length === 0) continue
       const routes = some.map(({ route }) => route.id)
-      const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, atMs: clock.nowMs() })
+      const seal = await sealOf(this.#deps, domain, sealed)
+      const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, seal, atMs: clock.nowMs() })
       const { tenantId } = domain
       const by = { tenantId, domain, received: id, isBounce: envelope.from === '' }
       for (const one of await this.#deps.forward(copy, [...new Set(wanted)], by)) await recordForwarding(db, tenantId, id, one)

@@ -1,12 +1,14 @@
 /** Forwarding by routes: the copy that another server gets, its bounces, loops, and repetitions by the sender. */
+import { sealMessage } from 'mailauth/lib/arc/index.js'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
+import { dnsText, makeRsaKey } from '#dkim'
 import { openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
 import { forwardedSince } from '../../src/received-mail/stored-messages.ts'
 import { txtResolver } from '../support/authentication-samples.ts'
-import { signatureVerdicts } from '../support/captured.ts'
+import { arcVerdict, signatureVerdicts } from '../support/captured.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { greetedClient, sendIncoming } from '../support/send-incoming.ts'
@@ -19,10 +21,12 @@ let dns: MxDns
 let client: SmtpClient
 let routeId: string
 const published = new Map<string, string>()
+const sealerKey = await makeRsaKey()
 
 beforeAll(async () => {
   mx = await startFakeMx()
   dns = await startMxDns({
+    txt: { 's._domainkey.list.test': dnsText('rsa', sealerKey.publicKey) },
     mx: { 'target.test': ['mx.target.test'], 'away.test': ['mx.away.test'] },
     a: { 'mx.target.test': ['127.0.0.1'], 'mx.away.test': ['127.0.0.2'] }, // where no server listens
   })
@@ -83,6 +87,44 @@ test('a copy arrives unchanged below a trace, signed by the domain, with a retur
   )
 })
 
+const copyOf = async (subject: string): Promise<Buffer> => {
+  const find = () => mx.messages.find(({ octets }) => octets.includes(`Subject: ${subject}`))?.octets
+  await vi.waitFor(() => expect(find()).toBeDefined(), { timeout: 15_000 })
+  return find() ?? Buffer.alloc(0)
+}
+/** As a mailing list does. */
+const sealedByOther = async (octets: string) => {
+  const by = { signingDomain: 'list.test', selector: 's', privateKey: sealerKey.privateKey, authResults: 'list.test; spf=none', cv: 'none' as const }
+  return `${await sealMessage(Buffer.from(octets), by)}${octets}`
+}
+
+test('a copy has an ARC set of the checks, which a verifier passes until the message changes', async () => {
+  expect(await send(message('sealed'))).toMatch(/^250/)
+  const copy = await copyOf('sealed')
+  expect(await arcVerdict(copy, published)).toBe('pass i=1')
+  expect(await arcVerdict(Buffer.from(copy.toString().replace('Hello', 'hello')), published)).toBe('fail i=1')
+  expect(copy.toString()).toContain(
+    'ARC-Authentication-Results: i=1; house.test;\r\n\tspf=none smtp.mailfrom=example.net;\r\n\tdkim=none;\r\n\tdmarc=none header.from=example.net;\r\n\tarc=none\r\n',
+  )
+})
+
+test('a copy continues the chain of its message, and records one that does not verify', async () => {
+  const all = new Map([...published, ['s._domainkey.list.test', dnsText('rsa', sealerKey.publicKey)]])
+  const whole = await sealedByOther(message('chained'))
+  expect(await send(whole)).toMatch(/^250/)
+  expect(await send(whole.replaceAll('chained', 'broken'))).toMatch(/^250/)
+  const chained = await copyOf('chained')
+  expect(chained.toString()).toContain('arc=pass\r\n')
+  expect(await arcVerdict(chained, all)).toBe('pass i=2')
+  expect((await copyOf('broken')).toString()).toMatch(/ARC-Seal: i=2; a=rsa-sha256; cv=fail;/)
+})
+
+test('a message that delivery has to change is sealed as it is sent', async () => {
+  const long = `Subject: reencoded\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n${'ä'.repeat(2_000)}`
+  expect(await send(`From: Reader <reader@example.net>\r\nBcc: eve@example.net\r\n${long}`)).toMatch(/^250/)
+  expect(await arcVerdict(await copyOf('reencoded'), published)).toBe('pass i=1')
+})
+
 test('a message that the sender repeats is forwarded once', async () => {
   const before = mx.messages.length
   for (const _ of [1, 2]) expect(await send(message('twice'))).toMatch(/^250/)
@@ -116,12 +158,12 @@ test('the erasure of the author blanks the copies, and fails one that waits', as
     sendIncoming(client, { from: author, to: [to], octets: message(subject).replace('Reader <reader@example.net>', `Nora <${author}>`) })
   const emailOf = async (id = '') =>
     (await service.call('GET', `/emails/${id}`, { key: service.liveKey })).body.data as Record<string, unknown>
-  const copyOf = async (subject: string) => (await received(subject))?.forwarded[0]?.emailId
+  const emailIdOf = async (subject: string) => (await received(subject))?.forwarded[0]?.emailId
   expect(await write('private one', 'sales@shop.test')).toMatch(/^250/)
-  const sent = await copyOf('private one')
+  const sent = await emailIdOf('private one')
   await vi.waitFor(async () => expect(await emailOf(sent)).toMatchObject({ status: 'sent', from: author }), { timeout: 10_000 })
   expect(await write('private two', 'away@shop.test')).toMatch(/^250/)
-  const waiting = await copyOf('private two')
+  const waiting = await emailIdOf('private two')
   await vi.waitFor(async () => expect(await emailOf(waiting)).toMatchObject({ status: 'softfail' }), { timeout: 10_000 })
 
   const erased = await eraseAddress(service, author, null, systemClock.nowMs(), () => undefined)
