@@ -9,7 +9,7 @@ import { appendEvents } from '#events'
 import type { Authentication } from './authenticate.ts'
 import type { Amount } from './limits.ts'
 import type { ReceivedFacts } from './read-received-mail.ts'
-import { keepsRoutes, type RoutePage, removeRoutesOf } from './route-records.ts'
+import { keepsRoutes, removeRoutesOf } from './route-records.ts'
 
 export interface ReceivedRecipient {
   address: string
@@ -35,6 +35,8 @@ export interface ReceivedSummary {
   facts: ReceivedFacts & {
     /** null: the message was not read. */
     authentication: Authentication | null
+    /** A signed address names the email to which it replies; absent: stored by an earlier version. */
+    isReplyProven?: boolean
   }
   /** The tenant's email to which it replies. */
   replyToEmail: string | null
@@ -55,7 +57,7 @@ export interface NewReceived extends Omit<ReceivedMail, 'isCut' | 'forwarded'> {
   raw: Buffer
 }
 
-const summaryColumns = sql.part`
+export const summaryColumns = sql.part`
   tenant_id as "tenantId", id, sender, recipients, client, size_octets as "sizeOctets", facts, reply_to_email as "replyToEmail",
   received_at as "receivedAt", forwarded`
 
@@ -75,18 +77,6 @@ const addForwarding = sql`
   update received_messages
   set forwarded = forwarded || $3::jsonb
   where tenant_id = $1 and id = $2 and not forwarded @> $3::jsonb`
-
-const pageOfMessages = sql<ReceivedSummary>`
-  select ${summaryColumns}
-  from received_messages
-  where tenant_id = $1
-  order by id desc
-  limit $2 offset $3`
-
-const countMessages = sql<{ total: number }>`
-  select count(*)::integer as total
-  from received_messages
-  where tenant_id = $1`
 
 const messageById = sql<ReceivedMail>`
   select ${summaryColumns}, text_body as text, html_body as html, false as "isCut"
@@ -199,17 +189,6 @@ export function storeReceived(db: Db, message: NewReceived): Promise<StoredRecei
 /** Records that a copy was accepted for another address, once, so that a repetition sends no second one. */
 export const recordForwarding = (on: Queryable, tenantId: string, id: string, forwarding: Forwarding): Promise<number> =>
   on.run(addForwarding, [tenantId, id, JSON.stringify([forwarding])])
-
-/** Newest first. */
-export async function listReceived(
-  on: Queryable,
-  tenantId: string,
-  page: RoutePage,
-): Promise<{ messages: ReceivedSummary[]; total: number }> {
-  const counted = await on.first(countMessages, [tenantId])
-  const messages = await on.rows(pageOfMessages, [tenantId, page.size, (page.number - 1) * page.size])
-  return { messages, total: counted?.total ?? 0 }
-}
 
 /** An id; other text may not even be storable. */
 const known = (id: string): string => {

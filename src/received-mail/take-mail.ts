@@ -5,13 +5,13 @@
 import { type Clock, cached, type Ids, type Log, networkOf, TookTooLong } from '#base'
 import type { Db } from '#db'
 import type { Domain, Domains } from '#domains'
-import { findEmail } from '#emails'
+import { findEmail, openReplyNames, type ReplyNames } from '#emails'
 import type { ReadWith } from '#returns'
 import type { Tenants } from '#tenants'
 import { type AuthenticationDeps, authenticate } from './authenticate.ts'
 import { forwardedCopy, passedRoutes } from './forward-mail.ts'
 import { type Amount, HourlyUse, hourMs, isOver, maxTargets, type ReceivingLimits, usualLimits } from './limits.ts'
-import { matchRoute, routedAddress } from './match-route.ts'
+import { matchRoute, routedAddress, starText } from './match-route.ts'
 import { type ReceivedParts, unreadParts } from './read-received-mail.ts'
 import { listRoutesOfDomain, type MailRoute } from './route-records.ts'
 import { extendableStatus, type SealedFacts, sealOf } from './seal-copy.ts'
@@ -24,6 +24,8 @@ export interface ReceivingDeps {
   log: Log
   domains: Pick<Domains, 'find' | 'signingKeys'>
   tenants: Pick<Tenants, 'find'>
+  /** Of the names in reply addresses. */
+  secrets: Parameters<typeof openReplyNames>[0]
   read: ReadWith<ReceivedParts>
   /** For the checks of SPF, DKIM and DMARC. */
   resolver: AuthenticationDeps['resolver']
@@ -71,6 +73,8 @@ interface Destination {
   route: MailRoute
   domain: Domain
   address: string
+  /** The email to which its recipient replies, by the signed name in the address. */
+  answered: string | undefined
 }
 
 /** A message with the results of its reading and its checks. */
@@ -96,6 +100,7 @@ export const openReceiving = (deps: ReceivingDeps): Receiving => new ReceivingSe
 class ReceivingService implements Receiving {
   readonly #deps: ReceivingDeps
   readonly #limits: ReceivingLimits
+  readonly #names: ReplyNames
   readonly #networks: HourlyUse
   /** Of tenants. */
   readonly #forwards: HourlyUse
@@ -104,8 +109,9 @@ class ReceivingService implements Receiving {
   readonly #forwarded: ReturnType<typeof cached<number>>
 
   constructor(deps: ReceivingDeps) {
-    const { db, clock } = deps
+    const { db, clock, secrets } = deps
     this.#deps = deps
+    this.#names = openReplyNames(secrets)
     this.#limits = { ...usualLimits, ...deps.limits }
     this.#networks = new HourlyUse(clock, this.#limits.network)
     this.#forwards = new HourlyUse(clock, { messages: this.#limits.forwards, octets: Number.POSITIVE_INFINITY })
@@ -165,14 +171,16 @@ class ReceivingService implements Receiving {
 
   /** Undefined: no route; `later`: one that cannot receive mail now. */
   async #find(text: string): Promise<Destination | { later: true } | undefined> {
-    const { domains, tenants } = this.#deps
+    const { domains, tenants, clock } = this.#deps
     const wanted = routedAddress(text)
     const route = wanted && matchRoute(await this.#routes.get(wanted.domain), wanted.local)
     if (!route) return undefined
-    const { tenantId, domain: name, domainId } = route
+    const { tenantId, domain: name, domainId, replies } = route
+    const answered = replies ? this.#names.read(starText(route.local, wanted.local), tenantId, clock.nowMs()) : undefined
+    if (replies && answered === undefined) return undefined
     const [domain, tenant] = await Promise.all([domains.find(tenantId, name), tenants.find(tenantId)])
     if (domain?.id !== domainId || !domain.verified || tenant?.status !== 'active') return { later: true }
-    return { route, domain, address: `${wanted.local}@${wanted.domain}` }
+    return { route, domain, address: `${wanted.local}@${wanted.domain}`, answered }
   }
 
   /** Throws if a recipient was accepted and has no route now. */
@@ -205,6 +213,7 @@ class ReceivingService implements Receiving {
     const { envelope, octets, parts, authentication } = mail
     const receivedAt = new Date(clock.nowMs())
     const recipients: ReceivedRecipient[] = to.map((one) => ({ address: one.address, routeId: one.route.id }))
+    const answered = to.find((one) => one.answered !== undefined)?.answered
     const stored = await storeReceived(db, {
       tenantId,
       id: ids.emailId(receivedAt.getTime()),
@@ -212,10 +221,10 @@ class ReceivingService implements Receiving {
       recipients,
       client: envelope.address,
       sizeOctets: octets.length,
-      facts: { ...parts.facts, authentication },
+      facts: { ...parts.facts, authentication, isReplyProven: answered !== undefined },
       text: parts.text,
       html: parts.html,
-      replyToEmail: await this.#repliedTo(tenantId, parts.references),
+      replyToEmail: answered ?? (await this.#repliedTo(tenantId, parts.references)),
       raw: octets,
       receivedAt,
     })
