@@ -73,7 +73,7 @@ function shownMessage(message: ReceivedRetrieveData): string {
     `  subject   ${plain(subject)}`,
     ...checksOf(message),
     ...(autoSubmitted === '' || autoSubmitted === 'no' ? [] : [`  automatic ${plain(autoSubmitted)}`]),
-    ...(inReplyTo === null ? [] : [`  reply to  email ${inReplyTo}`]),
+    ...(inReplyTo === null ? [] : [`  reply to  email ${inReplyTo}${message.inReplyToProven ? ', by its signed address' : ''}`]),
     ...forwarded.map(({ to, emailId }) => `  forwarded ${plain(to)}, email ${emailId}`),
     ...attachments.map(
       ({ filename, contentType, size }) => `  attached  ${plain(filename) || 'without a name'}, ${plain(contentType)}, ${size} octets`,
