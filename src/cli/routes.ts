@@ -44,7 +44,11 @@ Examples: postrider route add help@mail.example.com
     withApi(given, deps, async (service) => {
       const [address = ''] = given.positionals
       const forwardTo = text(given, 'forward')
-      const wanted = { address, ...(forwardTo === undefined ? {} : { forwardTo }), ...(given.options.replies === true ? { replies: true } : {}) }
+      const wanted = {
+        address,
+        ...(forwardTo === undefined ? {} : { forwardTo }),
+        ...(given.options.replies === true ? { replies: true } : {}),
+      }
       const made = await scopeOf(service, given).routes.create(wanted)
       const record = `publish this MX record at ${made.mx.fullName}, if it is not there yet: ${made.mx.value}`
       printed(given, deps, { ...made }, `${plain(made.address)} receives mail (${made.id})\n${record}`)

@@ -65,7 +65,10 @@ export function arcChainOf(message: Buffer, atMs: number): FoundChain {
   const byInstance = Map.groupBy(placed, ({ instance }) => instance)
   const sets: ArcSet[] = []
   for (let instance = 1; instance <= highest; instance++) {
-    const set = setOf((byInstance.get(instance) ?? []).map(({ field }) => field), instance)
+    const set = setOf(
+      (byInstance.get(instance) ?? []).map(({ field }) => field),
+      instance,
+    )
     if (!set) return { state: 'fail', ...without }
     sets.push(set)
   }
@@ -93,7 +96,8 @@ export async function chainStatus({ state, sets, message }: FoundChain, findTxt:
   if (!(await isSigned(message.tags, message.octets))) return 'fail'
   for (let nth = sets.length - 1; nth >= 0; nth--) {
     const set = sets[nth]
-    if (set && !(await isSigned(set.tags, Buffer.from(`${textOf(sets.slice(0, nth))}${set.results}${set.unsigned}`, 'latin1')))) return 'fail'
+    if (set && !(await isSigned(set.tags, Buffer.from(`${textOf(sets.slice(0, nth))}${set.results}${set.unsigned}`, 'latin1'))))
+      return 'fail'
   }
   return 'pass'
 }
@@ -109,7 +113,9 @@ const canonicalOf = (field: Field) => relaxedHeader({ name: field.name, value: v
 /** 0 for a field without a valid instance. */
 function instanceOf(field: Field): number {
   const text =
-    field.name === 'arc-authentication-results' ? /^\s{0,100}i\s{0,100}=\s{0,100}(\d+)\s{0,100};/.exec(valueOf(field))?.[1] : tagsIn(field).get('i')
+    field.name === 'arc-authentication-results'
+      ? /^\s{0,100}i\s{0,100}=\s{0,100}(\d+)\s{0,100};/.exec(valueOf(field))?.[1]
+      : tagsIn(field).get('i')
   const instance = /^\d{1,2}$/.test(text ?? '') ? Number(text) : 0
   return instance <= maxInstances ? instance : 0
 }

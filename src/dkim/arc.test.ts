@@ -31,7 +31,13 @@ const statusOf = (message: Buffer) => chainStatus(chainOf(message), findTxt)
 async function sealed(message: Buffer, by = key, status?: ChainStatus): Promise<Buffer> {
   const sealable = sealableOf(message, [])
   if (!sealable) throw new Error('not sealable')
-  const facts = { chain: chainOf(message), status: status ?? (await statusOf(message)), results: 'mx.example.com;\r\n\tspf=pass', key: by, atMs }
+  const facts = {
+    chain: chainOf(message),
+    status: status ?? (await statusOf(message)),
+    results: 'mx.example.com;\r\n\tspf=pass',
+    key: by,
+    atMs,
+  }
   return Buffer.concat([Buffer.from(await arcSetFields(sealable, facts)), message])
 }
 
@@ -111,7 +117,7 @@ describe('an ARC set', () => {
   })
 
   test('is the last one at instance 50, and each key is looked up once', { timeout: 30_000 }, async () => {
-    let message = plain
+    let message: Buffer = plain
     for (let instance = 1; instance <= 50; instance++) message = await sealed(message, key, instance === 1 ? 'none' : 'pass')
     expect(await theirs(message)).toBe('pass')
     asked = []

@@ -217,7 +217,11 @@ export function keyOf(record: string, tags: ReadonlyMap<string, string>, mayTest
 }
 
 /** The signed header text, in the form that the signature names; undefined for an unknown form. */
-export function signedOctets(tags: ReadonlyMap<string, string>, named: ReadonlyMap<string, readonly Field[]>, own: Field): Buffer | undefined {
+export function signedOctets(
+  tags: ReadonlyMap<string, string>,
+  named: ReadonlyMap<string, readonly Field[]>,
+  own: Field,
+): Buffer | undefined {
   const { header } = formsOf(tags)
   if (header !== 'simple' && header !== 'relaxed') return undefined
   const canonical = ({ name, text }: Field) =>

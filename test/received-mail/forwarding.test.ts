@@ -94,7 +94,13 @@ const copyOf = async (subject: string): Promise<Buffer> => {
 }
 /** As a mailing list does. */
 const sealedByOther = async (octets: string) => {
-  const by = { signingDomain: 'list.test', selector: 's', privateKey: sealerKey.privateKey, authResults: 'list.test; spf=none', cv: 'none' as const }
+  const by = {
+    signingDomain: 'list.test',
+    selector: 's',
+    privateKey: sealerKey.privateKey,
+    authResults: 'list.test; spf=none',
+    cv: 'none' as const,
+  }
   return `${await sealMessage(Buffer.from(octets), by)}${octets}`
 }
 

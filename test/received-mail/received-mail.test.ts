@@ -4,7 +4,7 @@ import { systemClock } from '#base'
 import { sql } from '#db'
 import { openReplyNames, openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
-import { deleteOldReceived } from '#received-mail'
+import { deleteOldReceived, listReceived } from '#received-mail'
 import { txtResolver } from '../support/authentication-samples.ts'
 import { testDatabase } from '../support/database.ts'
 import { openEventStream } from '../support/event-stream.ts'
@@ -82,7 +82,7 @@ const leave = sql`
 
 const fill = sql`
   insert into received_messages (tenant_id, id, key, sender, recipients, client, size_octets, facts, raw, received_at)
-  select $1, nth::text, nth::text::bytea, '', '[]', '127.0.0.1', 1, '{}', '', '2026-01-01'
+  select $1, lpad(nth::text, 22, '0'), nth::text::bytea, '', '[]', '127.0.0.1', 1, '{}', '', '2026-01-01'
   from generate_series(1, $2::integer) as nth`
 
 const waiters = sql<{ count: number }>`
@@ -418,7 +418,17 @@ describe('a route for replies', () => {
   })
 })
 
-test('the list is filtered by route, addresses, the answered email and time, and its total is bounded', async () => {
+test('the total of a list counts at most a thousand messages after the page', async () => {
+  const { tenantId } = await makeOwner()
+  await service.db.run(fill, [tenantId, 1100])
+  const totalOf = async (page: { number: number; size: number }) =>
+    (await listReceived(service.db, { tenantId }, page, systemClock.nowMs())).total
+  expect(await totalOf({ number: 1, size: 10 })).toBe(1010)
+  expect(await totalOf({ number: 12, size: 10 })).toBe(1100)
+  expect(await totalOf({ number: 200, size: 10 })).toBe(1100)
+})
+
+test('the list is filtered by route, addresses, the answered email and time', async () => {
   const owner = await makeOwner()
   const { id: routeId } = await owner.addRoute(`a@${owner.domain}`)
   await owner.addRoute(`b@${owner.domain}`)
@@ -438,19 +448,9 @@ test('the list is filtered by route, addresses, the answered email and time, and
   expect(await found('inReplyTo=0000000000000000000000')).toEqual([])
   const dayAgo = Math.floor((systemClock.nowMs() - dayMs) / 1000)
   expect(await found(`after=${dayAgo}`)).toEqual(['two', 'one'])
-  for (const empty of [`before=${dayAgo}`, 'before=-1', 'before=1960-01-01']) expect(await found(empty), empty).toEqual([])
+  for (const empty of [`before=${dayAgo}`, 'before=1960-01-01', 'after=2100-01-01']) expect(await found(empty), empty).toEqual([])
   expect((await owner.ask('GET', '/received?from=ann')).body.error).toMatchObject({ code: 'invalid_email_format', field: 'from' })
   expect((await owner.ask('GET', '/received?after=soon')).body.error).toMatchObject({ code: 'validation_error', field: 'after' })
-})
-
-test('a field that only acceptance itself sets has no effect in a request', async () => {
-  const owner = await makeOwner()
-  const message = { from: `shop@${owner.domain}`, to: ['delivered@simulator.test'], subject: 'Order', text: 'x' }
-  for (const extra of [{ vendor: {} }, { vendor: { replyTo: [], bounce: true } }, { replyAddress: 'x' }])
-    expect((await owner.ask('POST', '/emails', { ...message, ...extra })).status, JSON.stringify(extra)).toBe(200)
-  const many = Array.from({ length: 51 }, (_, nth) => `r${nth}@simulator.test`)
-  const answer = await owner.ask('POST', '/emails', { ...message, to: ['a@simulator.test'], cc: many, vendor: { replyTo: [], recipientsPerField: 99 } })
-  expect(answer.status).toBe(400)
 })
 
 test('mail over the limit of the network or of the tenant stays with its sender', async () => {
@@ -518,7 +518,7 @@ describe('received mail', () => {
     await db.run(leave, ['gone'])
     await db.run(fill, ['gone', 201])
     const other = await db.session()
-    await other.script(`begin; delete from received_messages where id <> '201'`)
+    await other.script(`begin; delete from received_messages where id not like '%201'`)
     const deleting = deleteOldReceived(db, 0)
     await vi.waitFor(async () => expect((await db.first(waiters))?.count).toBe(1), { timeout: 15_000, interval: 20 })
     await other.script('commit')

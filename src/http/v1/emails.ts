@@ -6,7 +6,17 @@ import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, maxCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
 import { findQueued, type Queued } from '#spool'
-import { addressIn, instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter, timesOf } from './common-schemas.ts'
+import {
+  addressIn,
+  instantFields,
+  instantOf,
+  knownEmailId,
+  nullable,
+  pageFields,
+  readInstant,
+  tenantParameter,
+  timesOf,
+} from './common-schemas.ts'
 import { listRoute, route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
 import { idsWith, type ListedEvent, listedEvents } from './email-events.ts'

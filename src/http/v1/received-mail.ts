@@ -65,7 +65,8 @@ export const createRoute = route({
     replies: Type.Optional(
       nullable(
         Type.Boolean({
-          description: 'true: receives only replies to emails that are sent with replyRouteId. The address has one * and at most 12 other characters',
+          description:
+            'true: receives only replies to emails that are sent with replyRouteId. The address has one * and at most 12 other characters',
         }),
       ),
     ),
@@ -155,7 +156,9 @@ const summary = {
   size: Type.Integer({ description: 'Octets' }),
   attachmentCount: Type.Integer(),
   inReplyTo: nullable(Type.String({ description: 'Id of the email that it replies to, by its address or the Message-ID in its header' })),
-  inReplyToProven: Type.Boolean({ description: 'true: it was sent to the signed address of that email (replyRouteId), which only its readers know' }),
+  inReplyToProven: Type.Boolean({
+    description: 'true: it was sent to the signed address of that email (replyRouteId), which only its readers know',
+  }),
   authentication: nullable(
     Type.Object(
       {

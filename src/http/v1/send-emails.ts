@@ -50,7 +50,10 @@ export const messageFields = {
   bcc: optional(Type.Array(AddressText, { maxItems: 50 })),
   replyTo: optional(AddressText),
   replyRouteId: optional(
-    Type.String({ maxLength: 64, description: 'Route with replies: true that gets the replies, in place of replyTo; requires exactly one recipient' }),
+    Type.String({
+      maxLength: 64,
+      description: 'Route with replies: true that gets the replies, in place of replyTo; requires exactly one recipient',
+    }),
   ),
   html: optional(Type.String({ maxLength: largestText })),
   text: optional(Type.String({ maxLength: largestText, description: 'Generated from html if absent' })),
