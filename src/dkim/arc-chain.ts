@@ -7,17 +7,17 @@ import {
   bare,
   type Field,
   type FindTxt,
-  fieldsOf,
   formsOf,
   hashesOf,
   holds,
   isWhole,
-  keyOf,
   label,
   maxSignatureLength,
+  namedFields,
   namesIn,
   signedOctets,
-  tagsOf,
+  tagsOfList,
+  verifyingKey,
   withoutSignature,
 } from './verify.ts'
 
@@ -52,7 +52,7 @@ export const maxInstances = 50
 
 /** The part whose time grows with the size of the message. Of several From fields, a signature could cover one that is not shown. */
 export function arcChainOf(message: Buffer, atMs: number): FoundChain {
-  const { named, start } = fieldsOf(message)
+  const { named, start } = namedFields(message)
   const fields = kinds.flatMap((kind) => named.get(kind) ?? [])
   if (fields.length === 0) return { state: 'none', highest: 0, sets: [], message: undefined }
   const placed = fields.map((field) => ({ field, instance: instanceOf(field) }))
@@ -90,23 +90,23 @@ export async function chainStatus({ state, sets, message }: FoundChain, findTxt:
     const asked = records.get(name) ?? findTxt(name)
     records.set(name, asked)
     const [record = '', second] = await asked
-    const key = second === undefined ? keyOf(record, tags, true) : undefined
+    const key = second === undefined ? verifyingKey(record, tags, true) : undefined
     return key !== undefined && holds(tags, key, octets)
   }
   if (!(await isSigned(message.tags, message.octets))) return 'fail'
   for (let nth = sets.length - 1; nth >= 0; nth--) {
     const set = sets[nth]
-    if (set && !(await isSigned(set.tags, Buffer.from(`${textOf(sets.slice(0, nth))}${set.results}${set.unsigned}`, 'latin1'))))
+    if (set && !(await isSigned(set.tags, Buffer.from(`${chainText(sets.slice(0, nth))}${set.results}${set.unsigned}`, 'latin1'))))
       return 'fail'
   }
   return 'pass'
 }
 
 /** The canonical text of sets, oldest first. */
-export const textOf = (sets: readonly ArcSet[]): string => sets.map(({ results, seal }) => results + seal).join('')
+export const chainText = (sets: readonly ArcSet[]): string => sets.map(({ results, seal }) => results + seal).join('')
 
 const valueOf = ({ text }: Field) => text.slice(text.indexOf(':') + 1)
-const tagsIn = (field: Field) => (field.text.length <= maxSignatureLength ? tagsOf(valueOf(field)) : new Map<string, string>())
+const tagsIn = (field: Field) => (field.text.length <= maxSignatureLength ? tagsOfList(valueOf(field)) : new Map<string, string>())
 const statusIn = (tags: ReadonlyMap<string, string>) => tags.get('cv')?.toLowerCase()
 const canonicalOf = (field: Field) => relaxedHeader({ name: field.name, value: valueOf(field) })
 

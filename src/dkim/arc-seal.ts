@@ -3,10 +3,10 @@
  * chain. The parts whose time grows with the message are made first, so that another thread can do it.
  */
 import { createHash } from 'node:crypto'
-import { type ChainStatus, type FoundChain, maxInstances, textOf } from './arc-chain.ts'
+import { type ChainStatus, chainText, type FoundChain, maxInstances } from './arc-chain.ts'
 import { bodyStart, headerFields, relaxedBody, relaxedHeader } from './canonical.ts'
 import type { SigningKey } from './keys.ts'
-import { signedField, signedHeaders, wrapped } from './sign.ts'
+import { headersToSign, signedField, wrapped } from './sign.ts'
 import { maxSignedFields } from './verify.ts'
 
 /** Signed one more time than they occur: a reader would see an added field. */
@@ -39,7 +39,7 @@ export function sealableOf(message: Buffer, without: readonly string[]): Sealabl
   const found = asFound.filter((name) => !without.includes(name))
   if (fields.filter(({ name }) => oversigned.includes(name) || found.includes(name)).length > maxSignedFields) return undefined
   const bodyHash = createHash('sha256').update(relaxedBody(message, start)).digest('base64')
-  return { bodyHash, ...signedHeaders(fields, oversigned, found) }
+  return { bodyHash, ...headersToSign(fields, oversigned, found) }
 }
 
 /**
@@ -67,7 +67,7 @@ export async function arcSetFields(sealable: Sealable, { chain, status, results,
   const unsigned = `ARC-Message-Signature: ${start}; c=relaxed/relaxed; ${by}\r\n\th=${wrapped(sealable.names)};\r\n\tbh=${sealable.bodyHash};\r\n\tb=`
   const signature = await signedField(unsigned, sealable.text, key)
   // The seal of a failed chain covers only its own set (RFC 8617 section 5.1.2).
-  const before = status === 'fail' ? '' : textOf(chain.sets)
+  const before = status === 'fail' ? '' : chainText(chain.sets)
   const covered = `${before}${canonicalOf(authentication)}${canonicalOf(signature)}`
   const seal = await signedField(`ARC-Seal: ${start}; cv=${status}; ${by}\r\n\tb=`, covered, key)
   return seal + signature + authentication

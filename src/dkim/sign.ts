@@ -34,7 +34,7 @@ export async function signatureFields(message: Buffer, keys: readonly SigningKey
   const start = bodyStart(message)
   const fields = headerFields(message.toString('latin1', 0, start))
   const bodyHash = createHash('sha256').update(relaxedBody(message, start)).digest('base64')
-  const { names, text } = signedHeaders(fields, oversigned, [feedbackId])
+  const { names, text } = headersToSign(fields, oversigned, [feedbackId])
   const timestamp = Math.floor(atMs / 1000)
   const signatures = keys.map((key) => signedField(signatureField(key, wrapped(names), bodyHash, timestamp), text, key))
   return (await Promise.all(signatures)).join('')
@@ -56,7 +56,7 @@ export async function signedField(unsigned: string, text: string, { algorithm, p
  * The names of the signed fields, and their canonical text: `oversigned` one more time than they occur, `asFound` as often as they occur.
  * RFC 6376 section 5.4.2: of several fields with one name, the last one is signed first.
  */
-export function signedHeaders(
+export function headersToSign(
   fields: readonly HeaderField[],
   oversigned: readonly string[],
   asFound: readonly string[],

@@ -40,7 +40,7 @@ export const verify = (message: Buffer, domain: string, findTxt: FindTxt, atMs: 
 
 /** The part of `verify` whose time grows with the size of the message, separate so that another thread can run it. */
 export function unjudged(message: Buffer, domain: string, atMs: number): Unjudged {
-  const { named, start } = fieldsOf(message)
+  const { named, start } = namedFields(message)
   const found = named.get('dkim-signature')
   if (!found) return { otherwise: 'none', signatures: [] }
   // With two From fields, a mail program may show one while the signature covers the other.
@@ -67,7 +67,7 @@ export interface FoundSignature {
 
 /** The first signatures of a message, of any domain: the part whose time grows with the size of the message. */
 export function signaturesOf(message: Buffer, atMs: number): FoundSignature[] {
-  const { named, start } = fieldsOf(message)
+  const { named, start } = namedFields(message)
   const isClear = named.get('from')?.length === 1
   const bodyHash = hashesOf(message, start)
   return firstOf(named.get('dkim-signature') ?? [], maxListed).map(({ own, tags }) => {
@@ -81,11 +81,11 @@ export function signaturesOf(message: Buffer, atMs: number): FoundSignature[] {
 export async function holdsWithKey({ tags, octets }: FoundSignature, findTxt: FindTxt): Promise<boolean> {
   if (!octets) return false
   const [record = '', second] = await findTxt(`${tags.get('s')}._domainkey.${tags.get('d')}`)
-  const key = second === undefined ? keyOf(record, tags) : undefined
+  const key = second === undefined ? verifyingKey(record, tags) : undefined
   return key !== undefined && holds(tags, key, octets)
 }
 
-export function fieldsOf(message: Buffer): { named: ReadonlyMap<string, readonly Field[]>; start: number } {
+export function namedFields(message: Buffer): { named: ReadonlyMap<string, readonly Field[]>; start: number } {
   const start = bodyStart(message)
   const fields = message
     .toString('latin1', 0, Math.min(start, maxHeaderOctets))
@@ -99,13 +99,13 @@ const firstOf = (found: readonly Field[], most: number) =>
   found
     .filter(({ text }) => text.length <= maxSignatureLength)
     .slice(0, most)
-    .map((own) => ({ own, tags: tagsOf(own.text.slice(own.text.indexOf(':') + 1)) }))
+    .map((own) => ({ own, tags: tagsOfList(own.text.slice(own.text.indexOf(':') + 1)) }))
 
 /** Verifies the signatures with the keys in DNS. */
 export async function verifySignatures({ otherwise, signatures }: Unjudged, findTxt: FindTxt): Promise<DkimVerdict> {
   for (const { tags, octets } of signatures) {
     const [record = '', second] = await findTxt(`${tags.get('s')}._domainkey.${tags.get('d')}`)
-    const key = second === undefined ? keyOf(record, tags) : undefined
+    const key = second === undefined ? verifyingKey(record, tags) : undefined
     if (key && holds(tags, key, octets)) return 'pass'
   }
   return otherwise
@@ -121,7 +121,7 @@ export interface Field {
 const nameOf = (field: string) => field.slice(0, field.indexOf(':')).trim().toLowerCase()
 
 /** A duplicate tag makes the list invalid (RFC 6376 section 3.2): it then has no tags. */
-export function tagsOf(list: string): ReadonlyMap<string, string> {
+export function tagsOfList(list: string): ReadonlyMap<string, string> {
   const tags = new Map<string, string>()
   for (const one of list.split(';')) {
     const at = one.indexOf('=')
@@ -191,8 +191,8 @@ const hashOf = (octets: Buffer) => createHash('sha256').update(octets).digest('b
  * The DNS key for this signature; undefined if it was revoked, has another purpose or an unacceptable size. `mayTest`: also a key in
  * testing mode, for a signature that proves no identity.
  */
-export function keyOf(record: string, tags: ReadonlyMap<string, string>, mayTest = false): KeyObject | undefined {
-  const said = tagsOf(record)
+export function verifyingKey(record: string, tags: ReadonlyMap<string, string>, mayTest = false): KeyObject | undefined {
+  const said = tagsOfList(record)
   const kind = said.get('k') ?? 'rsa'
   const hashes = said.get('h')
   const isForMail = ['*', 'email'].some((use) => (said.get('s') ?? '*').split(':').some((one) => one.trim() === use))

@@ -91,7 +91,7 @@ function readName(named: string): { emailId: string; day: number } {
 const tagOf = (mac: Buffer) =>
   textOf(mac.readUIntBE(0, 5), letters, 8) + textOf(mac.readUIntBE(5, 5), letters, 8) + textOf(mac.readUIntBE(10, 3) >> 4, letters, 4)
 
-/** `about`: part of what is signed, and not of the text. */
+/** `about`: a text that is signed too, and not part of the result. */
 function makeSigned(secrets: Secrets, { letter, purpose }: Kind, emailId: string, sentAtMs: number, about = ''): string {
   const named = nameOf(emailId, Math.floor(sentAtMs / dayMs) % circleDays)
   return letter + named + tagOf(secrets.mac(purpose, about + named))

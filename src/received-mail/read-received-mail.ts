@@ -42,7 +42,7 @@ export interface ReceivedParts {
   references: string[]
   /** Checked without DNS; undefined: not read. */
   signatures: FoundSignature[] | undefined
-  /** The chain of servers that forwarded it, checked without DNS, and what a further one signs. Undefined: it gets no ARC set. */
+  /** The chain of servers that forwarded it, checked without DNS, and the parts that a further one signs. Undefined: it gets no ARC set. */
   arc: { chain: FoundChain; sealable: Sealable } | undefined
 }
 

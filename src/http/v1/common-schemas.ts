@@ -74,7 +74,7 @@ export function readInstant(field: string, text: string, or = 'unix seconds'): D
 }
 
 /** An address in a query. A `+` that was not percent-encoded arrives as a space, which is valid only in a quoted local part. */
-export function addressIn(field: string, text: string): string {
+export function queriedAddress(field: string, text: string): string {
   const address = parseAddress(text) ?? parseAddress(text.replaceAll(' ', '+'))
   if (!address) throw wrongField(field, 'is not an email address', 'invalid_email_format')
   return address.text

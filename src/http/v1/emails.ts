@@ -7,12 +7,12 @@ import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEma
 import { parseAddress } from '#mail'
 import { findQueued, type Queued } from '#spool'
 import {
-  addressIn,
   instantFields,
   instantOf,
   knownEmailId,
   nullable,
   pageFields,
+  queriedAddress,
   readInstant,
   tenantParameter,
   timesOf,
@@ -83,8 +83,8 @@ export const listEmailsRoute = listRoute({
       tenantId,
       status: query.status,
       test: query.test,
-      recipient: query.to && addressIn('to', query.to),
-      sender: query.from && addressIn('from', query.from),
+      recipient: query.to && queriedAddress('to', query.to),
+      sender: query.from && queriedAddress('from', query.from),
       tag: query.tag,
       after: query.after === undefined ? undefined : readInstant('after', query.after),
       before: query.before === undefined ? undefined : readInstant('before', query.before),

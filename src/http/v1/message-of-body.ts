@@ -7,7 +7,7 @@ import type { Routes } from '#received-mail'
 import type { Templates } from '#templates'
 import { fromTemplate, hasTemplate } from './template-sends.ts'
 
-export type Message = Omit<Submission, 'from'>
+export type BodyMessage = Omit<Submission, 'from'>
 
 export interface MessageDeps {
   templates: Templates
@@ -16,9 +16,9 @@ export interface MessageDeps {
 
 /** The message, or how to make it for the tenant, which happens after the idempotency key was looked up. */
 export function messageFor(
-  body: Message & { replyRouteId?: string | null | undefined },
+  body: BodyMessage & { replyRouteId?: string | null | undefined },
   { templates, routes }: MessageDeps,
-): Message | ((tenant: { id: string }) => Promise<Message>) {
+): BodyMessage | ((tenant: { id: string }) => Promise<BodyMessage>) {
   const { replyRouteId } = body
   const make = hasTemplate(body) ? fromTemplate(body, templates) : undefined
   if (!make && replyRouteId == null) return knownFields(body)
@@ -28,7 +28,7 @@ export function messageFor(
   }
 }
 
-const knownFields = (body: Message): Message => ({
+const knownFields = (body: BodyMessage): BodyMessage => ({
   to: body.to,
   cc: body.cc,
   bcc: body.bcc,

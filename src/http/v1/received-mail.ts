@@ -14,10 +14,10 @@ import {
   spfResults,
 } from '#received-mail'
 import {
-  addressIn,
   bodyTenantOrDefault,
   nullable,
   pageFields,
+  queriedAddress,
   readInstant,
   tenantFields,
   tenantOrDefault,
@@ -218,8 +218,8 @@ export const listReceivedRoute = listRoute({
     const filter = {
       tenantId: await tenantOrDefault(call, deps),
       routeId,
-      from: from && addressIn('from', from).toLowerCase(),
-      to: to && addressIn('to', to).toLowerCase(),
+      from: from && queriedAddress('from', from).toLowerCase(),
+      to: to && queriedAddress('to', to).toLowerCase(),
       inReplyTo,
       after: after === undefined ? undefined : readInstant('after', after),
       before: before === undefined ? undefined : readInstant('before', before),

@@ -264,7 +264,7 @@ function readElement(element: Record<string, unknown>, index: number, deps: Mess
   const refused = isTemplate ? undefined : refusalWithoutTemplate(element, `${place}.`)
   if (refused) return { refused, recipients }
   const body = element as unknown as Static<typeof BatchEmail>
-  // Only what makes a message of a template may refuse, when it is made.
+  // A refusal of a template is one of this element, when its message is made.
   if (isTemplate) return { make: async (tenant) => made(messageFor(body, deps), tenant), recipients }
   const message = messageFor(body, deps)
   return typeof message === 'function' ? { make: message, recipients } : { submission: message }
