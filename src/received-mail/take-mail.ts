@@ -241,7 +241,7 @@ class ReceivingService implements Receiving {
 
   /** One copy for all addresses of the routes of a domain. */
   async #forward(id: string, to: readonly Destination[], { envelope, octets, passed, sealed }: ReadMail): Promise<void> {
-    const { db, clock, hostname } = this.#deps
+    const { db, clock, log, hostname } = this.#deps
     const open = to.filter(({ route }) => !passed.has(route.id))
     const targets = new Set<string>()
     for (const [domain, some] of Map.groupBy(open, (one) => one.domain)) {
@@ -251,6 +251,10 @@ class ReceivingService implements Receiving {
       const routes = some.map(({ route }) => route.id)
       const seal = await sealOf(this.#deps, domain, sealed)
       const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, seal, atMs: clock.nowMs() })
+      if (!copy) {
+        log.warn({ tenant: domain.tenantId, received: id }, 'not forwarded: the header of the copy would be too large')
+        continue
+      }
       const { tenantId } = domain
       const by = { tenantId, domain, received: id, isBounce: envelope.from === '' }
       for (const one of await this.#deps.forward(copy, [...new Set(wanted)], by)) await recordForwarding(db, tenantId, id, one)

@@ -131,6 +131,13 @@ test('a message that delivery has to change is sealed as it is sent', async () =
   expect(await arcVerdict(await copyOf('reencoded'), published)).toBe('pass i=1')
 })
 
+test('a message whose header has no room for the fields of a copy is stored and not forwarded', async () => {
+  expect(await send(message('full', 'X: y\r\n'.repeat(994)))).toMatch(/^250/)
+  expect(await send(message('roomy', 'X: y\r\n'.repeat(990)))).toMatch(/^250/)
+  expect((await copyOf('roomy')).toString()).toContain('X: y')
+  expect((await received('full'))?.forwarded).toEqual([])
+})
+
 test('a message that the sender repeats is forwarded once', async () => {
   const before = mx.messages.length
   for (const _ of [1, 2]) expect(await send(message('twice'))).toMatch(/^250/)
