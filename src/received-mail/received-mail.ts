@@ -111,7 +111,7 @@ export function openRoutes({ db, clock, ids, domains, secrets }: RoutesDeps): Ro
     },
     remove: (tenantId, id) => removeRoute(db, tenantId, id),
     async replyAddresses(tenantId, id) {
-      const { replies, enabled, local, domain } = await getRoute(db, tenantId, id)
+      const { replies, enabled, local, domain } = await getRoute(db, tenantId, id, 'replyRouteId')
       if (!replies || !enabled)
         throw wrongField(
           'replyRouteId',

@@ -94,7 +94,8 @@ const keepRoutes = sql<{ id: string }>`
   where tenant_id = $1 and id = any($2) and enabled
   for key share`
 
-const noSuchRoute = (id: string) => new Refusal('not_found', { field: 'routeId', message: `routeId: no such route: ${id.slice(0, 64)}` })
+const noSuchRoute = (id: string, field = 'routeId') =>
+  new Refusal('not_found', { field, message: `${field}: no such route: ${id.slice(0, 64)}` })
 
 /** The address as callers see it. */
 export const routeAddress = ({ local, domain }: Pick<MailRoute, 'local' | 'domain'>) => `${local}@${domain}`
@@ -138,15 +139,15 @@ export async function listRoutesOf(on: Queryable, tenantId: string, page: RouteP
 }
 
 /** An id; other text may not even be storable. */
-const known = (id: string): string => {
-  if (!/^\w{1,40}$/.test(id)) throw noSuchRoute(id)
+const known = (id: string, field?: string): string => {
+  if (!/^\w{1,40}$/.test(id)) throw noSuchRoute(id, field)
   return id
 }
 
-/** Refuses `not_found`. */
-export async function getRoute(on: Queryable, tenantId: string, id: string): Promise<MailRoute> {
-  const found = await on.first(routeById, [tenantId, known(id)])
-  if (!found) throw noSuchRoute(id)
+/** Refuses `not_found`. `field`: the one that names the route; by default `routeId`. */
+export async function getRoute(on: Queryable, tenantId: string, id: string, field?: string): Promise<MailRoute> {
+  const found = await on.first(routeById, [tenantId, known(id, field)])
+  if (!found) throw noSuchRoute(id, field)
   return found
 }
 

@@ -398,13 +398,14 @@ describe('a route for replies', () => {
     const [first, second, third] = results
     expect(await owner.replyToOf(first?.id ?? '')).toMatch(/^reply-r/)
     expect(await owner.replyToOf(second?.id ?? '')).toBe('')
-    expect(third?.error).toMatchObject({ code: 'not_found', field: 'emails[2].routeId' })
+    expect(third?.error).toMatchObject({ code: 'not_found', field: 'emails[2].replyRouteId' })
     const plain = await owner.addRoute(`plain-*@${owner.domain}`)
     const refusals = [
       [{ replyTo: 'ann@example.net' }, 'validation_error', 'replyRouteId'],
       [{ to: ['delivered@simulator.test', 'x@simulator.test'] }, 'validation_error', 'replyRouteId'],
       [{ replyRouteId: plain.id }, 'validation_error', 'replyRouteId'],
-      [{ replyRouteId: 'route_none' }, 'not_found', 'routeId'],
+      [{ replyRouteId: 'route_none' }, 'not_found', 'replyRouteId'],
+      [{ replyRouteId: 'a\0' }, 'not_found', 'replyRouteId'],
       [{ replyRouteId: 7 }, 'validation_error', 'replyRouteId'],
     ] as const
     for (const [more, code, field] of refusals) expect((await owner.post(more)).body.error, field).toMatchObject({ code, field })
