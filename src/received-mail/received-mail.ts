@@ -33,6 +33,7 @@ export {
   deleteOldReceived,
   eraseReceived,
   findReceived,
+  forgetForwardTarget,
   getReceived,
   getReceivedRaw,
   listReceivedOf,

@@ -87,6 +87,20 @@ test('a copy arrives unchanged below a trace, signed by the domain, with a retur
   )
 })
 
+test("a copy whose From is in the route's organisation without proof has neither its signature nor its return path", async () => {
+  const forged = (name: string, from: string) => message(name).replace('Reader <reader@example.net>', from)
+  for (const [name, from] of [
+    ['forged', 'The boss <ceo@shop.test>'],
+    ['forged below', 'The boss <ceo@office.shop.test>'],
+    ['two authors', 'ceo@shop.test, reader@example.net'],
+  ] as const) {
+    expect(await send(forged(name, from))).toMatch(/^250/)
+    const copy = await copyOf(name)
+    expect([name, copy.toString().match(/^DKIM-Signature:/gim)]).toEqual([name, null])
+  }
+  expect(mx.messages.find(({ octets }) => octets.includes('Subject: forged'))?.from).toMatch(/@rp\.house\.test$/)
+})
+
 const copyOf = async (subject: string): Promise<Buffer> => {
   const find = () => mx.messages.find(({ octets }) => octets.includes(`Subject: ${subject}`))?.octets
   await vi.waitFor(() => expect(find()).toBeDefined(), { timeout: 15_000 })
@@ -193,6 +207,25 @@ test('the erasure of the author blanks the copies, and fails one that waits', as
   expect(mx.messages.filter(({ octets }) => octets.includes('private two'))).toEqual([])
 })
 
+test('the erasure of a person finds messages that name them as another recipient, and copies to them', async () => {
+  const erase = (person: string) => eraseAddress(service, person, null, systemClock.nowMs(), () => undefined)
+  expect(await send(message('to nora too', 'Cc: Reader <reader@example.net>, Nora <Nora@example.org>\r\n'))).toMatch(/^250/)
+  expect(await send(message('to her sister', 'Cc: eleanora@example.org, nora@example.org.example\r\n'))).toMatch(/^250/)
+  await erase('nora@example.org')
+  expect([await received('to nora too'), (await received('to her sister'))?.subject]).toEqual([undefined, 'to her sister'])
+  await addRoute('olga@shop.test', 'olga@target.test')
+  expect(await sendIncoming(client, { to: ['olga@shop.test'], octets: message('for olga') })).toMatch(/^250/)
+  await vi.waitFor(async () => expect(await copyOf('for olga')).toBeDefined())
+  const emailId = (await received('for olga'))?.forwarded[0]?.emailId
+  await vi.waitFor(
+    async () =>
+      expect((await service.call('GET', `/emails/${emailId}`, { key: service.liveKey })).body.data).toMatchObject({ status: 'sent' }),
+    { timeout: 10_000 },
+  )
+  await erase('olga@target.test')
+  expect((await received('for olga'))?.forwarded).toEqual([{ to: '', emailId }])
+})
+
 const emailsOf = sql<{ id: string; contentId: string; recipient: string; sender: string }>`
   select id, content_id as "contentId", recipient, sender
   from emails
@@ -240,6 +273,22 @@ test('a route that has forwarded a message does not forward it again, and others
     sendIncoming(client, { to: ['loop1@shop.test', 'loop2@shop.test'], octets: `X-Postrider-Route: ${passed}\r\n${message('half-loop')}` })
   await vi.waitFor(async () => expect(await deliver()).toMatch(/^250/), { timeout: 15_000, interval: 250 })
   expect(await service.db.rows(emailsOf, ['half-loop'])).toMatchObject([{ recipient: 'loop2@target.test' }])
+})
+
+test('a message that is repeated or not stored uses up no copy of the hour, and one network not those of all', async () => {
+  await using own = await startService({
+    rateLimit: null,
+    roles: ['inbound'],
+    receiving: { resolver: txtResolver(new Map()), limits: { forwards: 10, networkForwards: 2 } },
+  })
+  await own.addDomain(own.tenantId, 'one.test')
+  await addRoute('fwd@one.test', 'ann@target.test', own, own.tenantId)
+  await using sender = await greetedClient(own.ports.smtp)
+  const say = (name: string) => sendIncoming(sender, { to: ['fwd@one.test'], octets: message(name) })
+  for (let times = 0; times < 4; times++) expect(await say('again')).toMatch(/^250/)
+  expect(await say('second')).toMatch(/^250/)
+  expect(await say('third')).toBe('452 4.2.2 Mailbox forwards too much mail, try again in an hour')
+  expect(await forwardedSince(own.db, own.tenantId, new Date(0))).toBe(2)
 })
 
 test('a stranger cannot use up the send limit of a tenant: copies of an hour have a limit, for each recipient', async () => {
