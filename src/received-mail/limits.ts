@@ -54,7 +54,7 @@ export class HourlyUse {
     return !isOver(this.#hourOf(name), this.#limit)
   }
 
-  /** Negative amounts give back what was counted for a message that was not stored. */
+  /** A negative amount gives back the count of a message that was not stored. */
   count(name: string, { messages, octets }: Amount): void {
     const used = this.#hourOf(name)
     const sum = { messages: Math.max(0, used.messages + messages), octets: Math.max(0, used.octets + octets) }
