@@ -21,8 +21,7 @@ export interface Forwarder {
   forward(octets: Buffer, address: string): Promise<void>
   /**
    * Forwards the message `received` of a route of the domain, as one email of the tenant for each address; a repetition has the same
-   * result. `isBounce`: with the null reverse-path, because the message has it too. `isUnproven`: without the domain's signature and return
-   * path. `record` is called with the copies before they are accepted.
+   * result. `record` is called with the copies before they are accepted.
    */
   forwardRouted(octets: Buffer, addresses: readonly string[], by: RoutedBy): Promise<void>
 }
@@ -31,8 +30,8 @@ export interface RoutedBy {
   tenantId: string
   domain: Domain
   received: string
-  isBounce: boolean
-  isUnproven: boolean
+  /** Whether the domain signs, and in whose name the return path is; `null`: the null reverse-path. */
+  identity: { isSigned: boolean; returnPath: 'null' | 'domain' | 'server' }
   record(copies: readonly { to: string; emailId: string }[]): Promise<void>
 }
 
@@ -82,15 +81,15 @@ export function openForwarding(deps: ForwardingDeps): Forwarder {
       })
     },
 
-    async forwardRouted(octets, addresses, { tenantId, domain, received, isBounce, isUnproven, record }) {
+    async forwardRouted(octets, addresses, { tenantId, domain, received, identity: { isSigned, returnPath }, record }) {
       // Ids derived from the received message, so that two deliveries of it at once cannot both be committed.
       const nowMs = emailIdTimeMs(received) ?? clock.nowMs()
       const copies = addresses.map((to) => ({ id: derivedEmailId(nowMs, `forwarded ${tenantId} ${received} ${to}`), to }))
       await record(copies.map(({ id, to }) => ({ to, emailId: id })))
-      const { signing, returnPathDomain } = isUnproven
-        ? { signing: null, returnPathDomain: returnPathDomainOf(hostname) }
-        : identityOf(domain, hostname)
-      const identity = { signing, returnPathDomain: isBounce ? null : returnPathDomain }
+      const identity = {
+        signing: isSigned ? identityOf(domain, hostname).signing : null,
+        returnPathDomain: returnPath === 'null' ? null : returnPathDomainOf(returnPath === 'domain' ? domain.name : hostname),
+      }
       const facts = { tenantId, nowMs, sender: `postmaster@${domain.name}`, identity, keepsArc: true as const }
       const open = await missing(copies, tenantId)
       if (open.length === 0) return

@@ -75,7 +75,7 @@ const storedByKey = sql<StoredReceived>`
 
 const addForwarding = sql`
   update received_messages
-  set forwarded = case when forwarded @> $3::jsonb then forwarded else forwarded || $3::jsonb end
+  set forwarded = case when forwarded @> jsonb_build_array(jsonb_build_object('emailId', $4::text)) then forwarded else forwarded || $3::jsonb end
   where tenant_id = $1 and id = $2`
 
 const messageById = sql<ReceivedMail>`
@@ -152,7 +152,7 @@ const forgetTarget = sql`
     select jsonb_agg(case when lower(copy ->> 'to') = $1 then copy || '{"to": ""}' else copy end order by nth)
     from jsonb_array_elements(forwarded) with ordinality as copies (copy, nth))
   where (tenant_id, id) in (
-    select tenant_id, id
+    select distinct tenant_id, id
     from received_messages, jsonb_array_elements(forwarded) as copy
     where ($2::text is null or tenant_id = $2) and lower(copy ->> 'to') = $1
     limit $3)`
@@ -201,7 +201,7 @@ export function storeReceived(db: Db, message: NewReceived): Promise<StoredRecei
 
 /** Records the copy for another address, once, so that an erasure finds it. 0: the message was deleted. */
 export const recordForwarding = (on: Queryable, tenantId: string, id: string, forwarding: Forwarding): Promise<number> =>
-  on.run(addForwarding, [tenantId, id, JSON.stringify([forwarding])])
+  on.run(addForwarding, [tenantId, id, JSON.stringify([forwarding]), forwarding.emailId])
 
 /** An id; other text may not even be storable. */
 const known = (id: string): string => {
@@ -255,7 +255,8 @@ async function inRounds(deleteSome: () => Promise<number>): Promise<boolean> {
 }
 
 /** The address as a whole, and not the end of a longer one. */
-const addressPattern = (address: string) => `(^|[^a-z0-9._%+-])${address.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}($|[^a-z0-9.-])`
+const addressPattern = (address: string) =>
+  `(^|[^a-z0-9.!#$%&'*+/=?^_\`{|}~-])${address.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}($|[^a-z0-9.-])`
 
 /** Removes the address (lower case) as the target of copies; `tenantId` null: in all tenants. */
 export async function forgetForwardTarget(db: Db, address: string, tenantId: string | null): Promise<void> {

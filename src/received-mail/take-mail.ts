@@ -2,7 +2,6 @@
  * Decides on mail for routes, at RCPT and after DATA, and stores it. Mail is accepted only for an address that a route of a verified domain
  * names, so there is no relaying.
  */
-import { getDomain } from 'tldts'
 import { type Clock, cached, type Ids, type Log, networkOf, TookTooLong } from '#base'
 import type { Db } from '#db'
 import type { Domain, Domains } from '#domains'
@@ -10,6 +9,7 @@ import { findEmail, openReplyNames, type ReplyNames } from '#emails'
 import type { ReadWith } from '#returns'
 import type { Tenants } from '#tenants'
 import { type AuthenticationDeps, authenticate } from './authenticate.ts'
+import { type CopyIdentity, copyIdentity } from './copy-identity.ts'
 import { forwardedCopy, passedRoutes } from './forward-mail.ts'
 import { type Amount, HourlyUse, hourMs, isOver, maxTargets, type ReceivingLimits, usualLimits } from './limits.ts'
 import { matchRoute, routedAddress, starText } from './match-route.ts'
@@ -42,9 +42,7 @@ export interface ForwardedBy {
   domain: Domain
   /** Id of the received message. */
   received: string
-  isBounce: boolean
-  /** From may be forged in the name of the domain: the copy gets neither its signature nor its return path. */
-  isUnproven: boolean
+  identity: CopyIdentity
   /** Called with the copies before they are accepted. */
   record(copies: readonly Forwarding[]): Promise<void>
 }
@@ -99,17 +97,6 @@ const dayMs = 86_400_000
 /** Addresses to which these routes forward a message. */
 const targetsOf = (to: readonly Destination[], passed: ReadonlySet<string>): string[] =>
   to.flatMap(({ route }) => (route.forwardTo === null || passed.has(route.id) ? [] : route.forwardTo))
-
-const organisationOf = (name: string) => getDomain(name, { allowPrivateDomains: true }) ?? name
-
-/**
- * Whether From may name the organisation of the route's domain without its consent. With a signature or a return path of the domain, the copy of
- * such a message would pass DMARC (RFC 7489 section 3.1).
- */
-function isUnproven(domain: string, { parts: { facts }, authentication }: ReadMail): boolean {
-  if (authentication?.dmarc.result === 'pass') return false
-  return facts.from === '' || organisationOf(facts.from.slice(facts.from.lastIndexOf('@') + 1).toLowerCase()) === organisationOf(domain)
-}
 
 export const openReceiving = (deps: ReceivingDeps): Receiving => new ReceivingService(deps)
 
@@ -290,13 +277,19 @@ class ReceivingService implements Receiving {
   /** One copy for all addresses of the routes of a domain. */
   async #forward(id: string, to: readonly Destination[], mail: ReadMail): Promise<void> {
     const { db, clock, log, hostname } = this.#deps
-    const { envelope, octets, passed, sealed } = mail
+    const { envelope, octets, passed, sealed, authentication } = mail
+    const { from } = mail.parts.facts
     const open = to.filter(({ route }) => !passed.has(route.id))
     const targets = new Set<string>()
     for (const [domain, some] of Map.groupBy(open, (one) => one.domain)) {
       const wanted = targetsOf(some, passed).filter((target) => !targets.has(target))
       for (const target of wanted) targets.add(target)
       if (wanted.length === 0) continue
+      const identity = copyIdentity({ octets, from, authentication, isBounce: envelope.from === '', domain, hostname })
+      if (!identity) {
+        log.warn({ tenant: domain.tenantId, received: id }, 'not forwarded: From names the organisation of this server without proof')
+        continue
+      }
       const routes = some.map(({ route }) => route.id)
       const seal = await sealOf(this.#deps, domain, sealed)
       const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, seal, atMs: clock.nowMs() })
@@ -309,8 +302,7 @@ class ReceivingService implements Receiving {
         for (const one of copies)
           if ((await recordForwarding(db, tenantId, id, one)) === 0) throw new Error('the message was deleted meanwhile')
       }
-      const facts = { received: id, isBounce: envelope.from === '', isUnproven: isUnproven(domain.name, mail) }
-      await this.#deps.forward(copy, [...new Set(wanted)], { tenantId, domain, ...facts, record })
+      await this.#deps.forward(copy, [...new Set(wanted)], { tenantId, domain, received: id, identity, record })
     }
   }
 
