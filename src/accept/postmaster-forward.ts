@@ -32,7 +32,7 @@ export interface RoutedBy {
   received: string
   /** Whether the domain signs, and in whose name the return path is; `null`: the null reverse-path. */
   identity: { isSigned: boolean; returnPath: 'null' | 'domain' | 'server' }
-  record(copies: readonly { to: string; emailId: string }[]): Promise<void>
+  record: (copies: readonly { to: string; emailId: string }[]) => Promise<void>
 }
 
 interface ForwardingDeps {

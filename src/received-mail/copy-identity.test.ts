@@ -1,4 +1,4 @@
-/** Which names a copy may have: none that From may forge, however a receiver reads From. */
+/** Names of a forwarded copy: From may not forge them, in any reading of From. */
 import { describe, expect, test } from 'vitest'
 import type { Authentication, dmarcResults } from './authenticate.ts'
 import { copyIdentity } from './copy-identity.ts'

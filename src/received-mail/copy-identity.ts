@@ -1,6 +1,6 @@
 /**
  * Under which names a received message may be forwarded. With a signature or a return path of a domain, a copy passes DMARC for it (RFC 7489
- * section 3.1), whoever wrote it. So a copy gets none in the organisation of a domain that From may name without its consent.
+ * section 3.1), even if a stranger wrote it. So a copy gets none in the organisation of a domain that From may name without its consent.
  */
 import { domainToASCII } from 'node:url'
 import { getDomain } from 'tldts'

@@ -44,7 +44,7 @@ export interface ForwardedBy {
   received: string
   identity: CopyIdentity
   /** Called with the copies before they are accepted. */
-  record(copies: readonly Forwarding[]): Promise<void>
+  record: (copies: readonly Forwarding[]) => Promise<void>
 }
 
 /** `tenant`, `forwards`: over the limit of the tenant, or of its forwarded copies. */
