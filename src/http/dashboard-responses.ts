@@ -100,9 +100,9 @@ export interface DoctorResponse {
 
 /** Of `POST /templates/render`. */
 export interface RenderedTemplateResponse {
-  subject: string
-  html: string | null
-  text: string | null
+  /** null: the source or its values have a fault. */
+  subject: string | null
+  fault: { message: string; suggestion: string } | null
 }
 
 /** Of `GET /use/tracking`: emails accepted in the last seven days that people opened, or whose links they used. */

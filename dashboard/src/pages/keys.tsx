@@ -23,7 +23,7 @@ export function KeysPage() {
   const [revoking, setRevoking] = useState<Credential>()
   const [binding, setBinding] = useState<Credential>()
   const client = useQueryClient()
-  const [filters] = useFilters()
+  const [filters, change] = useFilters()
   const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, keyEnd: 'true', ...ofAll }))
   const refresh = () => client.invalidateQueries({ queryKey: ['keys'] })
   const hold = useMutation({
@@ -33,6 +33,9 @@ export function KeysPage() {
   return (
     <>
       <Heading title={texts.pages.keys} about={tenantId === undefined ? words.ofAll : words.ofTenant}>
+        {list.data && list.data.totalPages <= 1 && (
+          <Select bare label={words.columnNames.type} value={filters.type ?? ''} choices={typeChoices} onChange={(type) => change({ type })} />
+        )}
         {mayChange && (
           <Button kind="main" onClick={() => setAdding(true)}>
             {words.add}
@@ -41,7 +44,7 @@ export function KeysPage() {
       </Heading>
       <Listing
         label={texts.pages.keys}
-        list={list}
+        list={{ error: list.error, data: list.data && { ...list.data, items: list.data.items.filter((one) => isOf(filters.type, one)) } }}
         error={hold.error}
         columns={useKeyColumns(list.data?.items ?? [], (one) => hold.mutate(one), setBinding, setRevoking)}
         keyOf={(one) => String(one.id)}
@@ -76,6 +79,14 @@ export function KeysPage() {
   )
 }
 
+const typeOf = ({ type, mode }: Credential) => (type === 'smtp' ? 'smtp' : mode)
+/** The whole list is loaded. */
+const isOf = (wanted: string | undefined, one: Credential) => wanted === undefined || typeOf(one) === wanted
+const typeChoices = [
+  { value: '', label: words.all },
+  ...(['live', 'test', 'smtp'] as const).map((value) => ({ value, label: words.types[value] })),
+]
+
 type OfKey = (one: Credential) => void
 
 const boundsColumn: Column<Credential> = {
@@ -106,7 +117,7 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
       phone: 'side',
       by: (one) => `${one.type} ${one.mode}`,
       cell: (one) => (
-        <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? words.types.smtp : words.types[one.mode]}</Badge>
+        <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{words.types[typeOf(one)]}</Badge>
       ),
     },
     ...(tenantId === undefined
@@ -115,7 +126,11 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
     {
       name: names.permissions,
       className: 'md:max-w-56',
-      cell: (one) => one.permissions?.join(', ') ?? words.everything,
+      cell: (one) => (
+        <span {...(one.permissions ? { 'data-tip': one.permissions.join(', ') } : {})}>
+          {one.permissions?.map((name) => words.permissionNames[name]).join(', ') ?? words.everything}
+        </span>
+      ),
     },
     ...(items.some(isBound) ? [boundsColumn] : []),
     {

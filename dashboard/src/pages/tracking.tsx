@@ -1,12 +1,15 @@
-/** Track domains: their counters, the DNS record that each needs, and the paths to forward. A change is saved at once. */
+/** Track domains: what each tracks, the DNS record that it needs, and the paths to forward. A change is saved at once. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { get, patch, post, remove } from '../api-client.ts'
-import type { DomainsListData, TrackDomain, TrackingListData } from '../api-types.ts'
+import type { DomainsListData, TrackDomain, TrackingListData, TrackingUseResponse } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
+import { Figure, Figures, ofLimit } from '../parts/chart.tsx'
 import { DnsRecordLines } from '../parts/dns-value.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
 import { CopyIconButton, Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
@@ -38,6 +41,7 @@ export function TrackingPage() {
           {words.empty}
         </Empty>
       )}
+      {data && !isEmpty && <Use of={data.trackDomains} />}
       <div className="flex flex-col gap-6">
         {data?.trackDomains.map((track) => (
           <Track key={track.id} track={track} refresh={refresh} />
@@ -55,6 +59,43 @@ export function TrackingPage() {
     </>
   )
 }
+
+const useEveryMs = 60_000
+
+/** The mail of the last week whose readers left a trace. */
+function Use({ of: tracks }: { of: readonly TrackDomain[] }) {
+  const { scoped } = useHere()
+  const path = scoped('/dashboard/api/use/tracking')
+  const { data } = useQuery({
+    queryKey: ['use of tracking', path],
+    queryFn: () => get<TrackingUseResponse>(path),
+    refetchInterval: useEveryMs,
+  })
+  const { figures } = words
+  const shown = (count: number | undefined) => {
+    if (count === undefined) return '–'
+    return data?.isComplete ? count.toLocaleString() : figures.atLeast(count.toLocaleString())
+  }
+  const found = tracks.filter(({ dnsStatus }) => dnsStatus === 'ok').length
+  return (
+    <div className="mb-6">
+      <Figures columns={3}>
+        <Figure name={figures.opened} value={shown(data?.opened)} note={<Emails event="opened" />} />
+        <Figure name={figures.clicked} value={shown(data?.clicked)} note={<Emails event="clicked" />} />
+        <Figure name={figures.ready} value={ofLimit({ used: found, limit: tracks.length })} note={figures.readyHelp} />
+      </Figures>
+    </div>
+  )
+}
+
+const Emails = ({ event }: { event: 'opened' | 'clicked' }) => (
+  <>
+    {words.figures.period} ·{' '}
+    <Link to="/emails" search={{ event, within: 'week' }} className="link">
+      {words.figures.toOpened}
+    </Link>
+  </>
+)
 
 const switches = [
   ['trackOpens', words.opens, words.opensMeans],
@@ -101,7 +142,7 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
           />
         </div>
         <div className="min-w-0">
-          {track.dnsRecord && <RequiredRecord record={track.dnsRecord} />}
+          {track.dnsRecord && <RequiredRecord record={track.dnsRecord} isFound={track.dnsStatus === 'ok'} />}
           <ServedPaths origin={`${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`} />
         </div>
       </div>
@@ -131,7 +172,7 @@ const PartTitle = ({ children, aside }: { children: string; aside?: ReactNode })
 
 const SaveState = ({ isSaving, isSaved }: { isSaving: boolean; isSaved: boolean }) => (
   <span role="status" className="text-xs text-soft">
-    {isSaving ? words.saving : isSaved ? words.saved : ''}
+    {isSaving ? words.saving : isSaved ? words.saved : words.savedAtOnce}
   </span>
 )
 
@@ -143,7 +184,7 @@ function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck:
       <div className="min-w-0">
         <h2 className="flex flex-wrap items-center gap-2 text-base font-semibold [overflow-wrap:anywhere]">
           {track.fullName}
-          <Badge tone={track.dnsStatus === null ? 'none' : tones[track.dnsStatus]}>
+          <Badge tone={track.dnsStatus === null ? 'wait' : tones[track.dnsStatus]}>
             {track.dnsStatus === null ? texts.dns.notChecked : words.dns[track.dnsStatus]}
           </Badge>
         </h2>
@@ -155,25 +196,24 @@ function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck:
         )}
       </div>
       {mayChange && (
-        <span className="flex flex-wrap gap-2">
-          <Button disabled={isChecking} onClick={onCheck}>
+        <span className="flex flex-wrap items-center gap-2">
+          <Button kind={track.dnsStatus === 'ok' ? 'plain' : 'main'} disabled={isChecking} onClick={onCheck}>
             {isChecking ? texts.dns.checking : track.dnsCheckedAt === null ? words.check : texts.dns.check}
           </Button>
-          <Button kind="danger" aria-label={texts.actions.removeOf(track.fullName)} onClick={onRemove}>
-            {texts.actions.remove}
-          </Button>
+          <Menu label={words.actionsOf(track.fullName)} actions={[{ label: texts.actions.remove, isDanger: true, onChoose: onRemove }]} />
         </span>
       )}
     </div>
   )
 }
 
-const RequiredRecord = ({ record }: { record: NonNullable<TrackDomain['dnsRecord']> }) => (
+const RequiredRecord = ({ record, isFound }: { record: NonNullable<TrackDomain['dnsRecord']>; isFound: boolean }) => (
   <>
     <div className="mb-2 flex items-center gap-2">
       <h3 className="font-semibold">{words.record}</h3>
       <Badge tone="none">{record.type}</Badge>
     </div>
+    {!isFound && <p className="mb-2 text-soft">{words.nextStep}</p>}
     <DnsRecordLines record={record} zone={record.fullName.slice(record.name.length + 1)} />
   </>
 )
