@@ -1,7 +1,7 @@
 /** API keys and SMTP logins: created (shown once), bound, held, revoked. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { patch, post, remove } from '../api-client.ts'
+import { type Page, patch, post, remove } from '../api-client.ts'
 import { type Credential, permissions } from '../api-types.ts'
 import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
@@ -25,6 +25,8 @@ export function KeysPage() {
   const client = useQueryClient()
   const [filters, change] = useFilters()
   const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, keyEnd: 'true', ...ofAll }))
+  const isWhole = list.data !== undefined && list.data.totalPages <= 1
+  const shown = isWhole ? withType(list.data, filters.type) : list.data
   const refresh = () => client.invalidateQueries({ queryKey: ['keys'] })
   const hold = useMutation({
     mutationFn: (one: Credential) => patch(scoped(`/v1/credentials/${one.id}`), { hold: !one.hold }),
@@ -33,7 +35,7 @@ export function KeysPage() {
   return (
     <>
       <Heading title={texts.pages.keys} about={tenantId === undefined ? words.ofAll : words.ofTenant}>
-        {list.data && list.data.totalPages <= 1 && (
+        {isWhole && (
           <Select bare label={words.columnNames.type} value={filters.type ?? ''} choices={typeChoices} onChange={(type) => change({ type })} />
         )}
         {mayChange && (
@@ -44,11 +46,11 @@ export function KeysPage() {
       </Heading>
       <Listing
         label={texts.pages.keys}
-        list={{ error: list.error, data: list.data && { ...list.data, items: list.data.items.filter((one) => isOf(filters.type, one)) } }}
+        list={{ error: list.error, data: shown }}
         error={hold.error}
         columns={useKeyColumns(list.data?.items ?? [], (one) => hold.mutate(one), setBinding, setRevoking)}
         keyOf={(one) => String(one.id)}
-        empty={words.empty}
+        empty={filters.type ? words.noneOfType : words.empty}
       />
       {adding && <CreateKey onClose={() => setAdding(false)} onMade={refresh} />}
       {binding && (
@@ -80,8 +82,12 @@ export function KeysPage() {
 }
 
 const typeOf = ({ type, mode }: Credential) => (type === 'smtp' ? 'smtp' : mode)
-/** The whole list is loaded. */
-const isOf = (wanted: string | undefined, one: Credential) => wanted === undefined || typeOf(one) === wanted
+
+function withType(list: Page<Credential>, type: string | undefined): Page<Credential> {
+  const items = list.items.filter((one) => type === undefined || typeOf(one) === type)
+  return { ...list, items, total: items.length }
+}
+
 const typeChoices = [
   { value: '', label: words.all },
   ...(['live', 'test', 'smtp'] as const).map((value) => ({ value, label: words.types[value] })),

@@ -27,6 +27,7 @@ export const keysTexts = {
       'suppressions:manage': 'Manage suppressions',
     },
     all: 'All types',
+    noneOfType: 'No keys of this type.',
     hold: 'Hold',
     release: 'Release',
     revoke: 'Revoke',
