@@ -1,17 +1,16 @@
 /** Track domains: what each tracks, the DNS record that it needs, and the paths to forward. A change is saved at once. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { get, patch, post, remove } from '../api-client.ts'
-import type { DomainsListData, TrackDomain, TrackingListData, TrackingUseResponse } from '../api-types.ts'
+import type { DomainsListData, TrackDomain, TrackingListData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
-import { Figure, Figures, ofLimit } from '../parts/chart.tsx'
 import { DnsRecordLines } from '../parts/dns-value.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
 import { CopyIconButton, Time } from '../parts/time-and-copy.tsx'
+import { TrackingUse } from '../parts/tracking-use.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -25,8 +24,10 @@ export function TrackingPage() {
   const { data, error } = useQuery({ queryKey: ['tracking', path], queryFn: () => get<TrackingListData>(path) })
   const refresh = () => client.invalidateQueries({ queryKey: ['tracking'] })
   const isEmpty = data?.trackDomains.length === 0
+  // Its check is the next step, and so the main button.
+  const next = data?.trackDomains.find(({ dnsStatus }) => dnsStatus !== 'ok')
   const add = mayChange && (
-    <Button kind="main" onClick={() => setAdding(true)}>
+    <Button kind={next ? 'plain' : 'main'} onClick={() => setAdding(true)}>
       {words.add}
     </Button>
   )
@@ -41,10 +42,10 @@ export function TrackingPage() {
           {words.empty}
         </Empty>
       )}
-      {data && !isEmpty && <Use of={data.trackDomains} />}
+      {data && !isEmpty && <TrackingUse of={data.trackDomains} />}
       <div className="flex flex-col gap-6">
         {data?.trackDomains.map((track) => (
-          <Track key={track.id} track={track} refresh={refresh} />
+          <Track key={track.id} track={track} isNext={track === next} refresh={refresh} />
         ))}
       </div>
       {adding && (
@@ -60,43 +61,6 @@ export function TrackingPage() {
   )
 }
 
-const useEveryMs = 60_000
-
-/** The mail of the last week whose readers left a trace. */
-function Use({ of: tracks }: { of: readonly TrackDomain[] }) {
-  const { scoped } = useHere()
-  const path = scoped('/dashboard/api/use/tracking')
-  const { data } = useQuery({
-    queryKey: ['use of tracking', path],
-    queryFn: () => get<TrackingUseResponse>(path),
-    refetchInterval: useEveryMs,
-  })
-  const { figures } = words
-  const shown = (count: number | undefined) => {
-    if (count === undefined) return '–'
-    return data?.isComplete ? count.toLocaleString() : figures.atLeast(count.toLocaleString())
-  }
-  const found = tracks.filter(({ dnsStatus }) => dnsStatus === 'ok').length
-  return (
-    <div className="mb-6">
-      <Figures columns={3}>
-        <Figure name={figures.opened} value={shown(data?.opened)} note={<Emails event="opened" />} />
-        <Figure name={figures.clicked} value={shown(data?.clicked)} note={<Emails event="clicked" />} />
-        <Figure name={figures.ready} value={ofLimit({ used: found, limit: tracks.length })} note={figures.readyHelp} />
-      </Figures>
-    </div>
-  )
-}
-
-const Emails = ({ event }: { event: 'opened' | 'clicked' }) => (
-  <>
-    {words.figures.period} ·{' '}
-    <Link to="/emails" search={{ event, within: 'week' }} className="link">
-      {words.figures.toOpened}
-    </Link>
-  </>
-)
-
 const switches = [
   ['trackOpens', words.opens, words.opensMeans],
   ['trackClicks', words.clicks, words.clicksMeans],
@@ -105,7 +69,7 @@ const switches = [
 const tones = { ok: 'good', missing: 'wait', invalid: 'bad' } as const
 
 /** Long because the parts of the card share the change and its state. */
-function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<void> }) {
+function Track({ track, isNext, refresh }: { track: TrackDomain; isNext: boolean; refresh: () => Promise<void> }) {
   const { mayChange } = useHere()
   const [removing, setRemoving] = useState(false)
   const path = `/v1/tracking/${track.id}`
@@ -119,7 +83,7 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
   const check = useMutation({ mutationFn: () => post(`${path}/verify`), onSuccess: refresh })
   return (
     <section aria-label={track.fullName} className="overflow-hidden rounded-lg border border-line text-sm">
-      <TrackHeading track={track} isChecking={check.isPending} onCheck={() => check.mutate()} onRemove={() => setRemoving(true)} />
+      <TrackHeading track={track} isNext={isNext} isChecking={check.isPending} onCheck={() => check.mutate()} onRemove={() => setRemoving(true)} />
       <div className="px-4 empty:hidden">
         <Problem error={change.error ?? check.error} />
       </div>
@@ -176,9 +140,9 @@ const SaveState = ({ isSaving, isSaved }: { isSaving: boolean; isSaved: boolean 
   </span>
 )
 
-function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck: () => void; onRemove: () => void }) {
+function TrackHeading(props: { track: TrackDomain; isNext: boolean; isChecking: boolean; onCheck: () => void; onRemove: () => void }) {
   const { mayChange } = useHere()
-  const { track, isChecking, onCheck, onRemove } = props
+  const { track, isNext, isChecking, onCheck, onRemove } = props
   return (
     <div className="flex flex-wrap items-center justify-between gap-3 border-b border-line bg-sheet px-4 py-3">
       <div className="min-w-0">
@@ -197,7 +161,7 @@ function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck:
       </div>
       {mayChange && (
         <span className="flex flex-wrap items-center gap-2">
-          <Button kind={track.dnsStatus === 'ok' ? 'plain' : 'main'} disabled={isChecking} onClick={onCheck}>
+          <Button kind={isNext ? 'main' : 'plain'} disabled={isChecking} onClick={onCheck}>
             {isChecking ? texts.dns.checking : track.dnsCheckedAt === null ? words.check : texts.dns.check}
           </Button>
           <Menu label={words.actionsOf(track.fullName)} actions={[{ label: texts.actions.remove, isDanger: true, onChoose: onRemove }]} />
