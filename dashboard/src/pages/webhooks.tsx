@@ -65,18 +65,19 @@ export function WebhooksPage() {
       : []),
     ...(mayChange ? [menuColumn((one) => toggle.mutate(one))] : []),
   ]
+  const add = mayChange && (
+    <Button kind="main" onClick={() => setAdding(true)}>
+      {words.add}
+    </Button>
+  )
   return (
     <>
       <Heading title={texts.pages.webhooks} about={words.about}>
-        {mayChange && (
-          <Button kind="main" onClick={() => setAdding(true)}>
-            {words.add}
-          </Button>
-        )}
+        {data?.webhooks.length !== 0 && add}
       </Heading>
       <Problem error={error ?? toggle.error} />
       {!data && !error && <TableSkeleton />}
-      {data?.webhooks.length === 0 && <Empty>{words.empty}</Empty>}
+      {data?.webhooks.length === 0 && <Empty action={add}>{words.empty}</Empty>}
       {data && data.webhooks.length > 0 && (
         <DataTable label={texts.pages.webhooks} columns={columns} items={items} keyOf={(one) => one.id} isWhole />
       )}

@@ -154,7 +154,9 @@ export function Heading(props: { title: string; beside?: ReactNode; about?: Reac
         </div>
         {props.about && <p className="mt-0.5 max-w-3xl text-sm text-soft">{props.about}</p>}
       </div>
-      <div className="flex flex-wrap items-end gap-2 [&>span]:self-center">{props.children}</div>
+      <div className="flex flex-wrap items-end gap-2 max-md:has-[select]:w-full [&>span]:self-center max-md:[&>div:has(select)]:grow">
+        {props.children}
+      </div>
     </div>
   )
 }
