@@ -43,7 +43,10 @@ export function Tabs<Name extends string>(props: {
             >
               {label}
               {count !== undefined && count > 0 && (
-                <span className="ml-1.5 rounded-full bg-line px-1.5 text-xs tabular-nums text-soft">{count.toLocaleString()}</span>
+                <>
+                  {' '}
+                  <span className="ml-0.5 rounded-full bg-line px-1.5 text-xs text-soft tabular-nums">{count.toLocaleString()}</span>
+                </>
               )}
             </button>
           ))}
