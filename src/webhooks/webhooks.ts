@@ -83,8 +83,8 @@ export {
   usualPostmarkStream,
 } from './postmark-facts.ts'
 export { postmarkTriggers } from './postmark-format.ts'
-export { samplePayload, webhookBody } from './request-body.ts'
 export { type RecentDeliveries, recentDeliveries } from './recent-deliveries.ts'
+export { samplePayload, webhookBody } from './request-body.ts'
 export { resendTypes } from './resend-format.ts'
 export { type Sending, startSending } from './sender-process.ts'
 export { isSendGridKey, sendgridCategoryKey, sendgridEvents, sendgridRequestKey } from './sendgrid-format.ts'

@@ -50,7 +50,8 @@ test('the emails that people opened or clicked are counted, each once, of the te
 })
 
 test('the requests of the last day are counted by webhook, with their median time', async () => {
-  const made = async (body: object) => ((await service.call('POST', '/webhooks', { key: service.liveKey, body })).body.data as { id: string }).id
+  const made = async (body: object) =>
+    ((await service.call('POST', '/webhooks', { key: service.liveKey, body })).body.data as { id: string }).id
   const busy = await made({ name: 'busy', url: 'https://example.com/', allEvents: true })
   const quiet = await made({ name: 'quiet', url: 'https://example.com/', allEvents: true })
   const nowMs = clock.nowMs()
@@ -74,7 +75,8 @@ test('the requests of the last day are counted by webhook, with their median tim
   })
   // The older ones are of the day before.
   await recordDeliveries(service.db, [request(10, true), request(20, true), request(90, false), request(5000, false, 25 * 3_600_000)])
-  const use = async (who: string) => ((await as(who, 'GET', '/use/webhooks')).data as unknown as { webhooks: Record<string, object> }).webhooks
+  const use = async (who: string) =>
+    ((await as(who, 'GET', '/use/webhooks')).data as unknown as { webhooks: Record<string, object> }).webhooks
   expect(await use('viewer')).toEqual({ [busy]: { requests: 3, delivered: 2, medianMs: 20, isComplete: true } })
   expect(Object.keys(await use('viewer'))).not.toContain(quiet)
   expect(await use('landlord')).toEqual({})
@@ -88,7 +90,10 @@ describe('a template that is not stored', () => {
   test('is rendered, and its fault is a result', async () => {
     expect((await render({ values })).data).toEqual({ subject: 'Order 7', fault: null })
     expect((await render({})).data).toMatchObject({ subject: null, fault: { message: expect.stringContaining('number') } })
-    expect((await render({ html: '{% if %}' })).data).toMatchObject({ subject: null, fault: { message: expect.stringContaining('html is not a template') } })
+    expect((await render({ html: '{% if %}' })).data).toMatchObject({
+      subject: null,
+      fault: { message: expect.stringContaining('html is not a template') },
+    })
     expect((await render({ html: null })).data).toMatchObject({ fault: { message: expect.stringContaining('html or text is required') } })
     expect((await service.call('GET', '/templates', { key: service.liveKey })).body.total).toBe(0)
   })
@@ -121,7 +126,8 @@ describe('a template that is not stored', () => {
 })
 
 test('the same time of the day before is counted, of the tenants that the member sees', async () => {
-  const before = async (who: string, query: string) => (await as(who, 'GET', `/before?${query}`)).data as unknown as { counts: { sent: number } }
+  const before = async (who: string, query: string) =>
+    (await as(who, 'GET', `/before?${query}`)).data as unknown as { counts: { sent: number } }
   expect((await before('viewer', 'period=today')).counts.sent).toBe(0)
   movedMs = dayMs + 60_000
   expect((await before('viewer', 'period=today')).counts).toMatchObject({ sent: 4, delivered: 4, test: 4 })

@@ -36,7 +36,13 @@ export function KeysPage() {
     <>
       <Heading title={texts.pages.keys} about={tenantId === undefined ? words.ofAll : words.ofTenant}>
         {isWhole && (
-          <Select bare label={words.columnNames.type} value={filters.type ?? ''} choices={typeChoices} onChange={(type) => change({ type })} />
+          <Select
+            bare
+            label={words.columnNames.type}
+            value={filters.type ?? ''}
+            choices={typeChoices}
+            onChange={(type) => change({ type })}
+          />
         )}
         {mayChange && (
           <Button kind="main" onClick={() => setAdding(true)}>
@@ -122,9 +128,7 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
       name: names.type,
       phone: 'side',
       by: (one) => `${one.type} ${one.mode}`,
-      cell: (one) => (
-        <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{words.types[typeOf(one)]}</Badge>
-      ),
+      cell: (one) => <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{words.types[typeOf(one)]}</Badge>,
     },
     ...(tenantId === undefined
       ? [{ name: names.tenant, by: (one: Credential) => nameOf(one.tenantId), cell: (one: Credential) => nameOf(one.tenantId) }]

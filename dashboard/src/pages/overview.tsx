@@ -78,7 +78,9 @@ export function OverviewPage() {
       ))}
       {!series.data && !series.error && <Skeleton lines={9} />}
       {series.data && accepted === 0 && mayChange && member.tenantId === null && tenantId === undefined && <FirstSteps />}
-      {series.data && <MailFigures points={points} recent={recent.data} before={before?.sent ? before : undefined} when={words.before[period]} />}
+      {series.data && (
+        <MailFigures points={points} recent={recent.data} before={before?.sent ? before : undefined} when={words.before[period]} />
+      )}
       {series.data && accepted === 0 && (
         <div className="mt-6">
           <NoMail mail={mail} period={period} tenantId={tenantId} onShow={() => change({ mail: 'test' })} />
@@ -113,7 +115,7 @@ function MailFigures({ points, recent, before, when }: FigureProps) {
   const accepted = sumOf(points, 'sent')
   const lost = sumOf(points, 'bounced') + sumOf(points, 'hard_failed')
   const limit = data?.sendLimit
-  const was = (share: ((part: number, whole: number) => string), part: (counts: BeforeResponse['counts']) => number) =>
+  const was = (share: (part: number, whole: number) => string, part: (counts: BeforeResponse['counts']) => number) =>
     before ? words.was(share(part(before), before.sent), when) : words.deliveredHelp
   return (
     <div className="flex flex-col gap-3">

@@ -109,7 +109,10 @@ function Template({ template }: { template: TemplatesCreateData }) {
       </Heading>
       <Problem error={save.error ?? publish.error} />
       <div className="-mt-5 grid gap-x-8 xl:grid-cols-2 [&>*]:min-w-0">
-        <Section title={words.source} aside={<SourceState isChanged={isChanged} isPublished={isPublished} version={template.publishedVersion} />}>
+        <Section
+          title={words.source}
+          aside={<SourceState isChanged={isChanged} isPublished={isPublished} version={template.publishedVersion} />}
+        >
           <Source draft={draft} onChange={setDraft} isReadOnly={!mayChange} />
         </Section>
         <TemplatePreview draft={draft} values={values} onValues={setValues} />

@@ -75,7 +75,15 @@ function ChooseTenant() {
   const { tenants, tenantId, choose } = useHere()
   if (tenants.length <= 1) return null
   const shown = tenantId ?? tenants.find(({ isDefault }) => isDefault)?.id ?? ''
-  return <Select bare label={words.ofTenant} value={shown} choices={tenants.map(({ id, name }) => ({ value: id, label: name }))} onChange={choose} />
+  return (
+    <Select
+      bare
+      label={words.ofTenant}
+      value={shown}
+      choices={tenants.map(({ id, name }) => ({ value: id, label: name }))}
+      onChange={choose}
+    />
+  )
 }
 
 const columns: readonly Column<TemplatesListItem>[] = [

@@ -83,7 +83,13 @@ function Track({ track, isNext, refresh }: { track: TrackDomain; isNext: boolean
   const check = useMutation({ mutationFn: () => post(`${path}/verify`), onSuccess: refresh })
   return (
     <section aria-label={track.fullName} className="overflow-hidden rounded-lg border border-line text-sm">
-      <TrackHeading track={track} isNext={isNext} isChecking={check.isPending} onCheck={() => check.mutate()} onRemove={() => setRemoving(true)} />
+      <TrackHeading
+        track={track}
+        isNext={isNext}
+        isChecking={check.isPending}
+        onCheck={() => check.mutate()}
+        onRemove={() => setRemoving(true)}
+      />
       <div className="px-4 empty:hidden">
         <Problem error={change.error ?? check.error} />
       </div>

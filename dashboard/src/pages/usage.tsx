@@ -52,9 +52,7 @@ export function UsagePage() {
         {data && <SaveMenu onSeries={() => saveSeries(data.points, period)} onTenants={() => file.mutate()} />}
       </Heading>
       <Problem error={error ?? file.error} />
-      {data && (
-        <UseFigures points={data.points} isHourly={period === 'today'} mail={mail} limit={limits.data?.sendLimit} />
-      )}
+      {data && <UseFigures points={data.points} isHourly={period === 'today'} mail={mail} limit={limits.data?.sendLimit} />}
       {data && (
         <Section title={texts.overview.volume}>
           {accepted === 0 ? (

@@ -184,9 +184,7 @@ const columnsOf = { 3: 'sm:grid-cols-3', 4: 'grid-cols-2 md:grid-cols-4' } as co
 
 /** Figures side by side, divided by lines. */
 export const Figures = ({ columns = 4, children }: { columns?: keyof typeof columnsOf; children: ReactNode }) => (
-  <dl
-    className={`grid gap-px overflow-hidden rounded-lg border border-line bg-paper *:outline *:outline-line ${columnsOf[columns]}`}
-  >
+  <dl className={`grid gap-px overflow-hidden rounded-lg border border-line bg-paper *:outline *:outline-line ${columnsOf[columns]}`}>
     {children}
   </dl>
 )

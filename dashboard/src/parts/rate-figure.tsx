@@ -15,7 +15,10 @@ interface RateLimits {
  * Complaints: Gmail's sender guidelines ask for less than 0.1% and never 0.3%; Yahoo's for less than 0.3%. Bounces: Amazon SES asks for less
  * than 2% and reviews senders from 5%.
  */
-export const limits = { complaints: { high: 0.1, most: 0.3, shownAs: percent }, bounces: { high: 2, most: 5, shownAs: tablePercent } } as const satisfies Record<string, RateLimits>
+export const limits = {
+  complaints: { high: 0.1, most: 0.3, shownAs: percent },
+  bounces: { high: 2, most: 5, shownAs: tablePercent },
+} as const satisfies Record<string, RateLimits>
 
 const words = texts.rate
 const looks = {

@@ -10,7 +10,7 @@ import { texts } from '../texts.ts'
 import { Button, Problem, Section } from './basic-components.tsx'
 import { TextArea } from './form-controls.tsx'
 import { type FrameLook, PreviewFrame } from './preview-frame.tsx'
-import { declaredIn, type Draft, objectIn, sourceOf, ValueFields } from './template-values.tsx'
+import { type Draft, declaredIn, objectIn, sourceOf, ValueFields } from './template-values.tsx'
 
 const words = texts.templates
 /** Without a keystroke. */

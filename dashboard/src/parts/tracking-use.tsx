@@ -19,7 +19,7 @@ export function TrackingUse({ of: tracks }: { of: readonly TrackDomain[] }) {
     queryFn: () => get<TrackingUseResponse>(path),
     refetchInterval: useEveryMs,
   })
-    const shown = (count: number | undefined) => {
+  const shown = (count: number | undefined) => {
     if (count === undefined) return '–'
     return data?.isComplete ? count.toLocaleString() : words.atLeast(count.toLocaleString())
   }

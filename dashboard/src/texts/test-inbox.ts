@@ -24,7 +24,8 @@ export const testInboxTexts = {
     noLinks: 'No links.',
     checkLinks: 'Check links',
     checkingLinks: 'Checking links',
-    checkHelp: 'Postrider requests each link once, without a login, and follows no redirect. Some links act when they are opened, such as an unsubscribe link.',
+    checkHelp:
+      'Postrider requests each link once, without a login, and follows no redirect. Some links act when they are opened, such as an unsubscribe link.',
     checkedLinks: (broken: number, all: number) =>
       broken === 0 ? `None of ${all} links is broken.` : `${broken} of ${all} links are broken.`,
     linkStates: { works: 'Works', refuses: 'Refuses', broken: 'Broken', unchecked: 'Not checked' },
