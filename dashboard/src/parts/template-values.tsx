@@ -1,4 +1,5 @@
 /** The source of a template as it is edited, and the values of its variables: a field for each declared one. */
+import { useState } from 'react'
 import type { TemplatesCreateData } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Field, Select, TextArea } from './form-controls.tsx'
