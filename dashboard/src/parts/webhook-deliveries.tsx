@@ -123,9 +123,16 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
   },
   {
     name: words.nextAttempt,
+    phone: 'line',
     className: 'whitespace-nowrap',
     isUsual: ({ last }) => last.nextAttemptAt === undefined,
-    cell: ({ last }) => last.nextAttemptAt && <Time at={last.nextAttemptAt} />,
+    cell: ({ last }) =>
+      last.nextAttemptAt && (
+        <>
+          <span className="text-soft md:hidden">{words.next} </span>
+          <Time at={last.nextAttemptAt} />
+        </>
+      ),
   },
   { name: words.time, phone: 'line', className: 'text-soft whitespace-nowrap', cell: ({ last }) => <Time at={last.timestamp} /> },
   {
