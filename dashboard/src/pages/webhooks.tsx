@@ -17,6 +17,7 @@ import { texts } from '../texts.ts'
 
 const words = texts.webhooks
 
+/** Long because each column is an element of one list. */
 export function WebhooksPage() {
   const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [adding, setAdding] = useState(false)

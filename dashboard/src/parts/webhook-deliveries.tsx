@@ -89,6 +89,7 @@ const Answer = ({ of: one }: { of: WebhookDelivery }) => (
 
 type OnOne = (id: string) => void
 
+/** Long because each column is an element of one list. */
 const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean): readonly Column<Told>[] => [
   {
     name: words.event,
