@@ -74,10 +74,7 @@ export function readReceivedMail(octets: Buffer, atMs: number): ReceivedParts {
   const raw = (name: string) => fields.find((field) => field.name.toLowerCase() === name)?.value ?? ''
   const value = (name: string, longest = maxValueLength) => oneLine(fieldText(raw(name)), longest)
   const froms = fields.filter((field) => field.name.toLowerCase() === 'from')
-  const decoded = froms.length === 1 ? parseMailbox(oneLine(fieldText(froms[0]?.value ?? ''), 1000)) : undefined
-  const strict = readRaw(octets)
-  // Encoded words can change the structure, so that another reader would check and show another address.
-  const from = typeof strict === 'string' || strict.from.address.text === decoded?.address.text ? decoded : undefined
+  const from = froms.length === 1 ? parseMailbox(oneLine(fieldText(froms[0]?.value ?? ''), 1000)) : undefined
   const isCut = (part: string | undefined, longest: number) => part !== undefined && part.length > longest
   return {
     facts: {
