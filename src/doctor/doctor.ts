@@ -13,6 +13,7 @@ import { checkDkimKeys, checkDnsUpdates } from './dkim-checks.ts'
 import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver, checkWhereNameLeads } from './dns-checks.ts'
 import { checkClock, checkDataDirectory, checkDisk, checkPostgres, checkRestore } from './host-checks.ts'
 import { checkListeners } from './listeners.ts'
+import { checkMtaSts } from './mta-sts.ts'
 
 export type { CheckResult, DoctorDeps } from './check-result.ts'
 export { startHealthMetrics } from './health-metrics.ts'
@@ -31,6 +32,7 @@ const checks: Record<string, Check> = {
   'DNS updates': checkDnsUpdates,
   'keys of sending domains': checkDkimKeys,
   'policies of the return path': checkIncomingPolicies,
+  'MTA-STS policy': checkMtaSts,
   'port 25': checkPort25,
   blocklists: checkBlocklists,
   'SMTP listeners': checkListeners,
