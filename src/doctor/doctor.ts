@@ -1,7 +1,7 @@
 /**
  * Doctor: read-only checks of whether this installation is fit to send, with recommended repairs, and health metrics.
  * Owns: no tables. Uses: base, net, smtp, db, domains, spool, tracking, certificates, delivery, domain-reports, webhooks, reputation,
- * dns-updates. Used by: agents, http, cli, main.
+ * mta-sts, dns-updates. Used by: agents, http, cli, main.
  * Promises: all checks run concurrently and end in bounded time; a result that cannot be determined is reported as unknown, not as ok.
  */
 import { pause } from '#base'

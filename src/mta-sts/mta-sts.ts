@@ -8,14 +8,14 @@ import { type Cached, type Clock, type Config, cached, type Log, type Loop, sani
 import { type Db, type Queryable, withProcessLock } from '#db'
 import { type PlatformRecord, returnPathDomainOf } from '#domains'
 import { fetchStsPolicy, type Get, type Resolver } from '#net'
-import { nextStage, noStage, type Seen, type Stage } from './next-stage.ts'
+import { nextStage, noStage, type PolicyStage, type Seen } from './next-stage.ts'
 import { findPolicyHost, findPolicyRecord, isForeign, listPolicyRecords } from './policy-records.ts'
 import { maxAgeS, policyHostOf, policyText } from './policy-text.ts'
 import { probeMailPort } from './probe-mail-port.ts'
 import { findStage, type StoredStage, saveStage } from './stage-record.ts'
 
 export { policyHostOf as stsHostOf, recordNameOf as stsRecordNameOf } from './policy-text.ts'
-export { findStage as findStsStage, type StoredStage as StsStage } from './stage-record.ts'
+export { findStage as findStsStage } from './stage-record.ts'
 
 const everyMs = 15_000
 /** A policy in force is looked at this often. */
@@ -54,7 +54,7 @@ async function look(deps: MtaStsDeps): Promise<StoredStage> {
   return stored
 }
 
-async function see({ resolver, get, clock, config }: MtaStsDeps, before: Stage): Promise<Seen> {
+async function see({ resolver, get, clock, config }: MtaStsDeps, before: PolicyStage): Promise<Seen> {
   const { hostname, mxPort, mtaStsPort } = config
   const domain = returnPathDomainOf(hostname.toLowerCase())
   const mode = before.leadsHere && config.https ? before.mode : null
@@ -121,7 +121,7 @@ export interface ServedPolicy {
 
 /** For the HTTP server: a change is in force within a second. */
 export function openServedPolicy({ db, clock, hostname }: { db: Db; clock: Clock; hostname: string }): ServedPolicy {
-  const stage: Cached<Stage | undefined> = cached(clock, () => findStage(db))
+  const stage: Cached<PolicyStage | undefined> = cached(clock, () => findStage(db))
   return {
     host: policyHostOf(hostname),
     async find() {

@@ -3,9 +3,9 @@ import {
   nextStage,
   noStage,
   outliveMs,
+  type PolicyStage,
   type PortFinding,
   type Seen,
-  type Stage,
   testingMs,
   toleratedMs,
   type Wish,
@@ -21,7 +21,7 @@ const unknown: PortFinding = { kind: 'unknown', reason: 'no connection' }
 
 /** An installation with a clock moved by hand. */
 class Installation {
-  stage: Stage = noStage
+  stage: PolicyStage = noStage
   wish: Wish = 'enforce'
   nowMs = startMs
   /** Of its certificate. */
@@ -29,7 +29,7 @@ class Installation {
   port: PortFinding | undefined
   seen: Partial<Seen> = {}
 
-  look(afterMs = minuteMs): Stage {
+  look(afterMs = minuteMs): PolicyStage {
     this.nowMs += afterMs
     const port = this.port ?? { kind: 'fit' as const, endsMs: this.endsMs }
     const served: Seen['served'] = this.stage.mode !== null && this.stage.leadsHere ? true : 'its name is not ready'
@@ -39,7 +39,7 @@ class Installation {
   }
 
   /** Looks each hour for so long. */
-  pass(ms: number): Stage {
+  pass(ms: number): PolicyStage {
     for (let passedMs = 0; passedMs < ms; passedMs += 3_600_000) this.look(3_600_000)
     return this.stage
   }

@@ -1,10 +1,10 @@
 /**
- * Decides the next stage of the policy from the present one and what was seen. Pure. The policy changes first and the DNS record after it; a
+ * Decides the next stage of the policy from the present one and the findings of a look. Pure. The policy changes first and the DNS record after it; a
  * record appears only after a probe of the mail port that found a valid certificate at every address.
  */
 import { maxAgeS, type PolicyMode } from './policy-text.ts'
 
-export interface Stage {
+export interface PolicyStage {
   /** Of the served policy; null: none is served. */
   mode: PolicyMode | null
   modeSince: Date | null
@@ -50,7 +50,7 @@ export const toleratedMs = dayMs
 /** Senders have forgotten an earlier policy after its lifetime. */
 export const withdrawMs = maxAgeS * 1000 + 2 * hourMs
 
-export const noStage: Stage = {
+export const noStage: PolicyStage = {
   mode: null,
   modeSince: null,
   listed: null,
@@ -61,7 +61,7 @@ export const noStage: Stage = {
   problem: null,
 }
 
-export function nextStage(before: Stage, wish: Wish, seen: Seen, nowMs: number): Stage {
+export function nextStage(before: PolicyStage, wish: Wish, seen: Seen, nowMs: number): PolicyStage {
   if (wish === 'off' || !seen.canServe) return withdrawn(before, seen, nowMs)
   if (seen.hasForeignRecord) return { ...noStage, problem: 'another MTA-STS record stands at the name: the policy is left to its owner' }
   if (seen.name === 'elsewhere') return { ...noStage, problem: 'the name of the policy does not lead to this installation' }
@@ -69,7 +69,7 @@ export function nextStage(before: Stage, wish: Wish, seen: Seen, nowMs: number):
   return listing({ ...facts, ...nextMode(facts, wish, seen.port, nowMs) }, before, seen)
 }
 
-function withFindings(before: Stage, { name, port }: Seen, nowMs: number): Stage {
+function withFindings(before: PolicyStage, { name, port }: Seen, nowMs: number): PolicyStage {
   const facts = { ...before, leadsHere: name === 'unknown' ? before.leadsHere : name === 'here' }
   if (port.kind === 'unknown') return facts
   if (port.kind === 'fit')
@@ -77,7 +77,7 @@ function withFindings(before: Stage, { name, port }: Seen, nowMs: number): Stage
   return { ...facts, certificateEndsAt: null, goodSince: null, badSince: before.badSince ?? new Date(nowMs) }
 }
 
-function nextMode(facts: Stage, wish: Wish, port: PortFinding, nowMs: number): Pick<Stage, 'mode' | 'modeSince' | 'listed'> {
+function nextMode(facts: PolicyStage, wish: Wish, port: PortFinding, nowMs: number): Pick<PolicyStage, 'mode' | 'modeSince' | 'listed'> {
   const { mode, modeSince, listed, certificateEndsAt, goodSince, badSince } = facts
   const same = { mode, modeSince, listed }
   const change = (to: PolicyMode) => ({ mode: to, modeSince: new Date(nowMs), listed })
@@ -101,7 +101,7 @@ function nextMode(facts: Stage, wish: Wish, port: PortFinding, nowMs: number): P
 }
 
 /** The record follows the policy, once the policy was fetched. */
-function listing(stage: Stage, before: Stage, { name, served, port }: Seen): Stage {
+function listing(stage: PolicyStage, before: PolicyStage, { name, served, port }: Seen): PolicyStage {
   const isServed = served === true && stage.mode === before.mode
   // A published record follows each change of the policy, also one that an invalid certificate causes.
   const mayList = stage.listed !== null || (port.kind === 'fit' && name === 'here')
@@ -118,7 +118,7 @@ function problemOf(name: Seen['name'], served: Seen['served'], port: PortFinding
 }
 
 /** RFC 8461 section 8.3: mode `none` until senders have forgotten the earlier policy, and then no record. */
-function withdrawn(before: Stage, { canServe, hasForeignRecord, served }: Seen, nowMs: number): Stage {
+function withdrawn(before: PolicyStage, { canServe, hasForeignRecord, served }: Seen, nowMs: number): PolicyStage {
   const { mode, modeSince, listed } = before
   if (mode === null || modeSince === null || listed === null || hasForeignRecord || !canServe) return noStage
   if (mode !== 'none') return { ...before, mode: 'none', modeSince: new Date(nowMs), problem: null }

@@ -1,10 +1,10 @@
 /**
- * The two DNS names of the policy: what stands there, and the records to publish. A record of the operator at one of them is never listed, so
+ * The two DNS names of the policy: their present records, and those to publish. A record of the operator at one of them is never listed, so
  * that DNS updates write neither. DNS failures never throw.
  */
 import type { PlatformRecord } from '#domains'
 import type { DnsAnswer, Resolver } from '#net'
-import type { Seen, Stage, Wish } from './next-stage.ts'
+import type { PolicyStage, Seen, Wish } from './next-stage.ts'
 import { isOwnRecord, isPolicyRecord, policyHostOf, recordNameOf, recordText } from './policy-text.ts'
 
 export interface NameFacts {
@@ -41,7 +41,7 @@ export const isForeign = (answer: DnsAnswer<string[]>): boolean =>
   answer.kind === 'found' && answer.value.some((text) => isPolicyRecord(text) && !isOwnRecord(text))
 
 /** The records to publish now, with their state. None before the setting, and none once the policy is withdrawn. */
-export async function listPolicyRecords(facts: NameFacts & { wish: Wish; stage: Stage | undefined }): Promise<PlatformRecord[]> {
+export async function listPolicyRecords(facts: NameFacts & { wish: Wish; stage: PolicyStage | undefined }): Promise<PlatformRecord[]> {
   const { resolver, hostname, wish, stage } = facts
   if (wish === 'off' && (stage?.mode ?? null) === null) return []
   const [{ name, found }, texts] = await Promise.all([findPolicyHost(facts), findPolicyRecord(resolver, hostname)])

@@ -1,8 +1,8 @@
 /** The stage as a row: written by one process at a time, and read by all that serve or list the policy. */
 import { type Queryable, sql } from '#db'
-import type { Stage } from './next-stage.ts'
+import type { PolicyStage } from './next-stage.ts'
 
-export interface StoredStage extends Stage {
+export interface StoredStage extends PolicyStage {
   lookedAt: Date
   nextAt: Date
 }
