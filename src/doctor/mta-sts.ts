@@ -8,7 +8,7 @@ const staleMs = 3 * 3_600_000
 export const checkMtaSts: Check = async ({ db, clock, config }) => {
   const { hostname, mtaSts } = config
   const name = 'MTA-STS policy'
-  const stage = await findStsStage(db)
+  const stage = await findStsStage(db, hostname)
   const mode = stage?.mode ?? null
   if (mtaSts === 'off' && mode === null) return []
   if (!stage) return [checkResult(name, 'unknown', 'not looked at yet', 'Start the service with the role housekeeping')]

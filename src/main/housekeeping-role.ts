@@ -41,7 +41,7 @@ export async function openDnsUpdates({ config, log, secrets, db }: Ground, targe
     hostname: config.hostname,
     resolver,
     readPlatform: () => readPlatform({ config, db, clock, ids, secrets }, resolver),
-    digestPlatform: () => digestStsRecords(db),
+    digestPlatform: () => digestStsRecords(db, config.hostname),
   })
 }
 

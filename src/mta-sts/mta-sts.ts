@@ -41,13 +41,13 @@ export const lookAtPolicy = (deps: MtaStsDeps): Promise<StoredStage | undefined>
 
 async function look(deps: MtaStsDeps): Promise<StoredStage> {
   const { db, clock, config } = deps
-  const before = (await findStage(db)) ?? noStage
+  const before = (await findStage(db, config.hostname)) ?? noStage
   const seen = await see(deps, before)
   const nowMs = clock.nowMs()
   const stage = nextStage(before, config.mtaSts, seen, nowMs)
   const isSettled = stage.listed === stage.mode && stage.problem === null
   const stored = { ...stage, lookedAt: new Date(nowMs), nextAt: new Date(nowMs + (isSettled ? settledMs : unsettledMs)) }
-  await saveStage(db, stored)
+  await saveStage(db, config.hostname, stored)
   if (stage.listed !== before.listed) deps.log.info({ from: before.listed, to: stage.listed }, 'the listed MTA-STS policy changed')
   else if (stage.problem !== null && stage.problem !== before.problem)
     deps.log.warn({ problem: stage.problem }, 'the MTA-STS policy is not complete: see postrider doctor')
@@ -85,7 +85,7 @@ export function startMtaSts(deps: MtaStsDeps): Loop {
   const { db, clock, log, config } = deps
   let hasLooked = false
   return startLoop({ clock, log, name: 'looking at the MTA-STS policy', everyMs }, async () => {
-    const stage = await findStage(db)
+    const stage = await findStage(db, config.hostname)
     if (config.mtaSts === 'off' && (stage?.mode ?? null) === null) return
     if (hasLooked && stage && stage.nextAt.getTime() > clock.nowMs()) return
     if (await lookAtPolicy(deps)) hasLooked = true
@@ -94,7 +94,7 @@ export function startMtaSts(deps: MtaStsDeps): Loop {
 
 /** The names whose certificates are ordered for the policy: that of its host, once it leads here. */
 export const listStsNames = async (on: Queryable, hostname: string): Promise<string[]> =>
-  (await findStage(on))?.leadsHere ? [policyHostOf(hostname)] : []
+  (await findStage(on, hostname))?.leadsHere ? [policyHostOf(hostname)] : []
 
 /** The records of `postrider dns`. */
 export async function listStsRecords(
@@ -103,12 +103,12 @@ export async function listStsRecords(
   config: Pick<Config, 'hostname' | 'publicUrl' | 'mtaSts'>,
 ): Promise<PlatformRecord[]> {
   const { hostname, mtaSts: wish } = config
-  return listPolicyRecords({ resolver, hostname, publicHost: publicHostOf(config), wish, stage: await findStage(on) })
+  return listPolicyRecords({ resolver, hostname, publicHost: publicHostOf(config), wish, stage: await findStage(on, hostname) })
 }
 
 /** Changes whenever the records do. */
-export async function digestStsRecords(on: Queryable): Promise<string> {
-  const stage = await findStage(on)
+export async function digestStsRecords(on: Queryable, hostname: string): Promise<string> {
+  const stage = await findStage(on, hostname)
   return `${stage?.mode === null ? 'none' : stage?.mode} ${stage?.listed}`
 }
 
@@ -121,7 +121,7 @@ export interface ServedPolicy {
 
 /** For the HTTP server: a change is in force within a second. */
 export function openServedPolicy({ db, clock, hostname }: { db: Db; clock: Clock; hostname: string }): ServedPolicy {
-  const stage: Cached<PolicyStage | undefined> = cached(clock, () => findStage(db))
+  const stage: Cached<PolicyStage | undefined> = cached(clock, () => findStage(db, hostname))
   return {
     host: policyHostOf(hostname),
     async find() {

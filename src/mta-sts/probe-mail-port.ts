@@ -30,7 +30,7 @@ export async function probeMailPort(domain: string, hostname: string, deps: Prob
   if (other) return { kind: 'unfit', reason: `${domain} has another MX host: ${sanitiseText(other.exchange, 253)}` }
   if (found.kind !== 'found' || found.value.length === 0) return unknown(`${hostname} has no address`)
   if (found.value.length > maxAddresses) return unknown(`${hostname} has more than ${maxAddresses} addresses`)
-  const findings = await Promise.all(found.value.map((address) => probeAddress(address, hostname, deps)))
+  const findings = await Promise.all([...found.value].sort().map((address) => probeAddress(address, hostname, deps)))
   const ends = findings.flatMap((one) => (one.kind === 'fit' ? [one.endsMs] : []))
   return (
     findings.find(({ kind }) => kind === 'unfit') ??

@@ -56,7 +56,7 @@ test('without the setting nothing is looked at, listed or served', async () => {
   const asked = dns.questions.length
   start('off').nudge()
   await stop?.()
-  expect(await findStsStage(db)).toBeUndefined()
+  expect(await findStsStage(db, hostname)).toBeUndefined()
   expect(await listStsRecords(db, resolver, config)).toEqual([])
   expect(await listStsNames(db, hostname)).toEqual([])
   expect(await openServedPolicy({ db, clock, hostname }).find()).toBeUndefined()
@@ -67,7 +67,9 @@ test('without the setting nothing is looked at, listed or served', async () => {
 test('with the setting the loop looks at once, and the doctor reports the missing step', async () => {
   const { db, resolver, config } = deps('testing')
   start('testing')
-  await expect.poll(async () => (await findStsStage(db))?.problem, { timeout: 20_000 }).toBe('the name of the policy has no record in DNS')
+  await expect
+    .poll(async () => (await findStsStage(db, hostname))?.problem, { timeout: 20_000 })
+    .toBe('the name of the policy has no record in DNS')
   expect(await doctor('testing')).toEqual([
     {
       check: 'MTA-STS policy',
@@ -88,6 +90,9 @@ test('once the name leads here the policy is served and its certificate asked fo
   expect(await lookAtPolicy(deps('enforce'))).toMatchObject({ mode: 'testing', listed: null, leadsHere: true })
   expect(await listStsNames(db, hostname)).toEqual([policyHost])
   expect(await openServedPolicy({ db, clock, hostname }).find()).toContain('mode: testing\r\n')
+  // Another host name begins again.
+  expect(await openServedPolicy({ db, clock, hostname: 'new.host.test' }).find()).toBeUndefined()
+  expect(await listStsNames(db, 'new.host.test')).toEqual([])
   expect(await lookAtPolicy(deps('enforce'))).toMatchObject({
     mode: 'testing',
     listed: null,
@@ -97,6 +102,6 @@ test('once the name leads here the policy is served and its certificate asked fo
 
 test('without the setting a policy that was never listed ends at the next start', async () => {
   start('off')
-  await expect.poll(async () => (await findStsStage(database.db))?.mode, { timeout: 20_000 }).toBeNull()
+  await expect.poll(async () => (await findStsStage(database.db, hostname))?.mode, { timeout: 20_000 }).toBeNull()
   expect(await listStsNames(database.db, hostname)).toEqual([])
 })

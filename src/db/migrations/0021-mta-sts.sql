@@ -5,6 +5,7 @@
 -- The stage of the MTA-STS policy of the return-path name.
 create table mta_sts_stage (
   only_one boolean primary key default true check (only_one),
+  hostname text collate "C" not null, -- the MX host: another name begins again
   mode text check (mode in ('testing', 'enforce', 'none')), -- of the served policy; null: none is served
   mode_since timestamptz,
   listed text check (listed in ('testing', 'enforce', 'none')), -- the mode that the DNS record announces; null: no record
