@@ -437,6 +437,7 @@ create table migrations (
 
 create table mta_sts_stage (
   only_one boolean not null default true,
+  hostname text collate "C" not null,
   mode text,
   mode_since timestamptz,
   listed text,

@@ -22,6 +22,8 @@ const everyMs = 15_000
 const settledMs = 3_600_000
 /** The next step of a change, or another look at a problem. */
 const unsettledMs = 120_000
+/** The other ports of this machine open meanwhile. */
+const afterStartMs = 10_000
 const maxReason = 300
 const lookLock = 7_305_091
 
@@ -80,14 +82,17 @@ async function isServed(
   return isSame || 'another policy is served'
 }
 
-/** Looks at the start, and when a look is due. Without the setting it looks only while a policy is withdrawn. */
-export function startMtaSts(deps: MtaStsDeps): Loop {
+/** Looks soon after the start, and when a look is due. Without the setting it looks only while a policy is withdrawn. `waitMs`: for tests. */
+export function startMtaSts(deps: MtaStsDeps, waitMs = afterStartMs): Loop {
   const { db, clock, log, config } = deps
+  const startedMs = clock.monotonicMs()
   let hasLooked = false
   return startLoop({ clock, log, name: 'looking at the MTA-STS policy', everyMs }, async () => {
     const stage = await findStage(db, config.hostname)
     if (config.mtaSts === 'off' && (stage?.mode ?? null) === null) return
-    if (hasLooked && stage && stage.nextAt.getTime() > clock.nowMs()) return
+    // The setting may have changed with the start.
+    const isDue = hasLooked ? !stage || stage.nextAt.getTime() <= clock.nowMs() : !stage || clock.monotonicMs() - startedMs >= waitMs
+    if (!isDue) return
     if (await lookAtPolicy(deps)) hasLooked = true
   })
 }

@@ -46,7 +46,7 @@ const doctor = async (wish: string) => {
   return results.filter(({ check }) => check === 'MTA-STS policy')
 }
 const start = (wish: string) => {
-  const loop = startMtaSts(deps(wish))
+  const loop = startMtaSts(deps(wish), 0)
   stop = () => loop.stop()
   return loop
 }
