@@ -107,7 +107,7 @@ export const texts = {
     reference: 'API reference',
     tenant: 'Tenant',
     allTenants: 'All tenants',
-    defaultTenant: 'Default tenant',
+    defaultTenant: 'Default',
     colours: 'Theme',
     themes: { system: 'System', light: 'Light', dark: 'Dark' } satisfies Record<Theme, string>,
     signOut: 'Sign out',

@@ -470,8 +470,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('combobox', { name: 'Reason' }).selectOption('Any reason')
     await page.getByRole('cell', { name: address, exact: true }).waitFor()
     await expectFine(watched, 'suppressions', look)
-    await page.getByRole('button', { name: `Remove ${address}` }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await page.getByRole('button', { name: `Delete ${address}` }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await page.getByText('No suppressed addresses.').waitFor()
   })
 
@@ -643,8 +643,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
       .getByRole('row', { name: new RegExp(address) })
       .getByText('Admin', { exact: true })
       .waitFor()
-    await choose(address, 'Remove')
-    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+    await choose(address, 'Delete')
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('button', { name: `Actions for ${address}` }).waitFor({ state: 'detached' })
   })
 

@@ -62,7 +62,7 @@ export const queueTexts = {
     empty: 'No mail waits here.',
     names: {
       to: 'Recipient',
-      state: 'State',
+      state: 'Status',
       tenant: 'Tenant',
       attempts: 'Attempts',
       next: 'Next attempt',

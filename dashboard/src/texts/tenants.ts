@@ -9,7 +9,7 @@ export const tenantsTexts = {
       accepted: 'Accepted',
       lost: 'Failed and bounced',
       perHour: 'Limit per hour',
-      since: 'Since',
+      since: 'Created',
     },
     copyId: 'Copy ID',
     copiedId: 'The ID was copied.',

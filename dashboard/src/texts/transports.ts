@@ -8,7 +8,7 @@ export const transportsTexts = {
     empty: 'No transports. Add the SMTP server of the service that you move away from, then give it a share of the mail.',
     names: {
       transport: 'Transport',
-      state: 'State',
+      state: 'Status',
       share: 'Share',
       login: 'TLS and login',
       limits: 'Limits',
