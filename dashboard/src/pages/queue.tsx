@@ -203,12 +203,7 @@ function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActio
   const name = one.recipientDomain
   return (
     <span className="flex gap-1.5 md:justify-end">
-      <Button
-        small
-        aria-label={words.flushOf(name)}
-        disabled={isBusy.flush || one.deferred === 0}
-        onClick={() => onFlush(name)}
-      >
+      <Button small aria-label={words.flushOf(name)} disabled={isBusy.flush || one.deferred === 0} onClick={() => onFlush(name)}>
         {words.flush}
       </Button>
       {one.pauseReason === null ? (

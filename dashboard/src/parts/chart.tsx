@@ -184,7 +184,9 @@ interface FigureProps {
 export const Figure = ({ name, value, note, isSmall = false, tone }: FigureProps) => (
   <div className={`min-w-0 bg-paper px-4 ${isSmall ? 'py-2' : 'py-3'}`}>
     <dt className="text-xs text-soft">{name}</dt>
-    <dd className={`font-semibold tabular-nums ${isSmall ? 'text-base' : 'mt-0.5 text-xl tracking-tight'} ${tone === 'wait' ? 'text-wait' : ''}`}>
+    <dd
+      className={`font-semibold tabular-nums ${isSmall ? 'text-base' : 'mt-0.5 text-xl tracking-tight'} ${tone === 'wait' ? 'text-wait' : ''}`}
+    >
       {value}
     </dd>
     {note && <dd className="text-xs text-soft">{note}</dd>}

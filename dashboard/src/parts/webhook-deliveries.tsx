@@ -127,7 +127,12 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
     isUsual: ({ last }) => last.nextAttemptAt === undefined,
     cell: ({ last }) => last.nextAttemptAt && <Time at={last.nextAttemptAt} />,
   },
-  { name: words.time, phone: 'line', className: 'text-soft whitespace-nowrap', cell: ({ last }) => <Time at={last.timestamp} clock="minutes" /> },
+  {
+    name: words.time,
+    phone: 'line',
+    className: 'text-soft whitespace-nowrap',
+    cell: ({ last }) => <Time at={last.timestamp} clock="minutes" />,
+  },
   {
     name: texts.table.actions,
     isUnnamed: true,

@@ -63,7 +63,8 @@ export const queueTexts = {
     oldest: 'oldest waits',
     next: 'next attempt',
     pausedBecause: (reason: string) => `Paused: ${reason}`,
-    sameReply: (emails: number) => (emails === 2 ? 'Both emails got the same reply' : `All ${emails.toLocaleString()} emails got the same reply`),
+    sameReply: (emails: number) =>
+      emails === 2 ? 'Both emails got the same reply' : `All ${emails.toLocaleString()} emails got the same reply`,
     attempts: (count: number) => (count === 1 ? '1 attempt' : `${count.toLocaleString()} attempts`),
     bulk: {
       retry: 'Retry now',
