@@ -270,7 +270,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await choose(name, 'Resume')
     await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click()
     await row.getByText('they spam').waitFor({ state: 'detached' })
-    await row.getByRole('link', { name: 'Emails' }).click()
+    await choose(name, 'Show emails')
     await page.getByText('No emails yet.').waitFor()
     const menu = page.getByRole('button', { name: 'Menu' })
     if (await menu.isVisible()) await menu.click()
@@ -616,6 +616,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
       .waitFor()
     await expectFine(watched, 'log', look)
     await go('Request logs')
+    if (await page.getByRole('button', { name: 'More filters' }).isVisible())
+      await page.getByRole('button', { name: 'More filters' }).click()
     await page.getByLabel('Response', { exact: true }).selectOption('error')
     await page
       .getByRole('link', { name: /^GET \/v1\/limits/ })
@@ -659,7 +661,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     const other = look.theme === 'light' ? 'dark' : 'light'
     const menu = page.getByRole('button', { name: 'Menu' })
     if (await menu.isVisible()) await menu.click()
-    await page.getByLabel('Theme').selectOption(other)
+    await page.getByRole('button', { name: 'Theme' }).click()
+    await page.getByRole('menuitemradio', { name: other === 'dark' ? 'Dark' : 'Light' }).click()
     await page.reload()
     await page.getByRole('heading', { level: 1, name: 'Members' }).waitFor()
     expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe(other)

@@ -281,7 +281,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     const { page } = watched
     await go('Settings')
     await page.getByRole('button', { name: 'Run checks' }).click()
-    await page.getByRole('list', { name: 'Doctor' }).getByText('PostgreSQL', { exact: true }).waitFor({ timeout: 40_000 })
+    await page.getByRole('list', { name: 'System check' }).getByText('PostgreSQL', { exact: true }).waitFor({ timeout: 40_000 })
     await page.getByText('Settings at their defaults').click()
     await page.getByText('POSTRIDER_SECRET', { exact: true }).waitFor()
     expect(await page.content()).not.toContain('a secret for tests only')

@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { get, post, withQuery } from '../api-client.ts'
 import type { FlushResponse, QueueResponse, ShownQueuePause } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
 import { Figure, Figures } from '../parts/chart.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
@@ -132,7 +132,7 @@ const count = (name: string, by: (one: Queued) => number): Column<Queued> => ({
 const Count = ({ of: number, name }: { of: number; name: string }) => (
   <>
     {number === 0 ? <span className="text-soft">0</span> : <span className="font-medium">{number.toLocaleString()}</span>}
-    <span className="text-soft md:hidden"> {name.toLowerCase()}</span>
+    <OnPhone>{name}</OnPhone>
   </>
 )
 

@@ -103,6 +103,9 @@ export const Empty = ({ title, action, children }: { title?: string; action?: Re
   </div>
 )
 
+/** The name of a number in a card of a phone, where it has no column. */
+export const OnPhone = ({ children }: { children: string }) => <span className="text-soft md:hidden"> {children.toLowerCase()}</span>
+
 /** A sentence with commands and names in backticks, which are set as code. */
 export const Coded = ({ children }: { children: string }) =>
   children.split('`').map((part, index) =>

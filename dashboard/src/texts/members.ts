@@ -14,6 +14,7 @@ export const membersTexts = {
     names: {
       address: 'Member',
       role: 'Role',
+      status: 'Status',
       access: 'Access',
       secondFactor: 'Two-factor',
       lastSeen: 'Last active',
@@ -22,8 +23,13 @@ export const membersTexts = {
     you: 'You',
     isOn: 'On',
     isOff: 'Off',
-    signedOut: 'signed out',
-    notYet: 'Never signed in',
+    signedOut: 'Signed out',
+    active: 'Active',
+    invited: 'Invited',
+    invitedMeans: 'The sign-in link is not used yet. It works for 24 hours; the menu makes a new one.',
+    insecure: (count: number, all: number) =>
+      all === 1 ? 'You sign in without a second factor.' : `${count} of ${all} members sign in without a second factor.`,
+    toSettings: 'Turn on yours',
     actionsOf: (address: string) => `Actions for ${address}`,
     changeRole: 'Change role',
     roleTitle: (address: string) => `Role of ${address}`,

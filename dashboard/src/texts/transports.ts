@@ -2,8 +2,8 @@
 
 export const transportsTexts = {
   transports: {
-    intro: (usual: string) => `SMTP relays for a share of the mail. Mail without a share takes the default: ${usual}.`,
-    defaults: { mx: "direct delivery to the recipients' mail servers (mx)", relay: 'the relay of POSTRIDER_RELAY (relay)' },
+    intro: (usual: string) => `Send part of your mail through another SMTP server. The rest goes ${usual}.`,
+    defaults: { mx: "directly to the recipients' mail servers", relay: 'through the relay in POSTRIDER_RELAY' },
     emptyTitle: 'Move to Postrider step by step',
     empty: 'No transports. Add the SMTP server of the service that you move away from, then give it a share of the mail.',
     names: {
@@ -12,11 +12,11 @@ export const transportsTexts = {
       share: 'Share',
       login: 'TLS and login',
       limits: 'Limits',
-      fallback: 'While it is down',
+      fallback: 'If down',
     },
     actionsOf: (name: string) => `Actions for ${name}`,
     shareOf: (percent: number, mail: string, isOnly: boolean) => `${percent}% of ${mail}${isOnly ? '' : ', and of other mail'}`,
-    noShare: 'none',
+    noShare: 'None',
     up: 'Up',
     down: 'Down',
     forTenant: (name: string) => `For ${name}:`,
@@ -28,12 +28,13 @@ export const transportsTexts = {
       implicit: 'TLS from the first octet, with a valid certificate',
       opportunistic: 'STARTTLS if offered, any certificate',
     },
-    noLogin: 'no login',
+    noLogin: 'No login',
+    loginAs: (name: string) => `Login: ${name}`,
     connectionsOf: (count: number) => (count === 1 ? '1 connection' : `${count} connections`),
-    anyRate: 'any rate',
+    anyRate: 'Any rate',
     rateOf: (perSecond: number) => `${perSecond} messages per second`,
     whenDown: ({ failover, fallback }: { failover: boolean; fallback: string | null }) =>
-      failover ? (fallback ?? 'default') : 'its mail waits',
+      failover ? (fallback ?? 'Default') : 'Its mail waits',
     test: 'Test',
     testOf: (name: string) => `Test ${name}`,
     testTitle: (name: string) => `Test of ${name}`,
@@ -44,9 +45,9 @@ export const transportsTexts = {
     editTitle: (name: string) => `Edit ${name}`,
     removeText: 'Its settings and password are deleted. A transport with a share, or one that is a fallback, stays.',
     shares: 'Shares',
-    sharesHelp: 'If several rules match an email, the domain is before the tenant, and the tenant before the tag.',
+    sharesHelp: 'If several rules match, the rule for the domain wins, then the tenant, then the tag.',
     setShare: 'Set a share',
-    noShares: (usual: string) => `No transport has a share. All mail takes the default: ${usual}.`,
+    noShares: (usual: string) => `No transport has a share. All mail goes ${usual}.`,
     change: 'Change',
     changeOf: (transport: string, mail: string) => `Change the share of ${transport}: ${mail}`,
     percent: (percent: number) => `${percent}%`,
@@ -84,7 +85,7 @@ export const transportsTexts = {
     onlyTenant: 'Only mail of the tenant',
     anyTenant: 'Any',
     onlyDomain: 'Only mail from the sending domain',
-    onlyHelp: 'Leave empty for any. If several rules match, the domain is before the tenant, and the tenant before the tag.',
+    onlyHelp: 'Leave empty for any. If several rules match, the rule for the domain wins, then the tenant, then the tag.',
     onlyTag: 'Only mail with the tag',
     shareMeans: (percent: number, name: string, mail: string, rest: number) =>
       rest < 0
