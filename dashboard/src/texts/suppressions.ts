@@ -2,11 +2,11 @@
 
 export const suppressionsTexts = {
   suppressions: {
-    ofAll:
-      'The lists of all tenants and of the organisation. Addresses added here go on the list of the organisation, which applies to every tenant.',
-    ofTenant: 'Suppression list of this tenant.',
+    ofAll: 'Postrider sends nothing to these addresses. Addresses that you add here count for every tenant.',
+    ofTenant: 'Postrider sends nothing to these addresses for this tenant.',
     add: 'Add address',
-    email: 'email',
+    sources: { manual: 'Manual', automatic: 'Automatic' },
+    openEmail: (address: string) => `The email to ${address}`,
     contains: 'Address contains',
     names: { address: 'Address', tenant: 'Tenant', reason: 'Reason', source: 'Source', since: 'Created' },
     empty: 'No suppressed addresses.',
