@@ -73,7 +73,7 @@ function evidenceOf({ days, messages, known, regularUnaligned }: AdviceFacts): E
       met: regularUnaligned.length === 0,
       text:
         regularUnaligned.length === 0
-          ? 'No other source regularly sends mail that is not aligned'
+          ? `No other source sends unaligned mail regularly, on ${adviceBounds.regularDays} days or more`
           : `${regularUnaligned.length} other ${regularUnaligned.length === 1 ? 'source sends' : 'sources send'} unaligned mail regularly (${named.join(', ')}): authenticate those that are yours`,
     },
   ]

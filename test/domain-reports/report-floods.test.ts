@@ -138,7 +138,7 @@ describe('the DMARC summary', () => {
       'Reports cover 14 days with mail; 14 are needed',
       '3140 messages are in signed reports; 100 are needed',
       '100% of the mail from Postrider is aligned; 98% are needed',
-      'No other source regularly sends mail that is not aligned',
+      'No other source sends unaligned mail regularly, on 7 days or more',
     ])
   })
 

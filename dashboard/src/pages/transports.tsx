@@ -211,7 +211,7 @@ function Shares({ list, onChange }: SharesProps) {
 }
 
 /** Written out, because the build collects class names from the source. No colour of a state, because a share is none. */
-const parts = ['bg-chart-bounce', 'bg-chart-complaint', 'bg-accent'] as const
+const parts = ['bg-chart-bounce', 'bg-chart-complaint', 'bg-soft'] as const
 
 const OneRule = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string; onChange: (transport: string) => void }) => (
   <div className="min-w-0">
