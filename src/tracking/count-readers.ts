@@ -1,4 +1,4 @@
-/** How many recent emails people opened, and how many led to a click: bounded, for the page of tracking. */
+/** Counts the recent emails that people opened, and those whose links they used: bounded, for the page of tracking. */
 import { emailIdPrefix } from '#base'
 import { type Queryable, sql } from '#db'
 

@@ -17,6 +17,7 @@ import { texts } from '../texts.ts'
 
 const words = texts.keys
 
+/** Long because the list, its filter and its dialogs share their state. */
 export function KeysPage() {
   const { scoped, mayChange, tenantId, ofAll } = useHere()
   const [adding, setAdding] = useState(false)

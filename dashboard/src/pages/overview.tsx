@@ -102,9 +102,13 @@ interface FigureProps {
   when: string
 }
 
+/** Of little mail before, the number says more than a share. */
+const maxShare = 200
+
 /** "4% more than in the 7 days before". */
 function comparedWith(before: number, now: number, when: string): string {
   const share = Math.round((now / before - 1) * 100)
+  if (share > maxShare) return words.was(before.toLocaleString(), when)
   if (share === 0) return words.asMany(when)
   return (share > 0 ? words.more : words.fewer)(`${Math.abs(share).toLocaleString()}%`, when)
 }

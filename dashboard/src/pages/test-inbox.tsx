@@ -49,7 +49,7 @@ export function InboxPage() {
       {data && <Problem error={error} />}
       {data?.total === 0 && <Empty>{words.empty}</Empty>}
       {data && data.total > 0 && (
-        <div className="grid gap-6 xl:grid-cols-[24rem_minmax(0,1fr)]">
+        <div className="grid grid-cols-[minmax(0,1fr)] gap-6 xl:grid-cols-[24rem_minmax(0,1fr)]">
           <div className={open ? 'hidden xl:block' : ''}>
             <MailList mails={data.items} filters={filters} />
             <Pager {...data} onPage={(page) => change({ page: String(page) })} />

@@ -1,4 +1,4 @@
-/** Track domains: what each tracks, the DNS record that it needs, and the paths to forward. A change is saved at once. */
+/** Track domains: their switches, the DNS record that each needs, and the paths to forward. A change is saved at once. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { get, patch, post, remove } from '../api-client.ts'

@@ -17,6 +17,7 @@ import { texts } from '../texts.ts'
 
 const words = texts.webhooks
 
+/** Long because each column is an element of one list. */
 export function WebhooksPage() {
   const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [adding, setAdding] = useState(false)
@@ -34,6 +35,7 @@ export function WebhooksPage() {
     {
       name: words.name,
       phone: 'title',
+      className: 'md:min-w-56',
       by: (one) => one.name,
       cell: (one) => (
         <>
@@ -57,7 +59,7 @@ export function WebhooksPage() {
     { name: words.day, className: 'text-xs', cell: (one) => <LastDay of={use?.[one.id]} /> },
     {
       name: words.eventsShort,
-      className: 'md:max-w-72 text-xs text-soft [overflow-wrap:anywhere]',
+      className: 'md:max-w-48 text-xs text-soft [overflow-wrap:anywhere]',
       cell: (one) => (one.allEvents ? texts.webhook.allEvents : one.events.join(', ')),
     },
     ...(tenantId === undefined

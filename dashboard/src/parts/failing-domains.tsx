@@ -1,4 +1,4 @@
-/** The recipient domains that fail, the worst first: what failed, and the reason. */
+/** The recipient domains that fail, the worst first: the number of failures, and the reason. */
 import { useState } from 'react'
 import type { RecentResponse } from '../api-types.ts'
 import { texts } from '../texts.ts'

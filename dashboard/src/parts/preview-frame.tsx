@@ -1,4 +1,4 @@
-/** How a preview of an email is shown: its width, light or dark, and its height. The frame itself is the caller's. */
+/** The width, the colours and the height of an email's preview. The frame itself is the caller's. */
 import { type CSSProperties, type ReactNode, useState } from 'react'
 import { texts } from '../texts.ts'
 import { Button } from './basic-components.tsx'

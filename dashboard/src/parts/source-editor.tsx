@@ -2,27 +2,43 @@
  * A field for source text: numbered lines that do not wrap, and marks for tags and Liquid. The field has no colours of its own; the same text
  * lies above it, of the same size, and lets every click through.
  */
-import { useId } from 'react'
+import { Fragment, type ReactNode, useId } from 'react'
 
 /** Of longer text, the marks would cost more than a keystroke may take. */
 const maxMarked = 60_000
 /** Each mark is short, so that the search is linear: an open brace without an end costs a bounded look ahead. */
-const marked = /(\{\{[^{}]{0,300}\}\}|\{%[^{}]{0,300}%\}|<!?\/?[A-Za-z-][^<>]{0,500}>)/
+const liquid = /(\{\{[^{}]{0,300}\}\}|\{%[^{}]{0,300}%\})/
+const tag = /(<!?\/?[A-Za-z-][^<>]{0,500}>)/
 
-const lookOf = (part: string) => (part.startsWith('{') ? 'text-accent' : 'text-soft')
-
-function Marked({ children }: { children: string }) {
-  if (children.length > maxMarked) return children
-  // The odd parts are those that the expression captured.
-  return children.split(marked).map((part, index) =>
-    index % 2 === 1 ? (
+/** The odd parts of a text that is split are those that the expression captured. */
+const Marked = ({ text, by, className, children }: MarkedProps) =>
+  text.split(by).map((part, index) => {
+    const shown = children ? children(part) : part
+    return index % 2 === 1 ? (
       // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no names
-      <span key={index} className={lookOf(part)}>
-        {part}
+      <span key={index} className={className}>
+        {shown}
       </span>
     ) : (
-      part
-    ),
+      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text have no names
+      <Fragment key={index}>{shown}</Fragment>
+    )
+  })
+
+interface MarkedProps {
+  text: string
+  by: RegExp
+  className: string
+  children?: (part: string) => ReactNode
+}
+
+/** Liquid also inside of tags, such as in the address of a link. */
+function Source({ text }: { text: string }) {
+  if (text.length > maxMarked) return text
+  return (
+    <Marked text={text} by={tag} className="text-soft">
+      {(part) => <Marked text={part} by={liquid} className="text-accent" />}
+    </Marked>
   )
 }
 
@@ -56,7 +72,7 @@ export function SourceEditor({ label, help, value, readOnly, onChange }: SourceE
               onChange={({ target }) => onChange(target.value)}
             />
             <pre aria-hidden="true">
-              <Marked>{value}</Marked>
+              <Source text={value} />
               {'\n'}
             </pre>
           </div>

@@ -1,4 +1,4 @@
-/** How much of the last week's mail was opened or clicked, and how many track domains are found in DNS. */
+/** The opened and clicked emails of the last week, and the track domains that are found in DNS. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get } from '../api-client.ts'

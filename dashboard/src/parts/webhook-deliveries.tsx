@@ -89,6 +89,7 @@ const Answer = ({ of: one }: { of: WebhookDelivery }) => (
 
 type OnOne = (id: string) => void
 
+/** Long because each column is an element of one list. */
 const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean): readonly Column<Told>[] => [
   {
     name: words.event,
@@ -123,9 +124,16 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
   },
   {
     name: words.nextAttempt,
+    phone: 'line',
     className: 'whitespace-nowrap',
     isUsual: ({ last }) => last.nextAttemptAt === undefined,
-    cell: ({ last }) => last.nextAttemptAt && <Time at={last.nextAttemptAt} />,
+    cell: ({ last }) =>
+      last.nextAttemptAt && (
+        <>
+          <span className="text-soft md:hidden">{words.next} </span>
+          <Time at={last.nextAttemptAt} />
+        </>
+      ),
   },
   {
     name: words.time,

@@ -70,7 +70,7 @@ export const domainsTexts = {
     about: 'A track domain is a host name of yours. Links and an image in live mail lead there, so that Postrider counts clicks and opens.',
     emptyTitle: 'Count opens and clicks under your own name',
     empty: 'No track domains yet. Add one to count opens and clicks of live mail from its sending domain.',
-    counts: 'What to track',
+    counts: 'Tracked events',
     savedAtOnce: 'A change is saved at once.',
     saving: 'Saving',
     saved: 'Saved',

@@ -52,6 +52,7 @@ export const webhooksTexts = {
     gaveUp: 'gave up',
     retried: 'retried',
     nextAttempt: 'Next attempt',
+    next: 'next',
     emptyFiltered: 'No deliveries match.',
     edit: 'Edit',
     editTitle: (name: string) => `Edit ${name}`,

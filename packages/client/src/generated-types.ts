@@ -1580,7 +1580,7 @@ export interface UsageRetrieveData {
     used: number
     remaining: number | null
     usagePercent: number | null
-    /** Over 90 % */
+    /** Over 90% */
     approaching: boolean
     /** true: no capacity left this hour */
     exceeded: boolean
@@ -1852,7 +1852,7 @@ export interface Limits {
     used: number
     remaining: number | null
     usagePercent: number | null
-    /** Over 90 % */
+    /** Over 90% */
     approaching: boolean
     /** true: no capacity left this hour */
     exceeded: boolean
