@@ -121,7 +121,7 @@ function Places({ onGo }: { onGo: () => void }) {
     <nav
       ref={list}
       aria-label={words.main}
-      className="mt-2 flex flex-col gap-2.5 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-2"
+      className="mt-2 flex flex-col gap-2 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-2"
     >
       {groupsFor(member).map(({ name, places }) => (
         <div key={name}>
@@ -170,8 +170,14 @@ function Account({ onHelp }: { onHelp: () => void }) {
     },
   })
   return (
-    <div className="mt-4 flex shrink-0 flex-col gap-2 border-t border-line pt-3 lg:-mx-3 lg:mt-0 lg:px-3">
-      <div className="flex items-center gap-1">
+    <div className="mt-4 flex shrink-0 flex-col gap-1 border-t border-line pt-2.5 lg:-mx-3 lg:mt-0 lg:px-3">
+      <p className="flex gap-2 text-xs">
+        <span className="min-w-0 grow truncate" data-tip={member.address}>
+          {member.address}
+        </span>
+        <span className="text-soft">{texts.members.roleNames[member.role]}</span>
+      </p>
+      <div className="-ml-1.5 flex items-center gap-1">
         <Outside href="/docs/guide" label={words.guide}>
           <GuideIcon size={16} />
         </Outside>
@@ -193,14 +199,7 @@ function Account({ onHelp }: { onHelp: () => void }) {
         <IconButton label={words.keyboard} className="hidden lg:inline-flex" onClick={onHelp}>
           <kbd className="kbd">?</kbd>
         </IconButton>
-      </div>
-      <div className="flex items-center gap-2 text-xs">
-        <p className="min-w-0 grow leading-4">
-          <span className="block truncate" data-tip={member.address}>
-            {member.address}
-          </span>
-          <span className="block text-soft">{texts.members.roleNames[member.role]}</span>
-        </p>
+        <span className="grow" />
         <IconButton label={words.signOut} onClick={() => signOut.mutate()}>
           <SignOutIcon size={16} />
         </IconButton>

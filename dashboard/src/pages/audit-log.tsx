@@ -151,7 +151,7 @@ const fieldInWords = (name: string) => spaced(name).replace(/ id$/, '')
 const inWords = (name: string) => words.dataNames[name as keyof typeof words.dataNames] ?? spaced(name)
 
 /**
- * The name of the object, then the other facts. The same value is shown once. An email's id leads to the email. The fields of a new object are
+ * The name of the object, or its id, then the other facts. The same value is shown once. An email's id leads to the email. The fields of a new object are
  * left out.
  */
 function Target({ of: { action, data } }: { of: ShownAuditEntry }) {
@@ -162,7 +162,9 @@ function Target({ of: { action, data } }: { of: ShownAuditEntry }) {
     .filter(([name]) => !((isNew && name === 'fields') || (isNameless && name === 'id')))
     .map(([name, value]): [string, string] => (name === 'fields' ? [name, value.split(', ').map(fieldInWords).join(', ')] : [name, value]))
   const title = titles.flatMap((name) => facts.find(([key]) => key === name)?.[1] ?? [])[0]
-  const others = facts.filter(([, value], index) => value !== title && facts.findIndex(([, other]) => other === value) === index)
+  const others = facts.filter(
+    ([name, value], index) => value !== title && (name !== 'id' || !title) && facts.findIndex(([, other]) => other === value) === index,
+  )
   return (
     <>
       {title && <p className="[overflow-wrap:anywhere]">{title}</p>}

@@ -1,5 +1,6 @@
 /** The page for an address without a page: beside the navigation for a person who is signed in, with the mark for others. */
 import { Link, useLocation } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
 import { Shell } from '../layout.tsx'
 import { linkAs, useTitle } from '../parts/basic-components.tsx'
 import { Mark } from '../parts/mark.tsx'
@@ -23,14 +24,16 @@ export function NoSuchPage() {
       }
     >
       <div className="mx-auto flex max-w-md flex-col justify-center py-16 lg:min-h-[70dvh]">
-        <Missing />
-        <NearBy />
+        <Missing>
+          <NearBy />
+        </Missing>
       </div>
     </Shell>
   )
 }
 
-function Missing() {
+/** `children`: other ways out. */
+function Missing({ children }: { children?: ReactNode }) {
   const { pathname } = useLocation()
   return (
     <>
@@ -38,10 +41,11 @@ function Missing() {
       <h1 className="mt-1 text-2xl font-semibold tracking-tight">{words.title}</h1>
       <p className="mt-3 font-mono text-xs text-soft [overflow-wrap:anywhere]">{pathname}</p>
       <p className="mt-2 text-sm text-soft">{words.text}</p>
-      <p className="mt-5">
+      <p className="mt-5 flex flex-wrap gap-2">
         <Link to="/" search={{}} className={linkAs.main}>
           {words.back}
         </Link>
+        {children}
       </p>
     </>
   )
@@ -56,11 +60,9 @@ function NearBy() {
     .find(({ to }) => to !== '/' && to === `/${pathname.split('/')[1]}`)
   if (!near) return null
   return (
-    <p className="mt-2">
-      <Link to={near.to as '/'} search={{}} className={linkAs.plain}>
-        {near.icon}
-        {words.goTo(near.name)}
-      </Link>
-    </p>
+    <Link to={near.to as '/'} search={{}} className={linkAs.plain}>
+      {near.icon}
+      {words.goTo(near.name)}
+    </Link>
   )
 }

@@ -5,7 +5,7 @@ import { type FormEvent, type InputHTMLAttributes, type ReactNode, useState } fr
 import { get } from '../api-client.ts'
 import type { Credential, LoggedRequest, LogsRetrieveData } from '../api-types.ts'
 import { ActiveFilters } from '../parts/active-filters.tsx'
-import { Badge, Button, Empty, Heading, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading, Section } from '../parts/basic-components.tsx'
 import { ChooseKey, useKeys } from '../parts/choose-key.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
@@ -26,6 +26,8 @@ const outcomes = [
 
 const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good' : code < 500 ? 'wait' : 'bad'}>{code}</Badge>
 
+const noBreak = '\u00a0'
+
 /** `nameOf`: the name of a key by its id, if it is known. */
 const columnsOf = (nameOf: (id: string) => string | undefined): readonly Column<LoggedRequest>[] => [
   {
@@ -34,7 +36,9 @@ const columnsOf = (nameOf: (id: string) => string | undefined): readonly Column<
     className: 'max-w-[34rem]',
     cell: (one) => (
       <RowLink to={`/logs/${one.requestId}`}>
-        <span className="mr-1 inline-block font-mono text-xs font-normal text-soft md:w-14">{one.method}</span> {one.path}
+        <span className="inline-block font-mono text-xs font-normal text-soft md:w-14">{one.method}</span>
+        {noBreak}
+        {one.path}
       </RowLink>
     ),
   },
@@ -126,7 +130,7 @@ function FilterForm({ filters, change, keys }: { filters: Filters; change: Chang
         >
           {field('endpoint', { placeholder: words.examples.endpoint })}
           <Select label={words.filters.status} value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
-          {field('statusCode', { placeholder: words.examples.statusCode, pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' })}
+          {field('statusCode', { pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' })}
           <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
           <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
           {isCustom(filters) && dates.map((name) => field(name, { type: 'datetime-local' }))}
@@ -161,7 +165,7 @@ const written = (body: object | string) => (typeof body === 'string' ? body : JS
 /** A body with a copy button; absent for requests without a body. */
 const Body = ({ title, label, body }: { title: string; label: string; body: object | string | null | undefined }) => (
   <Section title={title} aside={body != null && <CopyIconButton text={written(body)} label={texts.actions.copyOf(label)} />}>
-    {body == null ? <Empty>{words.noBody}</Empty> : <Pre label={label}>{written(body)}</Pre>}
+    {body == null ? <p className="text-sm text-soft">{words.noBody}</p> : <Pre label={label}>{written(body)}</Pre>}
   </Section>
 )
 

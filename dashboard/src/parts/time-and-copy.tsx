@@ -10,6 +10,7 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 const relativeForMs = 7 * dayMs
+const clockForMs = 180 * dayMs
 
 /** One timer for all times of a page. */
 const listeners = new Set<() => void>()
@@ -48,10 +49,10 @@ function relative(at: Date, now: number): string {
   return dayOf(at)
 }
 
-/** "11:17 PM" of the same day, then "Nov 24, 11:17 PM"; a date for more than a week. */
+/** "11:17 PM" of the same day, then "Nov 24, 11:17 PM"; a date for more than half a year. */
 function clock(at: Date, now: number, timeOfDay: typeof clockOf): string {
   if (dayOf(at) === dayOf(new Date(now))) return timeOfDay(at)
-  return Math.abs(at.getTime() - now) < relativeForMs ? dayAndClock(at) : dayOf(at)
+  return Math.abs(at.getTime() - now) < clockForMs ? dayAndClock(at) : dayOf(at)
 }
 
 interface TimeProps {

@@ -28,7 +28,7 @@ export const requestLogsTexts = {
       before: 'To',
     },
     emptyFiltered: 'No requests match.',
-    examples: { requestId: 'req_…', endpoint: 'emails.send', statusCode: 'for example 422' },
+    examples: { requestId: 'req_…', endpoint: 'emails.send' },
     noBody: 'No body.',
     empty: 'No requests yet. API requests appear here.',
     email: 'Email',
