@@ -243,6 +243,16 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByText('Paused: their servers move').waitFor()
     await page.getByRole('button', { name: 'Resume', exact: true }).click()
     await page.getByText('Paused: their servers move').waitFor({ state: 'detached' })
+    // A phone has no checkboxes.
+    if (look.width > 1000) {
+      await page.getByLabel('Select ann@far.test').first().check()
+      await page.getByRole('region', { name: 'Actions' }).getByRole('button', { name: 'Cancel sending' }).click()
+      await page.getByRole('dialog').getByText('Cancel sending of one email?').waitFor()
+      await expectFine(watched, 'queue-waiting-cancel', look)
+      await page.getByRole('dialog').getByRole('button', { name: 'Cancel', exact: true }).click()
+      await page.getByRole('region', { name: 'Actions' }).getByRole('button', { name: 'Retry now' }).click()
+      await page.getByText(/^Retry now: \d done/).waitFor()
+    }
     await page.goto('/queue/waiting?provider=relay')
     await page.getByRole('heading', { level: 1, name: 'Queue: relay' }).waitFor()
     await row.getByRole('link', { name: 'ann@far.test' }).click()
