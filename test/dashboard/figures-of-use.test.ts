@@ -1,5 +1,5 @@
 /** The bounded figures of the tracking and webhooks pages, the period before, and the preview of a template that is not stored. */
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Clock } from '#base'
 import { recordDeliveries } from '#webhooks'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -41,9 +41,12 @@ async function send(to: string): Promise<void> {
 test('the emails that people opened or clicked are counted, each once, of the tenants that the member sees', async () => {
   for (const to of ['clicked', 'clicked', 'opened', 'delivered']) await send(to)
   const counts = async (who: string, query = '') => (await as(who, 'GET', `/use/tracking${query}`)).data
-  await vi.waitUntil(async () => ((await counts('viewer')) as unknown as { opened: number }).opened >= 1, { timeout: 20_000, interval: 50 })
+  const sums = async () =>
+    ((await as('viewer', 'GET', '/over-time?period=today&granularity=day')).data as unknown as { points: object[] }).points
+  await expect.poll(sums, { timeout: 20_000 }).toMatchObject([{ sent: 4, delivered: 4 }])
   await service.call('POST', '/test/advance', { key: service.testKey, body: { seconds: 3600 } })
   await expect.poll(() => counts('viewer'), { timeout: 20_000 }).toMatchObject({ clicked: 2, isComplete: true })
+  await expect.poll(async () => ((await counts('viewer')) as unknown as { opened: number }).opened, { timeout: 20_000 }).toBeGreaterThan(0)
   expect(await counts('viewer', `?tenantId=${otherTenantId}`)).toEqual({ opened: 0, clicked: 0, isComplete: true })
   expect(await counts('landlord')).toEqual({ opened: 0, clicked: 0, isComplete: true })
   expect((await as('landlord', 'GET', `/use/tracking?tenantId=${service.tenantId}`)).code).toBe('tenant_mismatch')

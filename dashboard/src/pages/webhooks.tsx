@@ -59,7 +59,7 @@ export function WebhooksPage() {
     { name: words.day, className: 'text-xs', cell: (one) => <LastDay of={use?.[one.id]} /> },
     {
       name: words.eventsShort,
-      className: 'md:max-w-48 text-xs text-soft [overflow-wrap:anywhere]',
+      className: 'md:max-w-56 text-xs text-soft [overflow-wrap:anywhere]',
       cell: (one) => (one.allEvents ? texts.webhook.allEvents : one.events.join(', ')),
     },
     ...(tenantId === undefined

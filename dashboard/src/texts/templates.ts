@@ -2,7 +2,7 @@
 
 export const templatesTexts = {
   templates: {
-    about: 'Messages with variables. A send names one by its name or ID.',
+    about: 'Messages with variables, which a send names.',
     ofTenant: 'Templates of',
     actionsOf: (name: string) => `Actions for ${name}`,
     copy: 'Duplicate',
