@@ -11,10 +11,10 @@ const words = texts.audit
 type Filters = Record<string, string | undefined>
 
 const areas: Readonly<Record<string, string>> = words.areas
-/** In words; undefined: a text of another filter, or of an address that somebody wrote. */
+/** In words; undefined: a text of another filter, or of an address that a person wrote. */
 export const areaOf = (name: string, value: string) => (name === 'action' && Object.hasOwn(areas, value) ? areas[value] : undefined)
 
-/** The names that the filter offers: members, keys, and whoever the page lists, such as the users of commands. */
+/** The names that the filter offers: members, keys, and the actors that the page lists, such as users of commands. */
 function useActors(entries: readonly ShownAuditEntry[], present: string | undefined): readonly string[] {
   const { data } = useQuery({ queryKey: ['members'], queryFn: () => get<MembersResponse>('/dashboard/api/members') })
   const keys = useKeys(true)
@@ -36,7 +36,7 @@ interface ChooseEntriesProps {
 export function ChooseEntries({ filters, change, entries }: ChooseEntriesProps) {
   const actors = useActors(entries, filters.actor)
   const { action = '' } = filters
-  // An address that somebody has kept may name another beginning.
+  // A bookmark may name another beginning.
   const others = action === '' || Object.hasOwn(areas, action) ? [] : [{ value: action, label: action }]
   return (
     <search className="mb-4 grid grid-cols-2 gap-3 md:max-w-3xl md:grid-cols-3">

@@ -59,7 +59,7 @@ interface TimeProps {
   at: string
   /** Date and time. */
   exact?: boolean
-  /** The time of day, for lists of what happened. */
+  /** The time of day, for lists of events. */
   clock?: 'minutes' | 'seconds'
 }
 

@@ -4,7 +4,7 @@ export const requestLogsTexts = {
   logs: {
     answer: 'Response',
     outcomes: { any: 'Any response', success: 'Success', error: 'Error' },
-    about: 'Requests to the API, with their bodies. What the dashboard reads is not in the list.',
+    about: 'Requests to the API, with their bodies. Requests that only read for the dashboard are left out.',
     names: {
       time: 'Time',
       response: 'Response',
