@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { get } from '../api-client.ts'
 import type { ReputationRetrieveData } from '../api-types.ts'
-import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
 import { Figure, Figures, percent, percentIn, tablePercent } from '../parts/chart.tsx'
 import { Columns, type Series } from '../parts/columns-chart.tsx'
 import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
@@ -273,11 +273,24 @@ function Complaints({ group }: { group: Group }) {
 
 const share = (name: string, pick: (one: Group) => number): Column<Group> => ({
   name,
+  phone: 'line',
   isNumber: true,
   by: (one) => pick(one) / Math.max(1, attemptsOf(one)),
   isUsual: (one) => pick(one) === 0,
-  cell: (one) => tablePercent(pick(one), attemptsOf(one)),
+  cell: (one) => (
+    <>
+      {tablePercent(pick(one), attemptsOf(one))}
+      <OnPhone>{name}</OnPhone>
+    </>
+  ),
 })
+
+const Attempts = ({ of }: { of: Group }) => (
+  <>
+    {attemptsOf(of).toLocaleString()}
+    <OnPhone>{words.attempts}</OnPhone>
+  </>
+)
 
 const groupName = (groupBy: Grouping, name: string) =>
   name !== '' ? name : groupBy === 'source' ? words.usualSource : words.unknownProvider
@@ -285,7 +298,7 @@ const groupName = (groupBy: Grouping, name: string) =>
 /** Columns without information in any row are left out. */
 const columnsOf = (groupBy: Grouping, groups: readonly Group[]): readonly Column<Group>[] => [
   { name: words.groupings[groupBy], phone: 'title', by: ({ name }) => name, cell: ({ name }) => groupName(groupBy, name) },
-  { name: words.attempts, isNumber: true, by: attemptsOf, cell: (one) => attemptsOf(one).toLocaleString() },
+  { name: words.attempts, phone: 'side', isNumber: true, by: attemptsOf, cell: (one) => <Attempts of={one} /> },
   share(words.accepted, (one) => one.accepted),
   share(words.deferred, (one) => one.deferred),
   share(words.failed, (one) => one.failed),

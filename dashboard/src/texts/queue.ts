@@ -70,7 +70,7 @@ export const queueTexts = {
       retry: 'Retry now',
       cancel: 'Cancel sending',
       cancelTitle: (emails: number) => `Cancel sending ${emails === 1 ? 'of one email' : `of ${emails.toLocaleString()} emails`}?`,
-      cancelText: 'The emails fail permanently. Their recipients are not suppressed. Mail in flight is still sent.',
+      cancelText: 'Each fails permanently. No recipient is suppressed. Mail in flight is still sent.',
       done: (action: string, done: number, failed: number) =>
         failed === 0 ? `${action}: ${done} done.` : `${action}: ${done} done, ${failed} refused.`,
     },
