@@ -27,7 +27,8 @@ export const texts = {
   name: 'Postrider',
   noSuchPage: {
     title: 'Page not found',
-    text: (path: string) => `The address ${path} does not exist. Check the address. The item may have been deleted.`,
+    text: 'Check the address. The item may have been deleted.',
+    goTo: (page: string) => `Go to ${page}`,
     back: 'Go to the overview',
   },
   /** Actions used on more than one page. */
@@ -107,7 +108,7 @@ export const texts = {
     reference: 'API reference',
     tenant: 'Tenant',
     allTenants: 'All tenants',
-    defaultTenant: 'Default tenant',
+    defaultTenant: 'Default',
     colours: 'Theme',
     themes: { system: 'System', light: 'Light', dark: 'Dark' } satisfies Record<Theme, string>,
     signOut: 'Sign out',

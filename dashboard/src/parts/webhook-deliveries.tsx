@@ -135,11 +135,16 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
         </>
       ),
   },
-  { name: words.time, phone: 'line', className: 'text-soft whitespace-nowrap', cell: ({ last }) => <Time at={last.timestamp} /> },
+  {
+    name: words.time,
+    phone: 'line',
+    className: 'text-soft whitespace-nowrap',
+    cell: ({ last }) => <Time at={last.timestamp} clock="minutes" />,
+  },
   {
     name: texts.table.actions,
     isUnnamed: true,
-    phone: 'line',
+    phone: 'full',
     cell: ({ last }) => (
       <span className="flex gap-1.5 md:justify-end">
         <Button small onClick={() => onLook(last.id)}>
