@@ -33,6 +33,7 @@ import { serveTemplatePreview } from './dashboard-templates.ts'
 import { serveSecondFactor } from './dashboard-two-factor.ts'
 import { previewDocument, previewHeaders } from './email-preview.ts'
 import { type OperationDeps, serveOperation } from './queue-admin.ts'
+import { refuseHiddenContent } from './v1/content-access.ts'
 import type { ApiDeps } from './v1/define-endpoint.ts'
 import { retrieveEmail } from './v1/email-details.ts'
 
@@ -229,7 +230,8 @@ function servePreview(api: FastifyInstance, { requireMember }: DashboardContext,
       },
       deps,
     )
-    const { data } = JSON.parse(body as string) as { data: { htmlBody?: string; plainBody?: string } }
+    const { data } = JSON.parse(body as string) as { data: { tenantId: string; htmlBody?: string; plainBody?: string } }
+    await refuseHiddenContent(member, data.tenantId, deps)
     return reply.headers(previewHeaders).send(previewDocument(data))
   })
 }
