@@ -100,6 +100,14 @@ create table connection_leases (
   constraint connection_leases_pkey PRIMARY KEY (process, source, provider)
 ) with (fillfactor=50);
 
+create table content_visibility (
+  tenant_id text collate "C" not null,
+  visible_to text not null,
+  changed_at timestamptz not null,
+  constraint content_visibility_pkey PRIMARY KEY (tenant_id),
+  constraint content_visibility_visible_to_check CHECK ((visible_to = ANY (ARRAY['admins'::text, 'owners'::text])))
+);
+
 create table contents (
   tenant_id text collate "C" not null,
   id text collate "C" not null,

@@ -26,6 +26,7 @@ import { type DashboardContext, type DashboardDeps, maxBodyOctets, openDashboard
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
 import { serveOpenIdBegin, serveOpenIdReturn } from './dashboard-openid.ts'
+import { servePrivacy } from './dashboard-privacy.ts'
 import { serveWaiting } from './dashboard-queue.ts'
 import type { InvitationResponse, MembersResponse, SessionResponse, SignInLinkResponse } from './dashboard-responses.ts'
 import { isFromOurPages, type SignedInMember, sessionCookie, setDeviceCookie, setSessionCookie } from './dashboard-session.ts'
@@ -80,6 +81,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
       serveOperation(api, context, deps)
       serveTemplatePreview(api, context, deps)
       serveWaiting(api, context, deps)
+      servePrivacy(api, context, deps)
       serveEmailPage(api, context, deps)
       serveEmailChecks(api, context, deps)
       servePreview(api, context, deps)

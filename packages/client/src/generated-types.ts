@@ -313,6 +313,8 @@ export interface Email {
   spamScore: number
   /** Sent with a test key */
   test: boolean
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
   /** Current state of the email, its reason, and the next step */
   explanation: {
     now: string
@@ -552,11 +554,15 @@ export interface TenantsRetrievePrivacyData {
   tenantId: string
   /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
   contentDays: number | null
+  /** Members who see contents in the dashboard: everyone; admins (and owners); owners. Keys are not members */
+  contentVisibleTo: 'everyone' | 'admins' | 'owners'
 }
 
 export interface TenantsUpdatePrivacyBody {
   /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
-  contentDays: number | null
+  contentDays?: number | null | undefined
+  /** Members who see contents in the dashboard: everyone; admins (and owners); owners. Keys are not members */
+  contentVisibleTo?: 'everyone' | 'admins' | 'owners' | undefined
 }
 
 export interface CredentialsCreateBody {
@@ -1401,7 +1407,7 @@ export interface WebhooksRetrieveDeliveryData {
   webhookName: string
   request: {
     headers: Record<string, string>
-    /** Complete request body */
+    /** Complete request body; empty if contentHidden */
     payload: Record<string, unknown>
   }
   response: {
@@ -1413,6 +1419,8 @@ export interface WebhooksRetrieveDeliveryData {
     /** Reason for the missing response */
     error: string | null
   }
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
 }
 
 export interface WebhooksReplayDeliveryData {
@@ -1580,7 +1588,7 @@ export interface UsageRetrieveData {
     used: number
     remaining: number | null
     usagePercent: number | null
-    /** Over 90 % */
+    /** Over 90% */
     approaching: boolean
     /** true: no capacity left this hour */
     exceeded: boolean
@@ -1852,7 +1860,7 @@ export interface Limits {
     used: number
     remaining: number | null
     usagePercent: number | null
-    /** Over 90 % */
+    /** Over 90% */
     approaching: boolean
     /** true: no capacity left this hour */
     exceeded: boolean
@@ -2044,6 +2052,8 @@ export interface ReceivedRetrieveData {
   }[]
   /** A part was cut or left out; the raw message has it */
   truncated: boolean
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
 }
 
 export interface ReceivedRetrieveRawData {
@@ -2214,6 +2224,8 @@ export interface ReceivedEmail {
   links: string[]
   /** Time of the test clock of the tenant */
   receivedAt: string
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
 }
 
 export interface TestInboxClearData {
@@ -2332,17 +2344,19 @@ export interface LogsRetrieveData {
   /** Tenant of the request */
   tenantId: string | null
   request: {
-    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended */
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended, or if contents are hidden for the role of the signed-in member */
     body: Record<string, unknown> | string | null
     /** Size of the whole body in bytes */
     bodySize: number | null
   }
   response: {
-    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended */
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended, or if contents are hidden for the role of the signed-in member */
     body: Record<string, unknown> | string | null
     /** Size of the whole body in bytes */
     bodySize: number | null
   }
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
 }
 
 export interface TransportsCreateBody {
