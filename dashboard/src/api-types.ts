@@ -29,6 +29,8 @@ export type {
   TemplatesListVersionsItem,
   TemplatesPreviewData,
   Tenant,
+  TenantsRetrievePrivacyData,
+  TenantsUpdatePrivacyBody,
   TrackDomain,
   TrackingListData,
   Transport,

@@ -14,7 +14,11 @@ interface PrivacyDeps {
   config: Pick<Config, 'keepContentDays'>
 }
 
-export function servePrivacy(api: FastifyInstance, { requireOperator, answer }: DashboardContext, { db, clock, config }: PrivacyDeps): void {
+export function servePrivacy(
+  api: FastifyInstance,
+  { requireOperator, answer }: DashboardContext,
+  { db, clock, config }: PrivacyDeps,
+): void {
   const { keepContentDays } = config
   // Several requests at a time for one tenant count once.
   const reports = cached(clock, (tenantId) => reportPrivacy(db, tenantId, { nowMs: clock.nowMs(), keepContentDays, statementMs }))

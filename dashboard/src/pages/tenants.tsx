@@ -12,6 +12,7 @@ import { Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { limits } from '../parts/rate-figure.tsx'
+import { TenantPrivacy } from '../parts/tenant-privacy.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { copyText } from '../parts/toast.tsx'
 import { useFilters } from '../parts/url-params.ts'
@@ -22,7 +23,7 @@ import { zoneNow } from '../time-zone.ts'
 const words = texts.tenants
 const statuses = Object.entries(words.status).map(([value, label]) => ({ value, label }))
 
-type TenantDialog = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
+type TenantDialog = { what: 'edit' | 'privacy' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
 
 /** A changed limit is in force, and reported, after a second. */
 const lookEveryMs = 2000
@@ -226,6 +227,7 @@ const TenantActions = ({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: 
     <Menu
       label={words.actionsOf(tenant.name)}
       actions={[
+        { label: texts.privacy.open, onChoose: () => onAsk('privacy', tenant) },
         { label: isPaused ? words.resume : words.pause, onChoose: () => onAsk(isPaused ? 'resume' : 'pause', tenant) },
         { label: words.copyId, onChoose: () => void copyText(tenant.id, words.copiedId) },
         ...(tenant.isDefault ? [] : [{ label: texts.actions.remove, isDanger: true, onChoose: () => onAsk('remove', tenant) }]),
@@ -242,6 +244,7 @@ interface Doing {
 function AskedDialog({ asked, ceiling, ...doing }: Doing & { asked: TenantDialog; ceiling: number | undefined }) {
   const { what, tenant } = asked
   if (what === 'edit') return <EditTenant tenant={tenant} ceiling={ceiling} {...doing} />
+  if (what === 'privacy') return <TenantPrivacy tenant={tenant} onClose={doing.onClose} />
   if (what === 'pause') return <PauseTenant tenant={tenant} {...doing} />
   if (what === 'resume') {
     return (

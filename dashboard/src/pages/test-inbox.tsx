@@ -169,8 +169,8 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
           {words.promoted} <EmailLink id={promoted} />
         </p>
       )}
-      <EmailContent id={mail.emailId} from={mail.from} />
-      <MessageLinks id={mail.emailId} links={mail.links} />
+      <EmailContent id={mail.emailId} from={mail.from} isHidden={mail.contentHidden} />
+      {!mail.contentHidden && <MessageLinks id={mail.emailId} links={mail.links} />}
       {promoting && (
         <Confirm
           title={words.promoteAsk}

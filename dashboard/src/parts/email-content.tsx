@@ -5,6 +5,7 @@ import { get, octetsOf, save } from '../api-client.ts'
 import type { Email } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Button, Empty, Problem, Section, Skeleton } from './basic-components.tsx'
+import { HiddenContent } from './hidden-content.tsx'
 import { Insights } from './insights.tsx'
 import { type MimePart, mimeTree } from './mime.ts'
 import { Tabs } from './tabs.tsx'
@@ -25,8 +26,14 @@ const expansions: Record<Form, string> = {
 }
 
 /** `from`: the sender, which the insights compare with the links. */
-export function EmailContent({ id, from }: { id: string; from: string }) {
+export function EmailContent({ id, from, isHidden }: { id: string; from: string; isHidden: boolean | undefined }) {
   const [form, setForm] = useState<Form>('preview')
+  if (isHidden)
+    return (
+      <Section title={words.title}>
+        <HiddenContent />
+      </Section>
+    )
   return (
     <Section title={words.title}>
       <Tabs label={words.form} tabs={forms.map((name) => ({ name, label: words.forms[name] }))} chosen={form} onChoose={setForm}>

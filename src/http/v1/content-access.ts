@@ -14,7 +14,9 @@ export const hiddenText = '[hidden for your role]'
 
 /** A field of answers that have no contents for this reason. */
 export const hiddenFields = {
-  contentHidden: Type.Optional(Type.Boolean({ description: "true: the tenant's contents are hidden for the role of the signed-in member" })),
+  contentHidden: Type.Optional(
+    Type.Boolean({ description: "true: the tenant's contents are hidden for the role of the signed-in member" }),
+  ),
 }
 export const hiddenMark = (isHidden: boolean) => (isHidden ? { contentHidden: true } : {})
 

@@ -45,7 +45,8 @@ export const streamEvents = streamRoute({
     ),
   }),
   data: Type.String({
-    description: '`id` is the log position, `event` the event name, `data` the webhook body; its payload is empty if contents are hidden for the role of the signed-in member',
+    description:
+      '`id` is the log position, `event` the event name, `data` the webhook body; its payload is empty if contents are hidden for the role of the signed-in member',
   }),
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async ({ query: { events, after }, tenantId, lastEventId, credential }, { live, db }) => {

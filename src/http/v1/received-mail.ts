@@ -215,7 +215,9 @@ export const retrieveReceived = route({
       text: isHidden ? null : message.text,
       html: isHidden ? null : message.html,
       headers: isHidden ? [] : headers,
-      attachments: isHidden ? [] : attachments.map(({ filename, contentType, sizeOctets }) => ({ filename, contentType, size: sizeOctets })),
+      attachments: isHidden
+        ? []
+        : attachments.map(({ filename, contentType, sizeOctets }) => ({ filename, contentType, size: sizeOctets })),
       truncated,
       ...hiddenMark(isHidden),
     }
