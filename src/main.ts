@@ -49,7 +49,8 @@ async function serve(): Promise<void> {
   const embedded =
     config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log, started: loadRoles }) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
-  const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, waitMs: databaseWaitMs, ending }).catch(
+  const wait = { waitMs: databaseWaitMs, ending, onWait: loadRoles }
+  const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, ...wait }).catch(
     async (error: unknown) => {
       await embedded?.stop()
       if (!ending.aborted) throw error
@@ -74,7 +75,7 @@ async function serve(): Promise<void> {
     log.info('stopping')
   } finally {
     ended.abort()
-    for (const role of open.reverse()) await role.stop()
+    await stopAll(open)
     await traces?.stop()
     await db.close()
     await embedded?.stop()
@@ -82,7 +83,17 @@ async function serve(): Promise<void> {
   }
 }
 
-/** Loads modules of the service while PostgreSQL starts, which takes about as long. A fault appears where they are used. */
+/**
+ * Stops all roles at once, as a signal to every process of the service does: without a database each waits a while for it, and these times must
+ * not add up.
+ */
+async function stopAll(roles: readonly RunningRole[]): Promise<void> {
+  const ends = await Promise.allSettled(roles.map(async (role) => role.stop()))
+  const failed = ends.find((end) => end.status === 'rejected')
+  if (failed) throw failed.reason
+}
+
+/** Loads modules of the service while it waits for PostgreSQL, which takes about as long. A fault appears where they are used. */
 function loadRoles(): void {
   Promise.all([import('#http'), import('#doctor'), import('#housekeeping'), import('#delivery')]).catch(() => undefined)
 }

@@ -16,7 +16,7 @@ export interface ChildrenOptions {
   count: number
   /** A unique name for each start of a child, never reused. */
   newName(): string
-  /** Called when the child has certainly ended. */
+  /** Called when the child has certainly ended, unless it stopped in order. */
   ended(name: string): Promise<void>
   /** Aborts when the program is stopping: a signal to all of its processes ends the children before `stop` is called. */
   ending: AbortSignal
@@ -85,8 +85,9 @@ export function startChildren(options: ChildrenOptions): Children {
       child.once('exit', (code, signal) => {
         living.delete(child)
         ready.delete(child)
-        options
-          .ended(name)
+        // A child that stopped in order has deregistered itself.
+        const deregistered = ending.aborted && code === 0 ? Promise.resolve() : options.ended(name)
+        deregistered
           .catch((error) => log.warn({ err: error, child: name }, 'failed to deregister a process that ended; its lease will expire'))
           .finally(resolve)
         if (ending.aborted) return

@@ -6,12 +6,12 @@ import { type Log, silentLog } from '#base'
 import type { Connection, StatementResult } from './connection.ts'
 import { CommitUnknown, isServerUnavailable, isTransactionConflict, mayMeanServerDown } from './errors.ts'
 import { NotificationListener } from './listen-notify.ts'
-import { awaitDatabase, Pool } from './pool.ts'
+import { awaitDatabase, type DatabaseWait, Pool } from './pool.ts'
 import { refuseSharedConnections } from './pooler.ts'
 import type { Db, DbSession, Queryable, Tx } from './queryable.ts'
 import { type Sql, sql } from './sql-tag.ts'
 
-export interface DbConfig {
+export interface DbConfig extends DatabaseWait {
   /** `postgres://user:password@host1:5432,host2:5432/name`, or for a unix socket `postgres://user:password@/name?host=/folder`. */
   url: string
   /** Most connections at once, not counting sessions and the one for LISTEN. */
@@ -20,10 +20,6 @@ export interface DbConfig {
   /** PostgreSQL settings of every connection. */
   settings?: Readonly<Record<string, string>> | undefined
   log?: Log
-  /** Milliseconds to wait for a database that does not answer yet. */
-  waitMs?: number
-  /** Ends that wait. */
-  ending?: AbortSignal
 }
 
 const say = sql`
@@ -43,9 +39,9 @@ function verbs(
 }
 
 /** Rejects with `DatabaseUnreachable` if no writable host answers within `waitMs`, and with a sentence if a pooler shares connections. */
-export async function openDb({ log = silentLog, waitMs = 0, ending, ...config }: DbConfig): Promise<Db> {
+export async function openDb({ log = silentLog, waitMs, ending, onWait, ...config }: DbConfig): Promise<Db> {
   const pool = new Pool({ ...config, log })
-  await awaitDatabase(pool, waitMs, log, ending)
+  await awaitDatabase(pool, log, { waitMs, ending, onWait })
   try {
     await refuseSharedConnections(() => pool.extra())
   } catch (error) {

@@ -244,11 +244,17 @@ function isWrongAddress(error: unknown): boolean {
   return false
 }
 
-/**
- * Connects once, so that a wrong URL is reported at the start; retries for `waitMs`, for a server that is still starting, or until `ending`
- * aborts.
- */
-export async function awaitDatabase(pool: Pool, waitMs: number, log: Log, ending?: AbortSignal): Promise<void> {
+export interface DatabaseWait {
+  /** Milliseconds to wait for a database that does not answer yet. */
+  waitMs?: number | undefined
+  /** Ends that wait. */
+  ending?: AbortSignal | undefined
+  /** Called once if there is a wait, for work that needs no database. */
+  onWait?: (() => void) | undefined
+}
+
+/** Connects once, so that a wrong URL is reported at the start; retries for a server that is still starting. */
+export async function awaitDatabase(pool: Pool, log: Log, { waitMs = 0, ending, onWait }: DatabaseWait): Promise<void> {
   const deadlineMs = systemClock.monotonicMs() + waitMs
   for (let told = false; ; told = true) {
     try {
@@ -257,7 +263,10 @@ export async function awaitDatabase(pool: Pool, waitMs: number, log: Log, ending
     } catch (error) {
       const isOver = ending?.aborted || systemClock.monotonicMs() >= deadlineMs
       if (!(error instanceof DatabaseUnreachable) || isWrongAddress(error) || isOver) throw error
-      if (!told) log.warn(`${error.message}; retrying for ${Math.round(waitMs / 1000)} s`)
+      if (!told) {
+        log.warn(`${error.message}; retrying for ${Math.round(waitMs / 1000)} s`)
+        onWait?.()
+      }
       await pause(systemClock, 250, ending)
     }
   }

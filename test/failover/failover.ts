@@ -60,7 +60,10 @@ export interface FaultReport {
   kind: FaultKind
   /** From the fault to the promotion; undefined if the cluster kept its leader. */
   promotedAfterMs: number | undefined
-  /** For each instance, from the promotion (without one: from the fault) to the first accepted request. */
+  /**
+   * For each instance, from the promotion (without one: from the fault) to the first accepted request. An instance that a rolling restart had
+   * stopped at that time: from its start.
+   */
   acceptedAfterMs: (number | undefined)[]
   /** The same for the first message at the relay that was accepted after it. */
   deliveredAfterMs: number | undefined
@@ -109,6 +112,7 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverVer
       cluster,
       firewall,
       instances: run.instances,
+      noteDowntime: (instance, stoppedMs, startedMs) => run.downtimes.push({ instance, stoppedMs, startedMs }),
       fillDisk: disks && ((node) => disks.fill(node)),
     }
     for (const kind of planFaults(chance, options.faults, kinds)) {
@@ -140,6 +144,7 @@ class FailoverRun {
   instances: Service[] = []
   readonly violations: string[] = []
   readonly late: string[] = []
+  readonly downtimes: { instance: number; stoppedMs: number; startedMs: number }[] = []
   readonly #options: FailoverOptions
   readonly #folder: string
   readonly #reports: FaultReport[] = []
@@ -279,12 +284,14 @@ class FailoverRun {
     this.#reports.push({
       kind,
       promotedAfterMs: promotedMs && promotedMs - beganMs,
-      acceptedAfterMs: load.accepted.map((times) =>
-        after(
-          times.find((atMs) => atMs > fromMs),
-          fromMs,
-        ),
-      ),
+      acceptedAfterMs: load.accepted.map((times, instance) => {
+        const down = this.downtimes.find((one) => one.instance === instance && one.stoppedMs < fromMs && fromMs < one.startedMs)
+        const runsMs = down?.startedMs ?? fromMs
+        return after(
+          times.find((atMs) => atMs > runsMs),
+          runsMs,
+        )
+      }),
       deliveredAfterMs: after(delivered, fromMs),
       longestGapMs: edges.slice(1).reduce((longest, atMs, index) => Math.max(longest, atMs - (edges[index] as number)), 0),
       failedAnswers: failures.length,

@@ -19,6 +19,8 @@ export interface FaultWorld {
   /** Undefined if packets cannot be dropped here. */
   firewall: Firewall | undefined
   instances: readonly Service[]
+  /** Called when an instance, by its index, was stopped and started again. */
+  noteDowntime(instance: number, stoppedMs: number, startedMs: number): void
   /** Fills the node's disk; returns the function that frees it. Undefined if nodes have no disks of their own. */
   fillDisk: ((node: Node) => () => void) | undefined
 }
@@ -95,8 +97,10 @@ const faults = {
   },
   'rolling restart': async (world, leader) => {
     await killNode(world, leader)
-    for (const instance of world.instances) {
+    for (const [index, instance] of world.instances.entries()) {
+      const stoppedMs = world.clock.nowMs()
       await instance.stop()
+      world.noteDowntime(index, stoppedMs, world.clock.nowMs())
       await instance.start()
     }
   },
