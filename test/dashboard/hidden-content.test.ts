@@ -216,6 +216,11 @@ test('an admin who may not see contents gets them by no read and no change', { t
   const admin = members['admin of all'] ?? {}
   expect(await findCanary(admin)).toEqual([])
   expect(await streamed(admin)).not.toContain(canary)
+  // A tenant that the endpoint does not read cannot stand in for all tenants.
+  const other = await service.makeTenant('Visible')
+  const webhook = { tenantId: other, name: 'all', url: `${receiver.url}/all`, events: ['MessageReceived'] }
+  expect((await ask(service, 'POST', '/v1/platform/webhooks', admin, webhook)).code).toBe('permission_denied')
+  expect((await ask(service, 'POST', '/v1/webhooks', admin, webhook)).status).toBe(201)
   const leading = new Set<string>()
   // Deletions last, so that the others find their objects.
   for (const endpoint of [...writes].sort((a, b) => Number(a.method === 'DELETE') - Number(b.method === 'DELETE'))) {

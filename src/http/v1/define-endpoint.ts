@@ -229,8 +229,11 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
       if (takesTenant && call.credential.tenantId !== null) tenantInBody(call.body, call.credential)
       const query = readQuery(call.query as Record<string, unknown>)
       await refuseUnknownTenant(call, deps)
-      if (declared.leadsContentOut)
-        await refuseHiddenContent(call.credential, call.tenantId ?? tenantInBody(call.body, call.credential), deps)
+      if (declared.leadsContentOut) {
+        // A tenant in a body whose schema has none is ignored: it does not limit the change to its contents.
+        const inBody = hasTenant(declared.body) ? tenantInBody(call.body, call.credential) : null
+        await refuseHiddenContent(call.credential, call.tenantId ?? inBody, deps)
+      }
       return answer({ ...call, query } as unknown as Call<Path, Static<Query>, Static<Body>>, deps)
     },
   }
