@@ -4,7 +4,7 @@ export const privacyTexts = {
   privacy: {
     open: 'Privacy',
     title: (name: string) => `Privacy of ${name}`,
-    about: 'Recipient, sender, subject and status are no contents. They stay as long as the record of the email.',
+    about: 'Recipient, sender, subject and status are not contents: they stay as long as the record of the email.',
     unchanged: 'As the installation',
     /** By the names of the API. */
     fields: {
