@@ -235,6 +235,15 @@ test('an admin who may not see contents gets them by no read and no change', { t
   expect([...leading].toSorted()).toEqual(leads.toSorted())
 })
 
+test('a stream ends when the role of its member changes', async () => {
+  const admin = await signedIn(service, 'moving@house.test', 'admin')
+  const answer = await fetch(`http://127.0.0.1:${service.port}/v1/events/stream`, { headers: admin })
+  const ended = answer.text()
+  const change = { address: 'moving@house.test', role: 'viewer' }
+  expect((await ask(service, 'POST', '/dashboard/api/members/role', members['owner of all'] ?? {}, change)).status).toBe(200)
+  expect(await ended).toMatch(/^retry: /)
+})
+
 test('the report of the data that is left is for owners of the organisation', async () => {
   const path = `/dashboard/api/tenants/${service.tenantId}/privacy-report`
   expect((await ask(service, 'GET', path, members['admin of all'] ?? {})).code).toBe('permission_denied')
