@@ -6,7 +6,17 @@ import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, maxCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
 import { findQueued, type Queued } from '#spool'
-import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter, timesOf } from './common-schemas.ts'
+import {
+  instantFields,
+  instantOf,
+  knownEmailId,
+  nullable,
+  pageFields,
+  queriedAddress,
+  readInstant,
+  tenantParameter,
+  timesOf,
+} from './common-schemas.ts'
 import { listRoute, route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
 import { idsWith, type ListedEvent, listedEvents } from './email-events.ts'
@@ -73,8 +83,8 @@ export const listEmailsRoute = listRoute({
       tenantId,
       status: query.status,
       test: query.test,
-      recipient: query.to && addressOf('to', query.to),
-      sender: query.from && addressOf('from', query.from),
+      recipient: query.to && queriedAddress('to', query.to),
+      sender: query.from && queriedAddress('from', query.from),
       tag: query.tag,
       after: query.after === undefined ? undefined : readInstant('after', query.after),
       before: query.before === undefined ? undefined : readInstant('before', query.before),
@@ -160,13 +170,6 @@ export const retryEmail = route({
     return { ...retried, message: 'The email is pending and will be attempted now' }
   },
 })
-
-/** A `+` that was not percent-encoded arrives as a space, which is valid only in a quoted local part. */
-function addressOf(field: string, text: string): string {
-  const address = parseAddress(text) ?? parseAddress(text.replaceAll(' ', '+'))
-  if (!address) throw wrongField(field, 'is not an email address', 'invalid_email_format')
-  return address.text
-}
 
 const maxWords = 10
 
