@@ -27,5 +27,5 @@ export function llmsDocument(index: string): string {
   })
   const tools =
     'Agents get tools for this installation at `/mcp` (Model Context Protocol, with an API key): see [agents](/docs/guide/agents).'
-  return [`# ${title.replace(': documentation', '')}`, '', `> ${summary}`, '', tools, ...sections, ''].join('\n')
+  return [`# ${title.replace(/(?:: documentation| guide)$/, '')}`, '', `> ${summary}`, '', tools, ...sections, ''].join('\n')
 }

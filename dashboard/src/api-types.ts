@@ -27,7 +27,6 @@ export type {
   TemplatesCreateData,
   TemplatesListItem,
   TemplatesListVersionsItem,
-  TemplatesPreviewData,
   Tenant,
   TenantsRetrievePrivacyData,
   TenantsUpdatePrivacyBody,

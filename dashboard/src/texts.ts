@@ -122,8 +122,8 @@ export const texts = {
   },
   pager: {
     label: 'Pages',
-    where: (total: string, isAtLeast: boolean, page: number, pages: number) =>
-      `${total} ${isAtLeast ? 'or more' : 'in total'}${pages > 1 ? ` · page ${page} of ${pages}` : ''}`,
+    total: (count: string, isAtLeast: boolean) => `${count} ${isAtLeast ? 'or more' : 'in total'}`,
+    where: (page: number, pages: number) => ` · page ${page} of ${pages}`,
     newer: 'Newer',
     older: 'Older',
   },
@@ -175,6 +175,7 @@ export const texts = {
     bounced: 'Bounced',
     held: 'Held',
     complained: 'Complaints',
+    lost: 'Failed and bounced',
   },
   periods: {
     label: 'Period',
@@ -185,9 +186,8 @@ export const texts = {
   },
   chart: {
     volume: 'Emails by outcome over time',
-    bounces: 'Bounce rate over time',
+    lost: 'Failed and bounced emails over time',
     complaints: 'Complaint rate over time',
-    bounceRate: 'Bounce rate',
     complaintRate: 'Complaint rate',
     waiting: 'Waiting',
     limit: (percent: string) => `limit ${percent}`,

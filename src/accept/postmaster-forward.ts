@@ -33,7 +33,7 @@ export interface RoutedBy {
   received: string
   isBounce: boolean
   isUnproven: boolean
-  record(copies: readonly { to: string; emailId: string }[]): Promise<void>
+  record: (copies: readonly { to: string; emailId: string }[]) => Promise<void>
 }
 
 interface ForwardingDeps {

@@ -97,7 +97,7 @@ export async function weighBody(request: FastifyRequest, octets: number, deps: A
 /** Throws once the caller of a long-running request is no longer admitted. */
 export async function reauthorize(request: FastifyRequest, endpoint: Endpoint, deps: AuthorizeDeps): Promise<void> {
   const credential = await whoAsks(request, deps)
-  // What a stream may show depends on the role with which it began.
+  // A stream shows the events that the role at its begin may see.
   if (roleOf(credential) !== roleOf(request.credential)) throw new Refusal('permission_denied', { message: 'the role has changed' })
   tenantScope(credential, endpoint, request)
 }

@@ -98,6 +98,26 @@ export interface DoctorResponse {
   findings: { check: string; status: 'ok' | 'warning' | 'problem' | 'unknown'; detail: string; remedy: string | null }[]
 }
 
+/** Of `POST /templates/render`. */
+export interface RenderedTemplateResponse {
+  /** null: the source or its values have a fault. */
+  subject: string | null
+  fault: { message: string; suggestion: string } | null
+}
+
+/** Of `GET /use/tracking`: emails accepted in the last seven days that people opened, or whose links they used. */
+export interface TrackingUseResponse {
+  opened: number
+  clicked: number
+  /** false: there are more events than are counted. */
+  isComplete: boolean
+}
+
+/** Of `GET /use/webhooks`, by webhook id: the newest requests of the last 24 hours. Webhooks without requests are absent. */
+export interface WebhookUseResponse {
+  webhooks: Record<string, { requests: number; delivered: number; medianMs: number; isComplete: boolean }>
+}
+
 /** Of `GET /email-marks`, by email id. */
 export interface EmailMarksResponse {
   marks: Record<
@@ -164,6 +184,11 @@ export interface OverTimeResponse {
   lastDay: string
   granularity: 'hour' | 'day' | 'week' | 'month'
   points: ShownPoint[]
+}
+
+/** Of `GET /before`: the sums of the period of the same length before, up to the same time of day. */
+export interface BeforeResponse {
+  counts: Omit<ShownPoint, 'timestamp'>
 }
 
 export interface RecentResponse {

@@ -68,7 +68,7 @@ export async function memberOf(request: FastifyRequest, { sessions, config }: Se
   const token = sessionCookie(request, config.publicUrl)
   const isBelieved =
     as === 'frame'
-      ? request.headers['sec-fetch-dest'] === 'iframe' && isSameOrigin(request, config.publicUrl)
+      ? request.headers['sec-fetch-dest'] === 'iframe' && isSameOrigin(withoutOpaqueOrigin(request), config.publicUrl)
       : isFromOurPages(request, config.publicUrl)
   if (token === undefined || !isBelieved) throw new Refusal('authentication_required', { message: 'the Authorization header is missing' })
   const session = await sessions.find(token)
@@ -76,6 +76,15 @@ export async function memberOf(request: FastifyRequest, { sessions, config }: Se
     throw new Refusal('authentication_required', { message: 'the session has ended', suggestion: 'Sign in again' })
   }
   return { ...credentialOf(session), memberId: session.memberId, role: session.role, token }
+}
+
+/**
+ * A form in a page with the referrer policy `no-referrer` sends the origin `null` (Fetch standard, "append a request Origin header"). Then
+ * Sec-Fetch-Site alone decides, which no page can set.
+ */
+function withoutOpaqueOrigin({ headers, protocol, host }: SessionRequest): SessionRequest {
+  const { origin, ...others } = headers
+  return { headers: origin === 'null' && headers['sec-fetch-site'] !== undefined ? others : headers, protocol, host }
 }
 
 /** Negative ids belong to no credential, so that state kept by credential, such as idempotency keys, is separate for each person. */

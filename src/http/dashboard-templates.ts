@@ -1,45 +1,65 @@
-/** A template's HTML in a frame of the dashboard: rendered with the values of the query, as inert as the preview of an email. */
+/**
+ * The preview of a template while it is written: its source and values come with the request and are not stored. Once as data, so that the
+ * page shows the subject or the fault; once as a page for a frame, as inert as the preview of an email.
+ */
 import type { FastifyInstance } from 'fastify'
+import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
-import type { RateLimiter } from '#limits'
-import type { DashboardContext } from './dashboard-context.ts'
+import type { Templates, Values } from '#templates'
+import type { Tenants } from '#tenants'
+import { type DashboardContext, reader } from './dashboard-context.ts'
+import type { RenderedTemplateResponse } from './dashboard-responses.ts'
+import type { SignedInMember } from './dashboard-session.ts'
 import { previewDocument, previewHeaders } from './email-preview.ts'
-import type { ApiDeps } from './v1/define-endpoint.ts'
-import { previewTemplate } from './v1/templates.ts'
+import { nullable } from './v1/common-schemas.ts'
+import { Declared } from './v1/templates.ts'
 
-export interface TemplatePreviewDeps extends ApiDeps {
-  rateLimiter: RateLimiter
+export interface TemplatePreviewDeps {
+  templates: Templates
+  tenants: Tenants
 }
 
-export function serveTemplatePreview(api: FastifyInstance, { requireMember }: DashboardContext, deps: TemplatePreviewDeps): void {
-  api.get('/templates/:templateId/preview', async (request, reply) => {
+/** As large as a form may be. */
+const maxSourceOctets = 1_048_576
+const Part = nullable(Type.String())
+const Source = Type.Object({
+  subject: Type.String(),
+  html: Part,
+  text: Part,
+  variables: Declared,
+  values: Type.Unsafe<Values>({ type: 'object', maxProperties: 1000 }),
+})
+const readSource = reader(Source)
+
+/** A fault of the source or of its values is a result: its author has not finished. */
+function faultOf(error: unknown): Refusal {
+  if (error instanceof Refusal && error.code === 'validation_error') return error
+  throw error
+}
+
+export function serveTemplatePreview(
+  api: FastifyInstance,
+  { requireMember, answer }: DashboardContext,
+  { templates, tenants }: TemplatePreviewDeps,
+): void {
+  // The tenant only takes its turn on the thread that renders.
+  const rendered = async ({ tenantId }: SignedInMember, { values, ...source }: Static<typeof Source>) =>
+    templates.renderSource(tenantId ?? (await tenants.default()).id, source, values)
+
+  api.post('/templates/render', { bodyLimit: maxSourceOctets }, async (request, reply) => {
+    const member = await requireMember(request)
+    const result = await rendered(member, readSource(request.body)).catch(faultOf)
+    const isFault = result instanceof Refusal
+    return answer<RenderedTemplateResponse>(request, reply, {
+      subject: isFault ? null : result.subject,
+      fault: isFault ? { message: result.message, suggestion: result.suggestion } : null,
+    })
+  })
+
+  // A form in the page fills the frame: an address would be too short for the source.
+  api.post('/templates/preview', { bodyLimit: maxSourceOctets, config: { takesForms: 'params' } }, async (request, reply) => {
     const member = await requireMember(request, 'frame')
-    const { variables, tenantId } = request.query as { variables?: unknown; tenantId?: unknown }
-    const { body } = await previewTemplate.respond(
-      {
-        requestId: request.id,
-        params: request.params,
-        query: {},
-        body: { variables: valuesIn(variables) },
-        credential: member,
-        tenantId: member.tenantId ?? (typeof tenantId === 'string' && tenantId !== '' ? tenantId : null),
-        rate: deps.rateLimiter('preview', null),
-        idempotencyKey: undefined,
-        accept: undefined,
-        lastEventId: undefined,
-      },
-      deps,
-    )
-    const { html, text } = (JSON.parse(body as string) as { data: { html: string | null; text: string | null } }).data
+    const { html, text } = await rendered(member, readSource(request.body))
     return reply.headers(previewHeaders).send(previewDocument({ ...(html === null ? {} : { htmlBody: html }), plainBody: text ?? '' }))
   })
-}
-
-function valuesIn(text: unknown): unknown {
-  if (typeof text !== 'string' || text === '') return {}
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new Refusal('validation_error', { field: 'variables', message: 'variables must be a JSON object' })
-  }
 }

@@ -32,6 +32,7 @@ import type { InvitationResponse, MembersResponse, SessionResponse, SignInLinkRe
 import { isFromOurPages, type SignedInMember, sessionCookie, setDeviceCookie, setSessionCookie } from './dashboard-session.ts'
 import { serveTemplatePreview } from './dashboard-templates.ts'
 import { serveSecondFactor } from './dashboard-two-factor.ts'
+import { serveUse } from './dashboard-use.ts'
 import { previewDocument, previewHeaders } from './email-preview.ts'
 import { type OperationDeps, serveOperation } from './queue-admin.ts'
 import { refuseHiddenContent } from './v1/content-access.ts'
@@ -82,6 +83,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
       serveTemplatePreview(api, context, deps)
       serveWaiting(api, context, deps)
       servePrivacy(api, context, deps)
+      serveUse(api, context, deps)
       serveEmailPage(api, context, deps)
       serveEmailChecks(api, context, deps)
       servePreview(api, context, deps)

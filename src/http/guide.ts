@@ -1,7 +1,7 @@
 /**
  * The guide at /docs/guide, from the Markdown pages of docs/. Only files found at the start are served; each page is rendered at its first
  * request and cached. HTML in Markdown is escaped, and the only script is docs/guide.js. The sections of index.md are the cards of the home page and the
- * groups of the navigation: a sentence, then a table with a task and a page in each row.
+ * groups of the navigation: a sentence, then a table with the contents and a page in each row.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -21,7 +21,7 @@ const elsewhere: Readonly<Record<string, string>> = { 'generated/openapi.json': 
 const decisions = 'decisions/'
 
 /** Entries of a card that are in sight; the others are folded. */
-const inSight = 3
+const inSight = 5
 
 const mostLetters = 100
 
@@ -182,8 +182,14 @@ function groupsOf(files: ReadonlyMap<string, string>): Group[] {
   return groups
 }
 
-const listOf = (entries: readonly Entry[]): string =>
-  `<ul>${entries.map(({ address, title, task }) => `<li><a href="${escaped(address)}">${escaped(title)}</a><span>${escaped(task)}</span></li>`).join('')}</ul>`
+const itemOf = ({ address, title, task }: Entry): string =>
+  `<li><a href="${escaped(address)}">${escaped(title)}</a><span>${escaped(task)}</span></li>`
+const listOf = (entries: readonly Entry[]): string => `<ul>${entries.map(itemOf).join('')}</ul>`
+
+/** Beside the introduction. */
+const startOf = (first: Entry): string => `<div class="start"><ul>${itemOf(first)}
+<li><a href="/docs">API reference</a><span>each endpoint, to try in the browser</span></li></ul></div>
+`
 
 function cardOf({ heading, about, entries }: Group): string {
   const folded = entries.slice(inSight)
@@ -216,10 +222,16 @@ ${await render(text, file, files)}</main>
 ${navigationOf(groups, addressOf(file))}
 </div>`
   const [intro = ''] = text.split(/^## /m, 1)
+  const first = groups[0]?.entries[0]
+  const cards = groups.map((group) => ({ ...group, entries: group.entries.filter((entry) => entry !== first) }))
   return `<div class="home">
 <main>
-${await render(intro, file, files)}<div class="cards">
-${groups.map(cardOf).join('')}</div>
+<div class="first">
+<div class="intro">
+${await render(intro, file, files)}</div>
+${first ? startOf(first) : ''}</div>
+<div class="cards">
+${cards.map(cardOf).join('')}</div>
 </main>
 </div>`
 }

@@ -14,6 +14,7 @@ import { getTenant, listPauses, type Tenants } from '#tenants'
 import { type EmailCounts, type Granularity, granularities, openRecent, type Usage } from '#usage'
 import { type DashboardContext, maxBodyOctets, reader } from './dashboard-context.ts'
 import type {
+  BeforeResponse,
   FlushResponse,
   HealthResponse,
   OverTimeResponse,
@@ -45,6 +46,12 @@ const OverTime = query({
   granularity: Type.Unsafe<Granularity>({ type: 'string', enum: granularities, default: 'day' }),
   test: Type.Optional(Type.Boolean()),
 })
+const Before = query({
+  tenantId: Type.Optional(Id),
+  period: Type.String({ default: 'last_7_days', maxLength: 64 }),
+  timezone: Type.String({ default: 'UTC', maxLength: 64 }),
+  test: Type.Optional(Type.Boolean()),
+})
 const Because = Type.Optional(Type.String({ maxLength: 200 }))
 const Domain = Type.Optional(Type.String({ maxLength: 255 }))
 /** One of: a recipient domain, a provider, or a tenant's sending domain. */
@@ -55,6 +62,7 @@ const Ceiling = Type.Object({ sendPerHour: nullable(Type.Integer({ minimum: 1, m
 
 const readOfTenant = queryReader(OfTenant)
 const readOverTime = queryReader(OverTime)
+const readBefore = queryReader(Before)
 const readRecent = queryReader(OfRecent)
 const readPlace = reader(Place)
 const readAnyPlace = reader(AnyPlace)
@@ -98,6 +106,12 @@ function serveFigures(api: FastifyInstance, context: DashboardContext, deps: Ope
     const { period, buckets } = await usage.overTime(await scopeOf(member, tenantId), asked, granularity)
     const points = buckets.map(({ startMs, counts }) => ({ timestamp: new Date(startMs).toISOString(), ...countsToWire(counts) }))
     return answer<OverTimeResponse>(request, reply, { firstDay: period.firstDay, lastDay: period.lastDay, granularity, points })
+  })
+
+  api.get('/before', async (request, reply) => {
+    const member = await requireMember(request)
+    const { tenantId, ...asked } = readBefore(given(request))
+    return answer<BeforeResponse>(request, reply, { counts: countsToWire(await usage.before(await scopeOf(member, tenantId), asked)) })
   })
 
   api.get('/recent', async (request, reply) => {

@@ -46,7 +46,7 @@ export interface ForwardedBy {
   /** From may be forged in the name of the domain: the copy gets neither its signature nor its return path. */
   isUnproven: boolean
   /** Called with the copies before they are accepted. */
-  record(copies: readonly Forwarding[]): Promise<void>
+  record: (copies: readonly Forwarding[]) => Promise<void>
 }
 
 /** `tenant`, `forwards`: over the limit of the tenant, or of its forwarded copies. */

@@ -43,6 +43,8 @@ export interface Templates {
   remove(tenantId: string, key: string): Promise<void>
   /** Renders the draft, or a version. */
   preview(tenantId: string, key: string, given: { version?: number | undefined; values: Values }): Promise<Rendered>
+  /** Renders a source that is not stored. */
+  renderSource(tenantId: string, source: TemplateSource, values: Values): Promise<Rendered>
   /** Renders the published version, or another one, for a send. */
   render(tenantId: string, key: string, given: { version?: number | undefined; values: Values }): Promise<Rendered>
 }
@@ -90,6 +92,11 @@ export function openTemplates({ db, clock, ids }: { db: Db; clock: Clock; ids: I
     remove: (tenantId, key) => changing(deleteTemplate(db, tenantId, key)),
     async preview(tenantId, key, { version, values }) {
       const source = version === undefined ? await getTemplate(db, tenantId, key) : await getVersion(db, tenantId, key, version)
+      return made(tenantId, source, values)
+    },
+    async renderSource(tenantId, source, values) {
+      checkSource(source)
+      await renderer.check(tenantId, source)
       return made(tenantId, source, values)
     },
     async render(tenantId, key, { version, values }) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { bucketsOf, openZone, readPeriod } from './calendar-periods.ts'
+import { bucketsOf, openZone, periodBefore, readPeriod } from './calendar-periods.ts'
 
 const iso = (ms: number) => new Date(ms).toISOString()
 const periodOf = (text: string, zone: string, now: string) => {
@@ -53,6 +53,19 @@ describe('a period', () => {
 
   test.each(['', 'Mars/Phobos', '+01:00', 'Europe/Berlin\0', '../etc', 'x'.repeat(100)])('the zone %o is refused by its name', (zone) => {
     expect(() => openZone(zone)).toThrow(expect.objectContaining({ code: 'validation_error', field: 'timezone' }))
+  })
+
+  test.each([
+    ['today', 'UTC', '2026-03-04T10:00:00Z', '2026-03-03T00:00:00.000Z', '2026-03-03T10:00:00.000Z'],
+    ['last_7_days', 'UTC', '2026-03-04T10:00:00Z', '2026-02-19T00:00:00.000Z', '2026-02-25T10:00:00.000Z'],
+    ['2026-02', 'UTC', '2026-03-04T10:00:00Z', '2026-01-04T00:00:00.000Z', '2026-02-01T00:00:00.000Z'],
+    ['this_month', 'UTC', '2026-03-01T00:00:00Z', '2026-01-29T00:00:00.000Z', '2026-01-29T00:00:00.000Z'],
+    // The day before has 23 hours. As much of it counts as has passed of today.
+    ['today', 'Europe/Berlin', '2026-03-30T10:00:00Z', '2026-03-28T23:00:00.000Z', '2026-03-29T11:00:00.000Z'],
+  ])('before %s in %s at %s is from %s to %s', (text, zone, now, from, to) => {
+    const [at, nowMs] = [openZone(zone), Date.parse(now)]
+    const before = periodBefore(readPeriod(text, at, nowMs), at, nowMs)
+    expect([iso(before.fromMs), iso(before.toMs)]).toEqual([from, to])
   })
 
   test('follows the one before it without a gap, in every zone', () => {

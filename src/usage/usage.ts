@@ -8,7 +8,7 @@ import { type Db, inSnapshot, type Tx } from '#db'
 import { countsByTenant, countsIn, countsInBuckets, type EmailCounts, onlyOf, testCountsByTenant, testCountsInBuckets } from '#emails'
 import { findComplained } from '#returns'
 import { getTenant, listTenantsByName, type Tenant, type TenantStatus } from '#tenants'
-import { bucketsOf, type Granularity, openZone, type Period, readPeriod } from './calendar-periods.ts'
+import { bucketsOf, type Granularity, openZone, type Period, periodBefore, readPeriod } from './calendar-periods.ts'
 
 export type { EmailCounts } from '#emails'
 export { type AutoPauseLimits, applyAutoPause } from './auto-pause.ts'
@@ -67,6 +67,8 @@ export interface Usage {
   series(tenantId: string, asked: UsagePeriod, granularity: Granularity): Promise<Series & { tenant: Tenant }>
   /** For one tenant, or (null) all together; all mail, or only test or live mail. */
   overTime(tenantId: string | null, asked: UsagePeriod & { test?: boolean | undefined }, granularity: Granularity): Promise<Series>
+  /** The sums of the period of the same length before, up to the same time of day. */
+  before(tenantId: string | null, asked: UsagePeriod & { test?: boolean | undefined }): Promise<EmailCounts>
 }
 
 const none: EmailCounts = { accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
@@ -121,6 +123,14 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
     series: (tenantId, asked, granularity) =>
       inSnapshot(db, async (tx) => ({ tenant: await getTenant(tx, tenantId), ...(await seriesOf(tx, tenantId, asked, granularity)) })),
     overTime: (tenantId, asked, granularity) => inSnapshot(db, (tx) => seriesOf(tx, tenantId ?? '', asked, granularity)),
+    async before(tenantId, { test, ...asked }) {
+      const { fromMs, toMs } = periodBefore(period(asked), openZone(asked.timezone), clock.nowMs())
+      return inSnapshot(db, async (tx) => {
+        const all = await countsInBuckets(tx, tenantId ?? '', [fromMs], toMs)
+        const counts = test === undefined ? all : await partOf(tx, tenantId ?? '', [fromMs], { all, toMs, test })
+        return counts[0] ?? none
+      })
+    },
   }
 }
 

@@ -83,6 +83,7 @@ export {
   usualPostmarkStream,
 } from './postmark-facts.ts'
 export { postmarkTriggers } from './postmark-format.ts'
+export { type RecentDeliveries, recentDeliveries } from './recent-deliveries.ts'
 export { samplePayload, webhookBody } from './request-body.ts'
 export { resendTypes } from './resend-format.ts'
 export { type Sending, startSending } from './sender-process.ts'

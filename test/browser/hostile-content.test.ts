@@ -119,7 +119,7 @@ describe.skipIf(!hasChromium)('what a stranger wrote', () => {
       expect(await page.evaluate('window.pwned'), path).toBeUndefined()
     }
     await page.goto(`/emails/${id}`)
-    for (const form of ['Text', 'Headers', 'Raw', 'Parts', 'Attachments', 'Insights']) {
+    for (const form of ['Text', 'Headers', 'Raw', 'Parts', 'Attachments', 'Checks']) {
       await page.getByRole('tab', { name: form, exact: true }).click()
       await service.wait(200)
     }

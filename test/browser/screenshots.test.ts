@@ -78,6 +78,9 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await heading.waitFor()
     await expect.poll(async () => (await page.title()).replace(await heading.innerText(), 'Heading')).toBe('Heading · Postrider')
     await page.waitForLoadState('networkidle').catch(() => undefined)
+    // The browser paints a frame only where it is in sight.
+    const height = (await page.locator('iframe').count()) > 0 ? await page.evaluate<number>('document.documentElement.scrollHeight') : 900
+    await page.setViewportSize({ width: look.width, height })
     await expectFine(watched, `pages/${nameOf(path)}`, look)
     expect(await page.evaluate(cutOff)).toEqual([])
     if (path === '/' || path === '/usage') await page.getByRole('img', { name: /^Emails by outcome/ }).waitFor()

@@ -190,14 +190,15 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     // On a phone the open email hides the list.
     expect(await page.getByLabel('Unread').count()).toBe(0)
     await page.frameLocator('iframe').getByRole('heading', { name: subject }).waitFor()
+    await page.getByRole('tab', { name: 'Links 1', exact: true }).click()
     await page.getByRole('link', { name: 'https://shop.example/orders/1' }).waitFor()
     await page.getByRole('button', { name: 'Check links' }).click()
     const links = page.getByRole('list', { name: 'Links', exact: true })
     await links.getByText('shop.example has no address').waitFor()
     await links.getByText('Broken', { exact: true }).waitFor()
     await expectFine(watched, 'inbox', look)
-    await page.getByRole('tab', { name: 'Insights', exact: true }).click()
-    await page.getByRole('list', { name: 'Insights', exact: true }).getByText('has a text part').waitFor()
+    await page.getByRole('tab', { name: /^Checks/ }).click()
+    await page.getByRole('list', { name: 'Checks', exact: true }).getByText('has a text part').waitFor()
     for (const [form, text] of [
       ['Text', `${subject}. Thank you.`],
       ['HTML source', `<h1>${subject}</h1>`],
@@ -247,7 +248,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await track.getByRole('button', { name: 'Copy value' }).click()
     await expectCopied(page, /^track\.house\.test$/)
     await expectFine(watched, 'tracking', look)
-    await track.getByRole('button', { name: 'Delete' }).click()
+    await track.getByRole('button', { name: `Actions for ${name}.simulator.test` }).click()
+    await page.getByRole('menuitem', { name: 'Delete' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await track.waitFor({ state: 'detached' })
   })

@@ -33,7 +33,7 @@ describe.skipIf(!hasChromium)('an owner', () => {
     return watched
   }
 
-  test('creates, edits, previews, sends, publishes and deletes a template', async () => {
+  test('creates, edits, previews, sends, publishes, copies and deletes a template', async () => {
     const look = wide
     const watched = await open(look)
     const { page } = watched
@@ -54,12 +54,14 @@ describe.skipIf(!hasChromium)('an owner', () => {
     await page.getByRole('button', { name: 'Edit as JSON' }).click()
     const json = page.getByLabel('Values (JSON)')
     expect(JSON.parse(await json.inputValue())).toEqual({ name: '<b>Ann</b>' })
+    await page.getByText('variables.number is required by the template').waitFor()
     await json.fill('{"number": 7, "name": "<b>Ann</b>"}')
-    await page.getByRole('button', { name: 'Show preview' }).click()
     await page.getByText('Order 7').waitFor()
     const frame = page.frameLocator('iframe[title="Preview of the template"]')
     await frame.getByText('Hello <b>Ann</b>').waitFor()
     await expectFine(watched, 'template', look)
+    // The preview follows the source, which is not stored.
+    expect(await read(`/templates/${templateName}`)).toMatchObject({ html: expect.not.stringContaining('script') })
 
     await page.getByRole('button', { name: 'Send test' }).click()
     await page.getByLabel('From').fill('shop@shop.example')
@@ -73,9 +75,17 @@ describe.skipIf(!hasChromium)('an owner', () => {
     expect(await read(`/templates/${templateName}`)).toMatchObject({ publishedVersion: 1, html: expect.stringContaining('Hello') })
     await page.getByRole('region', { name: 'Versions' }).getByText('Version 1').waitFor()
     await expectFine(watched, 'template-published', look)
+    await page.getByText('Same as version 1').waitFor()
     await page.getByRole('button', { name: 'More actions' }).click()
-    await page.getByRole('menuitem', { name: 'Delete' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('menuitem', { name: 'Duplicate' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Duplicate' }).click()
+    await page.getByRole('heading', { level: 1, name: `${templateName}-copy` }).waitFor()
+    await page.goto('/templates')
+    for (const name of [`${templateName}-copy`, templateName]) {
+      await page.getByRole('button', { name: `Actions for ${name}`, exact: true }).click()
+      await page.getByRole('menuitem', { name: 'Delete' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    }
     await page.getByText('No templates yet').waitFor()
     await page.goto('/audit')
     await page.getByRole('cell', { name: 'templates.publish' }).waitFor()

@@ -2,15 +2,17 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, post, remove, save } from '../api-client.ts'
-import type { DnsRecord, Domain, DomainsListData } from '../api-types.ts'
+import { get, post, remove } from '../api-client.ts'
+import type { Domain, DomainsListData, ReputationRetrieveData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Coded, Empty, Heading, Meter, Problem, Section, Warning } from '../parts/basic-components.tsx'
+import { Badge, Button, Coded, Empty, Heading, Meter, Problem, Warning } from '../parts/basic-components.tsx'
+import { tablePercent } from '../parts/chart.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
-import { OneRecord } from '../parts/dns-record.tsx'
+import { foundOf, Records, requiredOf, ZoneFile } from '../parts/domain-records.tsx'
 import { Field } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { BackTo, RowLink, Waiting } from '../parts/paged-lists.tsx'
-import { Copy, Time } from '../parts/time-and-copy.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -24,6 +26,7 @@ export function DomainsPage() {
   const path = scoped('/v1/domains')
   const [adding, setAdding] = useState(false)
   const { data, error } = useQuery({ queryKey: ['domains', path], queryFn: () => get<DomainsListData>(path) })
+  const mail = useWeekOfMail()
   const columns: readonly Column<Listed>[] = [
     { name: words.domain, phone: 'title', by: (one) => one.name, cell: (one) => <RowLink to={`/domains/${one.id}`}>{one.name}</RowLink> },
     { name: words.state, phone: 'side', by: (one) => Number(one.verified), cell: (one) => <Verified is={one.verified} /> },
@@ -31,7 +34,13 @@ export function DomainsPage() {
       name: words.foundRecords,
       by: (one) => one.recordsFound,
       isUsual: hasNoFacts,
-      cell: (one) => !hasNoFacts(one) && <FoundRecords of={one} />,
+      cell: (one) => <FoundRecords of={one} />,
+    },
+    {
+      name: words.week,
+      isNumber: true,
+      by: (one) => attemptsIn(mail.get(one.name)),
+      cell: (one) => <WeekOfMail of={mail.get(one.name)} />,
     },
     ...(tenants.length > 1
       ? [{ name: texts.shell.tenant, by: (one: Listed) => one.tenant_name, cell: (one: Listed) => one.tenant_name }]
@@ -69,6 +78,29 @@ export function DomainsPage() {
 /** Verified without a check, such as the simulator's domain. */
 const hasNoFacts = ({ verified, dnsCheckedAt }: Listed) => verified && dnsCheckedAt === null
 
+type Counts = ReputationRetrieveData['groups'][number]
+
+/** Live mail of the last seven days, by sending domain. */
+function useWeekOfMail(): ReadonlyMap<string, Counts> {
+  const { scoped } = useHere()
+  const path = scoped('/v1/reputation', { groupBy: 'domain' })
+  const { data } = useQuery({ queryKey: ['reputation', path], queryFn: () => get<ReputationRetrieveData>(path) })
+  return new Map(data?.groups.map((one) => [one.name, one]))
+}
+
+const attemptsIn = (counts: Counts | undefined) =>
+  counts === undefined ? 0 : counts.accepted + counts.deferred + counts.failed + counts.blocked
+
+function WeekOfMail({ of: counts }: { of: Counts | undefined }) {
+  const attempts = attemptsIn(counts)
+  if (!counts || attempts === 0) return <span className="text-soft">{words.noMail}</span>
+  return (
+    <>
+      {attempts.toLocaleString()} <span className="text-soft">· {words.taken(tablePercent(counts.accepted, attempts))}</span>
+    </>
+  )
+}
+
 /** The records that verification requires, as a bar and in words, and the time of the last check. */
 function FoundRecords({ of: { recordsFound, recordsRequired, dnsCheckedAt } }: { of: Listed }) {
   if (dnsCheckedAt === null) return <span className="text-soft">{texts.dns.notChecked}</span>
@@ -82,12 +114,6 @@ function FoundRecords({ of: { recordsFound, recordsRequired, dnsCheckedAt } }: {
     </span>
   )
 }
-
-/** Without these, the domain is not verified. */
-const required = ['spf', 'dkim', 'returnPath'] as const
-const recommended = ['dkimEd25519', 'dmarc', 'receiving', 'mx'] as const
-const requiredOf = ({ dnsRecords }: Domain) => required.flatMap((name) => dnsRecords[name] ?? [])
-const foundOf = (domain: Domain) => requiredOf(domain).filter(({ status }) => status === 'OK').length
 
 const Verified = ({ is }: { is: boolean }) => <Badge tone={is ? 'good' : 'wait'}>{is ? words.verified : words.notVerified}</Badge>
 
@@ -144,9 +170,10 @@ export function DomainPage() {
           </Button>
         )}
         {mayChange && (
-          <Button kind="danger" onClick={() => setRemoving(true)}>
-            {texts.actions.remove}
-          </Button>
+          <Menu
+            label={texts.email.moreActions}
+            actions={[{ label: texts.actions.remove, isDanger: true, onChoose: () => setRemoving(true) }]}
+          />
         )}
       </Heading>
       <Problem error={check.error ?? error} />
@@ -167,6 +194,9 @@ export function DomainPage() {
     </>
   )
 }
+
+/** Receivers distrust shorter RSA keys. */
+const minKeyBits = 2048
 
 /** A weak DKIM key, and new keys whose records the owner publishes. */
 const Keys = ({ domain: { dkimKeys } }: { domain: Domain }) => (
@@ -211,57 +241,4 @@ const DnsState = ({ domain }: { domain: Domain }) => (
 function hostOf({ dnsRecords }: Domain): string | undefined {
   const host = dnsRecords.returnPath?.value.replace(/^rp\./, '')
   return host?.includes('.') ? undefined : host
-}
-
-const ttlSeconds = 3600
-/** Receivers distrust shorter RSA keys. */
-const minKeyBits = 2048
-/** The longest string of a TXT record (RFC 1035, 3.3.14). */
-const maxTextOctets = 255
-
-/** The record in the form of a zone file (RFC 1035, 5.1). */
-function zoneLine({ fullName, type, value }: DnsRecord): string {
-  const texts = value.match(new RegExp(`.{1,${maxTextOctets}}`, 'g')) ?? []
-  const mx = /^\d+ /.test(value) ? value : `10 ${value}`
-  const data =
-    type === 'TXT'
-      ? texts.map((part) => `"${part.replaceAll('"', '\\"')}"`).join(' ')
-      : `${(type === 'MX' ? mx : value).replace(/\.$/, '')}.`
-  return `${fullName}. ${ttlSeconds} IN ${type} ${data}`
-}
-
-/** All records at once, for a DNS hoster that imports zone files. The MX record is left out: its value is an example. */
-function ZoneFile({ domain: { name, dnsRecords } }: { domain: Domain }) {
-  const records = Object.keys(words.records)
-    .filter((key) => key !== 'mx')
-    .flatMap((key) => dnsRecords[key as keyof typeof words.records] ?? [])
-  const text = `${records.map(zoneLine).join('\n')}\n`
-  return (
-    <div className="mb-4 flex flex-wrap gap-2">
-      <Copy text={text} label={words.copyAll} />
-      <Button onClick={() => save(`${name}.zone`, new Blob([text], { type: 'text/plain' }))}>{words.zoneFile}</Button>
-    </div>
-  )
-}
-
-const Records = ({ of: domain }: { of: Domain }) => (
-  <>
-    <RecordGroup title={words.required} names={required} of={domain} />
-    <RecordGroup title={words.recommended} names={recommended} of={domain} />
-  </>
-)
-
-function RecordGroup({ title, names, of: { dnsRecords } }: { title: string; names: readonly (keyof typeof words.records)[]; of: Domain }) {
-  return (
-    <Section title={title}>
-      <div className="flex flex-col gap-3">
-        {names.map((name) => {
-          // The record for mail in takes the place of the example.
-          const record = name === 'mx' && dnsRecords.receiving ? undefined : dnsRecords[name]
-          const advice = words.advice[name as keyof typeof words.advice]
-          return record ? <OneRecord key={name} title={words.records[name]} record={record} zone={dnsRecords.zone} advice={advice} /> : null
-        })}
-      </div>
-    </Section>
-  )
 }

@@ -8,7 +8,7 @@ import { EmailFacts } from '../parts/email-facts.tsx'
 import { Timeline } from '../parts/email-timeline.tsx'
 import { OneEmailActions } from '../parts/one-email-actions.tsx'
 import { BackTo, Waiting } from '../parts/paged-lists.tsx'
-import { Copy, Sentence } from '../parts/time-and-copy.tsx'
+import { Copy, Sentence, Time } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { texts } from '../texts.ts'
 
@@ -63,7 +63,7 @@ export function EmailPage() {
       <Problem error={more.error ?? error} />
       <div className="grid gap-x-10 gap-y-6 lg:grid-cols-[minmax(0,1fr)_19rem]">
         <div className="min-w-0">
-          <Explanation of={email.explanation} />
+          <Explanation of={email} />
           <Timeline email={email} more={more.data} suppression={suppression} onReplayed={() => void refresh()} />
         </div>
         <EmailFacts email={email} more={more.data} />
@@ -73,17 +73,41 @@ export function EmailPage() {
   )
 }
 
-/** The reason of the status and the next step. */
-const Explanation = ({ of: { now, next, blockedBy } }: { of: Email['explanation'] }) => (
-  <div className="rounded-lg border border-line bg-sheet px-4 py-3 text-sm">
-    <p className="font-medium">
-      <Sentence>{now}</Sentence> {blockedBy && <Badge tone="none">{blockedBy.replaceAll('_', ' ')}</Badge>}
-    </p>
-    <p className="mt-0.5 text-soft">
-      <Sentence>{next}</Sentence>
-    </p>
-  </div>
-)
+const looks = {
+  none: 'border border-line bg-sheet',
+  wait: 'bg-wait-back text-wait',
+  bad: 'bg-bad-back text-bad',
+} as const
+const looksOf = { pending: 'none', sent: 'none', softfail: 'wait', held: 'wait', hardfail: 'bad', bounced: 'bad' } as const
+
+/** The reason of the status and the next step. The words of the last attempt are in the timeline; here is their kind. */
+function Explanation({ of: { status, deliveries = [], explanation } }: { of: Email }) {
+  const { now, next, nextAt, blockedBy } = explanation
+  const last = deliveries.toSorted((a, b) => a.timestampIso.localeCompare(b.timestampIso)).at(-1)
+  const kind = last?.classification?.replaceAll('_', ' ')
+  const isRepeated = last !== undefined && kind !== undefined && now.includes(last.details)
+  return (
+    <div className={`rounded-lg px-4 py-3 text-sm ${looks[looksOf[status]]}`}>
+      <p className="font-medium">
+        {isRepeated ? (
+          words.because(texts.status[status], kind, last.code)
+        ) : (
+          <>
+            <Sentence>{now}</Sentence> {blockedBy && <Badge tone="none">{blockedBy.replaceAll('_', ' ')}</Badge>}
+          </>
+        )}
+      </p>
+      <p className={`mt-0.5 ${looksOf[status] === 'none' ? 'text-soft' : ''}`}>
+        {nextAt && Date.parse(nextAt) > Date.now() && (
+          <>
+            <Time at={nextAt} /> ·{' '}
+          </>
+        )}
+        <Sentence>{next}</Sentence>
+      </p>
+    </div>
+  )
+}
 
 /** Requests this email; the key is a placeholder. */
 const curlFor = ({ id }: Email) => `curl '${location.origin}/v1/emails/${id}?expand=full' -H "Authorization: Bearer $POSTRIDER_KEY"`

@@ -111,18 +111,14 @@ export function EmailsPage() {
 
 const presets = [
   { name: words.presets.all, set: {} },
-  { name: words.presets.problems, set: { status: 'hardfail', within: 'today' } },
-  { name: words.presets.bouncedToday, set: { status: 'bounced', within: 'today' } },
-  { name: words.presets.waiting, set: { status: 'softfail' } },
-  { name: words.presets.held, set: { status: 'held' } },
-  { name: words.presets.bounced, set: { status: 'bounced' } },
-] as const
+  ...(['sent', 'softfail', 'hardfail', 'bounced', 'held'] as const).map((status) => ({ name: texts.status[status], set: { status } })),
+]
 
 /** Filters with one click. */
 function Presets({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
   const isNow = (set: Filters) => filterNames.every((name) => (filters[name] ?? '') === (set[name] ?? ''))
   return (
-    <fieldset className="mb-3 flex flex-wrap gap-1.5">
+    <fieldset className="mb-3 flex flex-wrap gap-1">
       <legend className="sr-only">{words.presets.label}</legend>
       {presets.map(({ name, set }) => {
         const next: Filters = set

@@ -1,7 +1,7 @@
 /** API keys and SMTP logins: created (shown once), bound, held, revoked. */
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { patch, post, remove } from '../api-client.ts'
+import { type Page, patch, post, remove } from '../api-client.ts'
 import { type Credential, permissions } from '../api-types.ts'
 import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading } from '../parts/basic-components.tsx'
@@ -17,14 +17,17 @@ import { texts } from '../texts.ts'
 
 const words = texts.keys
 
+/** Long because the list, its filter and its dialogs share their state. */
 export function KeysPage() {
   const { scoped, mayChange, tenantId, ofAll } = useHere()
   const [adding, setAdding] = useState(false)
   const [revoking, setRevoking] = useState<Credential>()
   const [binding, setBinding] = useState<Credential>()
   const client = useQueryClient()
-  const [filters] = useFilters()
+  const [filters, change] = useFilters()
   const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, keyEnd: 'true', ...ofAll }))
+  const isWhole = list.data !== undefined && list.data.totalPages <= 1
+  const shown = isWhole ? withType(list.data, filters.type) : list.data
   const refresh = () => client.invalidateQueries({ queryKey: ['keys'] })
   const hold = useMutation({
     mutationFn: (one: Credential) => patch(scoped(`/v1/credentials/${one.id}`), { hold: !one.hold }),
@@ -33,6 +36,15 @@ export function KeysPage() {
   return (
     <>
       <Heading title={texts.pages.keys} about={tenantId === undefined ? words.ofAll : words.ofTenant}>
+        {isWhole && (
+          <Select
+            bare
+            label={words.columnNames.type}
+            value={filters.type ?? ''}
+            choices={typeChoices}
+            onChange={(type) => change({ type })}
+          />
+        )}
         {mayChange && (
           <Button kind="main" onClick={() => setAdding(true)}>
             {words.add}
@@ -41,11 +53,11 @@ export function KeysPage() {
       </Heading>
       <Listing
         label={texts.pages.keys}
-        list={list}
+        list={{ error: list.error, data: shown }}
         error={hold.error}
         columns={useKeyColumns(list.data?.items ?? [], (one) => hold.mutate(one), setBinding, setRevoking)}
         keyOf={(one) => String(one.id)}
-        empty={words.empty}
+        empty={filters.type ? words.noneOfType : words.empty}
       />
       {adding && <CreateKey onClose={() => setAdding(false)} onMade={refresh} />}
       {binding && (
@@ -76,6 +88,18 @@ export function KeysPage() {
   )
 }
 
+const typeOf = ({ type, mode }: Credential) => (type === 'smtp' ? 'smtp' : mode)
+
+function withType(list: Page<Credential>, type: string | undefined): Page<Credential> {
+  const items = list.items.filter((one) => type === undefined || typeOf(one) === type)
+  return { ...list, items, total: items.length }
+}
+
+const typeChoices = [
+  { value: '', label: words.all },
+  ...(['live', 'test', 'smtp'] as const).map((value) => ({ value, label: words.types[value] })),
+]
+
 type OfKey = (one: Credential) => void
 
 const boundsColumn: Column<Credential> = {
@@ -105,9 +129,7 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
       name: names.type,
       phone: 'side',
       by: (one) => `${one.type} ${one.mode}`,
-      cell: (one) => (
-        <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{one.type === 'smtp' ? words.types.smtp : words.types[one.mode]}</Badge>
-      ),
+      cell: (one) => <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{words.types[typeOf(one)]}</Badge>,
     },
     ...(tenantId === undefined
       ? [{ name: names.tenant, by: (one: Credential) => nameOf(one.tenantId), cell: (one: Credential) => nameOf(one.tenantId) }]
@@ -115,7 +137,11 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
     {
       name: names.permissions,
       className: 'md:max-w-56',
-      cell: (one) => one.permissions?.join(', ') ?? words.everything,
+      cell: (one) => (
+        <span {...(one.permissions ? { 'data-tip': one.permissions.join(', ') } : {})}>
+          {one.permissions?.map((name) => words.permissionNames[name]).join(', ') ?? words.everything}
+        </span>
+      ),
     },
     ...(items.some(isBound) ? [boundsColumn] : []),
     {

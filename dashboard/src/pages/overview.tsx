@@ -1,8 +1,8 @@
-/** Overview of the mail: volume, rates against the providers' limits, delivery time, failing domains, use of the send limit, and health. */
+/** Overview of the mail: volume and rates beside those of the period before, delivery time, failing domains, use of the send limit, and health. */
 import { useQuery } from '@tanstack/react-query'
 import { get, withQuery } from '../api-client.ts'
-import type { Limits, RecentResponse, ShownPoint, Tenant } from '../api-types.ts'
-import { Badge, Coded, Empty, Heading, Problem, Section, Skeleton, Warning } from '../parts/basic-components.tsx'
+import type { BeforeResponse, Limits, RecentResponse, ShownPoint, Tenant } from '../api-types.ts'
+import { Coded, Heading, Problem, Section, Skeleton, Warning } from '../parts/basic-components.tsx'
 import {
   ChooseMail,
   ChoosePeriod,
@@ -15,14 +15,15 @@ import {
   periodOf,
   RateChart,
   sumOf,
+  tablePercent,
+  useBefore,
   useOverTime,
   VolumeChart,
 } from '../parts/chart.tsx'
-import { type Column, DataTable } from '../parts/data-table.tsx'
+import { FailingDomains } from '../parts/failing-domains.tsx'
 import { FirstSteps } from '../parts/first-steps.tsx'
 import { Health } from '../parts/health.tsx'
 import { limits, RateFigure } from '../parts/rate-figure.tsx'
-import { Time } from '../parts/time-and-copy.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -57,6 +58,7 @@ export function OverviewPage() {
   const series = useOverTime(period, tenantId, everyMs, mail)
   const recentPath = withQuery('/dashboard/api/recent', { tenantId, test: testOf(mail) })
   const recent = useQuery({ queryKey: ['recent', recentPath], queryFn: () => get<RecentResponse>(recentPath), refetchInterval: everyMs })
+  const before = useBefore(period, tenantId, mail)
   const points = series.data?.points ?? []
   const accepted = sumOf(points, 'sent')
   return (
@@ -76,7 +78,9 @@ export function OverviewPage() {
       ))}
       {!series.data && !series.error && <Skeleton lines={9} />}
       {series.data && accepted === 0 && mayChange && member.tenantId === null && tenantId === undefined && <FirstSteps />}
-      {series.data && <MailFigures points={points} recent={recent.data} />}
+      {series.data && (
+        <MailFigures points={points} recent={recent.data} before={before?.sent ? before : undefined} when={words.before[period]} />
+      )}
       {series.data && accepted === 0 && (
         <div className="mt-6">
           <NoMail mail={mail} period={period} tenantId={tenantId} onShow={() => change({ mail: 'test' })} />
@@ -89,32 +93,74 @@ export function OverviewPage() {
   )
 }
 
-function MailFigures({ points, recent }: { points: readonly ShownPoint[]; recent: RecentResponse | undefined }) {
+interface FigureProps {
+  points: readonly ShownPoint[]
+  recent: RecentResponse | undefined
+  /** Undefined: unknown, or without mail. */
+  before: BeforeResponse['counts'] | undefined
+  /** The period before, in words. */
+  when: string
+}
+
+/** Of little mail before, the number says more than a share. */
+const maxShare = 200
+
+/** "4% more than in the 7 days before". */
+function comparedWith(before: number, now: number, when: string): string {
+  const share = Math.round((now / before - 1) * 100)
+  if (share > maxShare) return words.was(before.toLocaleString(), when)
+  if (share === 0) return words.asMany(when)
+  return (share > 0 ? words.more : words.fewer)(`${Math.abs(share).toLocaleString()}%`, when)
+}
+
+/** The first row has the news, with the period before; the second the state of this moment, in smaller letters. */
+function MailFigures({ points, recent, before, when }: FigureProps) {
   const { data } = useQuery({ queryKey: ['limits'], queryFn: () => get<Limits>('/v1/limits'), refetchInterval: everyMs })
   const accepted = sumOf(points, 'sent')
   const lost = sumOf(points, 'bounced') + sumOf(points, 'hard_failed')
   const limit = data?.sendLimit
+  const was = (share: (part: number, whole: number) => string, part: (counts: BeforeResponse['counts']) => number) =>
+    before ? words.was(share(part(before), before.sent), when) : words.deliveredHelp
   return (
-    <Figures>
-      <Figure name={texts.counts.sent} value={accepted.toLocaleString()} note={words.acceptedHelp} />
-      <Figure name={texts.counts.delivered} value={percent(sumOf(points, 'delivered'), accepted)} note={words.deliveredHelp} />
-      <RateFigure name={texts.chart.bounceRate} of={texts.rate.ofBounces} part={lost} whole={accepted} limits={limits.bounces} />
-      <RateFigure
-        name={texts.chart.complaintRate}
-        of={texts.rate.ofComplaints}
-        part={sumOf(points, 'complained')}
-        whole={accepted}
-        limits={limits.complaints}
-      />
-      <Figure name={words.half} value={seconds(recent?.delivered.p50Ms)} note={words.tookHelp} />
-      <Figure name={words.nearlyAll} value={seconds(recent?.delivered.p99Ms)} note={words.tookHelp} />
-      <Figure
-        name={words.thisHour}
-        value={limit ? ofLimit(limit) : '–'}
-        note={limit?.limit == null ? words.noLimitHelp : words.limitHelp}
-      />
-      <Figure name={words.failingNow} value={recent ? recent.failing.length.toLocaleString() : '–'} note={words.failingHelp} />
-    </Figures>
+    <div className="flex flex-col gap-3">
+      <Figures>
+        <Figure
+          name={texts.counts.sent}
+          value={accepted.toLocaleString()}
+          note={before ? comparedWith(before.sent, accepted, when) : words.acceptedHelp}
+        />
+        <Figure
+          name={texts.counts.delivered}
+          value={tablePercent(sumOf(points, 'delivered'), accepted)}
+          note={was(tablePercent, (counts) => counts.delivered)}
+        />
+        <RateFigure
+          name={texts.counts.lost}
+          of={was(tablePercent, (counts) => counts.bounced + counts.hard_failed)}
+          part={lost}
+          whole={accepted}
+          limits={limits.bounces}
+        />
+        <RateFigure
+          name={texts.chart.complaintRate}
+          of={was(percent, (counts) => counts.complained)}
+          part={sumOf(points, 'complained')}
+          whole={accepted}
+          limits={limits.complaints}
+        />
+      </Figures>
+      <Figures>
+        <Figure isSmall name={words.half} value={seconds(recent?.delivered.p50Ms)} note={words.tookHelp} />
+        <Figure isSmall name={words.nearlyAll} value={seconds(recent?.delivered.p99Ms)} note={words.tookHelp} />
+        <Figure
+          isSmall
+          name={words.thisHour}
+          value={limit ? ofLimit(limit) : '–'}
+          note={limit?.limit == null ? words.noLimitHelp : words.limitHelp}
+        />
+        <Figure isSmall name={words.failingNow} value={recent ? recent.failing.length.toLocaleString() : '–'} note={words.failingHelp} />
+      </Figures>
+    </div>
   )
 }
 
@@ -124,7 +170,7 @@ const Charts = ({ points, isHourly }: { points: readonly ShownPoint[]; isHourly:
       <VolumeChart points={points} isHourly={isHourly} />
     </Section>
     <div className="grid gap-x-10 md:grid-cols-2 [&>*]:min-w-0">
-      <Section title={words.bounces}>
+      <Section title={texts.counts.lost}>
         <RateChart points={points} isHourly={isHourly} of="bounced" limit={limits.bounces.most} />
       </Section>
       <Section title={words.complaints}>
@@ -133,41 +179,4 @@ const Charts = ({ points, isHourly }: { points: readonly ShownPoint[]; isHourly:
     </div>
     <PointsTable points={points} />
   </>
-)
-
-type Failing = RecentResponse['failing'][number]
-
-const failing: readonly Column<Failing>[] = [
-  {
-    name: words.domain,
-    phone: 'title',
-    className: 'min-w-36 font-medium [overflow-wrap:anywhere]',
-    by: (one) => one.recipientDomain,
-    cell: (one) => one.recipientDomain,
-  },
-  { name: texts.counts.soft_failed, isNumber: true, by: (one) => one.deferred, cell: (one) => one.deferred.toLocaleString() },
-  { name: texts.counts.hard_failed, isNumber: true, by: (one) => one.failed, cell: (one) => one.failed.toLocaleString() },
-  { name: texts.counts.bounced, isNumber: true, by: (one) => one.bounced, cell: (one) => one.bounced.toLocaleString() },
-  {
-    name: words.reason,
-    phone: 'line',
-    className: 'min-w-60',
-    cell: (one) => (
-      <>
-        {one.classification && <Badge tone="none">{one.classification.replaceAll('_', ' ')}</Badge>}{' '}
-        <span className="text-soft [overflow-wrap:anywhere]">{one.lastReply.slice(0, 200)}</span>
-      </>
-    ),
-  },
-  { name: words.lastSeen, phone: 'side', by: (one) => one.lastAt, cell: (one) => <Time at={one.lastAt} /> },
-]
-
-const FailingDomains = ({ recent }: { recent: RecentResponse }) => (
-  <Section title={words.failing}>
-    {recent.failing.length === 0 ? (
-      <Empty>{words.noneFails}</Empty>
-    ) : (
-      <DataTable label={words.failing} columns={failing} items={recent.failing} keyOf={(one) => one.recipientDomain} isWhole />
-    )}
-  </Section>
 )

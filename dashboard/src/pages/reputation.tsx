@@ -131,7 +131,7 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
             limits={limits.complaints}
           />
           <Figure name={words.attempts} value={attempts.toLocaleString()} note={words.attemptsHelp} />
-          <Figure name={words.bounced} value={totals.bounced.toLocaleString()} />
+          <Figure name={words.bounced} value={totals.bounced.toLocaleString()} note={words.bouncedHelp} />
           <Figure name={words.tls} value={percent(totals.secured, totals.accepted)} note={words.tlsHelp} />
           <Figure
             name={words.dmarc}

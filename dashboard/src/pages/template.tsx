@@ -1,18 +1,21 @@
-/** One template: the source of its draft with a preview beside it (below it on a narrow screen), a test send, publishing, and its versions. */
+/** One template: its source with a preview beside it (below it on a narrow screen), a test send, publishing, and its versions. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, getPage, patch, post, remove } from '../api-client.ts'
+import { get, getPage, patch, post } from '../api-client.ts'
 import type { TemplatesCreateData, TemplatesListVersionsItem } from '../api-types.ts'
-import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
+import { FormDialog } from '../parts/action-dialogs.tsx'
 import { Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
-import { Field, TextArea } from '../parts/form-controls.tsx'
+import { Field } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { BackTo, Waiting } from '../parts/paged-lists.tsx'
+import { SourceEditor } from '../parts/source-editor.tsx'
 import { Tabs } from '../parts/tabs.tsx'
-import { type Draft, objectIn, TemplatePreview } from '../parts/template-preview.tsx'
-import { Copy, Time, Value } from '../parts/time-and-copy.tsx'
+import { TemplateDialog, templateActions } from '../parts/template-actions.tsx'
+import { TemplatePreview } from '../parts/template-preview.tsx'
+import { type Draft, objectIn, sourceOf } from '../parts/template-values.tsx'
+import { Time, Value } from '../parts/time-and-copy.tsx'
 import { toast } from '../parts/toast.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -31,7 +34,7 @@ export function TemplatePage() {
     refetchOnWindowFocus: false,
   })
   if (!data) return <Waiting error={error} />
-  return <Template template={data} />
+  return <Template key={data.id} template={data} />
 }
 
 const draftOf = ({ subject, html, text, variables }: Pick<TemplatesCreateData, 'subject' | 'html' | 'text' | 'variables'>): Draft => ({
@@ -41,14 +44,7 @@ const draftOf = ({ subject, html, text, variables }: Pick<TemplatesCreateData, '
   variables: JSON.stringify(variables, null, 2),
 })
 
-const bodyOf = ({ subject, html, text, variables }: Draft) => ({
-  subject,
-  html: html === '' ? null : html,
-  text: text === '' ? null : text,
-  variables: objectIn(variables),
-})
-
-type Asked = 'test' | 'remove'
+type Asked = 'test' | 'copy' | 'remove'
 
 /** Sends with this template; the key is a placeholder. */
 const curlFor = ({ name, variables }: TemplatesCreateData) => {
@@ -56,6 +52,12 @@ const curlFor = ({ name, variables }: TemplatesCreateData) => {
   const body = JSON.stringify({ from: 'shop@example.com', to: ['ann@example.org'], templateId: name, variables: values })
   return `curl -s ${location.origin}/v1/emails -H "Authorization: Bearer $POSTRIDER_KEY" -H 'Content-Type: application/json' -d '${body.replaceAll("'", "'\\''")}'`
 }
+
+const copyCurl = (template: TemplatesCreateData) =>
+  void navigator.clipboard.writeText(curlFor(template)).then(
+    () => toast(words.curlCopied),
+    () => undefined,
+  )
 
 /** Long because the actions of the page share the draft. */
 function Template({ template }: { template: TemplatesCreateData }) {
@@ -71,7 +73,7 @@ function Template({ template }: { template: TemplatesCreateData }) {
   const isPublished = sameAsPublished(template, versions)
   const isChanged = JSON.stringify(draft) !== JSON.stringify(draftOf(template))
   const saveIfChanged = async () => {
-    if (isChanged && mayChange) show(await patch<TemplatesCreateData>(scoped(path), bodyOf(draft)))
+    if (isChanged && mayChange) show(await patch<TemplatesCreateData>(scoped(path), sourceOf(draft)))
   }
   const save = useMutation({ mutationFn: saveIfChanged, onSuccess: () => toast(words.saved) })
   const publish = useMutation({
@@ -89,7 +91,6 @@ function Template({ template }: { template: TemplatesCreateData }) {
         beside={<TemplateBadge version={template.publishedVersion} />}
         about={<Value name={words.names.id}>{template.id}</Value>}
       >
-        <Copy label={texts.email.curl} text={curlFor(template)} />
         {mayChange && (
           <>
             <Button onClick={() => setAsked('test')}>{words.test}</Button>
@@ -99,19 +100,22 @@ function Template({ template }: { template: TemplatesCreateData }) {
             <Button kind="main" disabled={publish.isPending || (isPublished && !isChanged)} onClick={() => publish.mutate()}>
               {words.publish}
             </Button>
-            <Menu
-              label={texts.email.moreActions}
-              actions={[{ label: texts.actions.remove, isDanger: true, onChoose: () => setAsked('remove') }]}
-            />
           </>
         )}
+        <Menu
+          label={texts.email.moreActions}
+          actions={[{ label: texts.email.curl, onChoose: () => copyCurl(template) }, ...(mayChange ? templateActions(setAsked) : [])]}
+        />
       </Heading>
       <Problem error={save.error ?? publish.error} />
       <div className="-mt-5 grid gap-x-8 xl:grid-cols-2 [&>*]:min-w-0">
-        <Section title={words.source} aside={isChanged && <span className="text-xs text-soft">{words.unsaved}</span>}>
+        <Section
+          title={words.source}
+          aside={<SourceState isChanged={isChanged} isPublished={isPublished} version={template.publishedVersion} />}
+        >
           <Source draft={draft} onChange={setDraft} isReadOnly={!mayChange} />
         </Section>
-        <TemplatePreview id={template.id} draft={draft} values={values} onValues={setValues} before={saveIfChanged} />
+        <TemplatePreview draft={draft} values={values} onValues={setValues} />
       </div>
       {versions.length > 0 && <Versions of={versions} />}
       {asked === 'test' && (
@@ -123,19 +127,24 @@ function Template({ template }: { template: TemplatesCreateData }) {
           onClose={() => setAsked(undefined)}
         />
       )}
-      {asked === 'remove' && (
-        <Confirm
-          title={words.removeTitle(template.name)}
-          text={words.removeText}
-          action={texts.actions.remove}
-          run={() => remove(scoped(path))}
-          onDone={() => navigate({ to: '/templates' as '/' })}
+      {(asked === 'copy' || asked === 'remove') && (
+        <TemplateDialog
+          of={template}
+          action={asked}
+          onRemoved={() => navigate({ to: '/templates' as '/' })}
           onClose={() => setAsked(undefined)}
         />
       )}
     </>
   )
 }
+
+/** How the source differs from the version that sends use. */
+const SourceState = ({ isChanged, isPublished, version }: { isChanged: boolean; isPublished: boolean; version: number | null }) => (
+  <span className={`text-xs ${isChanged ? 'text-wait' : 'text-soft'}`}>
+    {isChanged ? words.unsaved : version === null ? words.notPublished : isPublished ? words.sameAs(version) : words.differsFrom(version)}
+  </span>
+)
 
 const parts = ['html', 'text', 'variables'] as const
 type Part = (typeof parts)[number]
@@ -144,17 +153,26 @@ const helps: Record<Part, string> = { html: words.htmlHelp, text: words.textHelp
 
 function Source({ draft, onChange, isReadOnly }: { draft: Draft; onChange: (draft: Draft) => void; isReadOnly: boolean }) {
   const [part, setPart] = useState<Part>('html')
-  const field = (name: keyof Draft) => ({
-    value: draft[name],
-    readOnly: isReadOnly,
-    onChange: ({ target }: { target: { value: string } }) => onChange({ ...draft, [name]: target.value }),
-  })
+  const set = (name: keyof Draft, value: string) => onChange({ ...draft, [name]: value })
   return (
     <div className="flex flex-col gap-4">
-      <Field label={words.names.subject} maxLength={998} {...field('subject')} />
+      <Field
+        label={words.names.subject}
+        maxLength={998}
+        value={draft.subject}
+        readOnly={isReadOnly}
+        onChange={({ target }) => set('subject', target.value)}
+      />
       <div>
         <Tabs label={words.source} tabs={parts.map((name) => ({ name, label: labels[name] }))} chosen={part} onChoose={setPart}>
-          <TextArea bare key={part} label={labels[part]} help={helps[part]} rows={24} {...field(part)} />
+          <SourceEditor
+            key={part}
+            label={labels[part]}
+            help={helps[part]}
+            value={draft[part]}
+            readOnly={isReadOnly}
+            onChange={(value) => set(part, value)}
+          />
         </Tabs>
       </div>
     </div>

@@ -1,4 +1,5 @@
-/** Templates: the list with the state of each, and a new one. */
+/** Templates of one tenant: the list with the state of each, its copy and deletion, and a new one. */
+import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { post } from '../api-client.ts'
@@ -6,9 +7,12 @@ import type { TemplatesCreateData, TemplatesListItem } from '../api-types.ts'
 import { FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Coded, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, DataTable, Pager, TableSkeleton } from '../parts/data-table.tsx'
-import { Field } from '../parts/form-controls.tsx'
+import { Field, Select } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { RowLink, useList } from '../parts/paged-lists.tsx'
-import { Time, Value } from '../parts/time-and-copy.tsx'
+import { type TemplateAction, TemplateDialog, templateActions } from '../parts/template-actions.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
+import { toast } from '../parts/toast.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -16,7 +20,9 @@ import { texts } from '../texts.ts'
 const words = texts.templates
 
 export function TemplatesPage() {
-  const { scoped, mayChange, tenantId } = useHere()
+  const { scoped, mayChange } = useHere()
+  const client = useQueryClient()
+  const [asked, setAsked] = useState<{ action: TemplateAction; of: TemplatesListItem }>()
   const [adding, setAdding] = useState(false)
   const [filters, change] = useFilters()
   const { data, error } = useList<TemplatesListItem>('templates', scoped('/v1/templates', { page: filters.page, perPage: 50 }))
@@ -28,7 +34,8 @@ export function TemplatesPage() {
   const isEmpty = data?.items.length === 0
   return (
     <>
-      <Heading title={texts.pages.templates} about={tenantId === undefined ? words.ofDefault : words.about}>
+      <Heading title={texts.pages.templates} about={words.about}>
+        <ChooseTenant />
         {!isEmpty && add}
       </Heading>
       <Problem error={error} />
@@ -41,7 +48,7 @@ export function TemplatesPage() {
       {data && !isEmpty && (
         <DataTable
           label={texts.pages.templates}
-          columns={columns}
+          columns={mayChange ? [...columns, menuColumn((action, of) => setAsked({ action, of }))] : columns}
           items={data.items}
           keyOf={(one) => one.id}
           isWhole={data.totalPages <= 1}
@@ -49,7 +56,33 @@ export function TemplatesPage() {
       )}
       {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
       {adding && <CreateTemplate onClose={() => setAdding(false)} />}
+      {asked && (
+        <TemplateDialog
+          {...asked}
+          onRemoved={async () => {
+            setAsked(undefined)
+            await client.invalidateQueries({ queryKey: ['templates'] })
+          }}
+          onClose={() => setAsked(undefined)}
+        />
+      )}
     </>
+  )
+}
+
+/** The list is of one tenant. Its choice is here too, because on a phone the other one is in the menu. */
+function ChooseTenant() {
+  const { tenants, tenantId, choose } = useHere()
+  if (tenants.length <= 1) return null
+  const shown = tenantId ?? tenants.find(({ isDefault }) => isDefault)?.id ?? ''
+  return (
+    <Select
+      bare
+      label={words.ofTenant}
+      value={shown}
+      choices={tenants.map(({ id, name }) => ({ value: id, label: name }))}
+      onChange={choose}
+    />
   )
 }
 
@@ -72,16 +105,30 @@ const columns: readonly Column<TemplatesListItem>[] = [
     by: (one) => one.publishedVersion ?? 0,
     cell: (one) => <TemplateBadge version={one.publishedVersion} />,
   },
-  { name: words.names.id, cell: (one) => <Value name={words.names.id}>{one.id}</Value> },
-  { name: words.names.updated, className: 'text-soft', by: (one) => one.updatedAt, cell: (one) => <Time at={one.updatedAt} /> },
   {
-    name: words.names.created,
-    phone: 'none',
+    name: words.names.updated,
+    phone: 'line',
     className: 'text-soft',
-    by: (one) => one.createdAt,
-    cell: (one) => <Time at={one.createdAt} />,
+    by: (one) => one.updatedAt,
+    cell: (one) => <Time at={one.updatedAt} />,
   },
 ]
+
+const menuColumn = (onChoose: (action: TemplateAction, of: TemplatesListItem) => void): Column<TemplatesListItem> => ({
+  name: texts.table.actions,
+  isUnnamed: true,
+  phone: 'menu',
+  className: 'md:text-right',
+  cell: (one) => (
+    <Menu
+      label={words.actionsOf(one.name)}
+      actions={[
+        { label: words.copyId, onChoose: () => void navigator.clipboard.writeText(one.id).then(() => toast(texts.actions.copied)) },
+        ...templateActions((action) => onChoose(action, one)),
+      ]}
+    />
+  ),
+})
 
 /** The version that sends use. */
 export const TemplateBadge = ({ version }: { version: number | null }) =>

@@ -9,7 +9,6 @@ import { Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { Pager } from '../parts/data-table.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
 import { Field } from '../parts/form-controls.tsx'
-import { MessageLinks } from '../parts/message-links.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
 import { markRead, useReadMail } from '../parts/read-mail.ts'
 import { Time } from '../parts/time-and-copy.tsx'
@@ -40,7 +39,7 @@ export function InboxPage() {
     <>
       <Heading title={texts.pages.inbox} about={words.kept}>
         {mayChange && (
-          <Button disabled={!data?.total} onClick={() => setClearing(true)}>
+          <Button kind="danger" disabled={!data?.total} onClick={() => setClearing(true)}>
             {words.clear}
           </Button>
         )}
@@ -50,7 +49,7 @@ export function InboxPage() {
       {data && <Problem error={error} />}
       {data?.total === 0 && <Empty>{words.empty}</Empty>}
       {data && data.total > 0 && (
-        <div className="grid gap-6 xl:grid-cols-[20rem_1fr]">
+        <div className="grid grid-cols-[minmax(0,1fr)] gap-6 xl:grid-cols-[24rem_minmax(0,1fr)]">
           <div className={open ? 'hidden xl:block' : ''}>
             <MailList mails={data.items} filters={filters} />
             <Pager {...data} onPage={(page) => change({ page: String(page) })} />
@@ -90,7 +89,7 @@ function SearchForm({ search: begun, onSearch }: { search: string; onSearch: (se
     <search className="mb-4 block">
       <form onSubmit={submit} className="flex items-end gap-2">
         <div className="grow md:max-w-sm">
-          <Field label={words.search} value={search} onChange={(event) => setSearch(event.target.value)} />
+          <Field label={words.search} placeholder={words.example} value={search} onChange={(event) => setSearch(event.target.value)} />
         </div>
         <Button type="submit">{texts.actions.search}</Button>
       </form>
@@ -122,12 +121,16 @@ function MailList({ mails, filters }: { mails: readonly ReceivedEmail[]; filters
               <span>{one.to}</span>
               <Time at={one.receivedAt} />
             </span>
+            <span className="block truncate text-xs text-soft">{beginningOf(one.text)}</span>
           </Link>
         </li>
       ))}
     </ul>
   )
 }
+
+/** Its first words; a text may have megabytes. */
+const beginningOf = (text: string) => text.slice(0, 400).replace(/\s+/g, ' ').trim().slice(0, 120)
 
 function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
   const { mayChange } = useHere()
@@ -156,7 +159,7 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
         </h2>
         {mayChange && (
           <div className="flex gap-2">
-            <Button disabled={deletion.isPending} onClick={() => deletion.mutate()}>
+            <Button kind="danger" disabled={deletion.isPending} onClick={() => deletion.mutate()}>
               {words.delete}
             </Button>
             <Button onClick={() => setPromoting(true)}>{words.promote}</Button>
@@ -166,11 +169,10 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
       <Facts mail={mail} />
       {promoted && (
         <p role="status" className="mt-3 rounded-md bg-good-back p-3 text-sm text-good">
-          {words.promoted} <EmailLink id={promoted} />
+          {words.promoted} <EmailLink id={promoted}>{words.open}</EmailLink>
         </p>
       )}
-      <EmailContent id={mail.emailId} from={mail.from} isHidden={mail.contentHidden} />
-      {!mail.contentHidden && <MessageLinks id={mail.emailId} links={mail.links} />}
+      <EmailContent id={mail.emailId} from={mail.from} links={mail.links} isHidden={mail.contentHidden} />
       {promoting && (
         <Confirm
           title={words.promoteAsk}
@@ -200,13 +202,13 @@ const Facts = ({ mail }: { mail: ReceivedEmail }) => (
     </dd>
     <dt>{words.email}</dt>
     <dd>
-      <EmailLink id={mail.emailId} />
+      <EmailLink id={mail.emailId}>{words.open}</EmailLink>
     </dd>
   </dl>
 )
 
-const EmailLink = ({ id }: { id: string }) => (
-  <Link to="/emails/$emailId" params={{ emailId: id }} search={{}} className="font-mono text-accent underline">
-    {id}
+const EmailLink = ({ id, children }: { id: string; children: string }) => (
+  <Link to="/emails/$emailId" params={{ emailId: id }} search={{}} className="link">
+    {children}
   </Link>
 )

@@ -1,4 +1,4 @@
-/** Track domains: their counters, the DNS record that each needs, and the paths to forward. A change is saved at once. */
+/** Track domains: their switches, the DNS record that each needs, and the paths to forward. A change is saved at once. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { get, patch, post, remove } from '../api-client.ts'
@@ -7,8 +7,10 @@ import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { DnsRecordLines } from '../parts/dns-value.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
 import { CopyIconButton, Time } from '../parts/time-and-copy.tsx'
+import { TrackingUse } from '../parts/tracking-use.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -22,8 +24,10 @@ export function TrackingPage() {
   const { data, error } = useQuery({ queryKey: ['tracking', path], queryFn: () => get<TrackingListData>(path) })
   const refresh = () => client.invalidateQueries({ queryKey: ['tracking'] })
   const isEmpty = data?.trackDomains.length === 0
+  // Its check is the next step, and so the main button.
+  const next = data?.trackDomains.find(({ dnsStatus }) => dnsStatus !== 'ok')
   const add = mayChange && (
-    <Button kind="main" onClick={() => setAdding(true)}>
+    <Button kind={next ? 'plain' : 'main'} onClick={() => setAdding(true)}>
       {words.add}
     </Button>
   )
@@ -38,9 +42,10 @@ export function TrackingPage() {
           {words.empty}
         </Empty>
       )}
+      {data && !isEmpty && <TrackingUse of={data.trackDomains} />}
       <div className="flex flex-col gap-6">
         {data?.trackDomains.map((track) => (
-          <Track key={track.id} track={track} refresh={refresh} />
+          <Track key={track.id} track={track} isNext={track === next} refresh={refresh} />
         ))}
       </div>
       {adding && (
@@ -64,7 +69,7 @@ const switches = [
 const tones = { ok: 'good', missing: 'wait', invalid: 'bad' } as const
 
 /** Long because the parts of the card share the change and its state. */
-function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<void> }) {
+function Track({ track, isNext, refresh }: { track: TrackDomain; isNext: boolean; refresh: () => Promise<void> }) {
   const { mayChange } = useHere()
   const [removing, setRemoving] = useState(false)
   const path = `/v1/tracking/${track.id}`
@@ -78,7 +83,13 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
   const check = useMutation({ mutationFn: () => post(`${path}/verify`), onSuccess: refresh })
   return (
     <section aria-label={track.fullName} className="overflow-hidden rounded-lg border border-line text-sm">
-      <TrackHeading track={track} isChecking={check.isPending} onCheck={() => check.mutate()} onRemove={() => setRemoving(true)} />
+      <TrackHeading
+        track={track}
+        isNext={isNext}
+        isChecking={check.isPending}
+        onCheck={() => check.mutate()}
+        onRemove={() => setRemoving(true)}
+      />
       <div className="px-4 empty:hidden">
         <Problem error={change.error ?? check.error} />
       </div>
@@ -101,7 +112,7 @@ function Track({ track, refresh }: { track: TrackDomain; refresh: () => Promise<
           />
         </div>
         <div className="min-w-0">
-          {track.dnsRecord && <RequiredRecord record={track.dnsRecord} />}
+          {track.dnsRecord && <RequiredRecord record={track.dnsRecord} isFound={track.dnsStatus === 'ok'} />}
           <ServedPaths origin={`${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`} />
         </div>
       </div>
@@ -131,19 +142,19 @@ const PartTitle = ({ children, aside }: { children: string; aside?: ReactNode })
 
 const SaveState = ({ isSaving, isSaved }: { isSaving: boolean; isSaved: boolean }) => (
   <span role="status" className="text-xs text-soft">
-    {isSaving ? words.saving : isSaved ? words.saved : ''}
+    {isSaving ? words.saving : isSaved ? words.saved : words.savedAtOnce}
   </span>
 )
 
-function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck: () => void; onRemove: () => void }) {
+function TrackHeading(props: { track: TrackDomain; isNext: boolean; isChecking: boolean; onCheck: () => void; onRemove: () => void }) {
   const { mayChange } = useHere()
-  const { track, isChecking, onCheck, onRemove } = props
+  const { track, isNext, isChecking, onCheck, onRemove } = props
   return (
     <div className="flex flex-wrap items-center justify-between gap-3 border-b border-line bg-sheet px-4 py-3">
       <div className="min-w-0">
         <h2 className="flex flex-wrap items-center gap-2 text-base font-semibold [overflow-wrap:anywhere]">
           {track.fullName}
-          <Badge tone={track.dnsStatus === null ? 'none' : tones[track.dnsStatus]}>
+          <Badge tone={track.dnsStatus === null ? 'wait' : tones[track.dnsStatus]}>
             {track.dnsStatus === null ? texts.dns.notChecked : words.dns[track.dnsStatus]}
           </Badge>
         </h2>
@@ -155,25 +166,24 @@ function TrackHeading(props: { track: TrackDomain; isChecking: boolean; onCheck:
         )}
       </div>
       {mayChange && (
-        <span className="flex flex-wrap gap-2">
-          <Button disabled={isChecking} onClick={onCheck}>
+        <span className="flex flex-wrap items-center gap-2">
+          <Button kind={isNext ? 'main' : 'plain'} disabled={isChecking} onClick={onCheck}>
             {isChecking ? texts.dns.checking : track.dnsCheckedAt === null ? words.check : texts.dns.check}
           </Button>
-          <Button kind="danger" aria-label={texts.actions.removeOf(track.fullName)} onClick={onRemove}>
-            {texts.actions.remove}
-          </Button>
+          <Menu label={words.actionsOf(track.fullName)} actions={[{ label: texts.actions.remove, isDanger: true, onChoose: onRemove }]} />
         </span>
       )}
     </div>
   )
 }
 
-const RequiredRecord = ({ record }: { record: NonNullable<TrackDomain['dnsRecord']> }) => (
+const RequiredRecord = ({ record, isFound }: { record: NonNullable<TrackDomain['dnsRecord']>; isFound: boolean }) => (
   <>
     <div className="mb-2 flex items-center gap-2">
       <h3 className="font-semibold">{words.record}</h3>
       <Badge tone="none">{record.type}</Badge>
     </div>
+    {!isFound && <p className="mb-2 text-soft">{words.nextStep}</p>}
     <DnsRecordLines record={record} zone={record.fullName.slice(record.name.length + 1)} />
   </>
 )

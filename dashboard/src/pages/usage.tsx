@@ -1,8 +1,8 @@
-/** Usage: volume and outcomes as numbers, over time, by tenant, and as files. */
+/** Usage: how much was sent, in numbers, over time, by tenant, and as files. */
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { download, get, withQuery } from '../api-client.ts'
 import type { Limits, ShownPoint, UsageListTenantsItem } from '../api-types.ts'
-import { Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Heading, Meter, Problem, Section } from '../parts/basic-components.tsx'
 import {
   ChooseMail,
   ChoosePeriod,
@@ -12,7 +12,6 @@ import {
   NoMail,
   ofLimit,
   PointsTable,
-  percent,
   periodOf,
   sumOf,
   tablePercent,
@@ -26,7 +25,7 @@ import { Listing, useList } from '../parts/paged-lists.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { zoneNow } from '../time-zone.ts'
+import { zonedFormat, zoneNow } from '../time-zone.ts'
 
 const words = texts.usage
 const everyMs = 15_000
@@ -45,7 +44,6 @@ export function UsagePage() {
   const exportPath = withQuery('/v1/usage/export', { period, timezone: zoneNow(), format: 'csv' })
   const file = useMutation({ mutationFn: () => download(exportPath, `usage-${period}.csv`) })
   const accepted = data ? sumOf(data.points, 'sent') : 0
-  const lost = data ? sumOf(data.points, 'bounced') + sumOf(data.points, 'hard_failed') : 0
   return (
     <>
       <Heading title={texts.pages.usage}>
@@ -54,26 +52,9 @@ export function UsagePage() {
         {data && <SaveMenu onSeries={() => saveSeries(data.points, period)} onTenants={() => file.mutate()} />}
       </Heading>
       <Problem error={error ?? file.error} />
+      {data && <UseFigures points={data.points} isHourly={period === 'today'} mail={mail} limit={limits.data?.sendLimit} />}
       {data && (
-        <Figures>
-          <Figure name={texts.counts.sent} value={accepted.toLocaleString()} note={texts.overview.acceptedHelp} />
-          <Figure
-            name={texts.counts.delivered}
-            value={percent(sumOf(data.points, 'delivered'), accepted)}
-            note={words.of(sumOf(data.points, 'delivered'), accepted)}
-          />
-          <Figure name={words.lost} value={percent(lost, accepted)} note={words.of(lost, accepted)} />
-          {limits.data?.sendLimit && (
-            <Figure
-              name={texts.overview.thisHour}
-              value={ofLimit(limits.data.sendLimit)}
-              note={limits.data.sendLimit.limit === null ? texts.overview.noLimitHelp : texts.overview.limitHelp}
-            />
-          )}
-        </Figures>
-      )}
-      {data && (
-        <Section title={words.overTime}>
+        <Section title={texts.overview.volume}>
           {accepted === 0 ? (
             <NoMail mail={mail} period={period} tenantId={tenantId} onShow={() => change({ mail: 'test' })} />
           ) : (
@@ -82,10 +63,53 @@ export function UsagePage() {
           <PointsTable points={data.points} />
         </Section>
       )}
-      {member.tenantId === null && tenantId === undefined && <Tenants period={period} page={filters.page} test={testOf(mail)} />}
+      {member.tenantId === null && tenantId === undefined && data && (
+        <Tenants all={accepted} period={period} page={filters.page} test={testOf(mail)} />
+      )}
     </>
   )
 }
+
+interface UseProps {
+  points: readonly ShownPoint[]
+  isHourly: boolean
+  mail: ReturnType<typeof mailOf>
+  limit: Limits['sendLimit'] | undefined
+}
+
+const dayOf = zonedFormat({ dateStyle: 'medium' })
+const hourOf = zonedFormat({ hour: 'numeric', minute: '2-digit' })
+const monthOf = zonedFormat({ month: 'long', year: 'numeric' })
+
+/** How much was sent: the outcomes are on the overview. */
+function UseFigures({ points, isHourly, mail, limit }: UseProps) {
+  const { tenantId } = useHere()
+  const month = useOverTime('this_month', tenantId, monthEveryMs, mail)
+  const accepted = sumOf(points, 'sent')
+  const busiest = points.reduce<ShownPoint | undefined>((most, one) => (one.sent > (most?.sent ?? 0) ? one : most), undefined)
+  const each = points.length === 0 ? 0 : Math.round(accepted / points.length)
+  return (
+    <Figures>
+      <Figure name={texts.counts.sent} value={accepted.toLocaleString()} note={isHourly ? words.perHour(each) : words.perDay(each)} />
+      <Figure
+        name={isHourly ? words.busiestHour : words.busiestDay}
+        value={busiest ? busiest.sent.toLocaleString() : '–'}
+        note={busiest && (isHourly ? hourOf : dayOf)(new Date(busiest.timestamp))}
+      />
+      <Figure
+        name={words.thisMonth}
+        value={month.data ? sumOf(month.data.points, 'sent').toLocaleString() : '–'}
+        note={monthOf(new Date())}
+      />
+      <Figure
+        name={texts.overview.thisHour}
+        value={limit ? ofLimit(limit) : '–'}
+        note={limit?.limit == null ? texts.overview.noLimitHelp : texts.overview.limitHelp}
+      />
+    </Figures>
+  )
+}
+const monthEveryMs = 60_000
 
 /** The file by tenant is for members of the organisation. */
 function SaveMenu({ onSeries, onTenants }: { onSeries: () => void; onTenants: () => void }) {
@@ -100,14 +124,21 @@ const saveSeries = (points: readonly ShownPoint[], period: string) =>
     ...points.map((point) => [point.timestamp, ...counted.map(([key]) => point[key])]),
   ])
 
-const columns: readonly Column<UsageListTenantsItem>[] = [
+const lostOf = ({ emails }: UsageListTenantsItem) => emails.hard_failed + emails.bounced
+
+/** `all`: of the whole list. */
+const columnsOf = (all: number): readonly Column<UsageListTenantsItem>[] => [
   { name: words.tenant, phone: 'title', className: 'font-medium', by: (one) => one.tenantName, cell: (one) => one.tenantName },
   {
     name: texts.counts.sent,
-    phone: 'side',
-    isNumber: true,
     by: (one) => one.emails.sent,
-    cell: (one) => one.emails.sent.toLocaleString(),
+    cell: (one) => (
+      <span className="inline-flex flex-wrap items-center gap-x-2 tabular-nums">
+        <Meter part={one.emails.sent} whole={all} tone="none" />
+        <span className="md:min-w-12 md:text-right">{one.emails.sent.toLocaleString()}</span>
+        <span className="text-soft">{words.share(tablePercent(one.emails.sent, all))}</span>
+      </span>
+    ),
   },
   {
     name: texts.counts.delivered,
@@ -116,27 +147,29 @@ const columns: readonly Column<UsageListTenantsItem>[] = [
     cell: (one) => tablePercent(one.emails.delivered, one.emails.sent),
   },
   {
-    name: texts.counts.hard_failed,
+    name: texts.counts.lost,
     isNumber: true,
-    by: (one) => one.emails.hard_failed / one.emails.sent,
-    cell: (one) => tablePercent(one.emails.hard_failed, one.emails.sent),
-  },
-  {
-    name: texts.counts.bounced,
-    isNumber: true,
-    by: (one) => one.emails.bounced / one.emails.sent,
-    cell: (one) => tablePercent(one.emails.bounced, one.emails.sent),
+    by: (one) => lostOf(one) / one.emails.sent,
+    cell: (one) => tablePercent(lostOf(one), one.emails.sent),
   },
 ]
 
-function Tenants({ period, page, test }: { period: string; page: string | undefined; test: string | undefined }) {
+/** `all`: accepted emails of the period. */
+function Tenants({ all, period, page, test }: { all: number; period: string; page: string | undefined; test: string | undefined }) {
   const list = useList<UsageListTenantsItem>(
     'usage of tenants',
     withQuery('/v1/usage/tenants', { period, timezone: zoneNow(), page, minSent: 1, test }),
   )
   return (
     <Section title={words.byTenant}>
-      <Listing label={words.byTenant} list={list} columns={columns} keyOf={(one) => one.tenantId} empty={texts.overview.nothing} />
+      <Listing
+        label={words.byTenant}
+        list={list}
+        columns={columnsOf(all)}
+        keyOf={(one) => one.tenantId}
+        sortedBy={texts.counts.sent}
+        empty={texts.overview.nothing}
+      />
     </Section>
   )
 }

@@ -1,17 +1,19 @@
-/** One webhook: its secret, a test request, deliveries and replay. */
+/** One webhook: why it fails, its secret, a test request, deliveries and replay. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, patch, post, remove } from '../api-client.ts'
-import { type Webhook, type WebhooksTestData, webhookEvents } from '../api-types.ts'
+import { get, getPage, patch, post, remove, withQuery } from '../api-client.ts'
+import { type Webhook, type WebhookDelivery, type WebhooksTestData, webhookEvents } from '../api-types.ts'
 import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading, Problem, Warning } from '../parts/basic-components.tsx'
+import { Dialog } from '../parts/dialog.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { BackTo, Waiting } from '../parts/paged-lists.tsx'
-import { Code, Copy, CopyIconButton } from '../parts/time-and-copy.tsx'
+import { Code, Copy, CopyIconButton, Time } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { Deliveries } from '../parts/webhook-deliveries.tsx'
+import { ReplayRange } from '../parts/webhook-replay.tsx'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -19,7 +21,7 @@ import { texts } from '../texts.ts'
 const words = texts.webhook
 const lookEveryMs = 10_000
 
-type Asked = 'edit' | 'rotate' | 'remove'
+type Asked = 'edit' | 'rotate' | 'remove' | 'test' | 'replay'
 
 export function WebhookPage() {
   const id = useParam('webhookId')
@@ -46,12 +48,16 @@ export function WebhookPage() {
       <Heading title={webhook.name} beside={<WebhookBadge webhook={webhook} />}>
         {mayChange && (
           <>
+            <Button onClick={() => setAsked('test')}>{words.test}</Button>
             <Button onClick={() => setAsked('edit')}>{words.edit}</Button>
             <Button onClick={() => reveal.mutate()}>{words.showSecret}</Button>
-            <Button onClick={() => toggle.mutate(!webhook.enabled)}>{webhook.enabled ? words.switchOff : words.switchOn}</Button>
             <Menu
               label={texts.email.moreActions}
               actions={[
+                {
+                  label: webhook.enabled ? words.switchOff : words.switchOn,
+                  onChoose: () => toggle.mutate(!webhook.enabled),
+                },
                 { label: words.rotate, onChoose: () => setAsked('rotate') },
                 { label: texts.actions.remove, isDanger: true, onChoose: () => setAsked('remove') },
               ]}
@@ -60,6 +66,9 @@ export function WebhookPage() {
         )}
       </Heading>
       <Problem error={error ?? toggle.error ?? reveal.error} />
+      {webhook.enabled && webhook.failingSince && (
+        <Failing id={id} since={webhook.failingSince} onReplay={mayChange ? () => setAsked('replay') : undefined} />
+      )}
       <Summary webhook={webhook} />
       {secret && (
         <div className="mt-3 flex flex-wrap items-center gap-2">
@@ -67,10 +76,33 @@ export function WebhookPage() {
           <Copy text={secret} label={words.copySecret} />
         </div>
       )}
-      {mayChange && <TestRequest id={id} />}
       <Deliveries id={id} />
       {asked && <AskedDialog asked={asked} webhook={webhook} onDone={refresh} onClose={() => setAsked(undefined)} />}
     </>
+  )
+}
+
+/** Since when, how often, and the last response. */
+function Failing({ id, since, onReplay }: { id: string; since: string; onReplay: (() => void) | undefined }) {
+  const path = withQuery(`/v1/webhooks/${id}/deliveries`, { success: 'false', perPage: 1 })
+  const { data } = useQuery({ queryKey: ['deliveries', path], queryFn: () => getPage<WebhookDelivery>(path), refetchInterval: lookEveryMs })
+  const last = data?.items[0]
+  return (
+    <Warning tone="bad">
+      <p className="font-semibold">
+        {words.failingSince} <Time at={since} exact />
+      </p>
+      {last && (
+        <p>
+          {words.lost(data.total)} {words.lastAnswer} {last.statusCode ?? words.noAnswer} · <Time at={last.timestamp} />
+        </p>
+      )}
+      {onReplay && (
+        <Button small className="mt-2" onClick={onReplay}>
+          {words.replaySince}
+        </Button>
+      )}
+    </Warning>
   )
 }
 
@@ -80,9 +112,11 @@ const Summary = ({ webhook }: { webhook: Webhook }) => (
       <span className="min-w-0 font-mono text-xs [overflow-wrap:anywhere]">{webhook.url}</span>
       <CopyIconButton text={webhook.url} label={texts.actions.copyOf(texts.webhooks.url)} />
     </p>
-    <p className="mt-1 text-sm empty:hidden">
-      <WebhookState webhook={webhook} />
-    </p>
+    {!webhook.enabled && (
+      <p className="mt-1 text-sm empty:hidden">
+        <WebhookState webhook={webhook} />
+      </p>
+    )}
     <p className="mt-1 text-xs text-soft [overflow-wrap:anywhere]">{webhook.allEvents ? words.allEvents : webhook.events.join(', ')}</p>
   </>
 )
@@ -97,6 +131,16 @@ function AskedDialog({ asked, ...rest }: AskedProps & { asked: Asked }) {
   const navigate = useNavigate()
   if (asked === 'edit') return <EditWebhook {...rest} />
   if (asked === 'rotate') return <RotateSecret {...rest} />
+  if (asked === 'test') return <TestRequest {...rest} />
+  if (asked === 'replay')
+    return (
+      <ReplayRange
+        id={rest.webhook.id}
+        {...(rest.webhook.failingSince ? { since: rest.webhook.failingSince } : {})}
+        onDone={rest.onDone}
+        onClose={rest.onClose}
+      />
+    )
   return (
     <Confirm
       title={texts.actions.removeTitle(rest.webhook.name)}
@@ -156,18 +200,13 @@ function RotateSecret({ webhook, onDone, onClose }: AskedProps) {
 }
 
 /** Sends a sample event and shows the response. */
-function TestRequest({ id }: { id: string }) {
+function TestRequest({ webhook: { id, name }, onClose }: AskedProps) {
   const [event, setEvent] = useState<string>('MessageSent')
   const test = useMutation({ mutationFn: () => post<WebhooksTestData>(`/v1/webhooks/${id}/test`, { event }) })
   return (
-    <Section title={words.test}>
-      <div className="flex flex-wrap items-end gap-2">
-        <Select label={words.event} value={event} onChange={setEvent} choices={webhookEvents.map((value) => ({ value, label: value }))} />
-        <Button disabled={test.isPending} onClick={() => test.mutate()}>
-          {words.sample}
-        </Button>
-      </div>
-      <div aria-live="polite" className="mt-2 text-sm">
+    <Dialog title={words.testTitle(name)} onClose={onClose}>
+      <Select label={words.event} value={event} onChange={setEvent} choices={webhookEvents.map((value) => ({ value, label: value }))} />
+      <div aria-live="polite" className="mt-3 min-h-5 text-sm">
         <Problem error={test.error} />
         {test.data && (
           <p>
@@ -176,6 +215,12 @@ function TestRequest({ id }: { id: string }) {
           </p>
         )}
       </div>
-    </Section>
+      <div className="mt-4 flex justify-end gap-2">
+        <Button onClick={onClose}>{texts.actions.close}</Button>
+        <Button kind="main" disabled={test.isPending} onClick={() => test.mutate()}>
+          {words.sample}
+        </Button>
+      </div>
+    </Dialog>
   )
 }

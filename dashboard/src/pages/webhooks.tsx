@@ -1,13 +1,14 @@
 /** Webhooks: their state, and adding one. */
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, getPage, post, withQuery } from '../api-client.ts'
-import { type Webhook, type WebhookDelivery, type WebhooksListData, webhookEvents } from '../api-types.ts'
+import { get, getPage, patch, post, withQuery } from '../api-client.ts'
+import { type Webhook, type WebhookDelivery, type WebhooksListData, type WebhookUseResponse, webhookEvents } from '../api-types.ts'
 import { FormDialog, Several } from '../parts/action-dialogs.tsx'
-import { Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
+import { Button, Empty, Heading, Meter, Problem } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Field } from '../parts/form-controls.tsx'
+import { Menu } from '../parts/menu.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
@@ -16,17 +17,25 @@ import { texts } from '../texts.ts'
 
 const words = texts.webhooks
 
+/** Long because each column is an element of one list. */
 export function WebhooksPage() {
   const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [adding, setAdding] = useState(false)
   const path = scoped('/v1/webhooks', ofAll)
   const { data, error } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<WebhooksListData>(path) })
+  const use = useLastDay()
+  const client = useQueryClient()
+  const toggle = useMutation({
+    mutationFn: ({ id, enabled }: Webhook) => patch<Webhook>(`/v1/webhooks/${id}`, { enabled: !enabled }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['webhooks'] }),
+  })
   const items = (data?.webhooks ?? []).toSorted((a, b) => stateOrder(a) - stateOrder(b))
   const asked = new Set(items.slice(0, maxAsked).map((one) => one.id))
   const columns: readonly Column<Webhook>[] = [
     {
       name: words.name,
       phone: 'title',
+      className: 'md:min-w-56',
       by: (one) => one.name,
       cell: (one) => (
         <>
@@ -47,33 +56,69 @@ export function WebhooksPage() {
         </>
       ),
     },
+    { name: words.day, className: 'text-xs', cell: (one) => <LastDay of={use?.[one.id]} /> },
     {
       name: words.eventsShort,
-      phone: 'line',
-      className: 'md:max-w-72 text-xs text-soft [overflow-wrap:anywhere]',
+      className: 'md:max-w-56 text-xs text-soft [overflow-wrap:anywhere]',
       cell: (one) => (one.allEvents ? texts.webhook.allEvents : one.events.join(', ')),
     },
     ...(tenantId === undefined
       ? [{ name: texts.shell.tenant, by: (one: Webhook) => nameOf(one.tenantId), cell: (one: Webhook) => nameOf(one.tenantId) }]
       : []),
+    ...(mayChange ? [menuColumn((one) => toggle.mutate(one))] : []),
   ]
+  const add = mayChange && (
+    <Button kind="main" onClick={() => setAdding(true)}>
+      {words.add}
+    </Button>
+  )
   return (
     <>
-      <Heading title={texts.pages.webhooks}>
-        {mayChange && (
-          <Button kind="main" onClick={() => setAdding(true)}>
-            {words.add}
-          </Button>
-        )}
+      <Heading title={texts.pages.webhooks} about={words.about}>
+        {data?.webhooks.length !== 0 && add}
       </Heading>
-      <Problem error={error} />
+      <Problem error={error ?? toggle.error} />
       {!data && !error && <TableSkeleton />}
-      {data?.webhooks.length === 0 && <Empty>{words.empty}</Empty>}
+      {data?.webhooks.length === 0 && <Empty action={add}>{words.empty}</Empty>}
       {data && data.webhooks.length > 0 && (
         <DataTable label={texts.pages.webhooks} columns={columns} items={items} keyOf={(one) => one.id} isWhole />
       )}
       {adding && <AddWebhook onClose={() => setAdding(false)} />}
     </>
+  )
+}
+
+const menuColumn = (onToggle: (webhook: Webhook) => void): Column<Webhook> => ({
+  name: texts.table.actions,
+  isUnnamed: true,
+  phone: 'menu',
+  className: 'md:text-right',
+  cell: (one) => (
+    <Menu
+      label={words.actionsOf(one.name)}
+      actions={[{ label: one.enabled ? texts.webhook.switchOff : texts.webhook.switchOn, onChoose: () => onToggle(one) }]}
+    />
+  ),
+})
+
+const useEveryMs = 30_000
+
+/** The requests of the last day, by webhook. */
+function useLastDay(): WebhookUseResponse['webhooks'] | undefined {
+  const path = '/dashboard/api/use/webhooks'
+  const { data } = useQuery({ queryKey: ['use of webhooks'], queryFn: () => get<WebhookUseResponse>(path), refetchInterval: useEveryMs })
+  return data?.webhooks
+}
+
+function LastDay({ of: use }: { of: WebhookUseResponse['webhooks'][string] | undefined }) {
+  if (!use) return <span className="text-soft">{words.quiet}</span>
+  const { requests, delivered, medianMs, isComplete } = use
+  return (
+    <span className="inline-flex flex-wrap items-center gap-x-2 tabular-nums">
+      <Meter part={delivered} whole={requests} tone={delivered === requests ? 'good' : delivered * 2 >= requests ? 'wait' : 'bad'} />
+      <span className="whitespace-nowrap">{words.delivered(delivered, requests, isComplete)}</span>
+      <span className="whitespace-nowrap text-soft">{words.median(medianMs)}</span>
+    </span>
   )
 }
 
@@ -91,8 +136,11 @@ function LastDelivery({ id, isFailing }: { id: string; isFailing: boolean }) {
   const last = data?.items[0]
   if (!last) return data ? <span className="text-soft">{texts.webhook.empty}</span> : null
   return (
-    <span className={`block ${isFailing ? 'text-bad' : 'text-soft'}`}>
-      {last.event}: {last.statusCode ?? texts.webhook.noAnswer}, <Time at={last.timestamp} />
+    <span className="block">
+      <span className={isFailing ? 'text-bad' : ''}>
+        {last.statusCode ?? texts.webhook.noAnswer} · <Time at={last.timestamp} />
+      </span>
+      <span className="block text-soft">{last.event}</span>
     </span>
   )
 }

@@ -8,7 +8,8 @@ import { ProblemIcon, WarningIcon } from './icons.tsx'
 type Kind = 'plain' | 'main' | 'danger' | 'quiet'
 const kinds: Record<Kind, string> = {
   plain: 'border border-line bg-paper text-ink shadow-[0_1px_1px_rgb(0_0_0/0.04)] hover:bg-sheet hover:border-edge',
-  main: 'border border-ink bg-ink text-paper hover:opacity-85',
+  // Disabled, it is not the blackest thing of the page.
+  main: 'border border-ink bg-ink text-paper enabled:hover:opacity-85 disabled:border-line disabled:bg-line disabled:text-soft disabled:opacity-100',
   danger: 'border border-line bg-paper text-bad hover:bg-bad-back hover:border-bad',
   quiet: 'border border-transparent text-soft hover:bg-sheet hover:text-ink',
 }
@@ -153,7 +154,9 @@ export function Heading(props: { title: string; beside?: ReactNode; about?: Reac
         </div>
         {props.about && <p className="mt-0.5 max-w-3xl text-sm text-soft">{props.about}</p>}
       </div>
-      <div className="flex flex-wrap items-end gap-2 [&>span]:self-center">{props.children}</div>
+      <div className="flex flex-wrap items-end gap-2 max-md:has-[select]:w-full [&>span]:self-center max-md:[&>div:has(select)]:grow">
+        {props.children}
+      </div>
     </div>
   )
 }

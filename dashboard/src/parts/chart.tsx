@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { get, withQuery } from '../api-client.ts'
-import type { OverTimeResponse, ShownPoint } from '../api-types.ts'
+import type { BeforeResponse, OverTimeResponse, ShownPoint } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { zonedFormat, zoneNow } from '../time-zone.ts'
 import { Button, Empty } from './basic-components.tsx'
@@ -29,13 +29,23 @@ interface Shown {
 
 const timesOf = (points: readonly ShownPoint[]) => points.map(({ timestamp }) => new Date(timestamp))
 
+export const percent = (part: number, whole: number) =>
+  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { maximumFractionDigits: 2 })}%`
+
+/** For tables: the same number of decimals in each row. */
+export const percentIn = (decimals: number) => (part: number, whole: number) =>
+  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { minimumFractionDigits: decimals, maximumFractionDigits: decimals })}%`
+
+/** Percent in a table. */
+export const tablePercent = percentIn(1)
+
 /** Accepted emails by their present outcome; the parts add up to all. */
 export function VolumeChart({ points, isHourly }: Shown) {
   const accepted = sumOf(points, 'sent')
   const series = (name: string, fill: Series['fill'], valueOf: (point: ShownPoint) => number): Series => {
     const values = points.map(valueOf)
     const total = values.reduce((sum, value) => sum + value, 0)
-    return { name, fill, values, note: `${total.toLocaleString()} (${percent(total, accepted)})` }
+    return { name, fill, values, note: `${total.toLocaleString()} (${tablePercent(total, accepted)})` }
   }
   return (
     <Columns
@@ -53,13 +63,13 @@ export function VolumeChart({ points, isHourly }: Shown) {
 }
 
 const rateCharts = {
-  bounced: { label: texts.chart.bounces, name: texts.chart.bounceRate, fill: 'bounce' },
-  complained: { label: texts.chart.complaints, name: texts.chart.complaintRate, fill: 'complaint' },
+  bounced: { label: texts.chart.lost, name: texts.counts.lost, fill: 'bounce', shownAs: tablePercent },
+  complained: { label: texts.chart.complaints, name: texts.chart.complaintRate, fill: 'complaint', shownAs: percent },
 } as const
 
 /** Percent of accepted emails, with the providers' limit. */
 export function RateChart({ points, isHourly, of, limit }: Shown & { of: keyof typeof rateCharts; limit: number }) {
-  const { label, name, fill } = rateCharts[of]
+  const { label, name, fill, shownAs } = rateCharts[of]
   const countOf = (point: ShownPoint) => (of === 'bounced' ? point.bounced + point.hard_failed : point.complained)
   const values = points.map((point) => (point.sent === 0 ? 0 : (countOf(point) / point.sent) * 100))
   const total = points.reduce((sum, point) => sum + countOf(point), 0)
@@ -72,7 +82,7 @@ export function RateChart({ points, isHourly, of, limit }: Shown & { of: keyof t
       unit="%"
       atLeast={limit * headroom}
       limits={[{ value: limit, name: texts.chart.limit(`${limit}%`), tone: 'bad' }]}
-      series={[{ name, fill, values, note: percent(total, sumOf(points, 'sent')) }]}
+      series={[{ name, fill, values, note: shownAs(total, sumOf(points, 'sent')) }]}
     />
   )
 }
@@ -147,33 +157,34 @@ export function useOverTime(period: string, tenantId: string | undefined, everyM
   return useQuery({ queryKey: ['over-time', path], queryFn: () => get<OverTimeResponse>(path), refetchInterval: everyMs })
 }
 
+const beforeEveryMs = 300_000
+
+/** The sums of the period of the same length before. */
+export function useBefore(period: string, tenantId: string | undefined, mail: Mail): BeforeResponse['counts'] | undefined {
+  const path = withQuery('/dashboard/api/before', { period, timezone: zoneNow(), tenantId, test: testOf(mail) })
+  const { data } = useQuery({ queryKey: ['before', path], queryFn: () => get<BeforeResponse>(path), refetchInterval: beforeEveryMs })
+  return data?.counts
+}
+
 export const sumOf = (points: readonly ShownPoint[], key: Counted) => points.reduce((sum, point) => sum + point[key], 0)
-
-export const percent = (part: number, whole: number) =>
-  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { maximumFractionDigits: 2 })}%`
-
-/** For tables: the same number of decimals in each row. */
-export const percentIn = (decimals: number) => (part: number, whole: number) =>
-  `${(whole === 0 ? 0 : (part / whole) * 100).toLocaleString(undefined, { minimumFractionDigits: decimals, maximumFractionDigits: decimals })}%`
-
-/** Percent in a table. */
-export const tablePercent = percentIn(1)
 
 export const ofLimit = ({ used, limit }: { used: number; limit: number | null }) =>
   limit === null ? used.toLocaleString() : `${used.toLocaleString()} / ${limit.toLocaleString()}`
 
-/** A number with its name; `note`: its meaning or period, `tone`: how good it is. */
-export const Figure = ({ name, value, note }: { name: string; value: string; note?: ReactNode }) => (
-  <div className="min-w-0 bg-paper px-4 py-3">
+/** A number with its name; `note`: its meaning or period. */
+export const Figure = ({ name, value, note, isSmall = false }: { name: string; value: string; note?: ReactNode; isSmall?: boolean }) => (
+  <div className={`min-w-0 bg-paper px-4 ${isSmall ? 'py-2' : 'py-3'}`}>
     <dt className="text-xs text-soft">{name}</dt>
-    <dd className="mt-0.5 text-xl font-semibold tracking-tight tabular-nums">{value}</dd>
+    <dd className={`font-semibold tabular-nums ${isSmall ? 'text-base' : 'mt-0.5 text-xl tracking-tight'}`}>{value}</dd>
     {note && <dd className="text-xs text-soft">{note}</dd>}
   </div>
 )
 
+const columnsOf = { 3: 'sm:grid-cols-3', 4: 'grid-cols-2 md:grid-cols-4' } as const
+
 /** Figures side by side, divided by lines. */
-export const Figures = ({ children }: { children: ReactNode }) => (
-  <dl className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-paper *:outline *:outline-line md:grid-cols-4">
+export const Figures = ({ columns = 4, children }: { columns?: keyof typeof columnsOf; children: ReactNode }) => (
+  <dl className={`grid gap-px overflow-hidden rounded-lg border border-line bg-paper *:outline *:outline-line ${columnsOf[columns]}`}>
     {children}
   </dl>
 )

@@ -87,7 +87,7 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
                   {series.map(({ name, fill, values }) => (
                     <div
                       key={name}
-                      className={`w-full last:rounded-t-[2px] ${fills[fill]}`}
+                      className={`w-full last:rounded-t-[2px] ${fills[fill]} ${(values[index] ?? 0) > 0 ? 'min-h-[2px]' : ''}`}
                       style={{ height: percentOf(values[index] ?? 0) }}
                     />
                   ))}

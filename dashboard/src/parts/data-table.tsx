@@ -36,10 +36,12 @@ interface DataTableProps<Item> {
   /** False for one page of a longer list: its order comes from the service. */
   isWhole?: boolean
   selection?: Selection | undefined
+  /** The column by which the items come sorted, the greatest first. */
+  sortedBy?: string | undefined
 }
 
-export function DataTable<Item>({ label, columns, items, keyOf, isWhole = false, selection }: DataTableProps<Item>) {
-  const [order, setOrder] = useState<{ name: string; isDown: boolean }>()
+export function DataTable<Item>({ label, columns, items, keyOf, isWhole = false, selection, sortedBy }: DataTableProps<Item>) {
+  const [order, setOrder] = useState(sortedBy === undefined ? undefined : { name: sortedBy, isDown: true })
   const sorted = isWhole ? sort(items, columns.find(({ name }) => name === order?.name)?.by, order?.isDown ?? false) : items
   const onSort = (name: string) => setOrder({ name, isDown: order?.name === name && !order.isDown })
   return (
@@ -225,13 +227,24 @@ export const TableSkeleton = ({ rows = 8 }: { rows?: number }) => (
   </div>
 )
 
-/** `isAtLeast`: counting stopped at `total`. */
-export function Pager(props: { page: number; totalPages: number; total: number; isAtLeast?: boolean; onPage: (page: number) => void }) {
+interface PagerProps {
+  page: number
+  totalPages: number
+  total: number
+  /** Counting stopped at `total`. */
+  isAtLeast?: boolean
+  /** The total in words, if the items are not the rows. */
+  totalIn?: ((count: string) => string) | undefined
+  onPage: (page: number) => void
+}
+
+export function Pager(props: PagerProps) {
   if (props.total === 0) return null
   return (
     <nav aria-label={texts.pager.label} className="mt-3 flex flex-wrap items-center justify-between gap-2 text-xs text-soft">
       <span className="tabular-nums">
-        {texts.pager.where(props.total.toLocaleString(), props.isAtLeast ?? false, props.page, props.totalPages)}
+        {(props.totalIn ?? ((count) => texts.pager.total(count, props.isAtLeast ?? false)))(props.total.toLocaleString())}
+        {props.totalPages > 1 && texts.pager.where(props.page, props.totalPages)}
       </span>
       {props.totalPages > 1 && (
         <span className="flex gap-2">

@@ -10,10 +10,10 @@ interface ShownRecord {
   value: string
 }
 
-export const DnsRecordLines = ({ record, zone }: { record: ShownRecord; zone: string }) => (
+export const DnsRecordLines = ({ record, zone, hasFullName = true }: { record: ShownRecord; zone: string; hasFullName?: boolean }) => (
   <dl className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-2 gap-y-1 text-sm md:grid-cols-[9.5rem_minmax(0,1fr)_auto]">
     <Line name={words.nameIn(zone)} value={record.name} copy={words.copyName} />
-    <Line name={words.fullName} value={record.fullName} copy={words.copyFullName} />
+    {hasFullName && <Line name={words.fullName} value={record.fullName} copy={words.copyFullName} />}
     <Line name={words.value} value={record.value} copy={words.copyValue} />
   </dl>
 )

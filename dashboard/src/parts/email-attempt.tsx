@@ -21,7 +21,7 @@ export function OneAttempt({ attempt, number, more }: OneAttemptProps) {
         <StatusBadge status={attempt.status} />
         <span className="text-xs text-soft">
           <Time at={attempt.timestampIso} exact />
-          {more && ` · ${words.took(more.durationMs.toLocaleString())}`}
+          {more && ` · ${words.took(Math.max(1, more.durationMs).toLocaleString())}`}
         </span>
         {outcomeUnknown && <Badge tone="wait">{words.unknown}</Badge>}
       </p>

@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { get } from '../api-client.ts'
-import type { EmailMarksResponse, ListedEmail, Status } from '../api-types.ts'
+import type { EmailMarksResponse, ListedEmail } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { Badge, StatusBadge } from './basic-components.tsx'
@@ -55,7 +55,7 @@ export function useEmailColumns(emails: readonly ListedEmail[]): readonly Column
         </>
       ),
     },
-    { name: words.columns.from, phone: 'none', className: 'max-w-36 truncate text-soft', cell: (one) => addressOf(one.from) },
+    { name: words.columns.from, phone: 'none', className: 'max-w-56 truncate text-soft', cell: (one) => addressOf(one.from) },
     ...(tenantId === undefined && tenants.length > 1
       ? [
           {
@@ -67,12 +67,6 @@ export function useEmailColumns(emails: readonly ListedEmail[]): readonly Column
         ]
       : []),
     { name: words.columns.tag, phone: 'none', className: 'max-w-28 truncate', cell: (one) => one.tag && <Tag name={one.tag} /> },
-    {
-      name: words.columns.last,
-      phone: 'none',
-      className: 'whitespace-nowrap text-soft',
-      cell: (one) => <LastEvent marks={marks[one.id]} />,
-    },
     {
       name: words.columns.accepted,
       phone: 'line',
@@ -116,21 +110,3 @@ const State = ({ email, marks }: { email: ListedEmail; marks: Marks | undefined 
     )}
   </span>
 )
-
-/** The latest of the attempt, the open, the click and the complaint. */
-function LastEvent({ marks }: { marks: Marks | undefined }) {
-  if (!marks) return null
-  const events = [
-    { name: marks.last && texts.status[marks.last.status as Status], at: marks.last?.at },
-    { name: words.marks.opened, at: marks.openedAt },
-    { name: words.marks.clicked, at: marks.clickedAt },
-    { name: words.marks.complained, at: marks.complainedAt },
-  ].flatMap(({ name, at }) => (at && name ? [{ name, at }] : []))
-  const last = events.toSorted((a, b) => a.at.localeCompare(b.at)).at(-1)
-  if (!last) return null
-  return (
-    <>
-      {last.name} <Time at={last.at} />
-    </>
-  )
-}

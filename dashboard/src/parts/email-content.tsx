@@ -6,12 +6,14 @@ import type { Email } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Button, Empty, Problem, Section, Skeleton } from './basic-components.tsx'
 import { HiddenContent } from './hidden-content.tsx'
-import { Insights } from './insights.tsx'
+import { Insights, useProblems } from './insights.tsx'
+import { MessageLinks } from './message-links.tsx'
 import { type MimePart, mimeTree } from './mime.ts'
+import { PreviewFrame } from './preview-frame.tsx'
 import { Tabs } from './tabs.tsx'
 import { Pre } from './time-and-copy.tsx'
 
-const forms = ['preview', 'text', 'html', 'headers', 'raw', 'parts', 'attachments', 'insights'] as const
+const forms = ['preview', 'text', 'html', 'headers', 'raw', 'parts', 'attachments', 'links', 'insights'] as const
 type Form = (typeof forms)[number]
 const words = texts.content
 const expansions: Record<Form, string> = {
@@ -22,12 +24,26 @@ const expansions: Record<Form, string> = {
   raw: 'raw',
   parts: 'raw',
   attachments: 'attachments',
+  links: '',
   insights: '',
 }
 
-/** `from`: the sender, which the insights compare with the links. */
-export function EmailContent({ id, from, isHidden }: { id: string; from: string; isHidden: boolean | undefined }) {
+interface ContentProps {
+  id: string
+  /** The sender, with whose domain the signatures are compared. */
+  from: string
+  /** Of a test message, which has a tab for them and the number of its problems. */
+  links?: readonly string[]
+  /** The member's role may not see it. */
+  isHidden: boolean | undefined
+}
+
+export function EmailContent({ id, from, links, isHidden }: ContentProps) {
   const [form, setForm] = useState<Form>('preview')
+  const problems = useProblems(id, links !== undefined && !isHidden)
+  const counts: Partial<Record<Form, number | undefined>> = { links: links?.length, insights: problems }
+  const shown = forms.filter((name) => name !== 'links' || links !== undefined)
+  const tabs = shown.map((name) => ({ name, label: words.forms[name], count: counts[name] }))
   if (isHidden)
     return (
       <Section title={words.title}>
@@ -36,54 +52,31 @@ export function EmailContent({ id, from, isHidden }: { id: string; from: string;
     )
   return (
     <Section title={words.title}>
-      <Tabs label={words.form} tabs={forms.map((name) => ({ name, label: words.forms[name] }))} chosen={form} onChoose={setForm}>
+      <Tabs label={words.form} tabs={tabs} chosen={form} onChoose={setForm}>
         {form === 'preview' && <Preview id={id} />}
+        {form === 'links' && <MessageLinks id={id} links={links ?? []} />}
         {form === 'insights' && <Insights id={id} from={from} />}
-        {form !== 'preview' && form !== 'insights' && <Source id={id} form={form} />}
+        {form !== 'preview' && form !== 'links' && form !== 'insights' && <Source id={id} form={form} />}
       </Tabs>
     </Section>
   )
 }
 
-const widths = { full: 'w-full', tablet: 'w-[768px] max-w-full', phone: 'w-[375px] max-w-full' } as const
-
-function Preview({ id }: { id: string }) {
-  const [width, setWidth] = useState<keyof typeof widths>('full')
-  const [isDark, setIsDark] = useState(false)
-  return (
-    <>
-      <p className="mb-2 flex flex-wrap items-center gap-2 text-sm text-soft">
-        <span role="group" aria-label={words.width} className="flex gap-1">
-          {(Object.keys(widths) as (keyof typeof widths)[]).map((name) => (
-            <Button
-              key={name}
-              small
-              aria-pressed={name === width}
-              className="aria-pressed:border-ink aria-pressed:text-ink"
-              onClick={() => setWidth(name)}
-            >
-              {words.widths[name]}
-            </Button>
-          ))}
-        </span>
-        <Button small aria-pressed={isDark} onClick={() => setIsDark(!isDark)}>
-          {isDark ? words.onLight : words.onDark}
-        </Button>
-        {words.inert}
-      </p>
+const Preview = ({ id }: { id: string }) => (
+  <PreviewFrame note={words.inert}>
+    {(look) => (
       <iframe
         title={words.page}
         sandbox=""
         referrerPolicy="no-referrer"
         src={`/dashboard/api/emails/${encodeURIComponent(id)}/preview`}
-        style={{ colorScheme: isDark ? 'dark' : 'light', background: isDark ? '#111' : '#fff' }}
-        className={`h-[32rem] rounded-md border border-line ${widths[width]}`}
+        {...look}
       />
-    </>
-  )
-}
+    )}
+  </PreviewFrame>
+)
 
-type SourceForm = Exclude<Form, 'preview' | 'insights'>
+type SourceForm = Exclude<Form, 'preview' | 'links' | 'insights'>
 
 function Source({ id, form }: { id: string; form: SourceForm }) {
   const { data, error } = useQuery({

@@ -27,8 +27,9 @@ export function EmailFacts({ email, more }: { email: Email; more: EmailMoreRespo
         <Addresses name={words.sender} value={email.from} />
       </Fact>
       {addressFields.map((field) => {
-        const value = headerOf(field)
-        return value === undefined || value === email.to ? null : (
+        // Without a header of its own, the message has this one recipient.
+        const value = headerOf(field) ?? (field === 'To' ? email.to : undefined)
+        return value === undefined ? null : (
           <Fact key={field} name={field}>
             <Addresses name={field} value={value} />
           </Fact>

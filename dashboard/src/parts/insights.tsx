@@ -11,17 +11,27 @@ const tones = { ok: 'good', advice: 'wait', problem: 'bad' } as const
 /** Results that need action first. */
 const order = ['problem', 'advice', 'ok'] as const satisfies readonly Check['severity'][]
 
+const useFindings = (id: string, enabled = true) =>
+  useQuery({
+    queryKey: ['email', id, 'findings'],
+    queryFn: () => get<EmailFindingsResponse>(`/dashboard/api/emails/${id}/findings`),
+    staleTime: Number.POSITIVE_INFINITY,
+    enabled,
+  })
+
+/** The number of findings of the service that need action; undefined until it is known. */
+export function useProblems(id: string, enabled: boolean): number | undefined {
+  const { data } = useFindings(id, enabled)
+  return data?.findings.filter(({ severity }) => severity === 'problem').length
+}
+
 export function Insights({ id, from }: { id: string; from: string }) {
   const sent = useQuery({
     queryKey: ['email', id, 'raw'],
     queryFn: () => get<Email>(`/v1/emails/${id}?expand=raw`),
     staleTime: Number.POSITIVE_INFINITY,
   })
-  const checked = useQuery({
-    queryKey: ['email', id, 'findings'],
-    queryFn: () => get<EmailFindingsResponse>(`/dashboard/api/emails/${id}/findings`),
-    staleTime: Number.POSITIVE_INFINITY,
-  })
+  const checked = useFindings(id)
   const error = sent.error ?? checked.error
   if (!sent.data || !checked.data) return error ? <Problem error={error} /> : <Skeleton lines={6} />
   if (checked.data.findings.length === 0) return <Empty>{words.none}</Empty>

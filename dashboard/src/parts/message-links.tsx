@@ -4,7 +4,7 @@ import { post } from '../api-client.ts'
 import type { EmailLinksResponse } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { Badge, Button, Empty, Problem, Section } from './basic-components.tsx'
+import { Badge, Button, Empty, Problem } from './basic-components.tsx'
 import { CopyIconButton } from './time-and-copy.tsx'
 
 const words = texts.inbox
@@ -18,24 +18,21 @@ export function MessageLinks({ id, links }: { id: string; links: readonly string
   const checked = check.data?.links
   const shown: readonly (Pick<Checked, 'url'> & Partial<Checked>)[] = checked ?? links.map((url) => ({ url }))
   return (
-    <Section
-      title={words.links}
-      aside={
-        mayChange &&
-        links.length > 0 && (
+    <>
+      {links.length === 0 && <Empty>{words.noLinks}</Empty>}
+      <Problem error={check.error} />
+      <div className="mb-3 flex flex-wrap items-center justify-between gap-x-4 gap-y-2 text-sm text-soft empty:hidden">
+        <p role="status" className="max-w-prose empty:hidden">
+          {checked
+            ? words.checkedLinks(checked.filter(({ state }) => state === 'broken').length, checked.length)
+            : mayChange && links.length > 0 && words.checkHelp}
+        </p>
+        {mayChange && links.length > 0 && (
           <Button disabled={check.isPending} onClick={() => check.mutate()}>
             {check.isPending ? words.checkingLinks : words.checkLinks}
           </Button>
-        )
-      }
-    >
-      {links.length === 0 && <Empty>{words.noLinks}</Empty>}
-      <Problem error={check.error} />
-      <p role="status" className="mb-2 text-sm text-soft empty:hidden">
-        {checked
-          ? words.checkedLinks(checked.filter(({ state }) => state === 'broken').length, checked.length)
-          : mayChange && links.length > 0 && words.checkHelp}
-      </p>
+        )}
+      </div>
       {shown.length > 0 && (
         <ul aria-label={words.links} className="divide-y divide-line rounded-lg border border-line text-sm">
           {shown.map((one) => (
@@ -50,7 +47,7 @@ export function MessageLinks({ id, links }: { id: string; links: readonly string
           ))}
         </ul>
       )}
-    </Section>
+    </>
   )
 }
 

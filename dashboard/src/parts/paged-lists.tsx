@@ -31,6 +31,10 @@ export function Listing<Item>(props: {
   empty: ReactNode
   error?: unknown
   selection?: Selection
+  /** The number of all items in words, where they are not the rows. */
+  total?: (count: string) => string
+  /** The column by which the service has sorted. */
+  sortedBy?: string
 }) {
   const { data, error } = props.list
   const [, change] = useFilters()
@@ -47,9 +51,10 @@ export function Listing<Item>(props: {
           keyOf={props.keyOf}
           isWhole={data.totalPages <= 1}
           selection={props.selection}
+          sortedBy={props.sortedBy}
         />
       )}
-      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
+      {data && <Pager {...data} totalIn={props.total} onPage={(page) => change({ page: String(page) })} />}
     </>
   )
 }

@@ -1,19 +1,24 @@
 /** A rate against the limits of the mailbox providers, in words, colour and as a bar. */
 import { texts } from '../texts.ts'
-import { percent } from './chart.tsx'
+import { percent, tablePercent } from './chart.tsx'
 
 interface RateLimits {
   /** Percent from which the rate is high. */
   high: number
   /** Percent that providers do not accept. */
   most: number
+  /** One decimal, where a limit has whole percents; otherwise two. */
+  shownAs: (part: number, whole: number) => string
 }
 
 /**
  * Complaints: Gmail's sender guidelines ask for less than 0.1% and never 0.3%; Yahoo's for less than 0.3%. Bounces: Amazon SES asks for less
  * than 2% and reviews senders from 5%.
  */
-export const limits = { complaints: { high: 0.1, most: 0.3 }, bounces: { high: 2, most: 5 } } as const satisfies Record<string, RateLimits>
+export const limits = {
+  complaints: { high: 0.1, most: 0.3, shownAs: percent },
+  bounces: { high: 2, most: 5, shownAs: tablePercent },
+} as const satisfies Record<string, RateLimits>
 
 const words = texts.rate
 const looks = {
@@ -37,7 +42,7 @@ export function RateFigure(props: { name: string; of: string; part: number; whol
   return (
     <div className="min-w-0 bg-paper px-4 py-3">
       <dt className="text-xs text-soft">{props.name}</dt>
-      <dd className="mt-0.5 text-xl font-semibold tracking-tight tabular-nums">{percent(props.part, props.whole)}</dd>
+      <dd className="mt-0.5 text-xl font-semibold tracking-tight tabular-nums">{props.limits.shownAs(props.part, props.whole)}</dd>
       <dd className="text-xs text-soft">{props.of}</dd>
       <dd aria-hidden="true" className="my-1 h-1 overflow-hidden rounded-full bg-line">
         <div className={`h-full rounded-full ${looks[state].bar}`} style={{ width: `${Math.min(100, (rate / most) * 100)}%` }} />

@@ -3,7 +3,7 @@ import { type KeyboardEvent, type ReactNode, useId } from 'react'
 
 export function Tabs<Name extends string>(props: {
   label: string
-  tabs: readonly { name: Name; label: string }[]
+  tabs: readonly { name: Name; label: string; count?: number | undefined }[]
   chosen: Name
   onChoose: (name: Name) => void
   aside?: ReactNode
@@ -27,9 +27,9 @@ export function Tabs<Name extends string>(props: {
           role="tablist"
           aria-label={props.label}
           onKeyDown={onKey}
-          className="-mb-px flex max-w-full gap-4 overflow-x-auto overflow-y-hidden"
+          className="-mb-px flex max-w-full gap-4 overflow-x-auto overflow-y-hidden max-md:[mask-image:linear-gradient(to_right,#000_calc(100%-2rem),transparent)] max-md:pr-8"
         >
-          {props.tabs.map(({ name, label }) => (
+          {props.tabs.map(({ name, label, count }) => (
             <button
               key={name}
               type="button"
@@ -42,6 +42,12 @@ export function Tabs<Name extends string>(props: {
               className="border-b-2 border-transparent py-2 text-sm whitespace-nowrap text-soft hover:text-ink aria-selected:border-ink aria-selected:font-medium aria-selected:text-ink"
             >
               {label}
+              {count !== undefined && count > 0 && (
+                <>
+                  {' '}
+                  <span className="ml-0.5 rounded-full bg-line px-1.5 text-xs text-soft tabular-nums">{count.toLocaleString()}</span>
+                </>
+              )}
             </button>
           ))}
         </div>

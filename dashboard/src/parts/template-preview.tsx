@@ -1,88 +1,33 @@
-/** The preview of a template: a field for each declared variable, or their JSON, and the rendered message in a frame that cannot run scripts. */
-import { useMutation } from '@tanstack/react-query'
-import { useState } from 'react'
+/**
+ * The preview of a template, which follows the source while it is written: the values of the variables, and the rendered message in a frame
+ * that cannot run scripts. The service renders the source without storing it.
+ */
+import { useQuery } from '@tanstack/react-query'
+import { useEffect, useId, useRef, useState } from 'react'
 import { post } from '../api-client.ts'
-import type { TemplatesCreateData, TemplatesPreviewData } from '../api-types.ts'
-import { useHere } from '../session.tsx'
+import type { RenderedTemplateResponse } from '../api-types.ts'
 import { texts } from '../texts.ts'
-import { Button, Empty, Problem, Section } from './basic-components.tsx'
-import { Field, Select, TextArea } from './form-controls.tsx'
+import { Button, Problem, Section } from './basic-components.tsx'
+import { TextArea } from './form-controls.tsx'
+import { type FrameLook, PreviewFrame } from './preview-frame.tsx'
+import { type Draft, declaredIn, objectIn, sourceOf, ValueFields } from './template-values.tsx'
 
 const words = texts.templates
-
-export interface Draft {
-  subject: string
-  html: string
-  text: string
-  variables: string
-}
-
-/** Throws words for the person if the text is not a JSON object. */
-export function objectIn(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text.trim() === '' ? '{}' : text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  } catch {
-    // Reported below.
-  }
-  throw new Error(words.notJson)
-}
-
-type Declared = TemplatesCreateData['variables']
-
-function declaredIn({ variables }: Draft): Declared {
-  try {
-    return objectIn(variables) as Declared
-  } catch {
-    return {}
-  }
-}
-
-/** Whether all variables have a default, by a look at the source: then the preview needs no values. */
-function isComplete(draft: Draft): boolean {
-  const source = `${draft.subject}\n${draft.html}\n${draft.text}`
-  const declared = declaredIn(draft)
-  const used = [...source.matchAll(/\{\{-?\s*([A-Za-z_][\w-]*)/g)].map(([, name = '']) => name)
-  return !source.includes('{%') && [...used, ...Object.keys(declared)].every((name) => declared[name]?.default !== undefined)
-}
+/** Without a keystroke. */
+const quietMs = 500
 
 interface PreviewProps {
-  id: string
   draft: Draft
   /** JSON of the values of a send. */
   values: string
   onValues: (values: string) => void
-  /** Saves the draft. */
-  before: () => Promise<void>
 }
 
-/** Long because the values, the request and the frame are one section. */
-export function TemplatePreview({ id, draft, values, onValues, before }: PreviewProps) {
-  const { scoped } = useHere()
-  const [shown, setShown] = useState(0)
+export function TemplatePreview({ draft, values, onValues }: PreviewProps) {
   const [isJson, setJson] = useState(false)
-  const declared = declaredIn(draft)
-  const render = useMutation({
-    mutationFn: async () => {
-      await before()
-      const variables = objectIn(values)
-      const made = await post<TemplatesPreviewData>(scoped(`/v1/templates/${encodeURIComponent(id)}/preview`), { variables })
-      setShown((count) => count + 1)
-      return { subject: made.subject, variables: JSON.stringify(variables) }
-    },
-  })
-  // Without a request that the log records, until a person asks for one.
-  const [atFirst] = useState(() => (isComplete(draft) ? '{}' : undefined))
-  const variables = render.data?.variables ?? atFirst
+  const { shown, fault, error } = useRendered(draft, values)
   return (
-    <Section
-      title={words.preview}
-      aside={
-        <Button disabled={render.isPending} onClick={() => render.mutate()}>
-          {variables ? words.showAgain : words.show}
-        </Button>
-      }
-    >
+    <Section title={words.preview}>
       <div className="flex flex-col gap-3">
         <div className="rounded-lg border border-line p-3">
           <div className="mb-2 flex items-center justify-between gap-2">
@@ -100,27 +45,19 @@ export function TemplatePreview({ id, draft, values, onValues, before }: Preview
               onChange={({ target }) => onValues(target.value)}
             />
           ) : (
-            <ValueFields declared={declared} values={values} onValues={onValues} />
+            <ValueFields declared={declaredIn(draft)} values={values} onValues={onValues} />
           )}
         </div>
-        <Problem error={render.error} />
-        {!variables && !render.error && <Empty>{words.notShown}</Empty>}
-        {variables && (
-          <div className="overflow-hidden rounded-lg border border-line">
-            {render.data && (
-              <p className="border-b border-line bg-sheet px-3 py-2 text-sm [overflow-wrap:anywhere]">
-                <span className="text-soft">{words.names.subject}:</span> <span className="font-medium">{render.data.subject}</span>
-              </p>
-            )}
-            <iframe
-              key={shown}
-              title={words.frame}
-              sandbox=""
-              referrerPolicy="no-referrer"
-              src={scoped(`/dashboard/api/templates/${encodeURIComponent(id)}/preview`, { variables })}
-              style={{ colorScheme: 'light', background: '#fff' }}
-              className="h-[32rem] w-full"
-            />
+        <Problem error={error} />
+        <p role="status" className="text-sm text-wait empty:hidden">
+          {fault}
+        </p>
+        {shown && (
+          <div className="min-w-0">
+            <p className="mb-2 text-sm [overflow-wrap:anywhere]">
+              <span className="text-soft">{words.names.subject}:</span> <span className="font-medium">{shown.subject}</span>
+            </p>
+            <PreviewFrame>{(look) => <Rendered key={shown.source} source={shown.source} look={look} />}</PreviewFrame>
           </div>
         )}
       </div>
@@ -128,85 +65,59 @@ export function TemplatePreview({ id, draft, values, onValues, before }: Preview
   )
 }
 
-/** The JSON stays as it is while it is no object. */
-function ValueFields({ declared, values, onValues }: { declared: Declared; values: string; onValues: (values: string) => void }) {
-  const given = safely(values)
-  const names = Object.keys(declared)
-  if (names.length === 0) return <p className="text-sm text-soft">{words.noVariables}</p>
-  const set = (name: string, value: unknown) => {
-    const { [name]: _, ...others } = given
-    onValues(JSON.stringify(value === undefined ? others : { ...others, [name]: value }, null, 2))
-  }
-  return (
-    <div className="grid gap-3 sm:grid-cols-2">
-      {names.map((name) => (
-        <OneValue key={name} name={name} of={declared[name]} value={given[name]} onChange={(value) => set(name, value)} />
-      ))}
-    </div>
-  )
-}
-
-const safely = (text: string): Record<string, unknown> => {
+/** The text of the draft and its values as the service takes them; the words of the fault if they are no JSON. */
+function bodyOf(draft: Draft, values: string): { body: string } | { fault: string } {
   try {
-    return objectIn(text)
-  } catch {
-    return {}
+    return { body: JSON.stringify({ ...sourceOf(draft), values: objectIn(values) }) }
+  } catch (error) {
+    return { fault: error instanceof Error ? error.message : words.notJson }
   }
 }
 
-const written = (value: unknown) => (value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value))
-
-interface OneValueProps {
-  name: string
-  of: Declared[string] | undefined
-  value: unknown
-  onChange: (value: unknown) => void
+interface Rendering {
+  subject: string
+  source: string
 }
 
-/** An empty field gives no value, so that the default applies. */
-function OneValue({ name, of, value, onChange }: OneValueProps) {
-  const usual = of?.default
-  const placeholder = usual === undefined ? words.needed : words.usually(written(usual))
-  if (of?.type === 'boolean') {
-    const choices = [
-      { value: '', label: placeholder },
-      { value: 'true', label: 'true' },
-      { value: 'false', label: 'false' },
-    ]
-    return (
-      <Select
-        label={name}
-        value={written(value)}
-        choices={choices}
-        onChange={(chosen) => onChange(chosen === '' ? undefined : chosen === 'true')}
-      />
-    )
-  }
-  if (of?.type === 'array' || of?.type === 'object') return <JsonValue name={name} value={value} help={placeholder} onChange={onChange} />
-  const isNumber = of?.type === 'number'
+function useRendered(draft: Draft, values: string) {
+  const wanted = JSON.stringify(bodyOf(draft, values))
+  const [settled, setSettled] = useState(wanted)
+  useEffect(() => {
+    const timeout = setTimeout(() => setSettled(wanted), quietMs)
+    return () => clearTimeout(timeout)
+  }, [wanted])
+  const { data, error } = useQuery({
+    queryKey: ['template-preview', settled],
+    queryFn: async () => {
+      const asked = JSON.parse(settled) as ReturnType<typeof bodyOf>
+      if ('fault' in asked) return { fault: asked.fault }
+      const { subject, fault } = await post<RenderedTemplateResponse>('/dashboard/api/templates/render', JSON.parse(asked.body) as object)
+      return fault ? { fault: `${fault.message}. ${fault.suggestion}.` } : { rendering: { subject: subject ?? '', source: asked.body } }
+    },
+    retry: false,
+    refetchOnWindowFocus: false,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  })
+  // The last message that could be rendered stays in sight.
+  const [shown, setShown] = useState<Rendering>()
+  useEffect(() => {
+    if (data?.rendering) setShown(data.rendering)
+  }, [data])
+  return { shown, fault: data?.fault, error }
+}
+
+/** A form fills the frame, because an address would be too short for the source. A new frame for each source adds nothing to the history. */
+function Rendered({ source, look }: { source: string; look: FrameLook }) {
+  const name = useId()
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => form.current?.submit(), [])
   return (
-    <Field
-      label={name}
-      type={isNumber ? 'number' : 'text'}
-      {...(isNumber ? { step: 'any' } : {})}
-      placeholder={placeholder}
-      value={written(value)}
-      onChange={({ target }) => onChange(target.value === '' ? undefined : isNumber ? Number(target.value) : target.value)}
-    />
+    <>
+      <form ref={form} hidden method="post" action="/dashboard/api/templates/preview" target={name}>
+        <input type="hidden" name="params" value={source} />
+      </form>
+      <iframe name={name} title={words.frame} sandbox="" referrerPolicy="no-referrer" {...look} />
+    </>
   )
-}
-
-/** Text that is not yet JSON stays in the field and changes no value. */
-function JsonValue({ name, value, help, onChange }: { name: string; value: unknown; help: string; onChange: (value: unknown) => void }) {
-  const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value))
-  const change = (next: string) => {
-    setText(next)
-    if (next.trim() === '') return onChange(undefined)
-    try {
-      onChange(JSON.parse(next))
-    } catch {
-      // The person is still typing.
-    }
-  }
-  return <TextArea label={words.jsonOf(name)} help={help} rows={2} value={text} onChange={({ target }) => change(target.value)} />
 }

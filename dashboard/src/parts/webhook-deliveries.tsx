@@ -3,21 +3,19 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post, withQuery } from '../api-client.ts'
-import { type WebhookDelivery, type WebhooksReplayData, type WebhooksRetrieveDeliveryData, webhookEvents } from '../api-types.ts'
+import { type WebhookDelivery, type WebhooksRetrieveDeliveryData, webhookEvents } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { zoneNow } from '../time-zone.ts'
-import { FormDialog } from './action-dialogs.tsx'
 import { Badge, Button, Problem, Section, Skeleton } from './basic-components.tsx'
 import type { Column } from './data-table.tsx'
 import { Dialog } from './dialog.tsx'
-import { Field, Select } from './form-controls.tsx'
+import { Select } from './form-controls.tsx'
 import { HiddenContent } from './hidden-content.tsx'
 import { Listing, useList } from './paged-lists.tsx'
 import { CopyIconButton, Pre, Time } from './time-and-copy.tsx'
 import { toast } from './toast.tsx'
 import { useFilters } from './url-params.ts'
-import { fieldOf, instantOf } from './zoned-times.ts'
+import { ReplayRange } from './webhook-replay.tsx'
 
 const words = texts.webhook
 const everyMs = 5000
@@ -60,6 +58,7 @@ export function Deliveries({ id }: { id: string }) {
         error={replay.error}
         columns={columns}
         keyOf={(one) => one.eventId}
+        total={words.total}
         empty={filters.success || filters.event ? words.emptyFiltered : words.empty}
       />
       {shown && <OneDelivery webhook={id} id={shown} onClose={() => setShown(undefined)} />}
@@ -85,12 +84,13 @@ function byEvent(deliveries: readonly WebhookDelivery[]): Told[] {
 const Answer = ({ of: one }: { of: WebhookDelivery }) => (
   <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>
     {one.statusCode ?? words.noAnswer}
-    {one.willRetry && ` · ${one.nextAttemptAt ? words.willRetry : words.retried}`}
+    {one.willRetry ? ` · ${one.nextAttemptAt ? words.willRetry : words.retried}` : !one.success && ` · ${words.gaveUp}`}
   </Badge>
 )
 
 type OnOne = (id: string) => void
 
+/** Long because each column is an element of one list. */
 const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean): readonly Column<Told>[] => [
   {
     name: words.event,
@@ -114,6 +114,7 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
   { name: words.response, phone: 'side', cell: ({ last }) => <Answer of={last} /> },
   {
     name: words.attempts,
+    phone: 'line',
     className: 'tabular-nums',
     cell: ({ last, attempts }) => (
       <>
@@ -124,22 +125,29 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
   },
   {
     name: words.nextAttempt,
+    phone: 'line',
     className: 'whitespace-nowrap',
     isUsual: ({ last }) => last.nextAttemptAt === undefined,
-    cell: ({ last }) => last.nextAttemptAt && <Time at={last.nextAttemptAt} />,
+    cell: ({ last }) =>
+      last.nextAttemptAt && (
+        <>
+          <span className="text-soft md:hidden">{words.next} </span>
+          <Time at={last.nextAttemptAt} />
+        </>
+      ),
   },
-  { name: words.time, className: 'text-soft whitespace-nowrap', cell: ({ last }) => <Time at={last.timestamp} /> },
+  { name: words.time, phone: 'line', className: 'text-soft whitespace-nowrap', cell: ({ last }) => <Time at={last.timestamp} /> },
   {
     name: texts.table.actions,
     isUnnamed: true,
     phone: 'line',
     cell: ({ last }) => (
-      <span className="-ml-2 flex gap-1 md:-mr-2 md:ml-0 md:justify-end">
-        <Button small kind="quiet" onClick={() => onLook(last.id)}>
+      <span className="flex gap-1.5 md:justify-end">
+        <Button small onClick={() => onLook(last.id)}>
           {words.look}
         </Button>
         {onReplay && (
-          <Button small kind="quiet" disabled={isBusy} onClick={() => onReplay(last.id)}>
+          <Button small disabled={isBusy} onClick={() => onReplay(last.id)}>
             {words.replay}
           </Button>
         )}
@@ -165,32 +173,6 @@ const Earlier = ({ of: attempts, onLook }: { of: readonly WebhookDelivery[]; onL
     </ol>
   </details>
 )
-
-const dayMs = 86_400_000
-
-const unixSeconds = (field: string) => Math.floor((instantOf(zoneNow(), field)?.getTime() ?? 0) / 1000)
-
-function ReplayRange({ id, onDone, onClose }: { id: string; onDone: () => Promise<void>; onClose: () => void }) {
-  const [after, setAfter] = useState(() => fieldOf(zoneNow(), Date.now() - dayMs))
-  const [before, setBefore] = useState(() => fieldOf(zoneNow(), Date.now()))
-  return (
-    <FormDialog
-      title={words.replayRangeTitle}
-      action={words.replay}
-      run={() => post<WebhooksReplayData>(`/v1/webhooks/${id}/replay`, { after: unixSeconds(after), before: unixSeconds(before) })}
-      onDone={async ({ queued }) => {
-        toast(words.replayedRange(queued))
-        onClose()
-        await onDone()
-      }}
-      onClose={onClose}
-    >
-      <p className="text-sm text-soft">{words.replayRangeText}</p>
-      <Field label={words.from} type="datetime-local" required value={after} onChange={({ target }) => setAfter(target.value)} />
-      <Field label={words.to} type="datetime-local" required value={before} onChange={({ target }) => setBefore(target.value)} />
-    </FormDialog>
-  )
-}
 
 function OneDelivery({ webhook, id, onClose }: { webhook: string; id: string; onClose: () => void }) {
   const { data, error } = useQuery({

@@ -5,11 +5,6 @@ export const emailsTexts = {
     presets: {
       label: 'Quick filters',
       all: 'All',
-      problems: 'Failed today',
-      bouncedToday: 'Bounced today',
-      waiting: 'Deferred',
-      held: 'Held',
-      bounced: 'Bounced',
     },
     columns: {
       to: 'Recipient',
@@ -18,7 +13,6 @@ export const emailsTexts = {
       tenant: 'Tenant',
       tag: 'Tag',
       status: 'Status',
-      last: 'Last event',
       accepted: 'Accepted',
     },
     marks: { opened: 'Opened', clicked: 'Clicked', complained: 'Marked as spam' },
@@ -45,7 +39,7 @@ export const emailsTexts = {
     },
     more: 'More filters',
     fewer: 'Fewer filters',
-    examples: { to: 'ann@example.org', from: 'shop@example.com', domain: 'mail.example.com', metadata: 'order_id:17' },
+    examples: { to: 'Full address', from: 'Full address', domain: 'mail.example.com', metadata: 'order_id:17' },
     filters: {
       to: 'Recipient',
       from: 'Sender',

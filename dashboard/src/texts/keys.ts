@@ -2,7 +2,7 @@
 
 export const keysTexts = {
   keys: {
-    ofAll: 'Keys of all tenants and of the organisation. Keys created here belong to the organisation and can act for every tenant.',
+    ofAll: 'Keys of all tenants. Those that you create here belong to the organisation and act for every tenant.',
     ofTenant: 'Keys of this tenant.',
     columnNames: {
       name: 'Key',
@@ -17,8 +17,17 @@ export const keysTexts = {
     types: { live: 'Live', test: 'Test', smtp: 'SMTP' },
     actionsOf: (name: string) => `Actions for ${name}`,
     onHold: 'On hold',
-    everything: 'full access',
-    never: 'never',
+    everything: 'Full access',
+    never: 'Never used',
+    permissionNames: {
+      'emails:send': 'Send emails',
+      'emails:read': 'Read emails',
+      'domains:manage': 'Manage domains',
+      'webhooks:manage': 'Manage webhooks',
+      'suppressions:manage': 'Manage suppressions',
+    },
+    all: 'All types',
+    noneOfType: 'No keys of this type.',
     hold: 'Hold',
     release: 'Release',
     revoke: 'Revoke',

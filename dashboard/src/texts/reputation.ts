@@ -21,6 +21,7 @@ export const reputationTexts = {
     blockedHelp: 'refused as spam or for reputation',
     complaints: 'Complaints',
     bounced: 'Bounced',
+    bouncedHelp: 'returned in this period, whenever sent',
     tls: 'Over TLS',
     tlsHelp: 'of the accepted attempts',
     dmarc: 'DMARC pass rate',

@@ -11,7 +11,9 @@ export const testInboxTexts = {
     from: 'From',
     to: 'To',
     received: 'Received',
-    email: 'Email',
+    email: 'Status',
+    open: 'Open in Emails',
+    example: 'Your order, or ann@example.org',
     clearAsk: 'Clear the inbox?',
     clearText: 'The mail is removed from the inbox. It stays in the list of emails.',
     promote: 'Send as live mail',
@@ -22,7 +24,8 @@ export const testInboxTexts = {
     noLinks: 'No links.',
     checkLinks: 'Check links',
     checkingLinks: 'Checking links',
-    checkHelp: 'Postrider requests each link once, without a login, and follows no redirect. A link that acts when it is opened acts now.',
+    checkHelp:
+      'Postrider requests each link once, without a login, and follows no redirect. Some links act when they are opened, such as an unsubscribe link.',
     checkedLinks: (broken: number, all: number) =>
       broken === 0 ? `None of ${all} links is broken.` : `${broken} of ${all} links are broken.`,
     linkStates: { works: 'Works', refuses: 'Refuses', broken: 'Broken', unchecked: 'Not checked' },

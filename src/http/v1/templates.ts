@@ -19,7 +19,7 @@ const Name = Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z][a-z0-9-
 const Subject = Type.String({ minLength: 1, maxLength: 998, description: 'Liquid, without HTML escaping' })
 const Html = nullable(Type.String({ maxLength: maxSourceLength, description: 'Liquid; values are escaped unless the template says raw' }))
 const Text = nullable(Type.String({ maxLength: maxSourceLength, description: 'Liquid; null: generated from html' }))
-const Declared = Type.Unsafe<Record<string, Variable>>({
+export const Declared = Type.Unsafe<Record<string, Variable>>({
   type: 'object',
   maxProperties: 100,
   additionalProperties: {

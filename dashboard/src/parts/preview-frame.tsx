@@ -1,0 +1,51 @@
+/** The width, the colours and the height of an email's preview. The frame itself is the caller's. */
+import { type CSSProperties, type ReactNode, useState } from 'react'
+import { texts } from '../texts.ts'
+import { Button } from './basic-components.tsx'
+
+const words = texts.content
+const widths = { full: 'w-full', tablet: 'w-[768px] max-w-full', phone: 'w-[375px] max-w-full' } as const
+type Width = keyof typeof widths
+
+/** Of the frame, as its style and class. */
+export interface FrameLook {
+  style: CSSProperties
+  className: string
+}
+
+/** A message of a few lines needs a low frame; its height is unknown, because the page cannot look into the frame. */
+export function PreviewFrame({ note, children }: { note?: ReactNode; children: (look: FrameLook) => ReactNode }) {
+  const [width, setWidth] = useState<Width>('full')
+  const [isDark, setDark] = useState(false)
+  const [isLarge, setLarge] = useState(false)
+  return (
+    <>
+      <div className="mb-2 flex flex-wrap items-center gap-1.5 text-sm text-soft">
+        <span role="group" aria-label={words.width} className="flex gap-1">
+          {(Object.keys(widths) as Width[]).map((name) => (
+            <Button
+              key={name}
+              small
+              aria-pressed={name === width}
+              className="aria-pressed:border-ink aria-pressed:text-ink"
+              onClick={() => setWidth(name)}
+            >
+              {words.widths[name]}
+            </Button>
+          ))}
+        </span>
+        <Button small aria-pressed={isDark} onClick={() => setDark(!isDark)}>
+          {isDark ? words.onLight : words.onDark}
+        </Button>
+        <Button small aria-pressed={isLarge} onClick={() => setLarge(!isLarge)}>
+          {isLarge ? words.smaller : words.larger}
+        </Button>
+        {note}
+      </div>
+      {children({
+        style: { colorScheme: isDark ? 'dark' : 'light', background: isDark ? '#111' : '#fff' },
+        className: `${isLarge ? 'h-[44rem]' : 'h-72'} rounded-md border border-line ${widths[width]}`,
+      })}
+    </>
+  )
+}
