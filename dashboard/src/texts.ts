@@ -10,6 +10,7 @@ import { keysTexts } from './texts/keys.ts'
 import { mailInTexts } from './texts/mail-in.ts'
 import { membersTexts } from './texts/members.ts'
 import { overviewTexts } from './texts/overview.ts'
+import { privacyTexts } from './texts/privacy.ts'
 import { queueTexts } from './texts/queue.ts'
 import { reputationTexts } from './texts/reputation.ts'
 import { requestLogsTexts } from './texts/request-logs.ts'
@@ -218,6 +219,7 @@ export const texts = {
   ...mailInTexts,
   ...membersTexts,
   ...overviewTexts,
+  ...privacyTexts,
   ...queueTexts,
   ...reputationTexts,
   ...requestLogsTexts,

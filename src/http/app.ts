@@ -45,7 +45,7 @@ export interface AppDeps
   requestLogs: RequestLogs
   streams: Streams
   readiness: Readiness
-  config: Pick<Config, 'trustedProxies' | 'publicUrl' | 'oidcIssuer'> & ApiDeps['config'] & VendorSettings
+  config: Pick<Config, 'trustedProxies' | 'publicUrl' | 'oidcIssuer' | 'keepContentDays'> & ApiDeps['config'] & VendorSettings
   bounds: HttpLimits
 }
 

@@ -9,6 +9,7 @@ import { Badge, Button, Heading, Section } from '../parts/basic-components.tsx'
 import { ChooseKey, useKeys } from '../parts/choose-key.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
+import { HiddenContent } from '../parts/hidden-content.tsx'
 import { BackTo, Listing, RowLink, useList, Waiting } from '../parts/paged-lists.tsx'
 import { Copy, CopyIconButton, Pre, Time, Value } from '../parts/time-and-copy.tsx'
 import { ChooseRange, instantsOf, isCustom } from '../parts/time-range.tsx'
@@ -191,10 +192,14 @@ export function LogPage() {
         </div>
       )}
       <RequestFacts of={entry} keyName={keys.find((one) => String(one.id) === entry.credential.id)?.name} />
-      <div className="grid gap-x-8 xl:grid-cols-2 [&>*]:min-w-0">
-        <Body title={words.request} label={words.requestBody} body={entry.request?.body} />
-        <Body title={words.answer} label={words.answerBody} body={entry.response?.body} />
-      </div>
+      {entry.contentHidden ? (
+        <HiddenContent />
+      ) : (
+        <div className="grid gap-x-8 xl:grid-cols-2 [&>*]:min-w-0">
+          <Body title={words.request} label={words.requestBody} body={entry.request?.body} />
+          <Body title={words.answer} label={words.answerBody} body={entry.response?.body} />
+        </div>
+      )}
     </>
   )
 }

@@ -243,6 +243,7 @@ function TenantActions({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: 
               void navigate({ to, search: {} })
             },
           })),
+          { label: texts.privacy.open, onChoose: () => onAsk('privacy', tenant) },
           { label: isPaused ? words.resume : words.pause, onChoose: () => onAsk(isPaused ? 'resume' : 'pause', tenant) },
           { label: words.copyId, onChoose: () => void copyText(tenant.id, words.copiedId) },
           ...(tenant.isDefault ? [] : [{ label: texts.actions.remove, isDanger: true, onChoose: () => onAsk('remove', tenant) }]),

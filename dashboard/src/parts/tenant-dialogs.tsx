@@ -1,15 +1,16 @@
-/** The dialogs of the page of tenants: add, edit, pause, resume, delete. */
+/** The dialogs of the page of tenants: add, edit, privacy, pause, resume, delete. */
 import { useState } from 'react'
 import { patch, post, remove } from '../api-client.ts'
 import type { Tenant } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Confirm, FormDialog } from './action-dialogs.tsx'
 import { Field, Select } from './form-controls.tsx'
+import { TenantPrivacy } from './tenant-privacy.tsx'
 
 const words = texts.tenants
 export const statuses = Object.entries(words.status).map(([value, label]) => ({ value, label }))
 
-export type TenantDialog = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
+export type TenantDialog = { what: 'edit' | 'privacy' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
 
 interface Doing {
   onClose: () => void
@@ -19,6 +20,7 @@ interface Doing {
 export function AskedDialog({ asked, ceiling, ...doing }: Doing & { asked: TenantDialog; ceiling: number | undefined }) {
   const { what, tenant } = asked
   if (what === 'edit') return <EditTenant tenant={tenant} ceiling={ceiling} {...doing} />
+  if (what === 'privacy') return <TenantPrivacy tenant={tenant} onClose={doing.onClose} />
   if (what === 'pause') return <PauseTenant tenant={tenant} {...doing} />
   if (what === 'resume') {
     return (
