@@ -5,7 +5,7 @@
 export const modules = `base mail dkim net smtp bounces simulator db tenants members openid credentials limits
   domains events suppressions emails spool request-logs tracking templates certificates accept delivery returns domain-reports tls-reports received-mail message-checks
   webhooks
-  usage reputation privacy housekeeping installation crash-test dns-updates doctor vendors postal resend sendgrid postmark ses mailgun imports agents inbound http cli`.split(
+  usage reputation privacy housekeeping installation crash-test mta-sts dns-updates doctor vendors postal resend sendgrid postmark ses mailgun imports agents inbound http cli`.split(
   /\s+/,
 )
 

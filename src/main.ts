@@ -23,7 +23,7 @@ import type { openLocalApi } from '#http'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
 import { startApi } from './main/api-role.ts'
 import { hostedRoles, hostRole, openRoleDb } from './main/hosted-roles.ts'
-import { openDnsUpdates, openHousekeeping, openTlsReports } from './main/housekeeping-role.ts'
+import { openDnsUpdates, openHousekeeping, openMtaSts, openTlsReports } from './main/housekeeping-role.ts'
 import { openHttps } from './main/https-ports.ts'
 import { clock, environment, failpoint, type Ground, ids, type RunningRole, tracesOf, version } from './main/process.ts'
 
@@ -127,7 +127,7 @@ async function startRoles(
   if (wants.has('inbound')) (await import('#inbound')).ensureCertificate(config, { clock, random: systemRandom })
   const listeners = wants.has('inbound') ? host('inbound') : undefined
   if (wants.has('housekeeping')) {
-    open.push(await openHousekeeping(ground))
+    open.push(await openHousekeeping(ground), await openMtaSts(ground))
     if (config.dnsUpdate) open.push(await openDnsUpdates(ground, config.dnsUpdate))
     if (config.tlsReports) open.push(await openTlsReports(ground, config.tlsReports))
   }

@@ -28,6 +28,8 @@ export type {
   TemplatesListItem,
   TemplatesListVersionsItem,
   Tenant,
+  TenantsRetrievePrivacyData,
+  TenantsUpdatePrivacyBody,
   TrackDomain,
   TrackingListData,
   Transport,

@@ -5,8 +5,9 @@ import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useStat
 import { post } from './api-client.ts'
 import { Button, IconButton, Problem, Skeleton } from './parts/basic-components.tsx'
 import { Select } from './parts/form-controls.tsx'
-import { GuideIcon, MenuIcon, ReferenceIcon, SearchIcon, SignOutIcon } from './parts/icons.tsx'
+import { GuideIcon, MenuIcon, ReferenceIcon, SearchIcon, SignOutIcon, ThemeIcon } from './parts/icons.tsx'
 import { Mark } from './parts/mark.tsx'
+import { Menu } from './parts/menu.tsx'
 import { useShortcuts } from './parts/shortcuts.ts'
 import { Toasts } from './parts/toast.tsx'
 import { Tooltips } from './parts/tooltip.tsx'
@@ -19,7 +20,8 @@ import { type Theme, themes } from './theme-names.ts'
 const words = texts.shell
 const Palette = lazy(() => import('./parts/command-palette.tsx'))
 
-export function Shell() {
+/** `stranger`: for a person who is not signed in, in place of the way to sign in. */
+export function Shell({ stranger, children = <Outlet /> }: { stranger?: ReactNode; children?: ReactNode }) {
   const asked = useMember()
   if (asked.isPending) {
     return (
@@ -36,15 +38,15 @@ export function Shell() {
       </main>
     )
   }
-  if (!asked.data.member) return <Navigate to="/sign-in" />
+  if (!asked.data.member) return stranger ?? <Navigate to="/sign-in" />
   return (
     <HereProvider member={asked.data.member}>
-      <Frame />
+      <Frame>{children}</Frame>
     </HereProvider>
   )
 }
 
-function Frame() {
+function Frame({ children }: { children: ReactNode }) {
   const [isMenuOpen, setMenuOpen] = useState(false)
   const [palette, setPalette] = useState<'search' | 'help'>()
   const onSearch = useCallback(() => setPalette('search'), [])
@@ -81,7 +83,7 @@ function Frame() {
         </div>
       </header>
       <main id="content" className="mx-auto w-full max-w-[76rem] min-w-0 px-4 py-5 lg:px-10 lg:py-8">
-        <Outlet />
+        {children}
       </main>
       {palette && (
         <Suspense>
@@ -119,7 +121,7 @@ function Places({ onGo }: { onGo: () => void }) {
     <nav
       ref={list}
       aria-label={words.main}
-      className="mt-2 flex flex-col gap-2.5 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-2"
+      className="mt-2 flex flex-col gap-2 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-2"
     >
       {groupsFor(member).map(({ name, places }) => (
         <div key={name}>
@@ -168,38 +170,36 @@ function Account({ onHelp }: { onHelp: () => void }) {
     },
   })
   return (
-    <div className="mt-4 flex shrink-0 flex-col gap-2 border-t border-line pt-3 lg:-mx-3 lg:mt-0 lg:px-3">
-      <div className="flex items-center gap-1">
-        <div className="mr-auto grow">
-          <Select
-            bare
-            label={words.colours}
-            value={theme}
-            choices={themes.map((value) => ({ value, label: words.themes[value] }))}
-            onChange={(value) => {
-              const next = themes.find((one) => one === value) ?? 'system'
-              setTheme(next)
-              showTheme(next)
-            }}
-          />
-        </div>
+    <div className="mt-4 flex shrink-0 flex-col gap-1 border-t border-line pt-2.5 lg:-mx-3 lg:mt-0 lg:px-3">
+      <p className="flex gap-2 text-xs">
+        <span className="min-w-0 grow truncate" data-tip={member.address}>
+          {member.address}
+        </span>
+        <span className="text-soft">{texts.members.roleNames[member.role]}</span>
+      </p>
+      <div className="-ml-1.5 flex items-center gap-1">
         <Outside href="/docs/guide" label={words.guide}>
           <GuideIcon size={16} />
         </Outside>
         <Outside href="/docs" label={words.reference}>
           <ReferenceIcon size={16} />
         </Outside>
+        <Menu
+          label={words.colours}
+          icon={<ThemeIcon size={16} />}
+          actions={themes.map((value) => ({
+            label: words.themes[value],
+            isChosen: value === theme,
+            onChoose: () => {
+              setTheme(value)
+              showTheme(value)
+            },
+          }))}
+        />
         <IconButton label={words.keyboard} className="hidden lg:inline-flex" onClick={onHelp}>
           <kbd className="kbd">?</kbd>
         </IconButton>
-      </div>
-      <div className="flex items-center gap-2 text-xs">
-        <p className="min-w-0 grow leading-4">
-          <span className="block truncate" data-tip={member.address}>
-            {member.address}
-          </span>
-          <span className="block text-soft">{texts.members.roleNames[member.role]}</span>
-        </p>
+        <span className="grow" />
         <IconButton label={words.signOut} onClick={() => signOut.mutate()}>
           <SignOutIcon size={16} />
         </IconButton>

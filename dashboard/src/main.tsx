@@ -17,7 +17,7 @@ const signInLink = createRoute({
   path: '/sign-in/$token',
   component: () => <SignInPage token={signInLink.useParams().token} />,
 })
-const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell })
+const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: () => <Shell /> })
 
 const text = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : undefined)
 /** Filters are part of the address, so that a list can be bookmarked and the back button returns to it. */

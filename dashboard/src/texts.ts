@@ -10,6 +10,7 @@ import { keysTexts } from './texts/keys.ts'
 import { mailInTexts } from './texts/mail-in.ts'
 import { membersTexts } from './texts/members.ts'
 import { overviewTexts } from './texts/overview.ts'
+import { privacyTexts } from './texts/privacy.ts'
 import { queueTexts } from './texts/queue.ts'
 import { reputationTexts } from './texts/reputation.ts'
 import { requestLogsTexts } from './texts/request-logs.ts'
@@ -27,7 +28,8 @@ export const texts = {
   name: 'Postrider',
   noSuchPage: {
     title: 'Page not found',
-    text: (path: string) => `The address ${path} does not exist. Check the address. The item may have been deleted.`,
+    text: 'Check the address. The item may have been deleted.',
+    goTo: (page: string) => `Go to ${page}`,
     back: 'Go to the overview',
   },
   /** Actions used on more than one page. */
@@ -107,7 +109,7 @@ export const texts = {
     reference: 'API reference',
     tenant: 'Tenant',
     allTenants: 'All tenants',
-    defaultTenant: 'Default tenant',
+    defaultTenant: 'Default',
     colours: 'Theme',
     themes: { system: 'System', light: 'Light', dark: 'Dark' } satisfies Record<Theme, string>,
     signOut: 'Sign out',
@@ -217,6 +219,7 @@ export const texts = {
   ...mailInTexts,
   ...membersTexts,
   ...overviewTexts,
+  ...privacyTexts,
   ...queueTexts,
   ...reputationTexts,
   ...requestLogsTexts,

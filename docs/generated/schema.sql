@@ -436,6 +436,25 @@ create table migrations (
   constraint migrations_pkey PRIMARY KEY (number)
 );
 
+create table mta_sts_stage (
+  only_one boolean not null default true,
+  hostname text collate "C" not null,
+  mode text,
+  mode_since timestamptz,
+  listed text,
+  leads_here boolean not null,
+  certificate_ends_at timestamptz,
+  good_since timestamptz,
+  bad_since timestamptz,
+  problem text,
+  looked_at timestamptz not null,
+  next_at timestamptz not null,
+  constraint mta_sts_stage_pkey PRIMARY KEY (only_one),
+  constraint mta_sts_stage_listed_check CHECK ((listed = ANY (ARRAY['testing'::text, 'enforce'::text, 'none'::text]))),
+  constraint mta_sts_stage_mode_check CHECK ((mode = ANY (ARRAY['testing'::text, 'enforce'::text, 'none'::text]))),
+  constraint mta_sts_stage_only_one_check CHECK (only_one)
+);
+
 create table openid_states (
   state_hash bytea not null,
   used_at timestamptz not null,

@@ -49,3 +49,20 @@ describe('POSTRIDER_HTTPS', () => {
     expect(() => readConfig({ ...on, [name]: value })).toThrow(`${name}: "${value}" is not`)
   })
 })
+
+describe('POSTRIDER_MTA_STS', () => {
+  const https = { POSTRIDER_HTTPS: 'on', POSTRIDER_PUBLIC_URL: 'https://app.example.com', POSTRIDER_HOSTNAME: 'mail.example.com' }
+
+  test('is off by default', () => {
+    expect(readConfig(https).mtaSts).toBe('off')
+    expect(readConfig({ ...https, POSTRIDER_MTA_STS: 'enforce' }).mtaSts).toBe('enforce')
+    expect(() => readConfig({ ...https, POSTRIDER_MTA_STS: 'on' })).toThrow('POSTRIDER_MTA_STS: "on" is not')
+  })
+
+  test('needs a server that can serve the policy, at a public name', () => {
+    expect(() => readConfig({ POSTRIDER_MTA_STS: 'testing' })).toThrow('POSTRIDER_MTA_STS=testing needs POSTRIDER_HTTPS=on')
+    expect(() => readConfig({ ...https, POSTRIDER_ROLES: 'api', POSTRIDER_HOSTNAME: 'machine7', POSTRIDER_MTA_STS: 'testing' })).toThrow(
+      'POSTRIDER_MTA_STS=testing needs a public host name in POSTRIDER_HOSTNAME: "machine7" is not one',
+    )
+  })
+})

@@ -69,6 +69,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   }
   refuseUnusableHttps(config)
   refuseUnusableReports(config)
+  refuseUnusablePolicy(config)
   return config
 }
 
@@ -86,6 +87,14 @@ function refuseUnusableHttps({ https, publicUrl, hostname, roles, tlsCert }: Con
     throw new ConfigError(
       `POSTRIDER_HTTPS=on needs a public host name in POSTRIDER_HOSTNAME for the certificate of the SMTP listeners: "${hostname}" is not one. Set it, or POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY`,
     )
+}
+
+/** The policy is served over HTTPS by Postrider itself, at a name below the host name. */
+function refuseUnusablePolicy({ mtaSts, https, hostname }: Config): void {
+  if (mtaSts === 'off') return
+  if (!https) throw new ConfigError(`POSTRIDER_MTA_STS=${mtaSts} needs POSTRIDER_HTTPS=on: Postrider serves the policy itself`)
+  if (!isPublicName(hostname))
+    throw new ConfigError(`POSTRIDER_MTA_STS=${mtaSts} needs a public host name in POSTRIDER_HOSTNAME: "${hostname}" is not one`)
 }
 
 /** Reports are signed by the domain of the sandbox sender, which their receivers look up. */

@@ -60,6 +60,12 @@ export const listenerSettings = {
     if (v !== undefined && !/^[^\s@,?]+@[^\s@,?]+$/.test(v)) throw new Error(`"${v}" is not an email address`)
     return v
   }),
+  mtaSts: setting(
+    'POSTRIDER_MTA_STS',
+    'off',
+    '`testing` or `enforce`: publishes an MTA-STS policy of the return-path name, with POSTRIDER_HTTPS=on (docs/mta-sts.md)',
+    (v) => choiceFrom(v, ['off', 'testing', 'enforce'], 'off'),
+  ),
   trustedProxies: setting(
     'POSTRIDER_TRUSTED_PROXIES',
     'none',

@@ -29,8 +29,8 @@ export interface ObtainDeps extends OrderDeps {
   secrets: Secrets
   /** The names of the installation that lead to this instance. */
   own: readonly string[]
-  /** Names of tenants that are verified to lead to this installation. */
-  listTenantNames: () => Promise<readonly string[]>
+  /** Further names that are verified to lead to this installation. */
+  listVerifiedNames: () => Promise<readonly string[]>
   /** The challenges that this instance's ports can answer, the preferred one first. */
   challenges: readonly ChallengeKind[]
 }
@@ -70,7 +70,7 @@ class Obtaining {
   /** Places the orders that are due, one after the other. */
   async turn(stopping: AbortSignal): Promise<void> {
     const { db, clock, own, directory } = this.#deps
-    const names = [...new Set([...own, ...(await this.#deps.listTenantNames())])]
+    const names = [...new Set([...own, ...(await this.#deps.listVerifiedNames())])]
     await addNames(db, names, clock.nowMs())
     if (!this.#hasFollowed) await followDirectory(db, names, directory, clock.nowMs())
     this.#hasFollowed = true

@@ -82,9 +82,9 @@ export const dns: Command = {
 
 Lists the DNS records that mail and tracking need below POSTRIDER_HOSTNAME, and their current values: the addresses, the MX and SPF of the
 return path (rp.), SPF (spf.), the tracking name (track.), the DKIM key and the DMARC record of the sandbox sender's domain, the records for
-DMARC and TLS reports, the PTR of each address, and the names and PTRs of the egress sources (postrider source). The addresses are those of
-the host name in DNS, or else the public addresses of this machine. With POSTRIDER_DNS_UPDATE, it names the records that Postrider wrote,
-and the problems.
+DMARC and TLS reports, those of the MTA-STS policy (POSTRIDER_MTA_STS), the PTR of each address, and the names and PTRs of the egress sources
+(postrider source). The addresses are those of the host name in DNS, or else the public addresses of this machine. With POSTRIDER_DNS_UPDATE,
+it names the records that Postrider wrote, and the problems.
 --zone-file   prints the records as a zone file, with names relative to the zone, for import at a DNS provider. For a sending domain, see
               postrider domain show --help
 With --json: [{type, name, value, status, found, zone, relativeName, writtenByPostrider, seenAt, problem}]; status is OK, Missing, Invalid,

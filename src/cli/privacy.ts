@@ -1,6 +1,15 @@
-/** Commands for the privacy of a tenant: its own retention, and a report of the data that is left. */
-import { maxContentDays, type PrivacyReport, reportPrivacy, setContentDays } from '#privacy'
-import { type Command, jsonOption, needed, printed, tenantOf, UsageError } from './command-definition.ts'
+/** Commands for the privacy of a tenant: its own retention, the members who see its contents, and a report of the data that is left. */
+import {
+  contentAudiences,
+  getContentAudience,
+  getContentDays,
+  maxContentDays,
+  type PrivacyReport,
+  reportPrivacy,
+  setContentAudience,
+  setContentDays,
+} from '#privacy'
+import { type Command, type CommandArguments, jsonOption, printed, tenantOf, text, UsageError } from './command-definition.ts'
 
 const usual = 'default'
 
@@ -11,27 +20,45 @@ function daysIn(text: string): number | null {
   return Number(text)
 }
 
+function wantedIn(given: CommandArguments) {
+  const days = text(given, 'content-days')
+  const audience = text(given, 'content-visible-to')
+  if (days === undefined && audience === undefined) throw new UsageError('--content-days or --content-visible-to is required')
+  if (audience !== undefined && !contentAudiences.some((one) => one === audience))
+    throw new UsageError(`--content-visible-to must be one of ${contentAudiences.join(', ')}: ${audience}`)
+  return { days: days === undefined ? undefined : daysIn(days), audience }
+}
+
 export const privacySet: Command = {
   name: 'privacy set',
   audited: true,
-  summary: 'set how long the contents of a tenant are kept',
-  help: `postrider privacy set TENANT --content-days DAYS|default [--json]
+  summary: 'set how long the contents of a tenant are kept, and which members see them',
+  help: `postrider privacy set TENANT [--content-days DAYS|default] [--content-visible-to everyone|admins|owners] [--json]
 
 Sets the retention of the contents of a tenant's emails, in days; their records stay. 0 deletes a content within a minute after the last
 recipient's email is final. The bodies of the tenant's calls in the request log have the same retention; with 0 they are not stored.
 POSTRIDER_KEEP_CONTENT_DAYS applies to every tenant, so a longer retention of contents has no effect. Queued emails, and test mail in the
 test inbox, keep their content.
 
+--content-visible-to hides the contents from members of lower roles, in the dashboard. It does not concern API keys.
+
 Example: postrider privacy set tq3v6k2m --content-days 0`,
-  options: { 'content-days': { type: 'string' }, ...jsonOption },
+  options: { 'content-days': { type: 'string' }, 'content-visible-to': { type: 'string' }, ...jsonOption },
   positionals: ['TENANT'],
+  values: { 'content-visible-to': contentAudiences },
   async run(given, deps) {
-    const days = daysIn(needed(given, 'content-days'))
+    const wanted = wantedIn(given)
     await deps.withInstallation(async (installation) => {
       const { id } = await tenantOf(installation, given.positionals[0])
-      await installation.db.transaction((tx) => setContentDays(tx, id, days, installation.clock.nowMs()))
+      const { days, audience } = await installation.db.transaction(async (tx) => {
+        const nowMs = installation.clock.nowMs()
+        if (wanted.days !== undefined) await setContentDays(tx, id, wanted.days, nowMs)
+        if (wanted.audience !== undefined) await setContentAudience(tx, id, wanted.audience, nowMs)
+        return { days: await getContentDays(tx, id), audience: await getContentAudience(tx, id) }
+      })
       const shown = days === null ? 'as the installation keeps them' : `for ${days} days`
-      printed(given, deps, { tenantId: id, contentDays: days }, `contents of tenant ${id} are kept ${shown}`)
+      const line = `contents of tenant ${id} are kept ${shown}, and visible to ${audience}`
+      printed(given, deps, { tenantId: id, contentDays: days, contentVisibleTo: audience }, line)
     })
   },
 }

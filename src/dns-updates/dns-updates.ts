@@ -42,6 +42,8 @@ export interface DnsUpdateDeps {
   resolver: Resolver
   /** The records of the platform's own names with their present state, as `postrider dns` lists them. */
   readPlatform: () => Promise<PlatformRecord[]>
+  /** Changes when records of the platform change that need not wait for the hour. */
+  digestPlatform?: () => Promise<string>
 }
 
 const openRecordWriter = ({
@@ -77,13 +79,13 @@ async function run(deps: DnsUpdateDeps, how: { whole: boolean }): Promise<RunRes
   }
 }
 
-/** Runs when a run is due, and soon after the keys of a domain changed. */
+/** Runs when a run is due, and soon after the keys of a domain or the records of the platform changed. */
 export function startDnsUpdates(deps: DnsUpdateDeps): Loop {
   const { db, clock, log } = deps
   /** undefined: this process has not written yet. */
-  let known: string | null | undefined
+  let known: string | undefined
   return startLoop({ clock, log, name: 'writing DNS records', everyMs }, async () => {
-    const digest = await digestDkimTargets(db)
+    const digest = `${await digestDkimTargets(db)} ${(await deps.digestPlatform?.()) ?? ''}`
     const last = await findRun(db)
     const isDue = !last || last.nextAt.getTime() <= clock.nowMs()
     // After a failure, changes wait for the repetition.

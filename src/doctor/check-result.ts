@@ -25,6 +25,7 @@ export interface DoctorDeps {
     | 'databaseUrl'
     | 'tlsCert'
     | 'https'
+    | 'mtaSts'
     | 'relay'
     | 'mxPort'
     | 'allowedNetworks'

@@ -105,8 +105,8 @@ function judged(record: PlatformRecord, hostname: string): CheckResult {
   return checkResult(name, status, `${at}: ${(record.found ?? []).join(', ')}`, `${where} ${what} instead${also}`)
 }
 
-/** Listed by `postrider dns`, and judged by `checkDmarc` and `checkIncomingPolicies`. */
-const hasOwnCheck = ({ name }: PlatformRecord) => name.startsWith('_dmarc.') || name.startsWith(tlsReportName(''))
+/** Listed by `postrider dns`, and judged by `checkDmarc`, `checkIncomingPolicies` and `checkMtaSts`. */
+const hasOwnCheck = ({ name }: PlatformRecord) => /^(?:_dmarc|_?mta-sts)\./.test(name) || name.startsWith(tlsReportName(''))
 
 export const checkPlatform: Check = async (deps) => {
   const { hostname } = deps.config
@@ -163,7 +163,7 @@ export const checkIncomingPolicies: Check = async (deps) => {
       'MTA-STS of the return path',
       `_mta-sts.${at}`,
       /^v=STSv1\s*;/i,
-      'Optional: with a policy, servers that support MTA-STS send bounces only over verified TLS',
+      'Optional: with a policy (POSTRIDER_MTA_STS), servers that support MTA-STS send bounces only over verified TLS',
     ),
     ask(
       'TLS-RPT of the return path',

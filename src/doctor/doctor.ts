@@ -1,7 +1,7 @@
 /**
  * Doctor: read-only checks of whether this installation is fit to send, with recommended repairs, and health metrics.
  * Owns: no tables. Uses: base, net, smtp, db, domains, spool, tracking, certificates, delivery, domain-reports, webhooks, reputation,
- * dns-updates. Used by: agents, http, cli, main.
+ * mta-sts, dns-updates. Used by: agents, http, cli, main.
  * Promises: all checks run concurrently and end in bounded time; a result that cannot be determined is reported as unknown, not as ok.
  */
 import { pause } from '#base'
@@ -13,6 +13,7 @@ import { checkDkimKeys, checkDnsUpdates } from './dkim-checks.ts'
 import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver, checkWhereNameLeads } from './dns-checks.ts'
 import { checkClock, checkDataDirectory, checkDisk, checkPostgres, checkRestore } from './host-checks.ts'
 import { checkListeners } from './listeners.ts'
+import { checkMtaSts } from './mta-sts.ts'
 
 export type { CheckResult, DoctorDeps } from './check-result.ts'
 export { startHealthMetrics } from './health-metrics.ts'
@@ -31,6 +32,7 @@ const checks: Record<string, Check> = {
   'DNS updates': checkDnsUpdates,
   'keys of sending domains': checkDkimKeys,
   'policies of the return path': checkIncomingPolicies,
+  'MTA-STS policy': checkMtaSts,
   'port 25': checkPort25,
   blocklists: checkBlocklists,
   'SMTP listeners': checkListeners,

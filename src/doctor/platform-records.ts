@@ -5,10 +5,11 @@ import type { Db } from '#db'
 import { listSources } from '#delivery'
 import { openReportAddresses, platformUuid } from '#domain-reports'
 import { ensurePlatformKey, type PlatformRecord, platformRecords, returnPathDomainOf } from '#domains'
+import { listStsRecords } from '#mta-sts'
 import { openGuard, type Resolver } from '#net'
 
 export interface PlatformFacts {
-  config: Pick<Config, 'sandboxSender' | 'hostname'>
+  config: Pick<Config, 'sandboxSender' | 'hostname' | 'publicUrl' | 'mtaSts'>
   db: Db
   clock: Clock
   ids: Ids
@@ -30,5 +31,9 @@ export async function readPlatform({ config, db, clock, ids, secrets }: Platform
   const sources = (await listSources(db)).map(({ address, ehloName }) => ({ address, ehloName: ehloName ?? config.hostname }))
   const { hostname } = config
   const reportAddress = openReportAddresses(secrets, returnPathDomainOf(hostname.toLowerCase())).make(platformUuid)
-  return platformRecords({ resolver, hostname, key, ownAddresses: publicAddresses(), sources, reportAddress })
+  const [records, policy] = await Promise.all([
+    platformRecords({ resolver, hostname, key, ownAddresses: publicAddresses(), sources, reportAddress }),
+    listStsRecords(db, resolver, config),
+  ])
+  return [...records, ...policy]
 }

@@ -60,20 +60,20 @@ function evidenceOf({ days, messages, known, regularUnaligned }: AdviceFacts): E
     { met: days >= adviceBounds.days, text: `Reports cover ${days} days with mail; ${adviceBounds.days} are needed` },
     {
       met: messages >= adviceBounds.messages,
-      text: `Reports with a valid signature count ${messages} messages; ${adviceBounds.messages} are needed`,
+      text: `${messages} messages are in signed reports; ${adviceBounds.messages} are needed`,
     },
     {
       met: known.messages > 0 && share >= knownShare,
       text:
         known.messages === 0
-          ? 'Reports count no message from Postrider: its alignment is not proven'
+          ? 'No signed report mentions mail from Postrider yet'
           : `${percent(share)} of the mail from Postrider is aligned; ${percent(knownShare)} are needed`,
     },
     {
       met: regularUnaligned.length === 0,
       text:
         regularUnaligned.length === 0
-          ? 'No other source sends unaligned mail regularly'
+          ? `No other source sends unaligned mail regularly, on ${adviceBounds.regularDays} days or more`
           : `${regularUnaligned.length} other ${regularUnaligned.length === 1 ? 'source sends' : 'sources send'} unaligned mail regularly (${named.join(', ')}): authenticate those that are yours`,
     },
   ]

@@ -1,7 +1,7 @@
 /**
  * Sending domains, their DKIM keys, and the verification of their DNS records.
  * Owns: domains, platform_keys, dkim_keys. Uses: base, mail, dkim, net, simulator, db, tenants. Used by: tracking, accept, delivery,
- * domain-reports, tls-reports, received-mail, housekeeping, installation, dns-updates, doctor, resend, ses, mailgun, imports, inbound,
+ * domain-reports, tls-reports, received-mail, housekeeping, installation, mta-sts, dns-updates, doctor, resend, ses, mailgun, imports, inbound,
  * http, cli, main.
  * Promises: private keys are sealed in the database and leave this module only as signing keys; they are parsed once. A check takes at
  * most ten seconds, and a failing resolver changes no domain.

@@ -22,6 +22,7 @@ import { logEntryOf } from './request-log.ts'
 import { refuseBadHost, routable } from './request-target.ts'
 import { requestSpan } from './request-trace.ts'
 import type { Streams } from './streaming-responses.ts'
+import { type StsPolicyDeps, serveStsPolicy } from './sts-policy.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
 import { serveTrackingEndpoints, type TrackingEndpointDeps } from './tracking-endpoints.ts'
 import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/define-endpoint.ts'
@@ -35,6 +36,7 @@ export interface AppDeps
   extends ApiDeps,
     Omit<AuthorizeDeps, 'config'>,
     Omit<TrackingEndpointDeps, 'config'>,
+    StsPolicyDeps,
     Omit<DashboardDeps, 'config'> {
   clock: Clock
   ids: Ids
@@ -43,7 +45,7 @@ export interface AppDeps
   requestLogs: RequestLogs
   streams: Streams
   readiness: Readiness
-  config: Pick<Config, 'trustedProxies' | 'publicUrl' | 'oidcIssuer'> & ApiDeps['config'] & VendorSettings
+  config: Pick<Config, 'trustedProxies' | 'publicUrl' | 'oidcIssuer' | 'keepContentDays'> & ApiDeps['config'] & VendorSettings
   bounds: HttpLimits
 }
 
@@ -94,6 +96,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
     reply.header('x-request-id', request.id)
     refuseBadHost(request)
   })
+  serveStsPolicy(app, deps)
   await serveTrackingEndpoints(app, deps)
   app.addHook('onResponse', async (request, reply) => {
     if (!request.raw.complete) answeredEarly.add(request.raw.socket)

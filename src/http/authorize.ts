@@ -96,8 +96,13 @@ export async function weighBody(request: FastifyRequest, octets: number, deps: A
 
 /** Throws once the caller of a long-running request is no longer admitted. */
 export async function reauthorize(request: FastifyRequest, endpoint: Endpoint, deps: AuthorizeDeps): Promise<void> {
-  tenantScope(await whoAsks(request, deps), endpoint, request)
+  const credential = await whoAsks(request, deps)
+  // A stream shows the events that the role at its begin may see.
+  if (roleOf(credential) !== roleOf(request.credential)) throw new Refusal('permission_denied', { message: 'the role has changed' })
+  tenantScope(credential, endpoint, request)
 }
+
+const roleOf = (credential: Credential | null) => (credential && 'role' in credential ? credential.role : undefined)
 
 /** The caller that is known already, the key, or without one the person of a session. */
 async function whoAsks(request: FastifyRequest, deps: AuthorizeDeps, by?: string | Credential): Promise<Credential | SignedInMember> {

@@ -10,6 +10,7 @@ import { type DashboardContext, maxBodyOctets } from './dashboard-context.ts'
 import type { EmailFindingsResponse, EmailLinksResponse } from './dashboard-responses.ts'
 import { refuseBeyondRole, type SignedInMember } from './dashboard-session.ts'
 import { senderFactsOf } from './v1/check-email.ts'
+import { refuseHiddenContent } from './v1/content-access.ts'
 import type { ApiDeps } from './v1/define-endpoint.ts'
 import { retrieveEmail } from './v1/email-details.ts'
 
@@ -47,7 +48,9 @@ export function serveEmailChecks(api: FastifyInstance, context: DashboardContext
       },
       deps,
     )
-    return (JSON.parse(body as string) as { data: Stored }).data
+    const { data } = JSON.parse(body as string) as { data: Stored }
+    await refuseHiddenContent(member, data.tenantId, deps)
+    return data
   }
 
   api.get('/emails/:emailId/findings', async (request, reply) => {

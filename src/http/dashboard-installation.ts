@@ -5,7 +5,7 @@ import type { CheckResult } from '#doctor'
 import { listAudit } from '#members'
 import type { DashboardContext, DashboardDeps } from './dashboard-context.ts'
 import type { BeforeJson, DoctorResponse, InstallationResponse, ShownAuditEntry } from './dashboard-responses.ts'
-import { pageFields } from './v1/common-schemas.ts'
+import { pageFields, readInstant } from './v1/common-schemas.ts'
 import { query, queryReader } from './v1/query-parameters.ts'
 import { within } from './v1/response-deadline.ts'
 import { jsonType, page } from './v1/response-envelope.ts'
@@ -19,6 +19,8 @@ const readAuditQuery = queryReader(
     actor: Type.Optional(Type.String({ maxLength: 320 })),
     action: Type.Optional(Type.String({ maxLength: 100 })),
     tenantId: Type.Optional(Type.String({ maxLength: 64 })),
+    after: Type.Optional(Type.String({ maxLength: 64 })),
+    before: Type.Optional(Type.String({ maxLength: 64 })),
   }),
 )
 
@@ -28,8 +30,14 @@ export function serveInstallation(api: FastifyInstance, context: DashboardContex
 
   api.get('/audit', async (request, reply) => {
     const owner = await context.requireOwner(request)
-    const { page: number, perPage, actor, action, tenantId } = readAuditQuery(request.query as Record<string, unknown>)
-    const filter = { tenantId: owner.tenantId ?? tenantId ?? null, actor, action }
+    const { page: number, perPage, actor, action, tenantId, after, before } = readAuditQuery(request.query as Record<string, unknown>)
+    const filter = {
+      tenantId: owner.tenantId ?? tenantId ?? null,
+      actor,
+      action,
+      from: after === undefined ? undefined : readInstant('after', after),
+      before: before === undefined ? undefined : readInstant('before', before),
+    }
     const { entries, total } = await listAudit(db, filter, { number, size: perPage })
     return reply
       .header('cache-control', 'no-store')

@@ -271,6 +271,27 @@ export interface FlushResponse {
   emails: number
 }
 
+interface ShownLeft {
+  rows: number
+  /** null: no row. */
+  oldest: string | null
+}
+
+/** Of `GET /tenants/:tenantId/privacy-report`: the data that is left. */
+export interface PrivacyReportResponse {
+  tenantId: string
+  at: string
+  contentDays: number
+  contents: ShownLeft & { ofQueuedEmails: number; ofTestMail: number }
+  emails: ShownLeft & { erased: number }
+  attempts: ShownLeft
+  requestBodies: ShownLeft & { ofNoTenant: ShownLeft }
+  events: ShownLeft
+  opensAndClicks: ShownLeft
+  webhookDeliveries: ShownLeft
+  receivedMessages: ShownLeft
+}
+
 export interface TenantLimitsResponse {
   /** Emails per hour of the whole organisation; null: unlimited. */
   sendPerHour: number | null

@@ -26,6 +26,7 @@ import { type DashboardContext, type DashboardDeps, maxBodyOctets, openDashboard
 import { serveEmailPage } from './dashboard-email.ts'
 import { serveInstallation } from './dashboard-installation.ts'
 import { serveOpenIdBegin, serveOpenIdReturn } from './dashboard-openid.ts'
+import { servePrivacy } from './dashboard-privacy.ts'
 import { serveWaiting } from './dashboard-queue.ts'
 import type { InvitationResponse, MembersResponse, SessionResponse, SignInLinkResponse } from './dashboard-responses.ts'
 import { isFromOurPages, type SignedInMember, sessionCookie, setDeviceCookie, setSessionCookie } from './dashboard-session.ts'
@@ -34,6 +35,7 @@ import { serveSecondFactor } from './dashboard-two-factor.ts'
 import { serveUse } from './dashboard-use.ts'
 import { previewDocument, previewHeaders } from './email-preview.ts'
 import { type OperationDeps, serveOperation } from './queue-admin.ts'
+import { refuseHiddenContent } from './v1/content-access.ts'
 import type { ApiDeps } from './v1/define-endpoint.ts'
 import { retrieveEmail } from './v1/email-details.ts'
 
@@ -80,6 +82,7 @@ export async function serveDashboard(app: FastifyInstance, deps: AllDeps): Promi
       serveOperation(api, context, deps)
       serveTemplatePreview(api, context, deps)
       serveWaiting(api, context, deps)
+      servePrivacy(api, context, deps)
       serveUse(api, context, deps)
       serveEmailPage(api, context, deps)
       serveEmailChecks(api, context, deps)
@@ -231,7 +234,8 @@ function servePreview(api: FastifyInstance, { requireMember }: DashboardContext,
       },
       deps,
     )
-    const { data } = JSON.parse(body as string) as { data: { htmlBody?: string; plainBody?: string } }
+    const { data } = JSON.parse(body as string) as { data: { tenantId: string; htmlBody?: string; plainBody?: string } }
+    await refuseHiddenContent(member, data.tenantId, deps)
     return reply.headers(previewHeaders).send(previewDocument(data))
   })
 }

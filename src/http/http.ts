@@ -3,7 +3,7 @@
  * Translates between the wire contract and the modules.
  * Owns: no tables. Uses: base, mail, net, bounces, simulator, db, tenants, members, openid, credentials, limits, domains, events, suppressions,
  * emails, spool, request-logs, tracking, templates, certificates, accept, delivery, returns, domain-reports, received-mail, message-checks,
- * webhooks, usage, reputation, privacy, housekeeping, doctor, postal, resend, sendgrid, postmark, ses, mailgun, agents. Used by: main.
+ * webhooks, usage, reputation, privacy, housekeeping, mta-sts, doctor, postal, resend, sendgrid, postmark, ses, mailgun, agents. Used by: main.
  * Promises: every answer under /v1 is in the contract's envelope with a status of its closed set, for any input; admission is decided
  * before the body is read; input is bounded in bytes, depth and time.
  */

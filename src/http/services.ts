@@ -9,6 +9,7 @@ import { type Domains, openDomainService } from '#domains'
 import { openKeyRates, openRateLimiter } from '#limits'
 import { openSessions } from '#members'
 import { openLinkChecks } from '#message-checks'
+import { openServedPolicy } from '#mta-sts'
 import { openGuard, openPost, type Resolver } from '#net'
 import { type OpenIdDeps, openOpenId } from '#openid'
 import { KnownRetentions } from '#privacy'
@@ -57,6 +58,7 @@ export function openServices(deps: ServicesDeps) {
   const retentions = new KnownRetentions({ db, clock })
   return {
     ...openEndpointServices(deps),
+    servedPolicy: openServedPolicy({ db, clock, hostname: config.hostname }),
     requestLogs: openRequestLogs({ db, clock, log, secrets, contentDays: (tenantIds) => retentions.daysOf(tenantIds) }),
     trackingEvents: openTrackingEvents({ db, clock, log, ids, keepEmailDays: config.keepEmailDays }),
     tokens: openTokens(secrets),

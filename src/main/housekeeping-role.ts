@@ -1,4 +1,4 @@
-/** The role `housekeeping`: its own loop, the DNS records of the platform, and TLS reports about the mail servers of others. */
+/** The role `housekeeping`: its own loop, the DNS records and the MTA-STS policy of the platform, and TLS reports about the mail servers of others. */
 import { openCommit, openOwnMail } from '#accept'
 import type { Config, DnsUpdateTarget, TlsReporter } from '#base'
 import { ensurePlatformKey } from '#domains'
@@ -26,7 +26,11 @@ export async function openHousekeeping({ config, log, secrets, db }: Ground): Pr
 
 /** Writes the platform's own DNS records. */
 export async function openDnsUpdates({ config, log, secrets, db }: Ground, target: DnsUpdateTarget): Promise<RunningRole> {
-  const [{ startDnsUpdates }, { readPlatform }] = await Promise.all([import('#dns-updates'), import('#doctor')])
+  const [{ startDnsUpdates }, { readPlatform }, { digestStsRecords }] = await Promise.all([
+    import('#dns-updates'),
+    import('#doctor'),
+    import('#mta-sts'),
+  ])
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
   return startDnsUpdates({
     db,
@@ -37,7 +41,17 @@ export async function openDnsUpdates({ config, log, secrets, db }: Ground, targe
     hostname: config.hostname,
     resolver,
     readPlatform: () => readPlatform({ config, db, clock, ids, secrets }, resolver),
+    digestPlatform: () => digestStsRecords(db, config.hostname),
   })
+}
+
+/** Brings the MTA-STS policy of the return-path name to its next stage, or withdraws it. */
+export async function openMtaSts({ config, log, db }: Ground): Promise<RunningRole> {
+  const { startMtaSts } = await import('#mta-sts')
+  const resolver = openResolver({ servers: config.resolvers, clock, ids })
+  const { allowedNetworks: openedNetworks } = config
+  const { get } = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock })
+  return startMtaSts({ db, clock, log, resolver, get, config })
 }
 
 /** Sends TLS reports about the mail servers of others. */

@@ -1,5 +1,6 @@
 /** HTTPS without a proxy: the HTTP port for challenges, the store of certificates, and their orders. */
 import type { ChallengeKind } from '#certificates'
+import { listStsNames } from '#mta-sts'
 import { listVerifiedNames } from '#tracking'
 import { clock, type Ground, ids } from './process.ts'
 
@@ -26,7 +27,7 @@ export async function openHttps({ config, log, secrets, db }: Ground) {
         directory: config.acmeDirectory,
         contact: config.acmeContact,
         own: [...new Set([...(hasApi ? [new URL(config.publicUrl).hostname] : []), ...smtpNames])],
-        listTenantNames: async () => (hasApi ? listVerifiedNames(db) : []),
+        listVerifiedNames: async () => (hasApi ? [...(await listStsNames(db, config.hostname)), ...(await listVerifiedNames(db))] : []),
         challenges: kinds,
       })
       opened.unshift(loop)

@@ -31,18 +31,19 @@ const insertEntry = sql`
   insert into audit_entries (at, actor_kind, actor, action, tenant_id, request_id, ip_address, data)
   values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-/** $1: only this tenant; $2: only this actor; $3: only acts with this prefix; $4: without the questions and plans of agents. */
+/** $1: only this tenant; $2: only this actor; $3: only acts with this prefix; $4: without the questions and plans of agents; $5 to $6: the times. */
 const someEntries = sql.part`
   from audit_entries
   where ($1::text is null or tenant_id = $1) and ($2::text is null or actor = $2) and ($3::text is null or starts_with(action, $3))
-    and (not $4::boolean or not starts_with(action, 'mcp ') or data ->> 'step' = 'act')`
+    and (not $4::boolean or not starts_with(action, 'mcp ') or data ->> 'step' = 'act')
+    and ($5::timestamptz is null or at >= $5) and ($6::timestamptz is null or at < $6)`
 
 const entriesPage = sql<Omit<AuditEntry, 'actor'> & { actorKind: Actor['kind']; actorName: string }>`
   select id, at, actor_kind as "actorKind", actor as "actorName", action, tenant_id as "tenantId", request_id as "requestId",
     ip_address as "ipAddress", data
   ${someEntries}
   order by id desc
-  limit $5 offset $6`
+  limit $7 offset $8`
 
 const entriesTotal = sql<{ total: number }>`
   select count(*) as total
@@ -90,15 +91,18 @@ interface AuditFilter {
   action?: string | undefined
   /** true: without the questions and plans of agents, which only read. */
   withoutReads?: boolean
+  /** At or after. */
+  from?: Date | undefined
+  before?: Date | undefined
 }
 
 /** Newest first. */
 export async function listAudit(
   on: Queryable,
-  { tenantId, actor, action, withoutReads = false }: AuditFilter,
+  { tenantId, actor, action, withoutReads = false, from, before }: AuditFilter,
   page: { number: number; size: number },
 ): Promise<{ entries: AuditEntry[]; total: number }> {
-  const values = [tenantId, actor || null, action || null, withoutReads]
+  const values = [tenantId, actor || null, action || null, withoutReads, from ?? null, before ?? null]
   const total = (await on.first(entriesTotal, values))?.total ?? 0
   const rows = await on.rows(entriesPage, [...values, page.size, (page.number - 1) * page.size])
   return { entries: rows.map(({ actorKind, actorName, ...rest }) => ({ ...rest, actor: { kind: actorKind, name: actorName } })), total }

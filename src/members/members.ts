@@ -1,7 +1,7 @@
 /**
  * People who sign in, their sessions, and the audit log. Members of the organisation (without a tenant) may also receive sandbox mail.
  * Owns: members, sessions, sign_in_failures, recovery_codes, audit_entries. Uses: base, db, tenants. Used by: openid, accept, housekeeping,
- * installation, imports, agents, http, cli.
+ * installation, imports, privacy, agents, http, cli.
  * Promises: a sign-in link is stored only as a hash, works once and for 24 hours; a password is stored only as argon2id; the secret of a
  * second factor is sealed, its recovery codes are hashes, and no code is accepted twice; an account of the identity provider belongs to one member; limits on guessing hold across all processes
  * and lock no other user out; an ended session stops working in every process within a second.

@@ -1,5 +1,6 @@
 /** The data that is left of a tenant's mail: counts and times, from the tables themselves. */
-import { type Db, inSnapshot } from '#db'
+import { Refusal } from '#base'
+import { type Db, inSnapshot, sql, sqlState } from '#db'
 import { countEmailsLeft } from '#emails'
 import { countEventsLeft } from '#events'
 import { countReceivedLeft } from '#received-mail'
@@ -35,9 +36,31 @@ export interface PrivacyReport {
   receivedMessages: Left
 }
 
-/** All counts are of one moment. Refuses `not_found`. */
-export function reportPrivacy(db: Db, tenantId: string, facts: { nowMs: number; keepContentDays: number }): Promise<PrivacyReport> {
+interface Facts {
+  nowMs: number
+  keepContentDays: number
+  /** For one of a dozen statements; absent: unlimited. */
+  statementMs?: number
+}
+
+const limitStatements = sql`
+  select set_config('statement_timeout', $1, true)`
+
+const cancelledByTimeout = '57014'
+
+/** All counts are of one moment. Refuses `not_found`, and `validation_error` if a statement takes longer than `statementMs`. */
+export const reportPrivacy = (db: Db, tenantId: string, facts: Facts): Promise<PrivacyReport> =>
+  countLeft(db, tenantId, facts).catch((error: unknown) => {
+    if (facts.statementMs === undefined || sqlState(error) !== cancelledByTimeout) throw error
+    throw new Refusal('validation_error', {
+      message: 'the tenant has too much data to count here',
+      suggestion: `Run postrider privacy report ${tenantId} on the machine of the service`,
+    })
+  })
+
+function countLeft(db: Db, tenantId: string, facts: Facts): Promise<PrivacyReport> {
   return inSnapshot(db, async (tx) => {
+    if (facts.statementMs !== undefined) await tx.run(limitStatements, [String(facts.statementMs)])
     await getTenant(tx, tenantId)
     const { contents, emails, attempts } = await countEmailsLeft(tx, tenantId)
     const ofQueuedEmails = await countQueuedContents(tx, tenantId)

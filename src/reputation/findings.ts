@@ -139,7 +139,7 @@ export function complaintRateHigh(change: ShareChange): ReputationFinding | unde
     ...placeOf(change),
     before: null,
     now: rate,
-    text: `${subjectOf(change)}: ${part.toLocaleString('en')} complaints about ${whole.toLocaleString('en')} emails accepted in seven days (${shown(rate)}, the limit is ${shown(isOver ? complaintsOver : complaintsHigh)})`,
+    text: `${subjectOf(change)}: ${part.toLocaleString('en')} complaints about ${whole.toLocaleString('en')} emails accepted in 7 days (${shown(rate)}, the limit is ${shown(isOver ? complaintsOver : complaintsHigh)})`,
   }
 }
 

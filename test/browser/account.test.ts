@@ -84,7 +84,7 @@ describe.skipIf(!hasChromium)('the time zone', () => {
     await page.goto(`/emails/${id}`)
     expect(plain(await acceptedAt.innerText())).toBe(plain(shownIn('America/New_York')))
     await page.goto('/settings')
-    expect(await page.getByLabel('Time zone').locator('option:checked').innerText()).toBe('As the browser: America/New_York')
+    expect(await page.getByLabel('Time zone').locator('option:checked').innerText()).toBe('Same as the browser (America/New_York)')
     await page.getByLabel('Time zone').selectOption('Asia/Tokyo')
     await page.goto(`/emails/${id}`)
     expect(plain(await acceptedAt.innerText())).toBe(plain(shownIn('Asia/Tokyo')))

@@ -66,6 +66,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.goto('/logs')
     await rows.filter({ hasText: 'POST /v1/credentials' }).first().waitFor()
     await rows.filter({ hasText: 'shop-key' }).first().waitFor()
+    const more = page.getByRole('button', { name: 'More filters' })
+    if (await more.isVisible()) await more.click()
     await page.getByLabel('Key', { exact: true }).selectOption({ label: 'shop-key (svc_test…)' })
     await expect.poll(() => rows.count()).toBe(1)
     await page.getByLabel('Time', { exact: true }).selectOption('Last hour')

@@ -257,12 +257,17 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('the audit log says who has done that, and is searched', async () => {
     const { page } = watched
     await go('Audit log')
-    await page.getByLabel('Actor').fill(address)
-    await page.getByLabel('Action starts with').fill('tracking.')
-    await page.getByRole('button', { name: 'Search' }).click()
-    await page.getByText('members.reset-second-factor').first().waitFor({ state: 'detached' })
-    for (const act of ['tracking.create', 'tracking.update', 'tracking.delete'])
-      await page.getByRole('cell', { name: act }).first().waitFor()
+    await page.getByLabel('Actor').selectOption(address)
+    await page.getByLabel('Area').selectOption('Tracking')
+    await page.getByRole('cell', { name: 'Signed in' }).first().waitFor({ state: 'detached' })
+    for (const act of ['Created', 'Changed', 'Deleted'])
+      await page
+        .getByRole('cell', { name: `${act} a track domain` })
+        .first()
+        .waitFor()
+    await page.getByLabel('Time').selectOption('Last hour')
+    await page.getByRole('button', { name: 'Remove the filter Area: Tracking' }).waitFor()
+    await page.getByRole('cell', { name: 'Created a track domain' }).first().waitFor()
     await expectFine(watched, 'audit', look)
     const saved = page.waitForEvent('download')
     await page.getByRole('button', { name: 'Download CSV' }).click()
@@ -276,7 +281,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     const { page } = watched
     await go('Settings')
     await page.getByRole('button', { name: 'Run checks' }).click()
-    await page.getByRole('list', { name: 'Doctor' }).getByText('PostgreSQL', { exact: true }).waitFor({ timeout: 40_000 })
+    await page.getByRole('list', { name: 'System check' }).getByText('PostgreSQL', { exact: true }).waitFor({ timeout: 40_000 })
     await page.getByText('Settings at their defaults').click()
     await page.getByText('POSTRIDER_SECRET', { exact: true }).waitFor()
     expect(await page.content()).not.toContain('a secret for tests only')

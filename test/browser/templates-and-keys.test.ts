@@ -88,8 +88,8 @@ describe.skipIf(!hasChromium)('an owner', () => {
     }
     await page.getByText('No templates yet').waitFor()
     await page.goto('/audit')
-    await page.getByRole('cell', { name: 'templates.publish' }).waitFor()
-    expect(await page.getByRole('cell', { name: 'templates.preview' }).count()).toBe(0)
+    await page.getByRole('cell', { name: 'Published a template' }).waitFor()
+    expect(await page.getByRole('cell', { name: 'Templates: preview' }).count()).toBe(0)
     await watched.context.close()
   })
 

@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expectFine(watched, 'transport-edit', look)
     await dialog.getByRole('button', { name: 'Save' }).click()
     await row.getByText('2.5 messages per second').waitFor()
-    await row.getByText('its mail waits').waitFor()
+    await row.getByText('Its mail waits').waitFor()
     await row.getByRole('button', { name: `Test ${name}` }).click()
     await dialog.getByText('It works, at 127.0.0.1').waitFor()
     await expectFine(watched, 'transport-test', look)

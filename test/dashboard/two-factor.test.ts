@@ -198,6 +198,11 @@ describe('the audit log', () => {
     })
     expect(entries.some(({ action }) => action.startsWith('emails.'))).toBe(false)
     expect(JSON.stringify(entries)).not.toContain('person@example.org')
+    const [newest] = entries as { at?: string }[]
+    expect(await audit(owner, '&before=2020-01-01')).toEqual([])
+    expect(await audit(owner, `&after=${new Date(Date.parse(newest?.at ?? '') + 1).toISOString()}`)).toEqual([])
+    expect((await audit(owner, `&after=${newest?.at}`)).length).toBeGreaterThan(0)
+    expect((await ask(service, 'GET', '/dashboard/api/audit?after=soon', owner)).status).toBe(400)
     expect((await audit(owner, '&action=webhooks')).every(({ action }) => action.startsWith('webhooks'))).toBe(true)
   })
 

@@ -136,9 +136,9 @@ describe('the DMARC summary', () => {
     expect(found.sources[1]).toMatchObject({ source: '10.0.0.1', kind: 'other', messages: 4, unauthenticated: 2, days: 2 })
     expect(found.advice.evidence.map(({ text }) => text)).toEqual([
       'Reports cover 14 days with mail; 14 are needed',
-      'Reports with a valid signature count 3140 messages; 100 are needed',
+      '3140 messages are in signed reports; 100 are needed',
       '100% of the mail from Postrider is aligned; 98% are needed',
-      'No other source sends unaligned mail regularly',
+      'No other source sends unaligned mail regularly, on 7 days or more',
     ])
   })
 
@@ -159,7 +159,7 @@ describe('the DMARC summary', () => {
     }
     expect((await summaryOf(domain)).advice.evidence.map(({ text }) => text)).toEqual([
       'Reports cover 14 days with mail; 14 are needed',
-      'Reports with a valid signature count 460 messages; 100 are needed',
+      '460 messages are in signed reports; 100 are needed',
       '95% of the mail from Postrider is aligned; 98% are needed',
       '2 other sources send unaligned mail regularly (198.51.100.2, 198.51.100.1): authenticate those that are yours',
     ])

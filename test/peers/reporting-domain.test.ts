@@ -32,6 +32,7 @@ const dayMs = 24 * hourMs
 const hostname = `mail.${updateZone}`
 const recipient = `ada@inbox.${updateZone}`
 const ids = openIds(systemRandom)
+const platformConfig = { hostname, sandboxSender: `sandbox@${hostname}`, publicUrl: 'http://localhost', mtaSts: 'off' as const }
 
 /** The records of the operator: the addresses of the host, and a recipient. */
 const operators = ['mail 300 IN A 127.0.0.1', 'inbox 300 IN MX 10 mx.inbox', 'mx.inbox 300 IN A 127.0.0.1']
@@ -88,7 +89,6 @@ describe.skipIf(missing !== undefined)(`a bare domain${missing === undefined ? '
       },
     })
     const { db, secrets } = service
-    const config = { hostname, sandboxSender: `sandbox@${hostname}` }
     update = () =>
       runDnsUpdate({
         db,
@@ -99,7 +99,7 @@ describe.skipIf(missing !== undefined)(`a bare domain${missing === undefined ? '
         target: parseDnsUpdate(target),
         hostname,
         resolver,
-        readPlatform: () => readPlatform({ config, db, clock, ids, secrets }, resolver),
+        readPlatform: () => readPlatform({ config: platformConfig, db, clock, ids, secrets }, resolver),
       })
     const schedule = { everyMs: null, alsoTxt: false }
     // Its cache ages with the test's clock.
@@ -167,7 +167,7 @@ describe.skipIf(missing !== undefined)(`a bare domain${missing === undefined ? '
     const [own = ''] = await texts(`_smtp._tls.rp.${hostname}`)
     const ownAddress = /^v=TLSRPTv1; rua=mailto:(\S+)$/.exec(own)?.[1] ?? ''
     expect(ownAddress).toBe(openReportAddresses(secrets, `rp.${hostname}`).make(platformUuid))
-    const platform = await readPlatform({ config: { hostname, sandboxSender: `sandbox@${hostname}` }, db, clock, ids, secrets }, resolver)
+    const platform = await readPlatform({ config: platformConfig, db, clock, ids, secrets }, resolver)
     expect(platform.filter(({ type, status }) => type !== 'PTR' && status !== 'OK')).toEqual([])
     // Reports about any domain may be sent to the platform.
     expect(await texts(`${customerZone}._report._dmarc.rp.${hostname}`)).toEqual(['v=DMARC1'])
@@ -276,5 +276,11 @@ describe.skipIf(missing !== undefined)(`a bare domain${missing === undefined ? '
     expect(await texts(`_dmarc.${hostname}`)).toBe('nxdomain')
     expect(await kept()).not.toContain(`TXT _dmarc.${hostname}`)
     expect(await texts(`_smtp._tls.rp.${hostname}`)).toEqual([own])
+
+    const operators = 'v=TLSRPTv1; rua=mailto:tls@operator.example'
+    await publish(`_smtp._tls.rp.${hostname}`, operators)
+    expect(await update()).toMatchObject({ changed: 1, problems: 0, problem: null })
+    expect(await texts(`_smtp._tls.rp.${hostname}`)).toEqual([operators])
+    expect(await kept()).not.toContain(`TXT _smtp._tls.rp.${hostname}`)
   })
 })

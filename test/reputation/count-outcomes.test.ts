@@ -255,7 +255,7 @@ test('owners are notified of a finding once a day, by the log of events and that
     { tenantId: 'ta', kind: 'tls_share_down', severity: 'problem', source: null },
   ])
   expect(lines).toHaveLength(4)
-  expect(lines[0]?.[1]).toBe('reputation: shop.example: 6 complaints about 1,390 emails accepted in seven days (0.43%, the limit is 0.3%)')
+  expect(lines[0]?.[1]).toBe('reputation: shop.example: 6 complaints about 1,390 emails accepted in 7 days (0.43%, the limit is 0.3%)')
   expect(await notifyChanges(db, log, dayOneMs + 1000)).toEqual([])
   // On the next day the complaints of the week are still too many.
   expect((await notifyChanges(db, log, dayOneMs + dayMs)).map(({ kind }) => kind)).toEqual(['complaint_rate_high'])

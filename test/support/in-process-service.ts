@@ -58,6 +58,8 @@ export interface ServiceOptions {
   bounds?: HttpDeps['bounds']
   clock?: Clock
   log?: Log
+  /** Serves HTTPS as well; the SMTP listeners have its certificates. */
+  https?: (ground: { db: Db; clock: Clock; log: Log; secrets: Secrets }) => Promise<NonNullable<HttpDeps['https']>>
   /** The folder of a built dashboard. */
   dashboardFolder?: string
   /** The test deletes emails before their retention ends, so that the counts outlive them. */
@@ -182,6 +184,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
   const { hostname } = config
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const credentials = openCredentials({ db, clock })
+  const https = await wish.https?.({ db, clock, log, secrets })
   const http = await startHttp({
     db,
     clock,
@@ -210,6 +213,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     referenceFolder: 'dashboard/reference',
     docsFolder: 'docs',
     ...(wish.bounds ? { bounds: wish.bounds } : {}),
+    https,
   })
   const reader = openReader({ clock, log })
   const returns = openReturns({ db, clock, ids, log, secrets, tenants, resolver, hostname, read: reader.read })
@@ -228,7 +232,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     const receiving = { db, clock, ids, log, secrets, domains, tenants, resolver, hostname, read: routeReader.read }
     const forward: ReceivingDeps['forward'] = (octets, to, by) => accept.forwardRouted(octets, to, by)
     const routes = openReceiving({ ...receiving, forward, ...wish.receiving })
-    const inbound = await startInbound({ ...common, returns: wish.returns ?? returns, reports, routes })
+    const inbound = await startInbound({ ...common, returns: wish.returns ?? returns, reports, routes, store: https?.store })
     running.push({
       async stop() {
         mailReader.stop()

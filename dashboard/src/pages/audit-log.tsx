@@ -1,79 +1,92 @@
 /** The audit log, for owners. */
 import { Link } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
 import type { ShownAuditEntry } from '../api-types.ts'
-import { Badge, Button, Heading } from '../parts/basic-components.tsx'
+import { ActiveFilters } from '../parts/active-filters.tsx'
+import { areaOf, ChooseEntries } from '../parts/audit-filters.tsx'
+import { Badge, Heading } from '../parts/basic-components.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { SaveList } from '../parts/file-transfer.tsx'
-import { Field } from '../parts/form-controls.tsx'
 import { Listing, RowLink, useList } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
+import { instantsOf } from '../parts/time-range.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
 const words = texts.audit
 
+const filterNames = ['actor', 'action', 'within', 'after', 'before'] as const
+type Filters = Record<string, string | undefined>
+
+/** The query of the filters in the page's address. */
+const asked = (filters: Filters) => ({ actor: filters.actor, action: filters.action, ...instantsOf(filters) })
+
 export function AuditPage() {
-  const { scoped, tenants } = useHere()
+  const { scoped } = useHere()
   const [filters, change] = useFilters()
-  const [actor, setActor] = useState(filters.actor ?? '')
-  const [action, setAction] = useState(filters.action ?? '')
-  const path = scoped('/dashboard/api/audit', { actor: filters.actor, action: filters.action, page: filters.page })
-  const list = useList<ShownAuditEntry>('audit', path)
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    change({ actor: actor.trim(), action: action.trim() })
-  }
-  const tenantName = (id: string | null) => (id === null ? '' : (tenants.find((one) => one.id === id)?.name ?? id))
-  const columns: readonly Column<ShownAuditEntry>[] = [
-    {
-      name: words.names.action,
-      phone: 'title',
-      className: 'md:whitespace-nowrap',
-      cell: (one) => <Action of={one} />,
-    },
-    {
-      name: words.names.actor,
-      phone: 'line',
-      className: 'md:max-w-64 [overflow-wrap:anywhere]',
-      cell: (one) => (
-        <>
-          <Badge tone="none">{words.kinds[one.actor.kind]}</Badge> {one.actor.name}
-        </>
-      ),
-    },
-    { name: words.names.target, phone: 'line', className: 'min-w-56', cell: (one) => <Target of={one} /> },
-    { name: words.names.tenant, phone: 'none', cell: (one) => tenantName(one.tenantId) },
-    { name: words.names.ipAddress, phone: 'none', className: 'font-mono text-xs', cell: (one) => one.ipAddress },
-    { name: words.names.time, phone: 'side', className: 'text-soft', cell: (one) => <Time at={one.at} /> },
-  ]
+  const list = useList<ShownAuditEntry>('audit', scoped('/dashboard/api/audit', { ...asked(filters), page: filters.page }))
+  const isFiltered = filterNames.some((name) => filters[name])
   return (
     <>
       <Heading title={texts.pages.audit} about={words.about}>
         <SaveAudit filters={filters} />
       </Heading>
-      <search className="mb-4 block">
-        <form onSubmit={submit} className="grid items-end gap-2 md:grid-cols-[1fr_1fr_auto]">
-          <Field label={words.who} value={actor} onChange={(event) => setActor(event.target.value)} />
-          <Field label={words.action} value={action} onChange={(event) => setAction(event.target.value)} />
-          <Button type="submit">{texts.actions.search}</Button>
-        </form>
-      </search>
-      <Listing label={texts.pages.audit} list={list} columns={columns} keyOf={(one) => String(one.id)} empty={words.empty} />
+      <ChooseEntries filters={filters} change={change} entries={list.data?.items ?? []} />
+      <ActiveFilters labels={words.filters} names={filterNames} filters={filters} change={change} valueOf={areaOf} />
+      <Listing
+        label={texts.pages.audit}
+        list={list}
+        columns={useColumns()}
+        keyOf={(one) => String(one.id)}
+        empty={isFiltered ? words.emptyFiltered : words.empty}
+      />
     </>
   )
 }
 
-/** A sentence such as "Created a key". An action without one, such as `queue.flush`, is written as "Queue: flush". */
+function useColumns(): readonly Column<ShownAuditEntry>[] {
+  const { tenants, tenantId } = useHere()
+  const { names } = words
+  const tenantName = (id: string | null) => (id === null ? '' : (tenants.find((one) => one.id === id)?.name ?? id))
+  const ofTenant: Column<ShownAuditEntry> = {
+    name: names.tenant,
+    phone: 'none',
+    className: 'whitespace-nowrap',
+    cell: (one) => tenantName(one.tenantId),
+  }
+  return [
+    { name: names.action, phone: 'title', cell: (one) => <Action of={one} /> },
+    { name: names.target, phone: 'full', className: 'min-w-48', cell: (one) => <Target of={one} /> },
+    {
+      name: names.actor,
+      phone: 'line',
+      className: '[overflow-wrap:anywhere]',
+      cell: ({ actor: { kind, name } }) => (
+        <>
+          {kind !== 'member' && (
+            <>
+              <Badge tone="none">{words.kinds[kind]}</Badge>{' '}
+            </>
+          )}
+          {name}
+        </>
+      ),
+    },
+    ...(tenantId === undefined && tenants.length > 1 ? [ofTenant] : []),
+    { name: names.ipAddress, phone: 'none', className: 'font-mono text-xs text-soft', cell: (one) => one.ipAddress },
+    { name: names.time, phone: 'side', className: 'text-soft', cell: (one) => <Time at={one.at} clock="seconds" /> },
+  ]
+}
+
+/** A sentence such as "Created a key". An action without one, such as `pool.assign`, is written as "Pool: assign". */
 function actionInWords(code: string): string {
   const [object = '', verb = '', more] = code.split('.')
-  const sentences: Record<string, string> = words.sentences
-  const verbs: Record<string, string> = words.verbs
-  const objects: Record<string, string> = words.objects
-  const isKnown = more === undefined && Object.hasOwn(verbs, verb) && Object.hasOwn(objects, object)
-  if (Object.hasOwn(sentences, code)) return sentences[code] ?? code
-  return isKnown ? `${verbs[verb]} ${objects[object]}` : codeInWords(code)
+  const known = (record: Readonly<Record<string, string>>, name: string) => (Object.hasOwn(record, name) ? record[name] : undefined)
+  const said = known(words.sentences, code)
+  if (said !== undefined) return said
+  const did = known(words.verbs, verb)
+  const what = known(words.objects, object) ?? known(words.objects, `${object}s`)
+  return did !== undefined && what !== undefined && more === undefined ? `${did} ${what}` : codeInWords(code)
 }
 
 function codeInWords(code: string): string {
@@ -81,29 +94,28 @@ function codeInWords(code: string): string {
   return [area.charAt(0).toUpperCase() + area.slice(1), rest.join(' ')].filter((one) => one !== '').join(': ')
 }
 
-/** In words, with the code as a note. The entry of a key leads to its request. */
+/** In words; the tooltip has the code. The entry of a key leads to its request. */
 function Action({ of: { action, requestId, actor } }: { of: ShownAuditEntry }) {
   const said = actionInWords(action)
   return (
-    <>
+    <span data-tip={action}>
       {requestId !== null && actor.kind === 'key' ? (
         <RowLink to={`/logs/${requestId}`}>{said}</RowLink>
       ) : (
         <span className="font-medium">{said}</span>
       )}
-      <span className="block font-mono text-xs text-soft">{action}</span>
-    </>
+    </span>
   )
 }
 
 /** Saves the entries that match the filters as CSV. */
-function SaveAudit({ filters }: { filters: Record<string, string | undefined> }) {
+function SaveAudit({ filters }: { filters: Filters }) {
   const { scoped } = useHere()
   return (
     <SaveList<ShownAuditEntry>
       name="audit-log.csv"
       columns={['time', 'action', 'actor_kind', 'actor', 'target', 'tenant_id', 'ip_address', 'request_id']}
-      pathOf={(page) => scoped('/dashboard/api/audit', { actor: filters.actor, action: filters.action, ...page })}
+      pathOf={(page) => scoped('/dashboard/api/audit', { ...asked(filters), ...page })}
       idOf={(one) => String(one.id)}
       row={(one) => [
         one.at,
@@ -132,18 +144,27 @@ const about = (data: Record<string, unknown>) =>
 
 const spaced = (name: string) => name.replace(/[A-Z]/g, (one) => ` ${one.toLowerCase()}`)
 
+/** `trackOpens` is written as "track opens", `tenantId` as "tenant". */
+const fieldInWords = (name: string) => spaced(name).replace(/ id$/, '')
+
 /** `emailId` is written as `email id`. */
 const inWords = (name: string) => words.dataNames[name as keyof typeof words.dataNames] ?? spaced(name)
 
 /**
- * The name of the object, then the other facts. The same value is shown once. An email's id leads to the email. The fields of a new object are
+ * The name of the object, or its id, then the other facts. The same value is shown once. An email's id leads to the email. The fields of a new object are
  * left out.
  */
 function Target({ of: { action, data } }: { of: ShownAuditEntry }) {
   const isNew = /\.(?:create|add)$/.test(action)
-  const facts = factsOf(data).filter(([name]) => !(isNew && name === 'fields'))
+  // The address itself is not recorded, and nothing shows a suppression by its id.
+  const isNameless = action.startsWith('suppressions.')
+  const facts = factsOf(data)
+    .filter(([name]) => !((isNew && name === 'fields') || (isNameless && name === 'id')))
+    .map(([name, value]): [string, string] => (name === 'fields' ? [name, value.split(', ').map(fieldInWords).join(', ')] : [name, value]))
   const title = titles.flatMap((name) => facts.find(([key]) => key === name)?.[1] ?? [])[0]
-  const others = facts.filter(([, value], index) => value !== title && facts.findIndex(([, other]) => other === value) === index)
+  const others = facts.filter(
+    ([name, value], index) => value !== title && (name !== 'id' || !title) && facts.findIndex(([, other]) => other === value) === index,
+  )
   return (
     <>
       {title && <p className="[overflow-wrap:anywhere]">{title}</p>}

@@ -4,7 +4,7 @@ import { get, withQuery } from '../api-client.ts'
 import type { DomainsListData, DomainsRetrieveDmarcData, DomainsRetrieveTlsReportsData } from '../api-types.ts'
 import { Badge, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import { Figure, Figures, percent, tablePercent } from '../parts/chart.tsx'
-import { Columns } from '../parts/columns-chart.tsx'
+import { Columns, type Fill } from '../parts/columns-chart.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Select } from '../parts/form-controls.tsx'
 import { Code, CopyIconButton } from '../parts/time-and-copy.tsx'
@@ -91,10 +91,6 @@ function Dmarc({ id, days }: Asked) {
         <Figure name={words.rejected} value={totals.rejected.toLocaleString()} />
       </Figures>
       <AdviceSection advice={data.advice} />
-      <ToPublish title={words.record} record={data.record} />
-      <Section title={words.overTime}>
-        <Chart data={data} />
-      </Section>
       <Section title={words.sources}>
         <DataTable
           label={words.sources}
@@ -105,6 +101,10 @@ function Dmarc({ id, days }: Asked) {
         />
         {data.moreSources > 0 && <p className="mt-2 text-xs text-soft">{words.moreSources(data.moreSources)}</p>}
       </Section>
+      <Section title={words.overTime}>
+        <Chart data={data} />
+      </Section>
+      <ToPublish title={words.record} record={data.record} />
       <Section title={words.reporters}>
         <DataTable
           label={words.reporters}
@@ -120,34 +120,44 @@ function Dmarc({ id, days }: Asked) {
 
 const AdviceSection = ({ advice }: { advice: DomainsRetrieveDmarcData['advice'] }) => (
   <Section title={words.advice}>
-    <p className="mb-2 text-sm font-medium">{advice.text}</p>
-    <ul className="flex flex-col gap-1 text-sm">
-      {advice.evidence.map(({ met, text }) => (
-        <li key={text} className="flex items-start gap-2">
-          <Badge tone={met ? 'good' : 'wait'}>{met ? words.met : words.unmet}</Badge>
-          <span className="min-w-0 [overflow-wrap:anywhere]">{text}</span>
-        </li>
-      ))}
-    </ul>
+    <div className="rounded-lg border border-line px-4 py-3 text-sm">
+      <p className="mb-2 font-medium">{advice.text}</p>
+      <ul className="flex flex-col gap-1">
+        {advice.evidence.map(({ met, text }) => (
+          <li key={text} className="flex items-start gap-2">
+            <Badge tone={met ? 'good' : 'wait'}>{met ? words.met : words.unmet}</Badge>
+            <span className="min-w-0 [overflow-wrap:anywhere]">{text}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
   </Section>
 )
 
-/** Days without messages are absent in the answer, and empty in the chart. */
+/** Begins with the first report, at least a week before the last day, so that the columns are not slivers. Days without messages are absent in the answer, and empty in the chart. */
 function Chart({ data: { from, days } }: { data: DomainsRetrieveDmarcData }) {
   const known = new Map(days.map((one) => [one.day, one]))
-  const first = Date.parse(from)
-  const last = Math.max(first, ...days.map(({ day }) => Date.parse(day)))
+  const reported = days.map(({ day }) => Date.parse(day))
+  const last = Math.max(Date.parse(from), ...reported)
+  const first = Math.max(Date.parse(from), Math.min(last - leastDays * dayMs, ...reported))
   const times = Array.from({ length: (last - first) / dayMs + 1 }, (_, index) => new Date(first + index * dayMs))
   const values = (pick: (one: (typeof days)[number]) => number) =>
     times.map((time) => {
       const one = known.get(time.toISOString().slice(0, 10))
       return one ? pick(one) : 0
     })
-  const series = [
-    { name: words.aligned, fill: 'good' as const, values: values((one) => one.aligned) },
-    { name: words.unaligned, fill: 'bad' as const, values: values((one) => one.messages - one.aligned) },
-  ]
-  return <Columns label={words.overTime} times={times} series={series} isHourly={false} />
+  const series = (name: string, fill: Fill, pick: (one: (typeof days)[number]) => number) => {
+    const counts = values(pick)
+    return { name, fill, values: counts, note: counts.reduce((sum, count) => sum + count, 0).toLocaleString() }
+  }
+  return (
+    <Columns
+      label={words.overTime}
+      times={times}
+      series={[series(words.aligned, 'good', (one) => one.aligned), series(words.unaligned, 'bad', (one) => one.messages - one.aligned)]}
+      isHourly={false}
+    />
+  )
 }
 
 function ToPublish({ title, text, record }: { title: string; text?: string; record: { fullName: string; value: string } }) {
@@ -164,12 +174,14 @@ function ToPublish({ title, text, record }: { title: string; text?: string; reco
   )
 }
 
+const leastDays = 6
+
 const tones = { own: 'good', signed: 'good', other: 'wait' } as const
 
 const sourceColumns: readonly Column<Source>[] = [
   { name: words.source, phone: 'title', by: (one) => one.source, cell: (one) => one.source || words.others },
   { name: words.kind, phone: 'side', by: (one) => one.kind, cell: (one) => <Badge tone={tones[one.kind]}>{words.kinds[one.kind]}</Badge> },
-  { name: words.from, by: (one) => one.headerFrom, cell: (one) => one.headerFrom },
+  { name: words.from, phone: 'line', by: (one) => one.headerFrom, cell: (one) => one.headerFrom },
   { name: words.messages, isNumber: true, by: (one) => one.messages, cell: (one) => one.messages.toLocaleString() },
   { name: words.aligned, isNumber: true, by: (one) => one.aligned / one.messages, cell: (one) => tablePercent(one.aligned, one.messages) },
   { name: words.signers, phone: 'none', className: 'text-soft', cell: (one) => [...one.signers, ...one.spfDomains].slice(0, 2).join(', ') },

@@ -68,7 +68,7 @@ export function EmailPage() {
         </div>
         <EmailFacts email={email} more={more.data} />
       </div>
-      <EmailContent id={email.id} from={email.from} />
+      <EmailContent id={email.id} from={email.from} isHidden={email.contentHidden} />
     </>
   )
 }

@@ -1,8 +1,9 @@
 /** Members: their rights and the time of their last visit; added with a sign-in link. For owners. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
-import type { InvitationResponse, MembersResponse, ShownListedMember } from '../api-types.ts'
+import type { InvitationResponse, MembersResponse, ShownListedMember, ShownMember } from '../api-types.ts'
 import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
@@ -25,13 +26,16 @@ export function MembersPage() {
   const client = useQueryClient()
   const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<MembersResponse>('/dashboard/api/members') })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
-  const columns = useColumns((what, member) => setAsked({ what, member }))
+  const columns = useColumns(data?.members ?? [], (what, member) => setAsked({ what, member }))
   const add = (
     <Button kind="main" onClick={() => setAdding(true)}>
       {words.add}
     </Button>
   )
   const isAlone = data?.members.length === 1
+  const { member: self } = useHere()
+  const mayTurnOn = data?.members.some((one) => isSame(one, self) && !one.hasSecondFactor) ?? false
+  const insecure = (data?.members ?? []).filter(({ hasSecondFactor }) => !hasSecondFactor).length
   return (
     <>
       <Heading title={texts.pages.members} about={words.about}>
@@ -39,6 +43,16 @@ export function MembersPage() {
       </Heading>
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={3} />}
+      {data && insecure > 0 && (
+        <p className="mb-3 text-sm text-soft">
+          {words.insecure(insecure, data.members.length)}{' '}
+          {mayTurnOn && (
+            <Link to="/settings" search={{}} className="link">
+              {words.toSettings}
+            </Link>
+          )}
+        </p>
+      )}
       {data && (
         <DataTable
           label={texts.pages.members}
@@ -100,12 +114,24 @@ export function MembersPage() {
   )
 }
 
+const isSame = (a: ShownMember, b: ShownMember) => a.address === b.address && a.tenantId === b.tenantId
+
 /** Long because each column is an element of one list. */
-function useColumns(onAsk: (what: What, member: ShownListedMember) => void): readonly Column<ShownListedMember>[] {
+function useColumns(
+  members: readonly ShownListedMember[],
+  onAsk: (what: What, member: ShownListedMember) => void,
+): readonly Column<ShownListedMember>[] {
   const { member: self, tenants } = useHere()
   const { names } = words
   const accessOf = (id: string | null) => (id === null ? words.organisation : (tenants.find((one) => one.id === id)?.name ?? id))
-  const isSelf = (one: ShownListedMember) => one.address === self.address && one.tenantId === self.tenantId
+  const isSameAccess = members.every(({ tenantId }) => tenantId === members[0]?.tenantId)
+  const access: Column<ShownListedMember> = {
+    name: names.access,
+    phone: 'line',
+    by: (one) => accessOf(one.tenantId),
+    cell: (one) => accessOf(one.tenantId),
+  }
+  const isSelf = (one: ShownListedMember) => isSame(one, self)
   return [
     {
       name: names.address,
@@ -113,9 +139,9 @@ function useColumns(onAsk: (what: What, member: ShownListedMember) => void): rea
       className: 'font-medium [overflow-wrap:anywhere]',
       by: (one) => one.address,
       cell: (one) => (
-        <>
+        <span className="flex flex-wrap items-center gap-x-2">
           {one.address} {isSelf(one) && <Badge tone="none">{words.you}</Badge>}
-        </>
+        </span>
       ),
     },
     {
@@ -128,18 +154,20 @@ function useColumns(onAsk: (what: What, member: ShownListedMember) => void): rea
         </Badge>
       ),
     },
-    { name: names.access, by: (one) => accessOf(one.tenantId), cell: (one) => accessOf(one.tenantId) },
+    { name: names.status, phone: 'line', by: (one) => Number(one.hasPassword), cell: (one) => <Status of={one} /> },
+    ...(isSameAccess ? [] : [access]),
     {
       name: names.secondFactor,
       by: (one) => Number(one.hasSecondFactor),
-      cell: ({ hasSecondFactor }) => <Badge tone={hasSecondFactor ? 'good' : 'wait'}>{hasSecondFactor ? words.isOn : words.isOff}</Badge>,
+      cell: ({ hasSecondFactor }) => <Badge tone={hasSecondFactor ? 'good' : 'none'}>{hasSecondFactor ? words.isOn : words.isOff}</Badge>,
     },
     {
       name: names.lastSeen,
       by: (one) => one.lastSeenAt ?? '',
+      isUsual: (one) => one.lastSeenAt === null,
       cell: (one) => <LastSeen of={one} />,
     },
-    { name: names.added, className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
+    { name: names.added, phone: 'none', className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
     {
       name: texts.table.actions,
       isUnnamed: true,
@@ -150,9 +178,16 @@ function useColumns(onAsk: (what: What, member: ShownListedMember) => void): rea
   ]
 }
 
+/** A member who has no password has not used the sign-in link yet. */
+const Status = ({ of: { hasPassword } }: { of: ShownListedMember }) => (
+  <Badge tone={hasPassword ? 'good' : 'wait'} title={hasPassword ? undefined : words.invitedMeans}>
+    {hasPassword ? words.active : words.invited}
+  </Badge>
+)
+
 function LastSeen({ of: { hasPassword, lastSeenAt } }: { of: ShownListedMember }) {
   if (lastSeenAt) return <Time at={lastSeenAt} />
-  return hasPassword ? <span className="text-soft">{words.signedOut}</span> : <Badge tone="wait">{words.notYet}</Badge>
+  return <span className="text-soft">{hasPassword ? words.signedOut : '–'}</span>
 }
 
 const MemberMenu = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: What) => void }) => (

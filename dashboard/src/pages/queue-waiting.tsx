@@ -1,13 +1,16 @@
 /** The emails that wait for one recipient domain or provider, with their last reply and next attempt. For owners of the organisation. */
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Navigate } from '@tanstack/react-router'
-import { post, withQuery } from '../api-client.ts'
-import type { FlushResponse, ShownWaitingEmail } from '../api-types.ts'
-import { Badge, Button, Heading, Problem, type Tone } from '../parts/basic-components.tsx'
+import { useState } from 'react'
+import { get, type Page, post, withQuery } from '../api-client.ts'
+import type { FlushResponse, QueueResponse, ShownWaitingEmail } from '../api-types.ts'
+import { Badge, Button, Heading, Problem, type Tone, Warning } from '../parts/basic-components.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { BackTo, Listing, RowLink, useList } from '../parts/paged-lists.tsx'
-import { Sentence, Time } from '../parts/time-and-copy.tsx'
+import { PauseDialog } from '../parts/queue-pause.tsx'
+import { Age, Sentence, Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
+import { WaitingActions } from '../parts/waiting-actions.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -23,47 +26,161 @@ export function QueueWaitingPage() {
 function Waiting() {
   const { tenantId } = useHere()
   const [{ destination, provider, page }] = useFilters()
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const path = withQuery('/dashboard/api/queue/emails', { destination, provider, page, tenantId })
   const list = useList<ShownWaitingEmail>('waiting', path, everyMs)
   const client = useQueryClient()
-  const flush = useMutation({
-    mutationFn: (domain: string) => post<FlushResponse>('/dashboard/api/queue/flush', { destination: domain }),
-    onSettled: () => client.invalidateQueries({ queryKey: ['waiting'] }),
-  })
+  const refresh = () => client.invalidateQueries({ queryKey: ['waiting'] })
+  const selection = { chosen, onChange: setChosen, nameOf: (id: string) => list.data?.items.find((one) => one.id === id)?.to ?? id }
+  const same = sameReply(list.data)
   return (
     <>
       <BackTo to="/queue">{texts.pages.queue}</BackTo>
-      <Heading title={words.title(provider ?? destination ?? '')} about={provider && words.aboutProvider}>
-        {destination && (
-          <Button disabled={flush.isPending} onClick={() => flush.mutate(destination)}>
-            {texts.queue.flush}
-          </Button>
-        )}
+      <Heading
+        title={words.title(provider ?? destination ?? '')}
+        about={
+          <>
+            {provider && <span className="block">{words.aboutProvider}</span>}
+            <Sum of={list.data} />
+          </>
+        }
+      >
+        {destination && <DomainButtons destination={destination} refresh={refresh} />}
       </Heading>
-      <Problem error={flush.error} />
-      <p aria-live="polite" className="mb-2 text-sm empty:mb-0">
-        {flush.data && texts.queue.flushed(flush.data.emails)}
-      </p>
-      <Listing label={words.label} list={list} columns={useColumns()} keyOf={(one) => one.id} empty={words.empty} />
+      {destination && <DomainState destination={destination} />}
+      {same && (
+        <div className="mb-4 rounded-lg border border-line px-4 py-3 text-sm">
+          <p className="font-medium [overflow-wrap:anywhere]">{replyText(same)}</p>
+          <p className="text-xs text-soft">
+            {words.sameReply(list.data?.items.length ?? 0)}
+            {same.remoteHost && ` · ${same.remoteHost}`} · <Time at={same.at} />
+          </p>
+        </div>
+      )}
+      <Listing
+        label={words.label}
+        list={list}
+        columns={useColumns(same === undefined)}
+        keyOf={(one) => one.id}
+        empty={words.empty}
+        selection={selection}
+      />
+      <WaitingActions selection={selection} onDone={refresh} />
     </>
   )
 }
 
-function useColumns(): readonly Column<ShownWaitingEmail>[] {
+/** How much waits, since when and until when, as far as the page knows: the first page begins with the oldest. */
+function Sum({ of }: { of: Page<ShownWaitingEmail> | undefined }) {
+  const [oldest] = of?.items ?? []
+  if (!of || !oldest) return null
+  const next = of.totalPages === 1 ? of.items.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []).toSorted()[0] : undefined
+  return (
+    <>
+      {words.sum(of.total)}
+      {of.page === 1 && (
+        <>
+          {' · '}
+          {words.oldest} <Age at={oldest.acceptedAt} />
+        </>
+      )}
+      {next && (
+        <>
+          {' · '}
+          {words.next} <Time at={next} />
+        </>
+      )}
+    </>
+  )
+}
+
+/** The pause of the whole installation that holds this recipient domain. */
+function usePause(destination: string) {
+  const { data } = useQuery({
+    queryKey: ['queue', '/dashboard/api/queue'],
+    queryFn: () => get<QueueResponse>('/dashboard/api/queue'),
+    refetchInterval: everyMs,
+  })
+  return data?.pauses.find(({ kind, name }) => kind === 'destination' && name === destination.toLowerCase())
+}
+
+function DomainState({ destination }: { destination: string }) {
+  const pause = usePause(destination)
+  return pause ? <Warning>{words.pausedBecause(pause.reason)}</Warning> : null
+}
+
+function DomainButtons({ destination, refresh }: { destination: string; refresh: () => Promise<void> }) {
+  const [isPausing, setPausing] = useState(false)
+  const client = useQueryClient()
+  const pause = usePause(destination)
+  const all = async () => {
+    await Promise.all([refresh(), client.invalidateQueries({ queryKey: ['queue'] })])
+  }
+  const flush = useMutation({ mutationFn: () => post<FlushResponse>('/dashboard/api/queue/flush', { destination }), onSettled: all })
+  const resume = useMutation({ mutationFn: () => post('/dashboard/api/queue/resume', { destination }), onSettled: all })
+  return (
+    <>
+      <span aria-live="polite" className="text-sm text-soft empty:hidden">
+        {flush.data && texts.queue.flushed(flush.data.emails)}
+      </span>
+      <Problem error={flush.error ?? resume.error} />
+      {pause ? (
+        <Button disabled={resume.isPending} onClick={() => resume.mutate()}>
+          {texts.queue.resume}
+        </Button>
+      ) : (
+        <Button onClick={() => setPausing(true)}>{texts.queue.pause}</Button>
+      )}
+      <Button kind="main" disabled={flush.isPending} onClick={() => flush.mutate()}>
+        {texts.queue.flush}
+      </Button>
+      {isPausing && <PauseDialog destination={destination} onClose={() => setPausing(false)} onDone={all} />}
+    </>
+  )
+}
+
+type Reply = NonNullable<ShownWaitingEmail['lastReply']>
+
+const replyText = ({ output, details }: Reply) => (output || details).slice(0, maxReplyLength)
+
+/** The newest reply, if all emails of the page, two or more, got the same one and wait for nothing else. */
+function sameReply(page: Page<ShownWaitingEmail> | undefined): Reply | undefined {
+  const items = page?.items ?? []
+  const replies = items.flatMap(({ lastReply }) => lastReply ?? [])
+  if (items.length < 2 || replies.length < items.length || items.some(({ reason }) => reason !== null)) return undefined
+  if (new Set(replies.map(replyText)).size > 1) return undefined
+  return replies.toSorted((a, b) => b.at.localeCompare(a.at))[0]
+}
+
+/** Long because each column is an element of one list. */
+function useColumns(isReplyShown: boolean): readonly Column<ShownWaitingEmail>[] {
   const { tenantId, tenants, nameOf } = useHere()
   const { names } = words
   return [
     { name: names.to, phone: 'title', className: 'md:max-w-60', cell: (one) => <RowLink to={`/emails/${one.id}`}>{one.to}</RowLink> },
     { name: names.state, phone: 'side', cell: (one) => <State of={one} /> },
     ...(tenantId === undefined && tenants.length > 1
-      ? [{ name: names.tenant, className: 'md:max-w-36 truncate text-soft', cell: (one: ShownWaitingEmail) => nameOf(one.tenantId) }]
+      ? [
+          {
+            name: names.tenant,
+            phone: 'line' as const,
+            className: 'md:max-w-36 truncate text-soft',
+            cell: (one: ShownWaitingEmail) => nameOf(one.tenantId),
+          },
+        ]
       : []),
     {
       name: names.attempts,
+      phone: 'line',
       isNumber: true,
       isUsual: (one) => one.attempts === 0,
       by: (one) => one.attempts,
-      cell: (one) => one.attempts.toLocaleString(),
+      cell: (one) => (
+        <>
+          <span className="max-md:hidden">{one.attempts.toLocaleString()}</span>
+          <span className="md:hidden">{words.attempts(one.attempts)}</span>
+        </>
+      ),
     },
     {
       name: names.next,
@@ -71,20 +188,28 @@ function useColumns(): readonly Column<ShownWaitingEmail>[] {
       by: (one) => one.nextAttemptAt ?? '',
       cell: (one) => (one.nextAttemptAt ? <Time at={one.nextAttemptAt} /> : <span className="text-soft">{words.noNext[one.state]}</span>),
     },
-    {
-      name: names.lastReply,
-      phone: 'line',
-      className: 'min-w-48 md:max-w-96 text-xs text-soft [overflow-wrap:anywhere]',
-      cell: (one) => <LastReply of={one} />,
-    },
+    ...(isReplyShown ? [replyColumn] : []),
     {
       name: names.accepted,
-      className: 'whitespace-nowrap text-soft',
+      className: 'whitespace-nowrap',
       by: (one) => one.acceptedAt,
-      cell: (one) => <Time at={one.acceptedAt} />,
+      cell: (one) => (
+        <span className={Date.now() - Date.parse(one.acceptedAt) >= lateMs ? 'text-wait' : 'text-soft'}>
+          <Time at={one.acceptedAt} />
+        </span>
+      ),
     },
   ]
 }
+
+const replyColumn: Column<ShownWaitingEmail> = {
+  name: words.names.lastReply,
+  phone: 'full',
+  className: 'min-w-48 md:max-w-96 text-xs text-soft [overflow-wrap:anywhere]',
+  cell: (one) => <LastReply of={one} />,
+}
+
+const lateMs = 86_400_000
 
 const tones: Record<ShownWaitingEmail['state'], Tone> = {
   ready: 'none',
@@ -105,14 +230,16 @@ function LastReply({ of: { lastReply, reason } }: { of: ShownWaitingEmail }) {
           <Sentence>{reason}</Sentence>
         </p>
       )}
-      {lastReply ? (
-        <p>
-          {(lastReply.output || lastReply.details).slice(0, maxReplyLength)} {lastReply.remoteHost && words.from(lastReply.remoteHost)}{' '}
-          <Time at={lastReply.at} />
-        </p>
-      ) : (
-        !reason && words.notTried
+      {lastReply && (
+        <>
+          <p>{replyText(lastReply)}</p>
+          <p>
+            {lastReply.remoteHost && `${lastReply.remoteHost} · `}
+            <Time at={lastReply.at} />
+          </p>
+        </>
       )}
+      {!lastReply && !reason && words.notTried}
     </>
   )
 }

@@ -4,11 +4,13 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post, withQuery } from '../api-client.ts'
 import type { FlushResponse, QueueResponse, ShownQueuePause } from '../api-types.ts'
-import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Confirm } from '../parts/action-dialogs.tsx'
+import { Badge, Button, Empty, Heading, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
+import { Figure, Figures } from '../parts/chart.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
-import { Field } from '../parts/form-controls.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
+import { InForce } from '../parts/queue-limits.tsx'
+import { PauseDialog } from '../parts/queue-pause.tsx'
 import { Age, Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -82,27 +84,26 @@ type Queued = QueueResponse['recipientDomains'][number]
 
 const firstOf = (times: readonly string[]) => times.toSorted()[0]
 
-/** The shown queues in one line: how much waits, since when, and until when. */
+const dayMs = 86_400_000
+
+/** The shown queues in numbers: how much waits, since when, and until when. Mail of a day or more is late. */
 function Summary({ of: items }: { of: readonly Queued[] }) {
   const emails = items.reduce((sum, one) => sum + one.ready + one.overLimit + one.sending + one.deferred + one.held, 0)
   const oldestAt = firstOf(items.map((one) => one.oldestAt))
   const nextAt = firstOf(items.flatMap(({ nextDueAt }) => nextDueAt ?? []))
   return (
-    <p className="mb-3 text-sm">
-      <span className="font-medium">{words.waits(emails, items.length)}</span>
-      {oldestAt && (
-        <span className="text-soft">
-          {' · '}
-          {words.oldestFor} <Age at={oldestAt} />
-        </span>
-      )}
-      {nextAt && (
-        <span className="text-soft">
-          {' · '}
-          {words.next} <DueTime at={nextAt} />
-        </span>
-      )}
-    </p>
+    <div className="mb-4">
+      <Figures>
+        <Figure name={words.figures.emails} value={emails.toLocaleString()} />
+        <Figure name={words.figures.domains} value={items.length.toLocaleString()} />
+        <Figure
+          name={words.figures.oldest}
+          value={oldestAt === undefined ? '–' : <Age at={oldestAt} />}
+          {...(oldestAt !== undefined && isLate(oldestAt) ? { tone: 'wait', note: words.late } : {})}
+        />
+        <Figure name={words.figures.next} value={nextAt === undefined ? '–' : <DueTime at={nextAt} />} />
+      </Figures>
+    </div>
   )
 }
 
@@ -121,14 +122,19 @@ const names = words.names
 const count = (name: string, by: (one: Queued) => number): Column<Queued> => ({
   name,
   isNumber: true,
+  phone: 'line',
   by,
   isUsual: (one) => by(one) === 0,
-  cell: (one) => <Count of={by(one)} />,
+  cell: (one) => <Count of={by(one)} name={name} />,
 })
 
-/** Zeros are muted, so that the numbers that matter stand out. */
-const Count = ({ of: number }: { of: number }) =>
-  number === 0 ? <span className="text-soft">0</span> : <span className="font-medium">{number.toLocaleString()}</span>
+/** Zeros are muted, so that the numbers that matter stand out. On a phone the name follows the number. */
+const Count = ({ of: number, name }: { of: number; name: string }) => (
+  <>
+    {number === 0 ? <span className="text-soft">0</span> : <span className="font-medium">{number.toLocaleString()}</span>}
+    <OnPhone>{name}</OnPhone>
+  </>
+)
 
 const counts: readonly Column<Queued>[] = [
   count(names.waiting, (one) => one.ready + one.overLimit),
@@ -137,6 +143,14 @@ const counts: readonly Column<Queued>[] = [
   count(names.held, (one) => one.held),
   count(names.perMinute, (one) => one.perMinute),
 ]
+
+const isLate = (at: string) => Date.now() - Date.parse(at) >= dayMs
+
+const Oldest = ({ of: { oldestAt } }: { of: Queued }) => (
+  <span className={isLate(oldestAt) ? 'text-wait' : 'text-soft'}>
+    <Age at={oldestAt} />
+  </span>
+)
 
 const nextColumn: Column<Queued> = {
   name: names.next,
@@ -151,51 +165,49 @@ const columnsOf = (items: readonly Queued[], actions: RowActions): readonly Colu
   {
     name: names.recipientDomain,
     phone: 'title',
-    className: 'md:max-w-[28rem]',
     by: (one) => one.recipientDomain,
-    cell: (one) => <DomainAndReply of={one} />,
+    cell: (one) => <Domain of={one} />,
   },
+  ...(items.some((one) => replyOf(one) !== '') ? [replyColumn] : []),
   ...counts.filter(({ by }) => items.some((one) => by?.(one) !== 0)),
   ...(items.some(({ nextDueAt }) => nextDueAt !== null) ? [nextColumn] : []),
-  { name: names.oldest, className: 'text-soft whitespace-nowrap', by: (one) => one.oldestAt, cell: (one) => <Age at={one.oldestAt} /> },
+  { name: names.oldest, phone: 'side', className: 'whitespace-nowrap', by: (one) => one.oldestAt, cell: (one) => <Oldest of={one} /> },
   {
     name: texts.table.actions,
     isUnnamed: true,
-    phone: 'line',
+    phone: 'full',
     cell: (one) => <DomainActions of={one} {...actions} />,
   },
 ]
 
 const maxReplyLength = 200
+const replyOf = (one: Queued) => (one.delayReason ?? (one.lastReply?.output || one.lastReply?.details) ?? '').slice(0, maxReplyLength)
 
-function DomainAndReply({ of: one }: { of: Queued }) {
-  const reply = (one.delayReason ?? (one.lastReply?.output || one.lastReply?.details) ?? '').slice(0, maxReplyLength)
-  return (
-    <>
-      <RowLink to={waiting} search={{ destination: one.recipientDomain }}>
-        {one.recipientDomain}
-      </RowLink>{' '}
-      {one.pauseReason !== null && <Badge tone="wait">{words.paused}</Badge>}
-      {reply && <span className="mt-0.5 line-clamp-2 text-xs text-soft [overflow-wrap:anywhere]">{reply}</span>}
-    </>
-  )
+const replyColumn: Column<Queued> = {
+  name: names.reply,
+  phone: 'full',
+  className: 'text-xs text-soft [overflow-wrap:anywhere] max-md:line-clamp-2 md:max-w-72 md:truncate',
+  cell: (one) => <span data-tip={replyOf(one)}>{replyOf(one)}</span>,
 }
+
+const Domain = ({ of: one }: { of: Queued }) => (
+  <>
+    <RowLink to={waiting} search={{ destination: one.recipientDomain }}>
+      {one.recipientDomain}
+    </RowLink>{' '}
+    {one.pauseReason !== null && <Badge tone="wait">{words.paused}</Badge>}
+  </>
+)
 
 function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActions & { of: Queued }) {
   const name = one.recipientDomain
   return (
-    <span className="-ml-2 flex gap-1 md:-mr-2 md:ml-0 md:justify-end">
-      <Button
-        small
-        kind="quiet"
-        aria-label={words.flushOf(name)}
-        disabled={isBusy.flush || one.deferred === 0}
-        onClick={() => onFlush(name)}
-      >
+    <span className="flex gap-1.5 md:justify-end">
+      <Button small aria-label={words.flushOf(name)} disabled={isBusy.flush || one.deferred === 0} onClick={() => onFlush(name)}>
         {words.flush}
       </Button>
       {one.pauseReason === null ? (
-        <Button small kind="quiet" aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
+        <Button small aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
           {words.pause}
         </Button>
       ) : (
@@ -258,79 +270,3 @@ const stopColumnsOf = (tenantOf: TenantOf, onResume: (place: Place) => void): re
     ),
   },
 ]
-
-/** Mail takes a transport by its sender, so that no recipient domains belong to it. */
-const isOfDomains = (provider: string) => !provider.startsWith('transport ')
-
-const InForce = ({ queue: { providers, warmUps } }: { queue: QueueResponse }) => (
-  <Section title={words.limits}>
-    {providers.length + warmUps.length === 0 && <Empty>{words.noLimits}</Empty>}
-    {providers.length > 0 && (
-      <DataTable label={words.limits} columns={limitColumns} items={providers} keyOf={(one) => `${one.source} ${one.provider}`} />
-    )}
-    {warmUps.map((one) => (
-      <p key={`${one.source} ${one.provider}`} className="mt-2 text-sm">
-        {words.warmUp(one)}
-      </p>
-    ))}
-  </Section>
-)
-
-type InForceLimit = QueueResponse['providers'][number]
-const limitNames = words.limitNames
-
-const limitColumns: readonly Column<InForceLimit>[] = [
-  {
-    name: limitNames.provider,
-    phone: 'title',
-    className: 'font-medium',
-    cell: ({ provider }) =>
-      isOfDomains(provider) ? (
-        <Link to={waiting} search={{ provider }} className="link">
-          {provider}
-        </Link>
-      ) : (
-        provider
-      ),
-  },
-  { name: limitNames.source, isUsual: ({ source }) => source === '', cell: ({ source }) => source || '–' },
-  {
-    name: limitNames.connections,
-    className: 'tabular-nums',
-    cell: ({ connectionsOpen, connections }) => `${connectionsOpen} / ${connections}`,
-  },
-  { name: limitNames.rate, cell: (one) => <Rate of={one} /> },
-  { name: limitNames.reason, className: 'min-w-40 [overflow-wrap:anywhere]', cell: ({ cause }) => cause },
-  { name: limitNames.changed, className: 'text-soft', cell: ({ changedAt }) => changedAt && <Time at={changedAt} /> },
-]
-
-const Rate = ({ of: { rate, backoffUntilMs } }: { of: InForceLimit }) => (
-  <>
-    {rate === null ? words.anyRate : words.rate(rate.toFixed(1))}
-    {backoffUntilMs !== null && backoffUntilMs > Date.now() && (
-      <span className="block text-soft">
-        {words.backsOff} <Time at={new Date(backoffUntilMs).toISOString()} />
-      </span>
-    )}
-  </>
-)
-
-function PauseDialog({ destination, onClose, onDone }: { destination: string; onClose: () => void; onDone: () => Promise<void> }) {
-  const [name, setName] = useState(destination)
-  const [reason, setBecause] = useState('')
-  return (
-    <FormDialog
-      title={words.pauseTitle}
-      action={words.pause}
-      run={() => post('/dashboard/api/queue/pause', { destination: name.trim(), ...(reason ? { reason } : {}) })}
-      onDone={async () => {
-        onClose()
-        await onDone()
-      }}
-      onClose={onClose}
-    >
-      <Field label={words.destination} help={words.pauseHelp} required value={name} onChange={(event) => setName(event.target.value)} />
-      <Field label={words.reason} maxLength={200} value={reason} onChange={(event) => setBecause(event.target.value)} />
-    </FormDialog>
-  )
-}

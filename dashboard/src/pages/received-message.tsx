@@ -6,6 +6,7 @@ import { get, octetsOf, save, withQuery } from '../api-client.ts'
 import type { ReceivedRetrieveData, ReceivedRetrieveRawData, WebhooksListData } from '../api-types.ts'
 import { Button, Empty, Heading, Problem, Section, Warning } from '../parts/basic-components.tsx'
 import { Addresses, Fact, Facts } from '../parts/facts.tsx'
+import { HiddenContent } from '../parts/hidden-content.tsx'
 import { BackTo, Waiting } from '../parts/paged-lists.tsx'
 import { Checks, DmarcBadge, senderOf } from '../parts/received-checks.tsx'
 import { Tabs } from '../parts/tabs.tsx'
@@ -38,9 +39,11 @@ export function ReceivedMessagePage() {
         beside={<DmarcBadge of={message.authentication} />}
         about={senderOf(message)}
       >
-        <Button disabled={raw.isPending} onClick={() => raw.mutate()}>
-          {words.raw}
-        </Button>
+        {!message.contentHidden && (
+          <Button disabled={raw.isPending} onClick={() => raw.mutate()}>
+            {words.raw}
+          </Button>
+        )}
       </Heading>
       <Problem error={error} />
       {message.autoSubmitted !== '' && message.autoSubmitted !== 'no' && <Warning>{words.automaticMeans(message.autoSubmitted)}</Warning>}
@@ -157,6 +160,12 @@ type Form = (typeof forms)[number]
 
 function Parts({ of: message }: { of: ReceivedRetrieveData }) {
   const [form, setForm] = useState<Form>(message.text === null && message.html !== null ? 'html' : 'text')
+  if (message.contentHidden)
+    return (
+      <Section title={words.content}>
+        <HiddenContent />
+      </Section>
+    )
   return (
     <Section title={words.content} about={words.stranger}>
       {message.truncated && <p className="mb-2 text-sm text-wait">{words.cut}</p>}

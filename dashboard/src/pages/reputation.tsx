@@ -2,12 +2,13 @@
 import { useQuery } from '@tanstack/react-query'
 import { get } from '../api-client.ts'
 import type { ReputationRetrieveData } from '../api-types.ts'
-import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
 import { Figure, Figures, percent, percentIn, tablePercent } from '../parts/chart.tsx'
 import { Columns, type Series } from '../parts/columns-chart.tsx'
 import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
 import { Select } from '../parts/form-controls.tsx'
 import { limits, RateFigure } from '../parts/rate-figure.tsx'
+import { Sources } from '../parts/source-addresses.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -22,7 +23,6 @@ const everyMs = 60_000
 type Grouping = (typeof groupings)[number]
 type Group = ReputationRetrieveData['groups'][number]
 type Day = ReputationRetrieveData['days'][number]
-type Source = ReputationRetrieveData['sources'][number]
 type Figured = Pick<Day, 'accepted' | 'deferred' | 'failed' | 'blocked'>
 
 const attemptsOf = ({ accepted, deferred, failed, blocked }: Figured) => accepted + deferred + failed + blocked
@@ -132,7 +132,12 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
           />
           <Figure name={words.attempts} value={attempts.toLocaleString()} note={words.attemptsHelp} />
           <Figure name={words.bounced} value={totals.bounced.toLocaleString()} note={words.bouncedHelp} />
-          <Figure name={words.tls} value={percent(totals.secured, totals.accepted)} note={words.tlsHelp} />
+          <Figure
+            name={words.tls}
+            value={percent(totals.secured, totals.accepted)}
+            note={words.tlsHelp}
+            {...(totals.accepted > 0 && totals.secured < totals.accepted * tlsAtLeast ? { tone: 'wait', note: words.tlsLow } : {})}
+          />
           <Figure
             name={words.dmarc}
             value={totals.dmarc === null ? '–' : percent(totals.dmarc.aligned, totals.dmarc.messages)}
@@ -142,10 +147,9 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
       </div>
       <Charts data={data} />
       <Section
-        title={words.groupings[groupBy]}
+        title={words.by[groupBy]}
         aside={
           <Select
-            bare
             label={words.groupBy}
             value={groupBy}
             choices={groupings.map((value) => ({ value, label: words.groupings[value] }))}
@@ -153,12 +157,21 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
           />
         }
       >
-        <DataTable label={words.groupings[groupBy]} columns={columnsOf(groupBy)} items={groups} keyOf={({ name }) => name} isWhole />
+        <DataTable
+          label={words.groupings[groupBy]}
+          columns={columnsOf(groupBy, groups)}
+          items={groups}
+          keyOf={({ name }) => name}
+          isWhole
+        />
         {moreGroups > 0 && <p className="mt-2 text-xs text-soft">{words.moreGroups(moreGroups)}</p>}
       </Section>
     </>
   )
 }
+
+/** Most mailbox providers offer TLS, so that a lower share names a fault. */
+const tlsAtLeast = 0.9
 
 /** Days without figures are absent in the answer, and empty in the charts. Noon in UTC is on the same date in nearly every time zone. */
 function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieveData }) {
@@ -260,18 +273,32 @@ function Complaints({ group }: { group: Group }) {
 
 const share = (name: string, pick: (one: Group) => number): Column<Group> => ({
   name,
+  phone: 'line',
   isNumber: true,
   by: (one) => pick(one) / Math.max(1, attemptsOf(one)),
   isUsual: (one) => pick(one) === 0,
-  cell: (one) => tablePercent(pick(one), attemptsOf(one)),
+  cell: (one) => (
+    <>
+      {tablePercent(pick(one), attemptsOf(one))}
+      <OnPhone>{name}</OnPhone>
+    </>
+  ),
 })
+
+const Attempts = ({ of }: { of: Group }) => (
+  <>
+    {attemptsOf(of).toLocaleString()}
+    <OnPhone>{words.attempts}</OnPhone>
+  </>
+)
 
 const groupName = (groupBy: Grouping, name: string) =>
   name !== '' ? name : groupBy === 'source' ? words.usualSource : words.unknownProvider
 
-const columnsOf = (groupBy: Grouping): readonly Column<Group>[] => [
+/** Columns without information in any row are left out. */
+const columnsOf = (groupBy: Grouping, groups: readonly Group[]): readonly Column<Group>[] => [
   { name: words.groupings[groupBy], phone: 'title', by: ({ name }) => name, cell: ({ name }) => groupName(groupBy, name) },
-  { name: words.attempts, isNumber: true, by: attemptsOf, cell: (one) => attemptsOf(one).toLocaleString() },
+  { name: words.attempts, phone: 'side', isNumber: true, by: attemptsOf, cell: (one) => <Attempts of={one} /> },
   share(words.accepted, (one) => one.accepted),
   share(words.deferred, (one) => one.deferred),
   share(words.failed, (one) => one.failed),
@@ -283,14 +310,16 @@ const columnsOf = (groupBy: Grouping): readonly Column<Group>[] => [
     isUsual: (one) => one.complained === 0,
     cell: (one) => <Complaints group={one} />,
   },
-  {
-    name: words.tls,
-    isNumber: true,
-    by: (one) => one.secured / Math.max(1, one.accepted),
-    cell: (one) => tablePercent(one.secured, one.accepted),
-  },
-  ...(groupBy === 'provider' ? [] : [dmarcColumn]),
+  ...(groups.some(({ secured }) => secured > 0) ? [tlsColumn] : []),
+  ...(groupBy === 'provider' || groups.every(({ dmarc }) => dmarc === null) ? [] : [dmarcColumn]),
 ]
+
+const tlsColumn: Column<Group> = {
+  name: words.tls,
+  isNumber: true,
+  by: (one) => one.secured / Math.max(1, one.accepted),
+  cell: (one) => tablePercent(one.secured, one.accepted),
+}
 
 const dmarcColumn: Column<Group> = {
   name: words.dmarc,
@@ -298,46 +327,4 @@ const dmarcColumn: Column<Group> = {
   by: ({ dmarc }) => (dmarc === null ? -1 : dmarc.aligned / dmarc.messages),
   isUsual: ({ dmarc }) => dmarc === null,
   cell: ({ dmarc }) => (dmarc === null ? '–' : tablePercent(dmarc.aligned, dmarc.messages)),
-}
-
-const Sources = ({ sources }: { sources: readonly Source[] }) => (
-  <Section title={words.sources}>
-    <DataTable label={words.sources} columns={sourceColumns} items={sources} keyOf={({ address }) => address} isWhole />
-    <p className="mt-2 text-xs text-soft">{words.blocklistHelp}</p>
-  </Section>
-)
-
-const sourceColumns: readonly Column<Source>[] = [
-  { name: words.address, phone: 'title', by: ({ address }) => address, cell: ({ address }) => address },
-  { name: words.pool, by: ({ pool }) => pool ?? '', isUsual: ({ pool }) => pool === null, cell: ({ pool }) => pool ?? '–' },
-  {
-    name: words.warmUp,
-    by: ({ warmUp }) => warmUp?.day ?? 0,
-    isUsual: ({ warmUp }) => warmUp === null,
-    cell: ({ warmUp }) => (warmUp === null ? words.noWarmUp : words.warmUpDay(warmUp.day, warmUp.messagesPerDay)),
-  },
-  { name: words.blocklists, by: ({ blocklists }) => -blocklists.filter(({ listed }) => listed).length, cell: placement },
-]
-
-function placement({ blocklists }: Source) {
-  const clear = blocklists.filter(({ listed, problem, checkedAt }) => !listed && problem === null && checkedAt !== null)
-  if (blocklists.length === 0) return words.notAsked
-  return (
-    <ul className="flex flex-col gap-1">
-      {blocklists.map(
-        ({ blocklist, listed, since, problem }) =>
-          (listed || problem !== null) && (
-            <li key={blocklist}>
-              {listed && <Badge tone="bad">{words.listed(blocklist, since.slice(0, 10))}</Badge>}
-              {problem !== null && <span className="text-soft">{words.ignored(blocklist, problem)}</span>}
-            </li>
-          ),
-      )}
-      {clear.length > 0 && (
-        <li>
-          <Badge tone="good">{words.notListed(clear.length)}</Badge>
-        </li>
-      )}
-    </ul>
-  )
 }

@@ -5,12 +5,13 @@ import { type FormEvent, type InputHTMLAttributes, type ReactNode, useState } fr
 import { get } from '../api-client.ts'
 import type { Credential, LoggedRequest, LogsRetrieveData } from '../api-types.ts'
 import { ActiveFilters } from '../parts/active-filters.tsx'
-import { Badge, Button, Empty, Heading, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading, Section } from '../parts/basic-components.tsx'
 import { ChooseKey, useKeys } from '../parts/choose-key.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
+import { HiddenContent } from '../parts/hidden-content.tsx'
 import { BackTo, Listing, RowLink, useList, Waiting } from '../parts/paged-lists.tsx'
-import { CopyIconButton, Pre, Time, Value } from '../parts/time-and-copy.tsx'
+import { Copy, CopyIconButton, Pre, Time, Value } from '../parts/time-and-copy.tsx'
 import { ChooseRange, instantsOf, isCustom } from '../parts/time-range.tsx'
 import { useFilters, useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -24,39 +25,45 @@ const outcomes = [
   { value: 'error', label: words.outcomes.error },
 ] as const
 
-const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'none' : 'bad'}>{code}</Badge>
+const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good' : code < 500 ? 'wait' : 'bad'}>{code}</Badge>
+
+const noBreak = '\u00a0'
 
 /** `nameOf`: the name of a key by its id, if it is known. */
 const columnsOf = (nameOf: (id: string) => string | undefined): readonly Column<LoggedRequest>[] => [
   {
     name: words.names.request,
     phone: 'title',
-    className: 'max-w-96',
+    className: 'max-w-[34rem]',
     cell: (one) => (
-      <>
-        <RowLink to={`/logs/${one.requestId}`}>
-          {one.method} {one.path}
-        </RowLink>
-        {one.error && <span className="block text-xs text-bad">{one.error.code}</span>}
-      </>
+      <RowLink to={`/logs/${one.requestId}`}>
+        <span className="inline-block font-mono text-xs font-normal text-soft md:w-14">{one.method}</span>
+        {noBreak}
+        {one.path}
+      </RowLink>
     ),
   },
   { name: words.names.response, phone: 'side', by: (one) => one.statusCode, cell: (one) => <Answered code={one.statusCode} /> },
   {
-    name: words.names.endpoint,
-    phone: 'none',
-    className: 'font-mono text-xs text-soft',
-    by: (one) => one.endpoint,
-    cell: (one) => one.endpoint,
+    name: words.names.error,
+    phone: 'line',
+    className: 'font-mono text-xs text-bad',
+    cell: (one) => one.error?.code,
   },
   {
     name: words.names.key,
+    phone: 'line',
     className: 'md:max-w-40 truncate text-xs',
     cell: (one) => nameOf(one.credential.id) ?? one.credential.keyPrefix,
   },
-  { name: words.names.requestId, phone: 'none', cell: (one) => <Value name={words.names.requestId}>{one.requestId}</Value> },
-  { name: words.names.duration, isNumber: true, by: (one) => one.durationMs, cell: (one) => texts.ms(one.durationMs) },
-  { name: words.names.time, className: 'text-soft', by: (one) => one.timestamp, cell: (one) => <Time at={one.timestamp} /> },
+  { name: words.names.duration, phone: 'line', isNumber: true, by: (one) => one.durationMs, cell: (one) => texts.ms(one.durationMs) },
+  {
+    name: words.names.time,
+    phone: 'line',
+    className: 'text-soft',
+    by: (one) => one.timestamp,
+    cell: (one) => <Time at={one.timestamp} clock="seconds" />,
+  },
 ]
 
 const typed = ['requestId', 'endpoint', 'statusCode'] as const
@@ -91,9 +98,12 @@ export function LogsPage() {
   )
 }
 
+const moreId = 'more-log-filters'
+
 /** Finds requests by id, endpoint, status code, key and time. */
 function FilterForm({ filters, change, keys }: { filters: Filters; change: Change; keys: readonly Credential[] }) {
   const [given, setGiven] = useState<Filters>(pick(filters, [...typed, ...dates]))
+  const [isOpen, setOpen] = useState(filterNames.some((name) => name !== 'requestId' && filters[name]))
   const submit = (event: FormEvent) => {
     event.preventDefault()
     const range = given.after || given.before ? { ...pick(given, dates), within: undefined } : {}
@@ -112,16 +122,30 @@ function FilterForm({ filters, change, keys }: { filters: Filters; change: Chang
     <search className="mb-4 block">
       <form
         onSubmit={submit}
-        className="grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.5fr_1.3fr_1fr_0.8fr_1.2fr_1fr_auto]"
+        className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.5fr_1.3fr_1fr_0.8fr_1.2fr_1fr_auto]"
       >
         {field('requestId', { placeholder: words.examples.requestId })}
-        {field('endpoint', { placeholder: words.examples.endpoint })}
-        <Select label={words.filters.status} value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
-        {field('statusCode', { placeholder: words.examples.statusCode, pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' })}
-        <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
-        <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
-        {isCustom(filters) && dates.map((name) => field(name, { type: 'datetime-local' }))}
+        <div
+          id={moreId}
+          className={`${isOpen ? 'grid' : 'hidden'} order-last col-span-full grid-cols-2 items-end gap-3 md:order-none md:contents`}
+        >
+          {field('endpoint', { placeholder: words.examples.endpoint })}
+          <Select label={words.filters.status} value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
+          {field('statusCode', { pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' })}
+          <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
+          <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
+          {isCustom(filters) && dates.map((name) => field(name, { type: 'datetime-local' }))}
+        </div>
         <Button type="submit">{texts.actions.search}</Button>
+        <Button
+          kind="quiet"
+          className="col-span-full justify-self-start md:hidden"
+          aria-expanded={isOpen}
+          aria-controls={moreId}
+          onClick={() => setOpen(!isOpen)}
+        >
+          {isOpen ? texts.emails.fewer : texts.emails.more}
+        </Button>
       </form>
     </search>
   )
@@ -129,12 +153,20 @@ function FilterForm({ filters, change, keys }: { filters: Filters; change: Chang
 
 const valueInWords = (name: string, value: string) => (name === 'status' ? outcomes.find((one) => one.value === value)?.label : undefined)
 
+/** Of the API, whose paths and JSON bodies the log keeps whole; the key is a variable. */
+const curlFor = ({ method, path, request }: LogsRetrieveData) => {
+  const body = request?.body
+  if (!path.startsWith('/v1/') || typeof body === 'string') return undefined
+  const json = body == null ? '' : ` -H 'Content-Type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`
+  return `curl -X ${method} '${location.origin}${path}' -H "Authorization: Bearer $POSTRIDER_KEY"${json}`
+}
+
 const written = (body: object | string) => (typeof body === 'string' ? body : JSON.stringify(body, null, 2))
 
 /** A body with a copy button; absent for requests without a body. */
 const Body = ({ title, label, body }: { title: string; label: string; body: object | string | null | undefined }) => (
   <Section title={title} aside={body != null && <CopyIconButton text={written(body)} label={texts.actions.copyOf(label)} />}>
-    {body == null ? <Empty>{words.noBody}</Empty> : <Pre label={label}>{written(body)}</Pre>}
+    {body == null ? <p className="text-sm text-soft">{words.noBody}</p> : <Pre label={label}>{written(body)}</Pre>}
   </Section>
 )
 
@@ -146,10 +178,13 @@ export function LogPage() {
     queryFn: () => get<LogsRetrieveData>(`/v1/logs/${encodeURIComponent(id)}`),
   })
   if (!entry) return <Waiting error={error} />
+  const curl = curlFor(entry)
   return (
     <>
       <BackTo to="/logs">{texts.pages.logs}</BackTo>
-      <Heading title={`${entry.method} ${entry.path}`} beside={<Answered code={entry.statusCode} />} />
+      <Heading title={`${entry.method} ${entry.path}`} beside={<Answered code={entry.statusCode} />}>
+        {curl && <Copy text={curl} label={texts.email.curl} />}
+      </Heading>
       {entry.error && (
         <div className="mb-4 rounded-lg bg-bad-back px-4 py-3 text-sm text-bad">
           <p className="font-semibold">{entry.error.code}</p>
@@ -157,10 +192,14 @@ export function LogPage() {
         </div>
       )}
       <RequestFacts of={entry} keyName={keys.find((one) => String(one.id) === entry.credential.id)?.name} />
-      <div className="grid gap-x-8 xl:grid-cols-2 [&>*]:min-w-0">
-        <Body title={words.request} label={words.requestBody} body={entry.request?.body} />
-        <Body title={words.answer} label={words.answerBody} body={entry.response?.body} />
-      </div>
+      {entry.contentHidden ? (
+        <HiddenContent />
+      ) : (
+        <div className="grid gap-x-8 xl:grid-cols-2 [&>*]:min-w-0">
+          <Body title={words.request} label={words.requestBody} body={entry.request?.body} />
+          <Body title={words.answer} label={words.answerBody} body={entry.response?.body} />
+        </div>
+      )}
     </>
   )
 }

@@ -4,6 +4,7 @@ import { get, post } from '../api-client.ts'
 import type { DoctorResponse, InstallationResponse } from '../api-types.ts'
 import { Badge, Button, Coded, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { Account } from './account.tsx'
@@ -38,9 +39,9 @@ function Doctor() {
   return (
     <Section
       title={words.title}
-      about={words.about}
+      about={<Coded>{words.about}</Coded>}
       aside={
-        <Button kind="main" disabled={examine.isPending} onClick={() => examine.mutate()}>
+        <Button disabled={examine.isPending} onClick={() => examine.mutate()}>
           {examine.isPending ? words.running : words.run}
         </Button>
       }
@@ -52,6 +53,10 @@ function Doctor() {
             {order
               .map((status) => `${findings.filter((one) => one.status === status).length} ${words.status[status].toLowerCase()}`)
               .join(', ')}
+            <span className="text-soft">
+              {' · '}
+              {words.last} <Time at={new Date(examine.submittedAt).toISOString()} />
+            </span>
           </p>
         )}
       </div>
@@ -84,11 +89,7 @@ function Installation() {
       {!data && <Waiting error={error} />}
       {data && (
         <>
-          <dl className="mb-3 grid gap-x-6 rounded-lg border border-line px-4 py-2 text-sm md:grid-cols-[18rem_1fr]">
-            <dt>{words.version}</dt>
-            <dd className="font-medium">{data.version}</dd>
-          </dl>
-          <Settings of={data.settings.filter(({ value }) => value !== null)} />
+          <Settings of={data.settings.filter(({ value }) => value !== null)} version={data.version} />
           <details className="mt-3">
             <summary className="min-h-9 py-2 text-sm font-medium">{words.defaults}</summary>
             <Settings of={data.settings.filter(({ value }) => value === null)} />
@@ -99,15 +100,26 @@ function Installation() {
   )
 }
 
-const Settings = ({ of }: { of: InstallationResponse['settings'] }) => (
+const row = 'grid gap-x-6 gap-y-1 py-2 [overflow-wrap:anywhere] md:grid-cols-[18rem_1fr]'
+
+/** The first letter of a description is a capital, which its source leaves to where it stands. */
+const asSentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+
+const Settings = ({ of, version }: { of: InstallationResponse['settings']; version?: string }) => (
   <dl className="divide-y divide-line rounded-lg border border-line px-4 text-sm">
+    {version !== undefined && (
+      <div className={row}>
+        <dt>{texts.installation.version}</dt>
+        <dd className="font-medium">{version}</dd>
+      </div>
+    )}
     {of.map(({ name, value, default: usual, means }) => (
-      <div key={name} className="grid gap-x-6 gap-y-1 py-2 [overflow-wrap:anywhere] md:grid-cols-[18rem_1fr]">
+      <div key={name} className={row}>
         <dt className="font-mono text-xs md:pt-0.5">{name}</dt>
         <dd>
           <p className="font-medium">{value ?? <Coded>{usual}</Coded>}</p>
           <p className="text-soft">
-            <Coded>{means}</Coded>
+            <Coded>{asSentence(means)}</Coded>
           </p>
         </dd>
       </div>

@@ -5,7 +5,7 @@ import { type FormEvent, useState } from 'react'
 import { post, remove, withQuery } from '../api-client.ts'
 import type { Suppression, SuppressionsBulkCreateData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Heading, Problem } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading, Problem, type Tone } from '../parts/basic-components.tsx'
 import { readCsv } from '../parts/csv.ts'
 import { BulkBar, type Column, type Selection } from '../parts/data-table.tsx'
 import { Dialog } from '../parts/dialog.tsx'
@@ -148,24 +148,19 @@ function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppr
   const names = words.names
   return [
     { name: names.address, phone: 'title', className: 'font-medium', by: (one) => one.address, cell: (one) => one.address },
+    { name: names.reason, phone: 'line', by: (one) => one.reason ?? '', cell: (one) => <Reason of={one} /> },
     ...(tenantId === undefined
-      ? [{ name: names.tenant, by: (one: Suppression) => nameOf(one.tenantId), cell: (one: Suppression) => nameOf(one.tenantId) }]
+      ? [
+          {
+            name: names.tenant,
+            phone: 'line' as const,
+            by: (one: Suppression) => nameOf(one.tenantId),
+            cell: (one: Suppression) => nameOf(one.tenantId),
+          },
+        ]
       : []),
-    { name: names.reason, by: (one) => one.reason ?? '', cell: (one) => one.reason },
-    {
-      name: names.source,
-      cell: (one) => (
-        <>
-          <Badge tone="none">{one.source}</Badge>{' '}
-          {one.emailId && (
-            <Link to="/emails/$emailId" params={{ emailId: one.emailId }} className="link">
-              {words.email}
-            </Link>
-          )}
-        </>
-      ),
-    },
-    { name: names.since, by: (one) => one.createdAt, className: 'text-soft', cell: (one) => <Time at={one.createdAt} /> },
+    { name: names.source, phone: 'none', className: 'text-soft', by: (one) => one.source, cell: (one) => words.sources[one.source] },
+    { name: names.since, phone: 'line', by: (one) => one.createdAt, className: 'text-soft', cell: (one) => <Time at={one.createdAt} /> },
     {
       name: texts.table.actions,
       isUnnamed: true,
@@ -179,6 +174,26 @@ function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppr
         ),
     },
   ]
+}
+
+const tones: Readonly<Record<string, Tone>> = {
+  complaint: 'bad',
+  bounce: 'wait',
+  'hard fail': 'wait',
+  'too many soft fails': 'wait',
+}
+const known: Readonly<Record<string, string>> = words.reasons
+
+/** A reason that Postrider gives as a badge, the text of a person as it is. It leads to the email that caused the entry. */
+function Reason({ of: { address, reason, emailId } }: { of: Suppression }) {
+  if (!reason) return null
+  const shown = Object.hasOwn(known, reason) ? <Badge tone={tones[reason] ?? 'none'}>{known[reason]}</Badge> : reason
+  if (!emailId) return shown
+  return (
+    <Link to="/emails/$emailId" params={{ emailId }} data-tip={words.openEmail(address)} className="group rounded">
+      <span className="group-hover:underline">{shown}</span>
+    </Link>
+  )
 }
 
 function Add({ onClose, onAdded }: { onClose: () => void; onAdded: () => Promise<void> }) {

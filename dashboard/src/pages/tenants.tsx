@@ -1,17 +1,17 @@
 /** Tenants: their mail of the last 30 days, links to their pages; create, change, pause, limit, delete. For owners of the organisation. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, getPage, type Page, patch, post, remove, withQuery } from '../api-client.ts'
+import { get, getPage, withQuery } from '../api-client.ts'
 import type { Tenant, TenantLimitsResponse, UsageListTenantsItem } from '../api-types.ts'
-import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Heading } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading, OnPhone } from '../parts/basic-components.tsx'
 import { tablePercent } from '../parts/chart.tsx'
 import type { Column } from '../parts/data-table.tsx'
-import { Field, Select } from '../parts/form-controls.tsx'
+import { Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { limits } from '../parts/rate-figure.tsx'
+import { AddTenant, AskedDialog, statuses, type TenantDialog } from '../parts/tenant-dialogs.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { copyText } from '../parts/toast.tsx'
 import { useFilters } from '../parts/url-params.ts'
@@ -20,9 +20,6 @@ import { texts } from '../texts.ts'
 import { zoneNow } from '../time-zone.ts'
 
 const words = texts.tenants
-const statuses = Object.entries(words.status).map(([value, label]) => ({ value, label }))
-
-type TenantDialog = { what: 'edit' | 'pause' | 'resume' | 'remove'; tenant: Tenant }
 
 /** A changed limit is in force, and reported, after a second. */
 const lookEveryMs = 2000
@@ -46,6 +43,7 @@ export function TenantsPage() {
   const mailOf = useMailFigures()
   const reason = (id: string) => standing.data?.paused[id]
   const ceiling = (id: string) => standing.data?.ceilings[id]
+  const shared = standing.data?.sendPerHour ?? null
   return (
     <>
       <Heading title={texts.pages.tenants} about={words.about}>
@@ -62,9 +60,10 @@ export function TenantsPage() {
       </Heading>
       <Listing
         label={texts.pages.tenants}
-        list={{ error: list.error, data: list.data && worstFirst(list.data, mailOf) }}
+        list={list}
+        {...(list.data?.totalPages === 1 ? { sortedBy: words.names.lost } : {})}
         error={standing.error}
-        columns={useColumns({ reasonOf: reason, ceilingOf: ceiling, mailOf }, (what, tenant) => setAsked({ what, tenant }))}
+        columns={useColumns({ reasonOf: reason, ceilingOf: ceiling, shared, mailOf }, (what, tenant) => setAsked({ what, tenant }))}
         keyOf={(one) => one.id}
         empty={words.none}
       />
@@ -99,18 +98,16 @@ function useMailFigures() {
 }
 const mailEveryMs = 60_000
 
-/** By the rate of lost emails. One page of many keeps its order. */
-const worstFirst = (page: Page<Tenant>, mailOf: (id: string) => Mail): Page<Tenant> =>
-  page.totalPages > 1 ? page : { ...page, items: page.items.toSorted((a, b) => rateOf(mailOf(b.id)) - rateOf(mailOf(a.id))) }
-
 interface TenantFacts {
   mailOf: (id: string) => Mail
   reasonOf: (id: string) => string | undefined
   ceilingOf: (id: string) => number | undefined
+  /** The organisation's limit; null: none. */
+  shared: number | null
 }
 
 /** Long because each column is an element of one list. */
-function useColumns({ reasonOf, ceilingOf, mailOf }: TenantFacts, onAsk: OnAsk): readonly Column<Tenant>[] {
+function useColumns({ reasonOf, ceilingOf, shared, mailOf }: TenantFacts, onAsk: OnAsk): readonly Column<Tenant>[] {
   const { choose } = useHere()
   const names = words.names
   return [
@@ -129,37 +126,52 @@ function useColumns({ reasonOf, ceilingOf, mailOf }: TenantFacts, onAsk: OnAsk):
           >
             {one.name}
           </Link>{' '}
-          {one.isDefault && <Badge tone="none">{words.default}</Badge>}
-          <TenantLinks of={one} />
+          {one.isDefault && one.name !== words.default && <Badge tone="none">{words.default}</Badge>}
         </>
       ),
     },
     {
       name: names.status,
+      phone: 'full',
       isUsual: (one) => one.status === 'active' && reasonOf(one.id) === undefined,
       by: (one) => `${one.status} ${reasonOf(one.id) ?? ''}`,
       cell: (one) => <TenantStatus status={one.status} reason={reasonOf(one.id)} />,
     },
     {
       name: names.accepted,
+      phone: 'line',
       isNumber: true,
       isUsual: (one) => !mailOf(one.id)?.accepted,
       by: (one) => mailOf(one.id)?.accepted ?? -1,
-      cell: (one) => mailOf(one.id)?.accepted.toLocaleString() ?? '–',
+      cell: (one) => (
+        <>
+          {mailOf(one.id)?.accepted.toLocaleString() ?? '–'}
+          <OnPhone>{names.accepted}</OnPhone>
+        </>
+      ),
     },
     {
       name: names.lost,
+      phone: 'line',
       isNumber: true,
       isUsual: (one) => !mailOf(one.id)?.lost,
       by: (one) => rateOf(mailOf(one.id)),
-      cell: (one) => <Lost mail={mailOf(one.id)} />,
+      cell: (one) => (
+        <>
+          <Lost mail={mailOf(one.id)} />
+          <OnPhone>{names.lost}</OnPhone>
+        </>
+      ),
     },
     {
       name: names.perHour,
       isNumber: true,
       isUsual: (one) => ceilingOf(one.id) === undefined,
       by: (one) => ceilingOf(one.id) ?? Number.POSITIVE_INFINITY,
-      cell: (one) => ceilingOf(one.id)?.toLocaleString() ?? <span className="text-soft">{words.noCeiling}</span>,
+      cell: (one) =>
+        ceilingOf(one.id)?.toLocaleString() ?? (
+          <span className="text-soft">{shared === null ? words.noLimit : words.shared(shared.toLocaleString())}</span>
+        ),
     },
     {
       name: names.since,
@@ -203,121 +215,40 @@ function Lost({ mail }: { mail: Mail }) {
   )
 }
 
-function TenantLinks({ of: { id } }: { of: Tenant }) {
-  const { choose } = useHere()
-  return (
-    <span className="flex flex-wrap gap-x-3 text-xs">
-      {(['/emails', '/domains', '/keys', '/usage'] as const).map((to) => (
-        <Link key={to} to={to} search={{}} onClick={() => choose(id)} className="link py-1">
-          {words.links[to]}
-        </Link>
-      ))}
-    </span>
-  )
-}
-
 type OnAsk = (what: TenantDialog['what'], tenant: Tenant) => void
 
-const TenantActions = ({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: boolean; onAsk: OnAsk }) => (
-  <span className="flex items-center gap-1 md:justify-end">
-    <Button small kind="quiet" aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
-      {words.edit}
-    </Button>
-    <Menu
-      label={words.actionsOf(tenant.name)}
-      actions={[
-        { label: isPaused ? words.resume : words.pause, onChoose: () => onAsk(isPaused ? 'resume' : 'pause', tenant) },
-        { label: words.copyId, onChoose: () => void copyText(tenant.id, words.copiedId) },
-        ...(tenant.isDefault ? [] : [{ label: texts.actions.remove, isDanger: true, onChoose: () => onAsk('remove', tenant) }]),
-      ]}
-    />
-  </span>
-)
+/** Pages that the menu opens with the tenant selected. */
+const pagesOf = [
+  { to: '/emails', name: texts.pages.emails },
+  { to: '/domains', name: texts.pages.domains },
+  { to: '/keys', name: texts.pages.keys },
+  { to: '/usage', name: texts.pages.usage },
+] as const
 
-interface Doing {
-  onClose: () => void
-  onDone: () => Promise<void>
-}
-
-function AskedDialog({ asked, ceiling, ...doing }: Doing & { asked: TenantDialog; ceiling: number | undefined }) {
-  const { what, tenant } = asked
-  if (what === 'edit') return <EditTenant tenant={tenant} ceiling={ceiling} {...doing} />
-  if (what === 'pause') return <PauseTenant tenant={tenant} {...doing} />
-  if (what === 'resume') {
-    return (
-      <Confirm
-        title={words.resumeTitle(tenant.name)}
-        text={words.resumeText}
-        action={words.resume}
-        run={() => post(`/dashboard/api/tenants/${tenant.id}/resume`)}
-        {...doing}
+function TenantActions({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: boolean; onAsk: OnAsk }) {
+  const { choose } = useHere()
+  const navigate = useNavigate()
+  return (
+    <span className="flex items-center gap-1 md:justify-end">
+      <Button small kind="quiet" aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
+        {words.edit}
+      </Button>
+      <Menu
+        label={words.actionsOf(tenant.name)}
+        actions={[
+          ...pagesOf.map(({ to, name }) => ({
+            label: words.show(name),
+            onChoose: () => {
+              choose(tenant.id)
+              void navigate({ to, search: {} })
+            },
+          })),
+          { label: texts.privacy.open, onChoose: () => onAsk('privacy', tenant) },
+          { label: isPaused ? words.resume : words.pause, onChoose: () => onAsk(isPaused ? 'resume' : 'pause', tenant) },
+          { label: words.copyId, onChoose: () => void copyText(tenant.id, words.copiedId) },
+          ...(tenant.isDefault ? [] : [{ label: texts.actions.remove, isDanger: true, onChoose: () => onAsk('remove', tenant) }]),
+        ]}
       />
-    )
-  }
-  return (
-    <Confirm
-      title={texts.actions.removeTitle(tenant.name)}
-      text={words.removeText}
-      action={texts.actions.remove}
-      run={() => remove(`/v1/tenants/${tenant.id}`)}
-      {...doing}
-    />
-  )
-}
-
-function AddTenant({ onClose, onDone }: Doing) {
-  const [name, setName] = useState('')
-  return (
-    <FormDialog
-      title={words.addTitle}
-      action={texts.actions.add}
-      run={() => post('/v1/tenants', { name })}
-      onDone={onDone}
-      onClose={onClose}
-    >
-      <Field label={words.name} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
-    </FormDialog>
-  )
-}
-
-function EditTenant({ tenant, ceiling, onClose, onDone }: Doing & { tenant: Tenant; ceiling: number | undefined }) {
-  const [name, setName] = useState(tenant.name)
-  const [status, setStatus] = useState<string>(tenant.status)
-  const [send, setSend] = useState(ceiling === undefined ? '' : String(ceiling))
-  const run = async () => {
-    if (name !== tenant.name || status !== tenant.status) await patch(`/v1/tenants/${tenant.id}`, { name, status })
-    if (send !== String(ceiling ?? ''))
-      await post(`/dashboard/api/tenants/${tenant.id}/limit`, { sendPerHour: send === '' ? null : Number(send) })
-  }
-  return (
-    <FormDialog title={words.editTitle(tenant.name)} action={texts.actions.save} run={run} onDone={onDone} onClose={onClose}>
-      <Field label={words.name} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
-      {!tenant.isDefault && <Select label={words.statusLabel} value={status} onChange={setStatus} choices={statuses} />}
-      <Field
-        label={words.ceiling}
-        help={words.ceilingHelp}
-        type="number"
-        min={1}
-        max={1_000_000_000}
-        value={send}
-        onChange={(event) => setSend(event.target.value)}
-      />
-    </FormDialog>
-  )
-}
-
-function PauseTenant({ tenant, onClose, onDone }: Doing & { tenant: Tenant }) {
-  const [reason, setBecause] = useState('')
-  return (
-    <FormDialog
-      title={words.pauseTitle(tenant.name)}
-      action={words.pause}
-      run={() => post(`/dashboard/api/tenants/${tenant.id}/pause`, reason ? { reason } : {})}
-      onDone={onDone}
-      onClose={onClose}
-    >
-      <p className="text-sm">{words.pauseText}</p>
-      <Field label={words.reason} maxLength={200} value={reason} onChange={(event) => setBecause(event.target.value)} />
-    </FormDialog>
+    </span>
   )
 }

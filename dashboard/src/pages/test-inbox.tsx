@@ -172,7 +172,7 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
           {words.promoted} <EmailLink id={promoted}>{words.open}</EmailLink>
         </p>
       )}
-      <EmailContent id={mail.emailId} from={mail.from} links={mail.links} />
+      <EmailContent id={mail.emailId} from={mail.from} links={mail.links} isHidden={mail.contentHidden} />
       {promoting && (
         <Confirm
           title={words.promoteAsk}

@@ -87,7 +87,7 @@ const columnsOf = (list: TransportsListData, onAsk: OnAsk): readonly Column<Tran
       </>
     ),
   },
-  { name: names.state, by: (one) => one.state, cell: (one) => <State of={one} /> },
+  { name: names.state, phone: 'side', by: (one) => one.state, cell: (one) => <State of={one} /> },
   {
     name: names.share,
     className: 'tabular-nums',
@@ -100,7 +100,9 @@ const columnsOf = (list: TransportsListData, onAsk: OnAsk): readonly Column<Tran
     cell: ({ tls, username }) => (
       <>
         {words.tls[tls]}
-        <span className="block text-xs text-soft [overflow-wrap:anywhere]">{username ?? words.noLogin}</span>
+        <span className="block text-xs text-soft [overflow-wrap:anywhere]">
+          {username === null ? words.noLogin : words.loginAs(username)}
+        </span>
       </>
     ),
   },
@@ -198,10 +200,7 @@ function Shares({ list, onChange }: SharesProps) {
     <Section title={words.shares} about={words.sharesHelp} aside={set}>
       <ul aria-label={words.shares} className="divide-y divide-line rounded-lg border border-line text-sm">
         {list.rules.map((rule) => (
-          <li
-            key={JSON.stringify([rule.tenantId, rule.domain, rule.tag])}
-            className="grid gap-x-6 gap-y-2 px-4 py-3 md:grid-cols-[1fr_1.4fr]"
-          >
+          <li key={JSON.stringify([rule.tenantId, rule.domain, rule.tag])} className="grid gap-2 px-4 py-3">
             <p className="font-medium first-letter:uppercase [overflow-wrap:anywhere]">{mailText(rule)}</p>
             <OneRule of={rule} usual={list.default} mail={mailText(rule)} onChange={(transport) => onChange(rule, transport)} />
           </li>
@@ -211,36 +210,30 @@ function Shares({ list, onChange }: SharesProps) {
   )
 }
 
-/** Written out, because the build collects class names from the source. Greys, because a share is not a state. */
-const parts = ['bg-ink', 'bg-soft', 'bg-edge'] as const
+/** Written out, because the build collects class names from the source. No colour of a state, because a share is none. */
+const parts = ['bg-chart-bounce', 'bg-chart-complaint', 'bg-soft'] as const
 
 const OneRule = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string; onChange: (transport: string) => void }) => (
   <div className="min-w-0">
-    <div aria-hidden="true" className="mb-2 flex h-1.5 gap-px overflow-hidden rounded-full bg-line">
+    <div aria-hidden="true" className="mb-2 flex h-2 gap-px overflow-hidden rounded-full bg-edge">
       {props.of.shares.map(({ transport, percent }, index) => (
         <span key={transport} className={parts[index % parts.length]} style={{ width: `${percent}%` }} />
       ))}
     </div>
-    <ul className="flex flex-col gap-1">
+    <ul className="flex flex-wrap gap-x-6 gap-y-1">
       {props.of.shares.map(({ transport, percent }, index) => (
         <li key={transport} className="flex items-center gap-2">
           <span className={`size-2 shrink-0 rounded-[2px] ${parts[index % parts.length]}`} />
           <span className="min-w-0 font-medium [overflow-wrap:anywhere]">{transport}</span>
           <span className="tabular-nums">{words.percent(percent)}</span>
-          <Button
-            small
-            kind="quiet"
-            className="ml-auto"
-            aria-label={words.changeOf(transport, props.mail)}
-            onClick={() => props.onChange(transport)}
-          >
+          <Button small kind="quiet" aria-label={words.changeOf(transport, props.mail)} onClick={() => props.onChange(transport)}>
             {words.change}
           </Button>
         </li>
       ))}
       {rest(props.of) > 0 && (
         <li className="flex min-h-7 items-center gap-2 text-soft">
-          <span className="size-2 shrink-0 rounded-[2px] bg-line" />
+          <span className="size-2 shrink-0 rounded-[2px] bg-edge" />
           {words.theDefault(props.usual)}
           <span className="tabular-nums">{words.percent(rest(props.of))}</span>
         </li>

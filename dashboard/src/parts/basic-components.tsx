@@ -21,15 +21,16 @@ interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   ref?: Ref<HTMLButtonElement>
 }
 
+const size = 'min-h-8 px-3 text-sm'
+const smallSize = 'min-h-7 px-2 text-xs'
+const shape =
+  'inline-flex items-center justify-center gap-1.5 whitespace-nowrap rounded-md font-medium transition-colors duration-100 disabled:opacity-50 pointer-coarse:min-h-9'
+
+/** The class names of a link that looks like a button. */
+export const linkAs = { main: `${shape} ${size} ${kinds.main} hover:opacity-85`, plain: `${shape} ${size} ${kinds.plain}` } as const
+
 export function Button({ kind = 'plain', small = false, className = '', ...rest }: ButtonProps) {
-  const size = small ? 'min-h-7 px-2 text-xs' : 'min-h-8 px-3 text-sm'
-  return (
-    <button
-      type="button"
-      {...rest}
-      className={`inline-flex items-center justify-center gap-1.5 whitespace-nowrap rounded-md font-medium transition-colors duration-100 disabled:opacity-50 pointer-coarse:min-h-9 ${size} ${kinds[kind]} ${className}`}
-    />
-  )
+  return <button type="button" {...rest} className={`${shape} ${small ? smallSize : size} ${kinds[kind]} ${className}`} />
 }
 
 /** A button with an icon only; its name is the tooltip. */
@@ -101,6 +102,9 @@ export const Empty = ({ title, action, children }: { title?: string; action?: Re
     {action && <div className="mt-4 flex justify-center">{action}</div>}
   </div>
 )
+
+/** The name of a number in a card of a phone, where it has no column. */
+export const OnPhone = ({ children }: { children: string }) => <span className="text-soft md:hidden"> {children.toLowerCase()}</span>
 
 /** A sentence with commands and names in backticks, which are set as code. */
 export const Coded = ({ children }: { children: string }) =>

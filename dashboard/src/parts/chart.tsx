@@ -171,11 +171,24 @@ export const sumOf = (points: readonly ShownPoint[], key: Counted) => points.red
 export const ofLimit = ({ used, limit }: { used: number; limit: number | null }) =>
   limit === null ? used.toLocaleString() : `${used.toLocaleString()} / ${limit.toLocaleString()}`
 
+interface FigureProps {
+  name: string
+  value: ReactNode
+  note?: ReactNode
+  isSmall?: boolean
+  /** Of a value that needs attention; the note says why. */
+  tone?: 'wait'
+}
+
 /** A number with its name; `note`: its meaning or period. */
-export const Figure = ({ name, value, note, isSmall = false }: { name: string; value: string; note?: ReactNode; isSmall?: boolean }) => (
+export const Figure = ({ name, value, note, isSmall = false, tone }: FigureProps) => (
   <div className={`min-w-0 bg-paper px-4 ${isSmall ? 'py-2' : 'py-3'}`}>
     <dt className="text-xs text-soft">{name}</dt>
-    <dd className={`font-semibold tabular-nums ${isSmall ? 'text-base' : 'mt-0.5 text-xl tracking-tight'}`}>{value}</dd>
+    <dd
+      className={`font-semibold tabular-nums ${isSmall ? 'text-base' : 'mt-0.5 text-xl tracking-tight'} ${tone === 'wait' ? 'text-wait' : ''}`}
+    >
+      {value}
+    </dd>
     {note && <dd className="text-xs text-soft">{note}</dd>}
   </div>
 )

@@ -13,8 +13,11 @@ export interface Column<Item> {
   /** The value to sort by. */
   by?: (item: Item) => string | number
   isNumber?: boolean
-  /** The place on a phone: beside the title, at the top right, named on a line of its own (default), on a line without its name, or not shown. */
-  phone?: 'title' | 'side' | 'menu' | 'named' | 'line' | 'none'
+  /**
+   * The place on a phone: beside the title, at the top right, named on a line of its own (default), without its name on a line that it shares
+   * with its neighbours or has for itself, or not shown.
+   */
+  phone?: 'title' | 'side' | 'menu' | 'named' | 'line' | 'full' | 'none'
   /** Not shown on a phone: the value is absent or the default. */
   isUsual?: (item: Item) => boolean
   className?: string

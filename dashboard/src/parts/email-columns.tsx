@@ -71,7 +71,7 @@ export function useEmailColumns(emails: readonly ListedEmail[]): readonly Column
       name: words.columns.accepted,
       phone: 'line',
       className: 'whitespace-nowrap text-soft',
-      cell: (one) => <Time at={one.timestampIso} />,
+      cell: (one) => <Time at={one.timestampIso} clock="minutes" />,
     },
   ]
 }

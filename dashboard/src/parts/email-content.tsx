@@ -5,6 +5,7 @@ import { get, octetsOf, save } from '../api-client.ts'
 import type { Email } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Button, Empty, Problem, Section, Skeleton } from './basic-components.tsx'
+import { HiddenContent } from './hidden-content.tsx'
 import { Insights, useProblems } from './insights.tsx'
 import { MessageLinks } from './message-links.tsx'
 import { type MimePart, mimeTree } from './mime.ts'
@@ -33,14 +34,22 @@ interface ContentProps {
   from: string
   /** Of a test message, which has a tab for them and the number of its problems. */
   links?: readonly string[]
+  /** The member's role may not see it. */
+  isHidden: boolean | undefined
 }
 
-export function EmailContent({ id, from, links }: ContentProps) {
+export function EmailContent({ id, from, links, isHidden }: ContentProps) {
   const [form, setForm] = useState<Form>('preview')
-  const problems = useProblems(id, links !== undefined)
+  const problems = useProblems(id, links !== undefined && !isHidden)
   const counts: Partial<Record<Form, number | undefined>> = { links: links?.length, insights: problems }
   const shown = forms.filter((name) => name !== 'links' || links !== undefined)
   const tabs = shown.map((name) => ({ name, label: words.forms[name], count: counts[name] }))
+  if (isHidden)
+    return (
+      <Section title={words.title}>
+        <HiddenContent />
+      </Section>
+    )
   return (
     <Section title={words.title}>
       <Tabs label={words.form} tabs={tabs} chosen={form} onChoose={setForm}>

@@ -33,6 +33,7 @@ export {
   Search as SearchIcon,
   Settings as SettingsIcon,
   ShieldCheck as AuditIcon,
+  SunMoon as ThemeIcon,
   Target as TrackingIcon,
   TriangleAlert as WarningIcon,
   Users as MembersIcon,

@@ -1,19 +1,28 @@
 /** A menu of actions behind one button, in a native popover: Escape and a click beside it close it. Arrow keys move between the actions. */
 import { type KeyboardEvent, type ReactNode, type RefObject, useId, useRef } from 'react'
 import { Button, IconButton } from './basic-components.tsx'
-import { DownIcon, MoreIcon } from './icons.tsx'
+import { CheckIcon, DownIcon, MoreIcon } from './icons.tsx'
 
 export interface MenuAction {
   label: string
   icon?: ReactNode
   isDanger?: boolean
   disabled?: boolean
+  /** One of several values that is, or is not, the present one. */
+  isChosen?: boolean
   onChoose: () => void
 }
 
 const gapPx = 4
 
-const MenuButton = (props: { label: string; isNamed: boolean; to: { ref: RefObject<HTMLButtonElement | null>; popoverTarget: string } }) =>
+interface MenuButtonProps {
+  label: string
+  isNamed: boolean
+  icon: ReactNode
+  to: { ref: RefObject<HTMLButtonElement | null>; popoverTarget: string }
+}
+
+const MenuButton = (props: MenuButtonProps) =>
   props.isNamed ? (
     <Button aria-haspopup="menu" {...props.to}>
       {props.label}
@@ -21,16 +30,24 @@ const MenuButton = (props: { label: string; isNamed: boolean; to: { ref: RefObje
     </Button>
   ) : (
     <IconButton label={props.label} aria-haspopup="menu" {...props.to}>
-      <MoreIcon size={16} />
+      {props.icon ?? <MoreIcon size={16} />}
     </IconButton>
   )
 
-/** `isNamed`: the button shows the label. */
-export function Menu({ label, actions, isNamed = false }: { label: string; actions: readonly MenuAction[]; isNamed?: boolean }) {
+interface MenuProps {
+  label: string
+  actions: readonly MenuAction[]
+  /** The button shows the label. */
+  isNamed?: boolean
+  /** Of the button, in place of three dots. */
+  icon?: ReactNode
+}
+
+export function Menu({ label, actions, isNamed = false, icon }: MenuProps) {
   const id = useId()
   const button = useRef<HTMLButtonElement>(null)
   const list = useRef<HTMLDivElement>(null)
-  const items = () => [...(list.current?.querySelectorAll<HTMLButtonElement>('[role=menuitem]:not(:disabled)') ?? [])]
+  const items = () => [...(list.current?.querySelectorAll<HTMLButtonElement>('[role^=menuitem]:not(:disabled)') ?? [])]
   const place = () => {
     const [owner, layer] = [button.current?.getBoundingClientRect(), list.current]
     if (!owner || !layer?.matches(':popover-open')) return
@@ -48,7 +65,7 @@ export function Menu({ label, actions, isNamed = false }: { label: string; actio
   }
   return (
     <>
-      <MenuButton label={label} isNamed={isNamed} to={{ ref: button, popoverTarget: id }} />
+      <MenuButton label={label} isNamed={isNamed} icon={icon} to={{ ref: button, popoverTarget: id }} />
       <div
         ref={list}
         id={id}
@@ -64,7 +81,8 @@ export function Menu({ label, actions, isNamed = false }: { label: string; actio
           <button
             key={one.label}
             type="button"
-            role="menuitem"
+            role={one.isChosen === undefined ? 'menuitem' : 'menuitemradio'}
+            {...(one.isChosen === undefined ? {} : { 'aria-checked': one.isChosen })}
             disabled={one.disabled}
             onClick={() => {
               list.current?.hidePopover()
@@ -74,6 +92,7 @@ export function Menu({ label, actions, isNamed = false }: { label: string; actio
           >
             {one.icon}
             {one.label}
+            {one.isChosen && <CheckIcon size={14} className="ml-auto text-soft" />}
           </button>
         ))}
       </div>

@@ -10,6 +10,7 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 const relativeForMs = 7 * dayMs
+const clockForMs = 180 * dayMs
 
 /** One timer for all times of a page. */
 const listeners = new Set<() => void>()
@@ -33,6 +34,9 @@ const inWords = new Intl.RelativeTimeFormat(undefined, { numeric: 'always', styl
 const inFull = zonedFormat({ dateStyle: 'full', timeStyle: 'long' })
 const exactly = zonedFormat({ dateStyle: 'medium', timeStyle: 'medium' })
 const dayOf = zonedFormat({ dateStyle: 'medium' })
+const clockOf = zonedFormat({ timeStyle: 'short' })
+const secondsOf = zonedFormat({ timeStyle: 'medium' })
+const dayAndClock = zonedFormat({ month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit' })
 
 /** "5 min. ago"; a date for more than a week. */
 function relative(at: Date, now: number): string {
@@ -45,12 +49,27 @@ function relative(at: Date, now: number): string {
   return dayOf(at)
 }
 
-/** Relative, or `exact` in the reader's zone; the tooltip has the date, time and zone. */
-export function Time({ at, exact = false }: { at: string; exact?: boolean }) {
-  const now = useNow()
+/** "11:17 PM" of the same day, then "Nov 24, 11:17 PM"; a date for more than half a year. */
+function clock(at: Date, now: number, timeOfDay: typeof clockOf): string {
+  if (dayOf(at) === dayOf(new Date(now))) return timeOfDay(at)
+  return Math.abs(at.getTime() - now) < clockForMs ? dayAndClock(at) : dayOf(at)
+}
+
+interface TimeProps {
+  at: string
+  /** Date and time. */
+  exact?: boolean
+  /** The time of day, for lists of events. */
+  clock?: 'minutes' | 'seconds'
+}
+
+/** Relative, or a date or time in the reader's zone; the tooltip has the date, time and zone. */
+export function Time({ at, exact = false, clock: precision }: TimeProps) {
+  const now = Math.max(useNow(), Date.now())
   const zone = useZone()
   const date = new Date(at)
-  const shown = exact ? exactly(date) : relative(date, Math.max(now, Date.now()))
+  const byClock = () => clock(date, now, precision === 'seconds' ? secondsOf : clockOf)
+  const shown = exact ? exactly(date) : precision ? byClock() : relative(date, now)
   return (
     <time dateTime={at} data-tip={`${inFull(date)} (${zone})\n${at}`} className="whitespace-nowrap tabular-nums">
       {shown}

@@ -10,6 +10,7 @@ import { Badge, Button, Problem, Section, Skeleton } from './basic-components.ts
 import type { Column } from './data-table.tsx'
 import { Dialog } from './dialog.tsx'
 import { Select } from './form-controls.tsx'
+import { HiddenContent } from './hidden-content.tsx'
 import { Listing, useList } from './paged-lists.tsx'
 import { CopyIconButton, Pre, Time } from './time-and-copy.tsx'
 import { toast } from './toast.tsx'
@@ -135,11 +136,16 @@ const columnsOf = (onLook: OnOne, onReplay: OnOne | undefined, isBusy: boolean):
         </>
       ),
   },
-  { name: words.time, phone: 'line', className: 'text-soft whitespace-nowrap', cell: ({ last }) => <Time at={last.timestamp} /> },
+  {
+    name: words.time,
+    phone: 'line',
+    className: 'text-soft whitespace-nowrap',
+    cell: ({ last }) => <Time at={last.timestamp} clock="minutes" />,
+  },
   {
     name: texts.table.actions,
     isUnnamed: true,
-    phone: 'line',
+    phone: 'full',
     cell: ({ last }) => (
       <span className="flex gap-1.5 md:justify-end">
         <Button small onClick={() => onLook(last.id)}>
@@ -194,10 +200,14 @@ function OneDelivery({ webhook, id, onClose }: { webhook: string; id: string; on
               </span>
             )}
           </p>
-          <div className="grid gap-4 md:grid-cols-2 [&>*]:min-w-0">
-            <Labelled title={words.request} text={JSON.stringify(data.request.payload, null, 2)} />
-            <Labelled title={words.response} text={data.response.body ?? data.response.error ?? words.noAnswer} />
-          </div>
+          {data.contentHidden ? (
+            <HiddenContent />
+          ) : (
+            <div className="grid gap-4 md:grid-cols-2 [&>*]:min-w-0">
+              <Labelled title={words.request} text={JSON.stringify(data.request.payload, null, 2)} />
+              <Labelled title={words.response} text={data.response.body ?? data.response.error ?? words.noAnswer} />
+            </div>
+          )}
           <details className="mt-3">
             <summary className="w-fit text-xs text-accent">{words.headers}</summary>
             <Pre label={words.headers}>

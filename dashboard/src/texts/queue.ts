@@ -2,10 +2,11 @@
 
 export const queueTexts = {
   queue: {
-    intro: 'Live mail without a final status, the longest queues first. Every action on this page is recorded in the audit log.',
+    intro: 'Live mail that is not delivered yet. The audit log records every action on this page.',
     empty: 'The queue is empty.',
     names: {
       recipientDomain: 'Recipient domain',
+      reply: 'Last reply',
       waiting: 'Waiting',
       sending: 'Sending',
       deferred: 'Deferred',
@@ -15,10 +16,8 @@ export const queueTexts = {
       perMinute: 'Per minute',
     },
     paused: 'Paused',
-    waits: (emails: number, domains: number) =>
-      `${emails.toLocaleString()} ${emails === 1 ? 'email' : 'emails'} for ${domains.toLocaleString()} recipient ${domains === 1 ? 'domain' : 'domains'}`,
-    oldestFor: 'the oldest for',
-    next: 'next attempt',
+    figures: { emails: 'Emails', domains: 'Recipient domains', oldest: 'Oldest waits', next: 'Next attempt' },
+    late: 'a day or more',
     now: 'now',
     flush: 'Retry now',
     flushOf: (name: string) => `Retry now: ${name}`,
@@ -56,13 +55,28 @@ export const queueTexts = {
       `Warm-up of ${one.source} to ${one.provider}: ${one.taken} of ${one.ceiling} today, day ${one.day}`,
   },
   waiting: {
-    title: (name: string) => `Mail waiting for ${name}`,
+    title: (name: string) => `Queue: ${name}`,
     aboutProvider: 'The mail of all recipient domains whose servers belong to this provider, among the 100 longest queues.',
     label: 'Waiting emails',
     empty: 'No mail waits here.',
+    sum: (emails: number) => `${emails.toLocaleString()} ${emails === 1 ? 'email' : 'emails'}`,
+    oldest: 'oldest waits',
+    next: 'next attempt',
+    pausedBecause: (reason: string) => `Paused: ${reason}`,
+    sameReply: (emails: number) =>
+      emails === 2 ? 'Both emails got the same reply' : `All ${emails.toLocaleString()} emails got the same reply`,
+    attempts: (count: number) => (count === 1 ? '1 attempt' : `${count.toLocaleString()} attempts`),
+    bulk: {
+      retry: 'Retry now',
+      cancel: 'Cancel sending',
+      cancelTitle: (emails: number) => `Cancel sending ${emails === 1 ? 'of one email' : `of ${emails.toLocaleString()} emails`}?`,
+      cancelText: 'Each fails permanently. No recipient is suppressed. Mail in flight is still sent.',
+      done: (action: string, done: number, failed: number) =>
+        failed === 0 ? `${action}: ${done} done.` : `${action}: ${done} done, ${failed} refused.`,
+    },
     names: {
       to: 'Recipient',
-      state: 'State',
+      state: 'Status',
       tenant: 'Tenant',
       attempts: 'Attempts',
       next: 'Next attempt',
@@ -78,7 +92,6 @@ export const queueTexts = {
       scheduled: 'Scheduled',
     },
     noNext: { ready: 'now', sending: 'now', deferred: 'now', over_limit: 'next hour', held: 'after release', scheduled: 'now' },
-    from: (host: string) => `(${host})`,
     notTried: 'not tried yet',
   },
 } as const

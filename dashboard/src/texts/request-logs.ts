@@ -4,12 +4,13 @@ export const requestLogsTexts = {
   logs: {
     answer: 'Response',
     outcomes: { any: 'Any response', success: 'Success', error: 'Error' },
-    about: 'Requests to the API, with their bodies. Reading in the dashboard is not logged.',
+    about: 'Requests to the API, with their bodies. Requests that only read for the dashboard are left out.',
     names: {
       time: 'Time',
       response: 'Response',
       request: 'Request',
       endpoint: 'Endpoint',
+      error: 'Error',
       key: 'Key',
       duration: 'Duration',
       requestId: 'Request ID',
@@ -27,7 +28,7 @@ export const requestLogsTexts = {
       before: 'To',
     },
     emptyFiltered: 'No requests match.',
-    examples: { requestId: 'req_…', endpoint: 'emails.send', statusCode: '422' },
+    examples: { requestId: 'req_…', endpoint: 'emails.send' },
     noBody: 'No body.',
     empty: 'No requests yet. API requests appear here.',
     email: 'Email',

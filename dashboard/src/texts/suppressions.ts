@@ -2,13 +2,13 @@
 
 export const suppressionsTexts = {
   suppressions: {
-    ofAll:
-      'The lists of all tenants and of the organisation. Addresses added here go on the list of the organisation, which applies to every tenant.',
-    ofTenant: 'Suppression list of this tenant.',
+    ofAll: 'Postrider sends nothing to these addresses. Addresses that you add here count for every tenant.',
+    ofTenant: 'Postrider sends nothing to these addresses for this tenant.',
     add: 'Add address',
-    email: 'email',
+    sources: { manual: 'Manual', automatic: 'Automatic' },
+    openEmail: (address: string) => `The email to ${address}`,
     contains: 'Address contains',
-    names: { address: 'Address', tenant: 'Tenant', reason: 'Reason', source: 'Source', since: 'Since' },
+    names: { address: 'Address', tenant: 'Tenant', reason: 'Reason', source: 'Source', since: 'Created' },
     empty: 'No suppressed addresses.',
     address: 'Address',
     reason: 'Reason',
@@ -22,10 +22,10 @@ export const suppressionsTexts = {
     },
     addTitle: 'Suppress an address',
     addAction: 'Suppress',
-    remove: 'Remove',
-    removeOf: (address: string) => `Remove ${address}`,
-    removeTitle: (address: string) => `Remove ${address} from the list?`,
-    removeAllTitle: (count: number) => `Remove ${count} ${count === 1 ? 'address' : 'addresses'} from the list?`,
+    remove: 'Delete',
+    removeOf: (address: string) => `Delete ${address}`,
+    removeTitle: (address: string) => `Delete ${address} from the list?`,
+    removeAllTitle: (count: number) => `Delete ${count} ${count === 1 ? 'address' : 'addresses'} from the list?`,
     removeText: 'Postrider sends to this address again. If it failed or complained before, it may do so again.',
     import: 'Import CSV',
     importHelp: 'Column 1: address. Column 2 (optional): reason. A first line without an address is skipped.',

@@ -12,7 +12,7 @@ export const templatesTexts = {
     names: {
       name: 'Name',
       subject: 'Subject',
-      state: 'State',
+      state: 'Status',
       version: 'Version',
       id: 'ID',
       updated: 'Changed',

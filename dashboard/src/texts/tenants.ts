@@ -2,14 +2,14 @@
 
 export const tenantsTexts = {
   tenants: {
-    about: 'Mail figures are of live mail in the last 30 days.',
+    about: 'Live mail of the last 30 days.',
     names: {
       tenant: 'Tenant',
       status: 'Status',
       accepted: 'Accepted',
       lost: 'Failed and bounced',
       perHour: 'Limit per hour',
-      since: 'Since',
+      since: 'Created',
     },
     copyId: 'Copy ID',
     copiedId: 'The ID was copied.',
@@ -21,8 +21,9 @@ export const tenantsTexts = {
     default: 'Default',
     paused: 'Paused',
     high: 'High',
-    noCeiling: 'organisation limit',
-    links: { '/emails': 'Emails', '/domains': 'Domains', '/keys': 'Keys', '/usage': 'Usage' },
+    shared: (limit: string) => `${limit} (shared)`,
+    noLimit: 'No limit',
+    show: (page: string) => `Show ${page.toLowerCase()}`,
     add: 'Add tenant',
     addTitle: 'Add a tenant',
     name: 'Name',

@@ -15,7 +15,7 @@ export const webhooksTexts = {
     name: 'Name',
     url: 'URL',
     example: 'https://example.com/hooks',
-    state: 'State',
+    state: 'Status',
     lastDelivery: 'Last delivery',
     eventsShort: 'Events',
     events: 'Events (all but the last four if none selected)',

@@ -317,6 +317,8 @@ export interface Email {
   spamScore: number
   /** Sent with a test key */
   test: boolean
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
   /** Current state of the email, its reason, and the next step */
   explanation: {
     now: string
@@ -556,11 +558,15 @@ export interface TenantsRetrievePrivacyData {
   tenantId: string
   /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
   contentDays: number | null
+  /** Members who see contents in the dashboard: everyone; admins (and owners); owners. Keys are not members */
+  contentVisibleTo: 'everyone' | 'admins' | 'owners'
 }
 
 export interface TenantsUpdatePrivacyBody {
   /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
-  contentDays: number | null
+  contentDays?: number | null | undefined
+  /** Members who see contents in the dashboard: everyone; admins (and owners); owners. Keys are not members */
+  contentVisibleTo?: 'everyone' | 'admins' | 'owners' | undefined
 }
 
 export interface CredentialsCreateBody {
@@ -1405,7 +1411,7 @@ export interface WebhooksRetrieveDeliveryData {
   webhookName: string
   request: {
     headers: Record<string, string>
-    /** Complete request body */
+    /** Complete request body; empty if contentHidden */
     payload: Record<string, unknown>
   }
   response: {
@@ -1417,6 +1423,8 @@ export interface WebhooksRetrieveDeliveryData {
     /** Reason for the missing response */
     error: string | null
   }
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
 }
 
 export interface WebhooksReplayDeliveryData {
@@ -2075,6 +2083,8 @@ export interface ReceivedRetrieveData {
   }[]
   /** A part was cut or left out; the raw message has it */
   truncated: boolean
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
 }
 
 export interface ReceivedRetrieveRawData {
@@ -2245,6 +2255,8 @@ export interface ReceivedEmail {
   links: string[]
   /** Time of the test clock of the tenant */
   receivedAt: string
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
 }
 
 export interface TestInboxClearData {
@@ -2363,17 +2375,19 @@ export interface LogsRetrieveData {
   /** Tenant of the request */
   tenantId: string | null
   request: {
-    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended */
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended, or if contents are hidden for the role of the signed-in member */
     body: Record<string, unknown> | string | null
     /** Size of the whole body in bytes */
     bodySize: number | null
   }
   response: {
-    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended */
+    /** At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended, or if contents are hidden for the role of the signed-in member */
     body: Record<string, unknown> | string | null
     /** Size of the whole body in bytes */
     bodySize: number | null
   }
+  /** true: the tenant's contents are hidden for the role of the signed-in member */
+  contentHidden?: boolean
 }
 
 export interface TransportsCreateBody {

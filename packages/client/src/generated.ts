@@ -187,11 +187,11 @@ export const organisationApi = (api: Api) => ({
     delete(tenantId: string, options: Options = {}): Promise<Deleted> {
       return api.ask('DELETE', `/tenants/${at(tenantId)}`, { options })
     },
-    /** Get the retention that a tenant has of its own. A key with full access, at organisation level. */
+    /** Get the retention that a tenant has of its own, and the members who see its contents. A key with full access, at organisation level. */
     retrievePrivacy(tenantId: string, options: Options = {}): Promise<TenantsRetrievePrivacyData> {
       return api.ask('GET', `/tenants/${at(tenantId)}/privacy`, { options })
     },
-    /** Change the retention that a tenant has of its own. A key with full access, at organisation level. */
+    /** Change the retention that a tenant has of its own, or the members who see its contents. A key with full access, at organisation level. */
     updatePrivacy(tenantId: string, body: TenantsUpdatePrivacyBody, options: Options = {}): Promise<TenantsRetrievePrivacyData> {
       return api.ask('PATCH', `/tenants/${at(tenantId)}/privacy`, { body, options })
     },

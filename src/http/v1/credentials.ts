@@ -30,6 +30,7 @@ import {
   tenantNamedIn,
   tenantParameter,
 } from './common-schemas.ts'
+import { refuseHiddenContent } from './content-access.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -105,6 +106,7 @@ export const createCredential = route({
   name: 'credentials.create',
   summary: 'Create an API key, an SMTP login or a key that signs requests',
   ...manages,
+  leadsContentOut: true,
   body: Type.Object({
     name: Name,
     type: CredentialType,
@@ -181,7 +183,10 @@ export const retrieveCredential = route({
   data: CredentialObject,
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async ({ params, query, tenantId, credential }, deps) => {
-    if (query.reveal) await refuseNarrow(credential, 'reveal keys', deps)
+    if (query.reveal) {
+      await refuseNarrow(credential, 'reveal keys', deps)
+      await refuseHiddenContent(credential, tenantId, deps)
+    }
     return shown(params.credentialId, tenantId, query, deps)
   },
 })
@@ -192,6 +197,7 @@ export const updateCredential = route({
   name: 'credentials.update',
   summary: 'Rename a credential, hold it, or change its permissions and bounds',
   ...manages,
+  leadsContentOut: true,
   query: query({ reveal, tenantId: tenantParameter }),
   body: Type.Object({
     name: Type.Optional(Name),

@@ -20,6 +20,7 @@ import type { Tracks } from '#tracking'
 import type { Usage } from '#usage'
 import type { EventStream, Webhooks } from '#webhooks'
 import { tenantInBody } from './common-schemas.ts'
+import { refuseHiddenContent } from './content-access.ts'
 import { queryReader } from './query-parameters.ts'
 import { largeSuccess, type Page, page, pageOf, success, successOf } from './response-envelope.ts'
 import { compileSchema, refusalOf } from './validate.ts'
@@ -82,6 +83,8 @@ interface Declaration<Path extends string, Query extends TSchema, Body extends T
   scope: 'organisation or tenant' | 'organisation' | 'organisation, or the tenant in the path'
   /** Of the signed-in people, only owners may call it. */
   sessions?: 'owners'
+  /** It can lead contents elsewhere: refused to members from whom they are hidden. */
+  leadsContentOut?: true
   /** `both`: also served under /tenants/{tenantId}, by the same handler. */
   families: 'organisation' | 'both'
   query?: Query
@@ -226,6 +229,11 @@ function endpoint<Path extends string, Query extends TSchema, Body extends TSche
       if (takesTenant && call.credential.tenantId !== null) tenantInBody(call.body, call.credential)
       const query = readQuery(call.query as Record<string, unknown>)
       await refuseUnknownTenant(call, deps)
+      if (declared.leadsContentOut) {
+        // A tenant in a body whose schema has none is ignored: it does not limit the change to its contents.
+        const inBody = hasTenant(declared.body) ? tenantInBody(call.body, call.credential) : null
+        await refuseHiddenContent(call.credential, call.tenantId ?? inBody, deps)
+      }
       return answer({ ...call, query } as unknown as Call<Path, Static<Query>, Static<Body>>, deps)
     },
   }

@@ -7,6 +7,7 @@ import { decodeContent, type Email, emailStatuses, findContentBody, findEmail, l
 import { findComplaint } from '#returns'
 import { listHits, openTokens } from '#tracking'
 import { instantFields, instantOf, knownEmailId, nullable, tenantParameter, timesOf } from './common-schemas.ts'
+import { hiddenFields, hiddenMark, hiddenText, isContentHidden } from './content-access.ts'
 import { route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
 import { type ContentPart, readContent, type ShownContent } from './email-content.ts'
@@ -52,6 +53,7 @@ const EmailDetails = Type.Object({
   spam: Type.Boolean(),
   spamScore: Type.Number(),
   test: Type.Boolean({ description: 'Sent with a test key' }),
+  ...hiddenFields,
   explanation: Type.Object(
     {
       now: Type.String(),
@@ -124,7 +126,7 @@ export const retrieveEmail = route({
   data: EmailDetails,
   refuses: ['not_found', 'tenant_mismatch'],
   large: true,
-  handle: async ({ params, query, tenantId }, deps) => {
+  handle: async ({ params, query, tenantId, credential }, deps) => {
     const { db, domains, secrets } = deps
     const wanted = readExpand(query.expand)
     const id = knownEmailId(params.emailId)
@@ -134,7 +136,8 @@ export const retrieveEmail = route({
       return { email, attempts: wanted.has('deliveries') ? await listAttempts(on, email) : undefined }
     }
     const { email, attempts } = wanted.has('deliveries') ? await inSnapshot(db, find) : await find(db)
-    const needsContent = ['content', 'headers', 'attachments', 'raw'].some((one) => wanted.has(one as Expansion))
+    const isHidden = await isContentHidden(credential, email.tenantId, deps)
+    const needsContent = !isHidden && ['content', 'headers', 'attachments', 'raw'].some((one) => wanted.has(one as Expansion))
     const complainedAt = await findComplaint(db, email)
     const [explanation, body, activity] = await Promise.all([
       explain(deps, email, complainedAt),
@@ -156,6 +159,7 @@ export const retrieveEmail = route({
       spam: false,
       spamScore: 0,
       test: email.test,
+      ...hiddenMark(isHidden),
       explanation: { ...explanation, nextAt: explanation.nextAt?.toISOString() ?? null },
       ...(email.metadata === null ? {} : { metadata: email.metadata }),
       ...(body
@@ -168,12 +172,12 @@ export const retrieveEmail = route({
           )
         : {}),
       ...(attempts ? { deliveries: attempts.map(deliveryToWire) } : {}),
-      ...(activity ? { activity: activityToWire(activity, complainedAt) } : {}),
+      ...(activity ? { activity: activityToWire(activity, complainedAt, isHidden) } : {}),
     }
   },
 })
 
-function activityToWire({ trackingEvents, counts }: Awaited<ReturnType<typeof listHits>>, complainedAt: Date | null) {
+function activityToWire({ trackingEvents, counts }: Awaited<ReturnType<typeof listHits>>, complainedAt: Date | null, isHidden: boolean) {
   const toWire = ({ ipAddress, userAgent, at, source, reason }: (typeof trackingEvents)[number]) => ({
     ipAddress,
     userAgent,
@@ -183,7 +187,7 @@ function activityToWire({ trackingEvents, counts }: Awaited<ReturnType<typeof li
   })
   return {
     opens: trackingEvents.filter((one) => one.kind === 'open').map(toWire),
-    clicks: trackingEvents.filter((one) => one.kind === 'click').map((one) => ({ url: one.url, ...toWire(one) })),
+    clicks: trackingEvents.filter((one) => one.kind === 'click').map((one) => ({ url: isHidden ? hiddenText : one.url, ...toWire(one) })),
     counts: { opens: counts.open, clicks: counts.click },
     complaint: complainedAt && instantOf(complainedAt),
   }

@@ -12,6 +12,7 @@ import {
   webhookEmailEvents,
 } from '#webhooks'
 import { tenantParameter } from './common-schemas.ts'
+import { isContentHidden } from './content-access.ts'
 import { streamRoute } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -44,15 +45,17 @@ export const streamEvents = streamRoute({
     ),
   }),
   data: Type.String({
-    description: '`id` is the log position, `event` the event name, `data` the webhook body',
+    description:
+      '`id` is the log position, `event` the event name, `data` the webhook body; its payload is empty if contents are hidden for the role of the signed-in member',
   }),
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ query: { events, after }, tenantId, lastEventId }, { live }) => {
+  handle: async ({ query: { events, after }, tenantId, lastEventId, credential }, { live, db }) => {
     const wanted = events === undefined ? null : namesIn(events)
+    const hiddenIn = async ({ events }: StreamStep) => events.length > 0 && (await isContentHidden(credential, tenantId, { db }))
     const from = positionIn('Last-Event-ID', lastEventId) ?? positionIn('after', after) ?? (await live.endOfLog())
     return async function* (signal) {
       yield `retry: ${comeBackMs}\n${idLine(from)}\n`
-      for await (const step of live.follow({ after: from, tenantId, events: wanted }, signal)) yield* piecesOf(step)
+      for await (const step of live.follow({ after: from, tenantId, events: wanted }, signal)) yield* piecesOf(step, await hiddenIn(step))
     }
   },
 })
@@ -60,10 +63,10 @@ export const streamEvents = streamRoute({
 const idLine = (position: LogPosition) => `id: ${positionText(position)}\n`
 
 /** The reader stores an id without data and emits no event, so that a quiet stream also resumes at its position. */
-function* piecesOf({ events, position }: StreamStep): Generator<string> {
+function* piecesOf({ events, position }: StreamStep, isHidden: boolean): Generator<string> {
   let piece = events.length === 0 ? `: quiet\n${idLine(position)}\n` : ''
   for (const one of events) {
-    piece += `${idLine(one.position)}event: ${one.event}\ndata: ${JSON.stringify(webhookBody(one))}\n\n`
+    piece += `${idLine(one.position)}event: ${one.event}\ndata: ${JSON.stringify(webhookBody(isHidden ? { ...one, payload: {} } : one))}\n\n`
     if (piece.length < pieceLength) continue
     yield piece
     piece = ''

@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox'
 import { Refusal } from '#base'
 import { findLog, type LogBody, type LogEntry, listLogs } from '#request-logs'
 import { nullable, pageFields, readInstant, tenantParameter } from './common-schemas.ts'
+import { hiddenFields, hiddenMark, hiddenText, isContentHidden } from './content-access.ts'
 import { listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -49,11 +50,11 @@ const Body = Type.Object({
   body: Type.Unsafe<Record<string, unknown> | string | null>({
     type: ['object', 'string', 'null'],
     description:
-      "At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended",
+      "At most 25,600 bytes, without secrets and attachment content; an object if it is complete JSON. A text in square brackets if the tenant's retention of content has ended, or if contents are hidden for the role of the signed-in member",
   }),
   bodySize: nullable(Type.Integer({ description: 'Size of the whole body in bytes' })),
 })
-const LogDetails = Type.Object({ ...entryFields, request: Body, response: Body })
+const LogDetails = Type.Object({ ...entryFields, request: Body, response: Body, ...hiddenFields })
 
 export const listLogsRoute = listRoute({
   method: 'GET',
@@ -96,10 +97,12 @@ export const retrieveLog = route({
   ...reads,
   data: LogDetails,
   refuses: ['not_found'],
-  handle: async ({ params, tenantId }, { db, secrets }) => {
+  handle: async ({ params, tenantId, credential }, { db, secrets }) => {
     const found = await findLog(db, params.requestId, tenantId, secrets)
     if (!found) throw new Refusal('not_found', { message: 'no such log entry' })
-    return { ...entryToWire(found), request: bodyToWire(found.request), response: bodyToWire(found.response) }
+    const isHidden = await isContentHidden(credential, found.tenantId, { db })
+    const shown = isHidden ? withoutText : bodyToWire
+    return { ...entryToWire(found), request: shown(found.request), response: shown(found.response), ...hiddenMark(isHidden) }
   },
 })
 
@@ -123,6 +126,8 @@ function entryToWire(entry: LogEntry): Static<typeof LogItem> {
     tenantId,
   }
 }
+
+const withoutText = ({ size, text }: LogBody): Static<typeof Body> => ({ body: text === null ? null : hiddenText, bodySize: size })
 
 const bodyToWire = ({ size, text }: LogBody): Static<typeof Body> => ({ body: text === null ? null : objectIn(text), bodySize: size })
 

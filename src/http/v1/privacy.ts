@@ -1,48 +1,80 @@
-/** The retention that a tenant has of its own: an extra of Postrider, for keys of the organisation. */
+/** The privacy of a tenant: its own retention, and the roles that see its contents. An extra of Postrider, for keys of the organisation. */
 
-import Type from 'typebox'
-import { getContentDays, maxContentDays, setContentDays } from '#privacy'
+import Type, { type Static } from 'typebox'
+import { Refusal } from '#base'
+import type { Queryable } from '#db'
+import {
+  type ContentAudience,
+  contentAudiences,
+  getContentAudience,
+  getContentDays,
+  maxContentDays,
+  setContentAudience,
+  setContentDays,
+} from '#privacy'
 import { getTenant } from '#tenants'
 import { nullable } from './common-schemas.ts'
+import { refuseUnlessOwner } from './content-access.ts'
 import { route } from './define-endpoint.ts'
 
 const manages = { permission: 'full access', scope: 'organisation', families: 'organisation' } as const
 
-const ContentDays = nullable(
-  Type.Integer({
-    minimum: 0,
-    maximum: maxContentDays,
-    description: 'Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation',
+const settings = {
+  contentDays: nullable(
+    Type.Integer({
+      minimum: 0,
+      maximum: maxContentDays,
+      description:
+        'Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation',
+    }),
+  ),
+  contentVisibleTo: Type.Unsafe<ContentAudience>({
+    type: 'string',
+    enum: [...contentAudiences],
+    description: 'Members who see contents in the dashboard: everyone; admins (and owners); owners. Keys are not members',
   }),
-)
+}
 
-const Privacy = Type.Object({ tenantId: Type.String(), contentDays: ContentDays })
+const Privacy = Type.Object({ tenantId: Type.String(), ...settings })
+
+const privacyOf = async (on: Queryable, tenantId: string): Promise<Static<typeof Privacy>> => ({
+  tenantId,
+  contentDays: await getContentDays(on, tenantId),
+  contentVisibleTo: await getContentAudience(on, tenantId),
+})
 
 export const retrievePrivacy = route({
   method: 'GET',
   path: '/tenants/{tenantId}/privacy',
   name: 'tenants.retrievePrivacy',
-  summary: 'Get the retention that a tenant has of its own',
+  summary: 'Get the retention that a tenant has of its own, and the members who see its contents',
   ...manages,
   data: Privacy,
   refuses: ['not_found'],
-  handle: async ({ params }, { db }) => {
-    const { id } = await getTenant(db, params.tenantId)
-    return { tenantId: id, contentDays: await getContentDays(db, id) }
-  },
+  handle: async ({ params }, { db }) => privacyOf(db, (await getTenant(db, params.tenantId)).id),
 })
 
 export const updatePrivacy = route({
   method: 'PATCH',
   path: '/tenants/{tenantId}/privacy',
   name: 'tenants.updatePrivacy',
-  summary: 'Change the retention that a tenant has of its own',
+  summary: 'Change the retention that a tenant has of its own, or the members who see its contents',
   ...manages,
-  body: Type.Object({ contentDays: ContentDays }),
+  body: Type.Object({ contentDays: Type.Optional(settings.contentDays), contentVisibleTo: Type.Optional(settings.contentVisibleTo) }),
   data: Privacy,
   refuses: ['not_found'],
-  handle: async ({ params, body: { contentDays } }, { db, clock }) => {
-    await db.transaction((tx) => setContentDays(tx, params.tenantId, contentDays, clock.nowMs()))
-    return { tenantId: params.tenantId, contentDays }
+  handle: async ({ params: { tenantId }, body, credential }, { db, clock }) => {
+    const { contentDays, contentVisibleTo } = body
+    if (contentDays === undefined && contentVisibleTo === undefined)
+      throw new Refusal('validation_error', {
+        message: 'the body changes nothing: contentDays or contentVisibleTo is required',
+        suggestion: 'Send at least one of contentDays and contentVisibleTo',
+      })
+    if (contentVisibleTo !== undefined) refuseUnlessOwner(credential)
+    return db.transaction(async (tx) => {
+      if (contentDays !== undefined) await setContentDays(tx, tenantId, contentDays, clock.nowMs())
+      if (contentVisibleTo !== undefined) await setContentAudience(tx, tenantId, contentVisibleTo, clock.nowMs())
+      return privacyOf(tx, tenantId)
+    })
   },
 })

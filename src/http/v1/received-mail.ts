@@ -23,6 +23,7 @@ import {
   tenantOrDefault,
   tenantParameter,
 } from './common-schemas.ts'
+import { hiddenFields, hiddenMark, isContentHidden, refuseHiddenContent } from './content-access.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -58,6 +59,7 @@ export const createRoute = route({
   name: 'routes.create',
   summary: 'Receive mail for an address of a verified domain',
   ...manages,
+  leadsContentOut: true,
   body: Type.Object({
     address: MailAddress,
     forwardTo: Type.Optional(ForwardTo),
@@ -115,6 +117,7 @@ export const updateRoute = route({
   name: 'routes.update',
   summary: 'Change where a route forwards mail, or disable it',
   ...manages,
+  leadsContentOut: true,
   ...byId,
   refuses: [...byId.refuses, 'invalid_email_format'],
   body: Type.Object({ forwardTo: Type.Optional(ForwardTo), enabled: Type.Optional(Type.Boolean()), ...tenantFields }),
@@ -193,6 +196,7 @@ const ReceivedObject = Type.Object({
     { description: 'The first 50' },
   ),
   truncated: Type.Boolean({ description: 'A part was cut or left out; the raw message has it' }),
+  ...hiddenFields,
 })
 
 export const listReceivedRoute = listRoute({
@@ -240,6 +244,7 @@ export const retrieveReceived = route({
   handle: async (call, deps): Promise<Static<typeof ReceivedObject>> => {
     const message = await getReceived(deps.db, await tenantOrDefault(call, deps), call.params.receivedId)
     const { to, cc, replyTo, date, hops, headers, attachments, truncated } = message.facts
+    const isHidden = await isContentHidden(call.credential, message.tenantId, deps)
     return {
       ...summaryToWire(message),
       to,
@@ -247,11 +252,14 @@ export const retrieveReceived = route({
       replyTo,
       date,
       hops,
-      text: message.text,
-      html: message.html,
-      headers,
-      attachments: attachments.map(({ filename, contentType, sizeOctets }) => ({ filename, contentType, size: sizeOctets })),
+      text: isHidden ? null : message.text,
+      html: isHidden ? null : message.html,
+      headers: isHidden ? [] : headers,
+      attachments: isHidden
+        ? []
+        : attachments.map(({ filename, contentType, sizeOctets }) => ({ filename, contentType, size: sizeOctets })),
       truncated,
+      ...hiddenMark(isHidden),
     }
   },
 })
@@ -267,7 +275,9 @@ export const retrieveReceivedRaw = route({
   data: Type.Object({ id: Type.String(), rawMessage: Type.String({ contentEncoding: 'base64' }) }),
   handle: async (call, deps) => {
     const { receivedId } = call.params
-    const raw = await getReceivedRaw(deps.db, await tenantOrDefault(call, deps), receivedId)
+    const tenantId = await tenantOrDefault(call, deps)
+    await refuseHiddenContent(call.credential, tenantId, deps)
+    const raw = await getReceivedRaw(deps.db, tenantId, receivedId)
     return { id: receivedId, rawMessage: raw.toString('base64') }
   },
 })

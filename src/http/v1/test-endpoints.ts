@@ -19,6 +19,7 @@ import {
 import { linksOf, parseAddress, readMessage } from '#mail'
 import { openTokens } from '#tracking'
 import { knownEmailId, nullable, pageFields, readInstant, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
+import { hiddenFields, hiddenMark, isContentHidden } from './content-access.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -47,6 +48,7 @@ const InboxItem = Type.Object({
   text: Type.String({ description: 'As sent' }),
   links: Type.Array(Type.String(), { description: 'Links of html, then of text, without duplicates' }),
   receivedAt: Type.String({ format: 'date-time', description: 'Time of the test clock of the tenant' }),
+  ...hiddenFields,
 })
 
 export const listTestInbox = listRoute({
@@ -87,7 +89,7 @@ export const listTestInbox = listRoute({
     const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
     const items: Static<typeof InboxItem>[] = []
     // One after another: a hundred large messages at once would need gigabytes.
-    for (const email of emails) items.push(await itemToWire(email, deps))
+    for (const email of emails) items.push(await itemToWire(email, await isContentHidden(credential, email.tenantId, deps), deps))
     return { items, page: query.page, perPage: query.perPage, total }
   },
 })
@@ -168,9 +170,13 @@ function addressOf(text: string): string {
   return address.text
 }
 
-/** Reads the sent message; empty if its content is past its retention. */
-async function itemToWire(email: ReceivedEmail, { db, secrets }: Pick<ApiDeps, 'db' | 'secrets'>): Promise<Static<typeof InboxItem>> {
-  const body = await findContentBody(db, email)
+/** Reads the sent message; empty if its content is past its retention, or hidden. */
+async function itemToWire(
+  email: ReceivedEmail,
+  isHidden: boolean,
+  { db, secrets }: Pick<ApiDeps, 'db' | 'secrets'>,
+): Promise<Static<typeof InboxItem>> {
+  const body = isHidden ? undefined : await findContentBody(db, email)
   const recipient = { tenantId: email.tenantId, emailId: email.id }
   const read = body
     ? readMessage(rebuildMessage(decodeContent(body), recipient, openTokens(secrets)).octets)
@@ -185,5 +191,6 @@ async function itemToWire(email: ReceivedEmail, { db, secrets }: Pick<ApiDeps, '
     text: read.text ?? '',
     links: linksOf(read),
     receivedAt: email.receivedAt.toISOString(),
+    ...hiddenMark(isHidden),
   }
 }

@@ -1,9 +1,11 @@
 /** Records of webhook requests, and repeating one (contract 13.6, 13.7), in both views. */
 
 import Type, { type Static } from 'typebox'
+import type { Credential } from '#credentials'
 import { organisationWide, type Replayed, type ShownDelivery, type WebhookDeliveryDetails } from '#webhooks'
 import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
-import { listRoute, route } from './define-endpoint.ts'
+import { hiddenFields, hiddenMark, isContentHidden } from './content-access.ts'
+import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 import { Event } from './webhooks.ts'
 
@@ -38,7 +40,7 @@ const Details = Type.Object({
   webhookName: Type.String(),
   request: Type.Object({
     headers: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),
-    payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'Complete request body' }),
+    payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'Complete request body; empty if contentHidden' }),
   }),
   response: Type.Object({
     statusCode: nullable(Type.Integer()),
@@ -46,6 +48,7 @@ const Details = Type.Object({
     duration: Type.Integer({ description: 'Milliseconds' }),
     error: nullable(Type.String({ description: 'Reason for the missing response' })),
   }),
+  ...hiddenFields,
 })
 
 const Replay = Type.Object({
@@ -99,9 +102,9 @@ export const retrieveWebhookDelivery = route({
   query: query({ tenantId: tenantParameter }),
   data: Details,
   refuses: ['not_found', 'tenant_mismatch'],
-  handle: async ({ params, tenantId }, { webhooks }) => {
-    const { webhook } = await webhooks.get(params.webhookId, tenantId)
-    return detailsToWire(await webhooks.getDelivery(params.deliveryId, { webhookId: webhook.id }))
+  handle: async ({ params, tenantId, credential }, deps) => {
+    const { webhook } = await deps.webhooks.get(params.webhookId, tenantId)
+    return detailsFor(credential, await deps.webhooks.getDelivery(params.deliveryId, { webhookId: webhook.id }), deps)
   },
 })
 
@@ -173,7 +176,8 @@ export const retrievePlatformDelivery = route({
   ...platform,
   data: Details,
   refuses: ['not_found'],
-  handle: async ({ params }, { webhooks }) => detailsToWire(await webhooks.getDelivery(params.deliveryId, { ownerId: organisationWide })),
+  handle: async ({ params, credential }, deps) =>
+    detailsFor(credential, await deps.webhooks.getDelivery(params.deliveryId, { ownerId: organisationWide }), deps),
 })
 
 export const replayPlatformDelivery = route({
@@ -209,13 +213,20 @@ function itemToWire(delivery: ShownDelivery): Static<typeof DeliveryItem> {
   }
 }
 
-function detailsToWire(delivery: ShownDelivery<WebhookDeliveryDetails>): Static<typeof Details> {
+/** A receiver may answer with parts of the request: both bodies are hidden together. */
+async function detailsFor(
+  credential: Credential,
+  delivery: ShownDelivery<WebhookDeliveryDetails>,
+  deps: Pick<ApiDeps, 'db'>,
+): Promise<Static<typeof Details>> {
+  const isHidden = await isContentHidden(credential, delivery.tenantId, deps)
   const { webhookName, requestHeaders, payload, statusCode, responseBody, durationMs, error } = delivery
   return {
     ...itemToWire(delivery),
     webhookName,
-    request: { headers: requestHeaders, payload: JSON.parse(payload) as Record<string, unknown> },
-    response: { statusCode, body: responseBody, duration: durationMs, error },
+    request: { headers: requestHeaders, payload: isHidden ? {} : (JSON.parse(payload) as Record<string, unknown>) },
+    response: { statusCode, body: isHidden ? null : responseBody, duration: durationMs, error },
+    ...hiddenMark(isHidden),
   }
 }
 
