@@ -37,6 +37,7 @@ export {
   listErasedContents,
   lockContents,
 } from './erase.ts'
+export { countAddressesLeft, hashRecipientsOf } from './hash-addresses.ts'
 export {
   addImportedEmails,
   deleteImportedCounts,

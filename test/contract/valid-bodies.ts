@@ -84,7 +84,10 @@ export const goodBodies: Readonly<Record<string, Good>> = {
     path: made('/tenants', () => ({ name: 'One' })),
     anyKeys: true,
   },
-  'tenants.updatePrivacy': { body: () => ({ contentDays: 7 }), path: made('/tenants', () => ({ name: 'One' }), '/privacy') },
+  'tenants.updatePrivacy': {
+    body: () => ({ contentDays: 7, hashAddressesAfterDays: 60 }),
+    path: made('/tenants', () => ({ name: 'One' }), '/privacy'),
+  },
   'credentials.create': { body: () => ({ name: 'one', type: 'api', mode: 'live', permissions: ['emails:send'] }) },
   'credentials.update': {
     body: () => ({ name: 'two', hold: true, permissions: ['emails:read'] }),

@@ -46,7 +46,11 @@ test('the texts of a tenant are gone from emails and request log, and the record
   expect(first).toMatchObject({ contentDays: 30, contents: { rows: 1, ofQueuedEmails: 1 } })
   expect((first.requestBodies as { rows: number }).rows).toBeGreaterThan(0)
 
-  expect(await command('privacy', 'set', tenantId, '--content-days', '0')).toEqual({ tenantId, contentDays: 0 })
+  expect(await command('privacy', 'set', tenantId, '--content-days', '0')).toEqual({
+    tenantId,
+    contentDays: 0,
+    hashAddressesAfterDays: null,
+  })
   aheadMs += 11_000
   const after = await send()
   await expect.poll(() => bodyOf(after.requestId), { timeout: 10_000 }).toBe(notKept)

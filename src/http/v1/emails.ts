@@ -1,10 +1,11 @@
 /** GET /emails, GET /emails/{emailId}/deliveries, POST /emails/{emailId}/retry (contract 7.7, 7.9, 7.10). */
 
 import Type, { type Static } from 'typebox'
-import { Refusal, wrongField } from '#base'
+import { hashesOf, Refusal, wrongField } from '#base'
 import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, maxCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
+import { mayHaveHashes } from '#privacy'
 import { findQueued, type Queued } from '#spool'
 import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter, timesOf } from './common-schemas.ts'
 import { listRoute, route } from './define-endpoint.ts'
@@ -68,12 +69,14 @@ export const listEmailsRoute = listRoute({
   }),
   data: EmailItem,
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
-  handle: async ({ query, tenantId }, { db, clock }) => {
+  handle: async ({ query, tenantId }, { db, clock, secrets }) => {
+    const recipient = query.to && addressOf('to', query.to)
     const filter = {
       tenantId,
       status: query.status,
       test: query.test,
-      recipient: query.to && addressOf('to', query.to),
+      recipient,
+      recipientHashes: recipient && (await mayHaveHashes(db, tenantId)) ? hashesOf(secrets, recipient) : undefined,
       sender: query.from && addressOf('from', query.from),
       tag: query.tag,
       after: query.after === undefined ? undefined : readInstant('after', query.after),

@@ -1,7 +1,9 @@
 /** The retention that a tenant has of its own: an extra of Postrider, for keys of the organisation. */
 
 import Type from 'typebox'
-import { getContentDays, maxContentDays, setContentDays } from '#privacy'
+import { Refusal } from '#base'
+import type { Queryable } from '#db'
+import { getContentDays, getHashDays, maxContentDays, setContentDays, setHashDays } from '#privacy'
 import { getTenant } from '#tenants'
 import { nullable } from './common-schemas.ts'
 import { route } from './define-endpoint.ts'
@@ -16,7 +18,21 @@ const ContentDays = nullable(
   }),
 )
 
-const Privacy = Type.Object({ tenantId: Type.String(), contentDays: ContentDays })
+const HashDays = nullable(
+  Type.Integer({
+    minimum: 1,
+    maximum: maxContentDays,
+    description: 'Days after acceptance until addresses are hashed, and contents deleted at the latest; null: addresses are not hashed',
+  }),
+)
+
+const Privacy = Type.Object({ tenantId: Type.String(), contentDays: ContentDays, hashAddressesAfterDays: HashDays })
+
+const privacyOf = async (on: Queryable, tenantId: string) => ({
+  tenantId,
+  contentDays: await getContentDays(on, tenantId),
+  hashAddressesAfterDays: await getHashDays(on, tenantId),
+})
 
 export const retrievePrivacy = route({
   method: 'GET',
@@ -26,10 +42,7 @@ export const retrievePrivacy = route({
   ...manages,
   data: Privacy,
   refuses: ['not_found'],
-  handle: async ({ params }, { db }) => {
-    const { id } = await getTenant(db, params.tenantId)
-    return { tenantId: id, contentDays: await getContentDays(db, id) }
-  },
+  handle: async ({ params }, { db }) => privacyOf(db, (await getTenant(db, params.tenantId)).id),
 })
 
 export const updatePrivacy = route({
@@ -38,11 +51,19 @@ export const updatePrivacy = route({
   name: 'tenants.updatePrivacy',
   summary: 'Change the retention that a tenant has of its own',
   ...manages,
-  body: Type.Object({ contentDays: ContentDays }),
+  body: Type.Object({ contentDays: Type.Optional(ContentDays), hashAddressesAfterDays: Type.Optional(HashDays) }),
   data: Privacy,
   refuses: ['not_found'],
-  handle: async ({ params, body: { contentDays } }, { db, clock }) => {
-    await db.transaction((tx) => setContentDays(tx, params.tenantId, contentDays, clock.nowMs()))
-    return { tenantId: params.tenantId, contentDays }
+  handle: async ({ params: { tenantId }, body: { contentDays, hashAddressesAfterDays } }, { db, clock }) => {
+    if (contentDays === undefined && hashAddressesAfterDays === undefined)
+      throw new Refusal('validation_error', {
+        message: 'the body changes nothing: contentDays or hashAddressesAfterDays is required',
+        suggestion: 'Send at least one of contentDays and hashAddressesAfterDays',
+      })
+    return db.transaction(async (tx) => {
+      if (contentDays !== undefined) await setContentDays(tx, tenantId, contentDays, clock.nowMs())
+      if (hashAddressesAfterDays !== undefined) await setHashDays(tx, tenantId, hashAddressesAfterDays, clock.nowMs())
+      return privacyOf(tx, tenantId)
+    })
   },
 })
