@@ -794,6 +794,14 @@ create table templates (
   constraint templates_tenant_id_name_key UNIQUE (tenant_id, name)
 );
 
+create table tenant_address_retention (
+  tenant_id text collate "C" not null,
+  hash_days integer,
+  changed_at timestamptz not null,
+  constraint tenant_address_retention_pkey PRIMARY KEY (tenant_id),
+  constraint tenant_address_retention_hash_days_check CHECK ((hash_days >= 1))
+);
+
 create table tenant_hourly_stats (
   tenant_id text collate "C" not null,
   hour timestamptz not null,

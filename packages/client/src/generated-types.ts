@@ -552,11 +552,15 @@ export interface TenantsRetrievePrivacyData {
   tenantId: string
   /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
   contentDays: number | null
+  /** Days after acceptance until addresses are hashed, and contents deleted at the latest; null: addresses are not hashed */
+  hashAddressesAfterDays: number | null
 }
 
 export interface TenantsUpdatePrivacyBody {
   /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
-  contentDays: number | null
+  contentDays?: number | null | undefined
+  /** Days after acceptance until addresses are hashed, and contents deleted at the latest; null: addresses are not hashed */
+  hashAddressesAfterDays?: number | null | undefined
 }
 
 export interface CredentialsCreateBody {
@@ -1580,7 +1584,7 @@ export interface UsageRetrieveData {
     used: number
     remaining: number | null
     usagePercent: number | null
-    /** Over 90 % */
+    /** Over 90% */
     approaching: boolean
     /** true: no capacity left this hour */
     exceeded: boolean
@@ -1852,7 +1856,7 @@ export interface Limits {
     used: number
     remaining: number | null
     usagePercent: number | null
-    /** Over 90 % */
+    /** Over 90% */
     approaching: boolean
     /** true: no capacity left this hour */
     exceeded: boolean
