@@ -50,7 +50,7 @@ export async function hashRecipientsOf(
   const names = due.map(({ recipient }) => recipient)
   const hashed = await db.transaction(async (tx) => {
     if (due.length === 0) return 0
-    const done = await tx.rows(hashRecipients, [tenantId, due.map(({ id }) => id), names, names.map(hasher.hash)])
+    const done = await tx.rows(hashRecipients, [tenantId, due.map(({ id }) => id), names, names.map((name) => hasher.hash(name))])
     const emailIds = done.map(({ id }) => id)
     const attempts = await tx.rows(attemptsOf, [tenantId, emailIds, unhashedPattern])
     const texts = (of: 'details' | 'output') => attempts.map((one) => hasher.hashIn(one[of]))
