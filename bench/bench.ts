@@ -18,6 +18,7 @@ import { endChild, load, median, paced, type Sink, startChild, startSink, typica
 import { missingPeer, startPostfix } from './postfix-peer.ts'
 import { measureQueued, queuedCounts, queuedLines } from './queued.ts'
 import { read } from './read-latency.ts'
+import { measureScheduled, scheduledLines } from './scheduled.ts'
 import { measureSmall, smallEmails, smallLines } from './small.ts'
 import { measureStart, startLines } from './start.ts'
 import { startTracking } from './tracking.ts'
@@ -312,6 +313,10 @@ const reports: Record<string, (note: (text: string) => void, options: readonly s
     const found = await measureQueued(environment, queuedCounts(options), note)
     return { found, lines: queuedLines(found) }
   },
+  async scheduled(note) {
+    const found = await measureScheduled(environment, note)
+    return { found, lines: scheduledLines(found) }
+  },
   async start(note) {
     const found = await measureStart(environment, note)
     return { found, lines: startLines(found) }
@@ -333,7 +338,7 @@ if (report) {
 }
 if (words.includes('--help') || named.some((name) => !(name in benchmarks))) {
   console.log(
-    `npm run bench [name…] [-- --json]\n\nnames: ${Object.keys(benchmarks).join(', ')}; without one, all of these\ncapacity: PostgreSQL's time and WAL for a message, by part\ncost: CPU for a message, by process, against Postfix with OpenDKIM\nfootprint: memory and idle CPU of the compiled program\nqueued [--counts=1000,100000,1000000]: claims, start, memory and another tenant's email with so many emails in the queue\nstart: start to ready, against PostgreSQL and Node alone\nsmall [--emails=20000]: installation and delivery with 512 MiB and one core`,
+    `npm run bench [name…] [-- --json]\n\nnames: ${Object.keys(benchmarks).join(', ')}; without one, all of these\ncapacity: PostgreSQL's time and WAL for a message, by part\ncost: CPU for a message, by process, against Postfix with OpenDKIM\nfootprint: memory and idle CPU of the compiled program\nqueued [--counts=1000,100000,1000000]: claims, start, memory and another tenant's email with so many emails in the queue\nscheduled: claims with a million scheduled emails, and the time after which due ones leave\nstart: start to ready, against PostgreSQL and Node alone\nsmall [--emails=20000]: installation and delivery with 512 MiB and one core`,
   )
   process.exit(words.includes('--help') ? 0 : 2)
 }

@@ -3,91 +3,31 @@
  * email. They may not depend on the length of the queue.
  */
 import { setTimeout as wait } from 'node:timers/promises'
-import { openIds, silentLog, systemRandom } from '#base'
-import { type Db, embeddedUrlIfRunning, openDb, sql } from '#db'
-import { claim, requeueUnsent, shardCount, shardOf } from '#spool'
+import { type Db, sql } from '#db'
 import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
+import { type ClaimFigures, claimed, fillQueue, insertQueued, measureClaims, type Note, slowDomain, withDb } from './fill-queue.ts'
 import { median, type Sink, startSink, timeToReady } from './helpers.ts'
 import { kindOfProcess, memoryOf, processTree } from './process-figures.ts'
 import { exponentOf } from './trend.ts'
 
 const standardCounts = [1000, 100_000, 1_000_000]
 const domain = 'many.bench.test'
-const slowDomain = 'slow.bench.test'
 /** A usual time for a reply. It also limits the number of delivered emails, which the measurement replaces. */
 const slowMs = 100
 const refillEveryMs = 250
-/** Recipient domains. With more, a thousand emails are fewer in each shard than a claim reads there, and the claims compared unequal. */
-const lanes = 1
-const batch = 10_000
-const claims = 40
-const warmUpClaims = 5
-/** As delivery.ts claims under load. */
-const claimed = 400
 const otherTenants = 5
 /** By then the processes have claimed as much as they hold. */
 const settleMs = 20_000
 const memorySamples = 3
 const sentWithinMs = 60_000
 
-/** Those of a delivery process (src/main/hosted-roles.ts). */
-const deliverySettings = { enable_seqscan: 'off', enable_hashjoin: 'off', enable_mergejoin: 'off', enable_bitmapscan: 'off', jit: 'off' }
-
-/** Copies of an accepted email: the rows that acceptance writes, with ids, shards and recipients of their own. */
-const addQueued = sql`
-  with given as (
-    select id, shard, recipient, recipient_domain
-    from unnest($2::text[], $3::smallint[], $4::text[], $5::text[]) as given (id, shard, recipient, recipient_domain)
-  ),
-  original as (
-    select *
-    from emails
-    where id = $1
-  ),
-  content as (
-    insert into contents (tenant_id, id, body)
-    select contents.tenant_id, given.id, contents.body
-    from contents, given
-    where contents.id = $1
-  ),
-  email as (
-    insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, tag, metadata, message_id, test, credential_id,
-                        status, accepted_at)
-    select tenant_id, given.id, given.id, given.recipient, sender, from_header, subject, tag, metadata, '<' || given.id || '@many.bench.test>', test,
-           credential_id, 'pending', $6
-    from original, given
-  ),
-  logged_event as (
-    insert into events (tenant_id, at, kind, data)
-    select tenant_id, $6, 'EmailsAccepted',
-           jsonb_build_object('test', false, 'seconds', jsonb_build_array(jsonb_build_array(floor(extract(epoch from $6::timestamptz))::bigint, count(*))))
-    from original, given
-    group by tenant_id
-  )
-  insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets)
-  select tenant_id, given.id, given.id, given.shard, given.recipient, given.recipient_domain, 'ready', false, 400
-  from original, given`
-const queuedEmails = sql<{ count: number }>`
-  select count(*)::integer as count
-  from spool`
-/** Of the spool and its indexes, found in memory or read. */
-const pagesTouched = sql<{ pages: number }>`
-  select heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit as pages
-  from pg_statio_user_tables
-  where relname = 'spool'`
-const countPagesNow = sql`
-  select pg_stat_force_next_flush()`
 const statusOf = sql<{ status: string }>`
   select status
   from emails
   where id = $1`
 
-interface Queued {
+interface Queued extends ClaimFigures {
   count: number
-  /** Milliseconds: median and 99th percentile. */
-  claimMs: [number, number]
-  /** Pages of the spool and its indexes that a claim and its return touch: a measure without the machine's caches and other load. */
-  pages: number
   readyMs: number
   /** Mebibytes by kind of process. */
   memory: Record<string, number>
@@ -147,8 +87,6 @@ export async function measureQueued(environment: Record<string, string>, counts:
   }
 }
 
-type Note = (text: string) => void
-
 /** Fills the queue and measures claims without delivery; then starts the whole program, with which the rest is measured. */
 async function measureWith(
   service: ServiceProcess,
@@ -156,8 +94,8 @@ async function measureWith(
   { count, sink, note }: { count: number; sink: Sink; note: Note },
 ): Promise<Queued> {
   note(`${count.toLocaleString('en')} emails: filling the queue`)
-  const { claimMs, pages } = await withDb(service, async (db) => {
-    await fill(db, original, count, note)
+  const claims = await withDb(service, async (db) => {
+    await fillQueue(db, original, count, note)
     return measureClaims(db)
   })
   const others: OtherTenant[] = []
@@ -166,7 +104,7 @@ async function measureWith(
   service.environment['POSTRIDER_ROLES'] = undefined
   const readyMs = await timeToReady(service)
   note(
-    `  claim ${claimMs[0].toFixed(1)} ms, ${Math.round(pages)} pages, ready after ${Math.round(readyMs)} ms; settling for ${settleMs / 1000} s`,
+    `  claim ${claims.claimMs[0].toFixed(1)} ms, ${Math.round(claims.pages)} pages, ready after ${Math.round(readyMs)} ms; settling for ${settleMs / 1000} s`,
   )
   const { memory, firstEmailMs } = await measureRunning(service, { original, sink, others })
   const memoryInAll = Object.values(memory).reduce((sum, one) => sum + one, 0)
@@ -174,7 +112,7 @@ async function measureWith(
   await service.stop()
   service.environment['POSTRIDER_ROLES'] = 'api,housekeeping'
   await service.start()
-  return { count, claimMs, pages, readyMs, memory, memoryInAll, firstEmailMs }
+  return { count, ...claims, readyMs, memory, memoryInAll, firstEmailMs }
 }
 
 /** Memory, and the other tenants' first emails, while the large queue is delivered and refilled. */
@@ -190,16 +128,6 @@ async function measureRunning(
     for (const other of others) firstEmailMs.push(await timeToSent(service, db, other))
   })
   return { memory, firstEmailMs }
-}
-
-async function withDb<Result>(service: ServiceProcess, work: (db: Db) => Promise<Result>): Promise<Result> {
-  const url = (await embeddedUrlIfRunning(service.folder)) as string
-  const db = await openDb({ url, poolSize: 1, applicationName: 'bench', settings: deliverySettings, log: silentLog })
-  try {
-    return await work(db)
-  } finally {
-    await db.close()
-  }
 }
 
 /** Replaces delivered emails until it is disposed of. By the sink's count: to count the queue would read all of it into memory. */
@@ -218,56 +146,6 @@ function refill(service: ServiceProcess, original: string, sink: Sink): AsyncDis
       await filling
     },
   }
-}
-
-async function fill(db: Db, original: string, count: number, note: Note): Promise<void> {
-  await insertQueued(db, original, count - ((await db.first(queuedEmails))?.count ?? 0), note)
-  // As autovacuum does after so many inserts; without it, the first reader would set the hint bits of every page.
-  for (const table of ['spool', 'emails', 'contents']) await db.script(`vacuum analyze ${table}`)
-}
-
-async function insertQueued(db: Db, original: string, count: number, note?: Note): Promise<void> {
-  const ids = openIds(systemRandom)
-  for (let done = 0; done < count; done += batch) {
-    const nowMs = Date.now()
-    const emailIds = Array.from({ length: Math.min(batch, count - done) }, () => ids.emailId(nowMs))
-    const domains = emailIds.map((_, n) => `r${n % lanes}.${slowDomain}`)
-    const recipients = domains.map((one, n) => `person${done + n}@${one}`)
-    await db.run(addQueued, [original, emailIds, emailIds.map(shardOf), recipients, domains, new Date(nowMs)])
-    if (done % 100_000 === 0 && done > 0) note?.(`  ${done.toLocaleString('en')}`)
-  }
-}
-
-/** Each claim is given back before the next. */
-async function measureClaims(db: Db): Promise<Pick<Queued, 'claimMs' | 'pages'>> {
-  const wish = {
-    shards: Array.from({ length: shardCount }, (_, shard) => ({ shard, epoch: 0 })),
-    most: claimed,
-    lanesPerTenant: 256,
-    cursors: new Map(),
-    windows: [],
-    freshWindow: claimed / lanes,
-    paused: [],
-  }
-  const took: number[] = []
-  let pagesBefore = 0
-  for (let nth = 0; nth < warmUpClaims + claims; nth++) {
-    if (nth === warmUpClaims) pagesBefore = await pagesSoFar(db)
-    const beganMs = performance.now()
-    const rows = await claim(db, wish)
-    if (nth >= warmUpClaims) took.push(performance.now() - beganMs)
-    if (rows.length < claimed / 2) throw new Error(`a claim returned ${rows.length} of ${claimed} recipients`)
-    await requeueUnsent(db, rows)
-  }
-  const pages = ((await pagesSoFar(db)) - pagesBefore) / claims
-  took.sort((one, other) => one - other)
-  return { claimMs: [median(took), took[Math.floor(took.length * 0.99)] as number], pages }
-}
-
-/** On the only connection of `db`, whose own counts would otherwise be up to a second old. */
-async function pagesSoFar(db: Db): Promise<number> {
-  await db.run(countPagesNow)
-  return (await db.first(pagesTouched))?.pages ?? 0
 }
 
 interface OtherTenant {
@@ -328,7 +206,7 @@ export function queuedLines({ found, claimExponent, pagesExponent, memoryRatio, 
     ...(claimExponent === undefined
       ? []
       : [`a claim's time grows with the count to the power of ${claimExponent.toFixed(3)} (${verdict(claimExponent <= 0.05, '0.05')})`]),
-    ...(pagesExponent === undefined ? [] : [`the pages of a claim and its return: to the power of ${pagesExponent.toFixed(3)}`]),
+    ...(pagesExponent === undefined ? [] : [`the pages of a claim: to the power of ${pagesExponent.toFixed(3)}`]),
     `memory with the most, against the fewest: ${memoryRatio.toFixed(2)} (${verdict(memoryRatio <= 1.1, '1.1')})`,
     `slowest first email of another tenant: ${Math.round(slowestFirstEmailMs)} ms (${verdict(slowestFirstEmailMs <= 1000, '1000 ms')})`,
   ]

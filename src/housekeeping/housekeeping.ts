@@ -131,7 +131,7 @@ function reportChores({ db, keep }: HousekeepingDeps): Chore[] {
   ]
 }
 
-function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
+function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: { nextMs: number }): Chore[] {
   const { db, clock, log, limitSettings } = deps
   const wakeDelivery = openWaker({ db, clock })
   const contents = new ContentRetention(db)
@@ -140,7 +140,9 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
       name: 'releasing scheduled mail',
       everyMs: tickMs,
       run: async (nowMs) => {
-        if ((await releaseScheduled(db, await limitSettings.send(), nowMs)) > 0) wakeDelivery()
+        const { released, nextMs } = await releaseScheduled(db, await limitSettings.send(), nowMs)
+        if (released > 0) wakeDelivery()
+        scheduled.nextMs = nextMs
       },
     },
     {
@@ -181,20 +183,25 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness): Chore[] {
 export async function startHousekeeping(deps: HousekeepingDeps): Promise<Housekeeping> {
   const { db, clock, log } = deps
   const wakefulness = await openWakefulness({ db, clock })
-  const chores = choresOf(deps, wakefulness)
+  const scheduled = { nextMs: Number.POSITIVE_INFINITY }
+  const chores = choresOf(deps, wakefulness, scheduled)
   const due = new Map<string, number>()
 
   const turn = async () => {
     // Held for this turn only: the work below commits on other connections, and no second process may start it meanwhile.
     await db.transaction(async (tx) => {
-      if (!(await tx.first(tryLock, [choreLock]))?.mine) return
+      if (!(await tx.first(tryLock, [choreLock]))?.mine) {
+        scheduled.nextMs = Number.POSITIVE_INFINITY
+        return
+      }
       for (const chore of chores) {
         if (clock.monotonicMs() < (due.get(chore.name) ?? 0)) continue
         due.set(chore.name, clock.monotonicMs() + chore.everyMs)
         await chore.run(clock.nowMs()).catch((error) => log.warn({ err: error }, `${chore.name} failed; retrying`))
       }
     })
-    return wakefulness.delayMs(tickMs, asleepTickMs)
+    const untilScheduledMs = Math.max(scheduled.nextMs - clock.nowMs(), tickMs)
+    return Math.min(wakefulness.delayMs(tickMs, asleepTickMs), untilScheduledMs)
   }
 
   const tidying = startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn)

@@ -11,8 +11,12 @@ import { hasKeyOf, stateByKey } from './row-guards.ts'
 /** Emails of one transaction. */
 const maxAtOnce = 2000
 
-const isDue = sql<{ due: boolean }>`
-  select exists (select from spool where state = 'scheduled' and scheduled_at <= $1) as due`
+const firstScheduled = sql<{ at: Date }>`
+  select scheduled_at as at
+  from spool
+  where state = 'scheduled'
+  order by scheduled_at
+  limit 1`
 
 /** Skips rows that are being cancelled or rescheduled. */
 const makeDue = sql<{ test: boolean }>`
@@ -31,23 +35,25 @@ const makeDue = sql<{ test: boolean }>`
   returning spool.test`
 
 /**
- * Moves due scheduled emails behind the send limit, and releases as many as there is capacity for, in order of acceptance. Returns how many
- * were due.
+ * Moves due scheduled emails behind the send limit, and releases as many as there is capacity for, in order of acceptance. `released`: how many
+ * were due. `nextMs`: the time of the next scheduled email; infinite without one, past if the email is locked now.
  */
-export async function releaseScheduled(db: Db, limits: SendLimits, nowMs: number): Promise<number> {
-  let total = 0
-  while ((await db.first(isDue, [new Date(nowMs)]))?.due) {
-    const moved = await db.transaction(async (tx) => {
-      const due = await tx.rows(makeDue, [new Date(nowMs), maxAtOnce])
-      if (due.length === 0) return 0
-      await addWaiting(tx, { live: due.filter((one) => !one.test).length, test: due.filter((one) => one.test).length }, limits, nowMs)
-      await releaseWaitingIn(tx, limits, nowMs)
-      return due.length
-    })
-    total += moved
-    if (moved < maxAtOnce) break
+export async function releaseScheduled(db: Db, limits: SendLimits, nowMs: number): Promise<{ released: number; nextMs: number }> {
+  for (let released = 0; ; ) {
+    const nextMs = (await db.first(firstScheduled))?.at.getTime() ?? Number.POSITIVE_INFINITY
+    if (nextMs > nowMs) return { released, nextMs }
+    const moved = await db.transaction((tx) => moveDue(tx, limits, nowMs))
+    if (moved === 0) return { released, nextMs }
+    released += moved
   }
-  return total
+}
+
+async function moveDue(tx: Tx, limits: SendLimits, nowMs: number): Promise<number> {
+  const due = await tx.rows(makeDue, [new Date(nowMs), maxAtOnce])
+  if (due.length === 0) return 0
+  await addWaiting(tx, { live: due.filter((one) => !one.test).length, test: due.filter((one) => one.test).length }, limits, nowMs)
+  await releaseWaitingIn(tx, limits, nowMs)
+  return due.length
 }
 
 /** An email that waits: not claimed, no attempt made, not retried by hand. */

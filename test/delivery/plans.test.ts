@@ -67,15 +67,16 @@ const hotStatements = {
   postpone: "set state = 'deferred', due_at",
   promote: 'any($1::smallint[]) and due_at <=',
   recall: 'any($1::smallint[]) and due_at >',
-  'find scheduled': "from spool where state = 'scheduled' and scheduled_at <= $1) as due",
+  'find scheduled': "where state = 'scheduled'\n  order by scheduled_at\n  limit 1",
   'release scheduled': "set state = 'over_limit'",
   'record outcomes': 'delete from spool\n    using outcome',
 }
 
 /** The accesses of a statement's generic plan to the spool: node, index and condition. Another index, or no condition, reads the backlog. */
 async function accessesOf(db: Db, statement: Sql<unknown>): Promise<string[]> {
-  const parameters = Math.max(...[...statement.text.matchAll(/\$(\d+)/g)].map(([, nth]) => Number(nth)))
-  const explain = sql<{ 'QUERY PLAN': string }>`explain (costs off) execute hot (${sql.repeated(parameters, ', ', () => 'null')})`
+  const parameters = Math.max(0, ...[...statement.text.matchAll(/\$(\d+)/g)].map(([, nth]) => Number(nth)))
+  const given = parameters === 0 ? sql.part`` : sql.part`(${sql.repeated(parameters, ', ', () => 'null')})`
+  const explain = sql<{ 'QUERY PLAN': string }>`explain (costs off) execute hot ${given}`
   await db.script(`prepare hot as ${statement.text}`)
   const lines = (await db.rows(explain)).map((row) => row['QUERY PLAN'].trim().replace(/^->\s+/, ''))
   await db.script('deallocate hot')
@@ -107,7 +108,7 @@ test('they read the rows that they are about, and not the backlog', async () => 
   expect((await read()) - before).toBeLessThan(backlog / 4)
 })
 
-test('scheduled emails cost the claim and the promotion no index entry, and the due ones are found alone', async () => {
+test('a claim and a promotion read no index entry of scheduled emails, and the due ones are found alone', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const url = `${database.url}&options=${encodeURIComponent(settings)}`
@@ -132,7 +133,8 @@ test('scheduled emails cost the claim and the promotion no index entry, and the 
   await db.run(schedule, [due])
   await db.script('vacuum spool')
   await turn()
-  expect(await read(turn)).toBe(whenEmpty)
+  // One: the next scheduled email.
+  expect(await read(turn)).toBe(whenEmpty + 1)
   expect(await read(() => releaseScheduled(db, unlimited, testTimeMs + 9000))).toBeLessThan(200)
   expect(await db.rows(countStates)).toEqual([
     { state: 'ready', emails: 9 },
@@ -164,7 +166,7 @@ test('their plans reach the spool by these indexes, however full it is when they
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(picked.tenant_id, picked.email_id)) AND (ROW(tenant_id, email_id) <= ROW(picked.tenant_id, picked.email_id))) | Filter: ((state || ''::text) = 'ready'::text)",
       ],
       "find scheduled": [
-        "Index Only Scan using spool_scheduled on spool | Index Cond: (scheduled_at <= $1)",
+        "Index Only Scan using spool_scheduled on spool",
       ],
       "postpone": [
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(given.tenant_id, given.email_id)) AND (ROW(tenant_id, email_id) <= ROW(given.tenant_id, given.email_id))) | Filter: ((given.epoch = epoch) AND (given.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",

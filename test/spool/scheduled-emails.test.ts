@@ -49,9 +49,9 @@ test('due emails become ready, and wait behind a full send limit', async () => {
   await db.run(add, ['a-due', 'scheduled', at(-1)])
   await db.run(add, ['b-due', 'scheduled', at(0)])
   await db.run(add, ['later', 'scheduled', at(1)])
-  expect(await releaseScheduled(db, { organisation: 1, ceilings: new Map() }, testTimeMs)).toBe(2)
+  expect(await releaseScheduled(db, { organisation: 1, ceilings: new Map() }, testTimeMs)).toEqual({ released: 2, nextMs: testTimeMs + 1 })
   expect(await statesNow()).toEqual({ 'a-due': 'ready', 'b-due': 'over_limit', later: 'scheduled' })
-  expect(await releaseScheduled(db, unlimited, testTimeMs)).toBe(0)
+  expect(await releaseScheduled(db, unlimited, testTimeMs)).toEqual({ released: 0, nextMs: testTimeMs + 1 })
 })
 
 test('an email is overdue from its scheduled time, not from its acceptance', async () => {
