@@ -95,6 +95,7 @@ Example: postrider privacy report tq3v6k2m --json`,
         line('opens and clicks with addresses', addresses.opensAndClicks),
         line('webhook deliveries with addresses', addresses.webhookDeliveries),
         line('calls with addresses in path or error', addresses.requests),
+        line('the same of calls for no single tenant', addresses.requests.ofNoTenant),
       ]
       printed(given, deps, { ...report }, lines.join('\n'))
     }),

@@ -9,11 +9,12 @@ const oldEvents = sql<{ id: number; at: Date; data: Record<string, unknown> | nu
   order by id
   limit $4`
 
+/** An erasure that committed meanwhile keeps its event as it is. */
 const hashEvents = sql`
   update events
   set data = hashed.data
-  from unnest($2::bigint[], $3::timestamptz[], $4::jsonb[]) as hashed (id, at, data)
-  where events.tenant_id = $1 and events.id = hashed.id and events.at = hashed.at`
+  from unnest($2::bigint[], $3::timestamptz[], $4::jsonb[], $5::jsonb[]) as hashed (id, at, before, data)
+  where events.tenant_id = $1 and events.id = hashed.id and events.at = hashed.at and events.data = hashed.before`
 
 /** Reads a page of events after the id `after` that happened before `beforeMs`. */
 export async function hashAddressesOfEvents(
@@ -25,8 +26,8 @@ export async function hashAddressesOfEvents(
 ): Promise<{ last: number | undefined; isWhole: boolean; hashed: number }> {
   const page = await db.rows(oldEvents, [tenantId, after, new Date(beforeMs), most, unhashedPattern])
   const due = page.filter(({ data }) => data !== null)
-  const hashed = due.map(({ data }) => hasher.hashInJson(data))
-  if (due.length > 0) await db.run(hashEvents, [tenantId, due.map(({ id }) => id), due.map(({ at }) => at), hashed])
+  const data = [due.map((one) => one.data), due.map((one) => hasher.hashInJson(one.data))]
+  if (due.length > 0) await db.run(hashEvents, [tenantId, due.map(({ id }) => id), due.map(({ at }) => at), ...data])
   return { last: page.at(-1)?.id, isWhole: page.length === most, hashed: due.length }
 }
 

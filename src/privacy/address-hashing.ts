@@ -9,7 +9,7 @@ import { hashAddressesOfEvents } from '#events'
 import { beforeFirstEntry, hashAddressesOfLogs, type LogPlace } from '#request-logs'
 import { hashAddressesOfHits } from '#tracking'
 import { hashAddressesOfDeliveries } from '#webhooks'
-import { type AddressRetention, listAddressRetentions } from './address-retention.ts'
+import { type AddressRetention, findShortestHashing, listAddressRetentions } from './address-retention.ts'
 
 interface AddressHashingBounds {
   /** In one round. */
@@ -57,6 +57,8 @@ export class AddressHashing {
     let hashed = 0
     for (const one of some)
       for (const [place, read] of this.#placesOf(one, nowMs)) hashed += await this.#runPlace(`${place} ${one.tenantId}`, one, read, nowMs)
+    const shortest = some.length > 0 ? await findShortestHashing(this.#db) : undefined
+    if (shortest) hashed += await this.#runPlace('logs', shortest, this.#logsOf(shortest, nowMs), nowMs)
     return hashed
   }
 
@@ -82,7 +84,6 @@ export class AddressHashing {
     const beforeMs = nowMs - hashDays * dayMs
     const idOf = (after: Position | undefined) => (typeof after === 'string' ? after : '')
     const numberOf = (after: Position | undefined) => (typeof after === 'number' ? after : 0)
-    const entryOf = (after: Position | undefined) => (typeof after === 'object' ? after : beforeFirstEntry)
     return [
       [
         'emails',
@@ -93,7 +94,13 @@ export class AddressHashing {
       ],
       ['events', (after) => hashAddressesOfEvents(db, hasher, tenantId, { after: numberOf(after), beforeMs }, rows)],
       ['webhooks', (after) => hashAddressesOfDeliveries(db, hasher, tenantId, { after: idOf(after), beforeMs }, rows)],
-      ['logs', (after) => hashAddressesOfLogs(db, hasher, tenantId, { after: entryOf(after), before: new Date(beforeMs) }, rows)],
+      ['logs', this.#logsOf({ tenantId, hashDays }, nowMs)],
     ]
+  }
+
+  #logsOf({ tenantId, hashDays }: Pick<AddressRetention, 'tenantId' | 'hashDays'>, nowMs: number): ReadPage {
+    const before = new Date(nowMs - hashDays * dayMs)
+    const entryOf = (after: Position | undefined) => (typeof after === 'object' ? after : beforeFirstEntry)
+    return (after) => hashAddressesOfLogs(this.#db, this.#hasher, tenantId, { after: entryOf(after), before }, this.#bounds.rows)
   }
 }

@@ -31,6 +31,10 @@ const saveRetention = sql`
   on conflict (tenant_id) do update
   set hash_days = excluded.hash_days, changed_at = excluded.changed_at`
 
+const shortest = sql<{ hashDays: number | null; changedAt: Date | null }>`
+  select min(hash_days) as "hashDays", max(changed_at) as "changedAt"
+  from tenant_address_retention`
+
 /** The row stays, because searches look for hashes as long as there may be some. */
 const endRetention = sql`
   update tenant_address_retention
@@ -62,3 +66,9 @@ export const mayHaveHashes = async (on: Queryable, tenantId: string | null): Pro
 /** In order of the tenants' ids, after this one. */
 export const listAddressRetentions = (on: Queryable, afterTenant: string, most: number): Promise<AddressRetention[]> =>
   on.rows(someRetentions, [afterTenant, most])
+
+/** The shortest of all tenants, which calls that concern no single tenant follow. */
+export async function findShortestHashing(on: Queryable): Promise<AddressRetention | undefined> {
+  const { hashDays = null, changedAt = null } = (await on.first(shortest)) ?? {}
+  return hashDays === null || changedAt === null ? undefined : { tenantId: '', hashDays, changedAt }
+}

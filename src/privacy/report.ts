@@ -44,8 +44,8 @@ export interface PrivacyReport {
     events: Left
     opensAndClicks: Left
     webhookDeliveries: Left
-    /** In paths and errors. */
-    requests: Left
+    /** In paths and errors. `ofNoTenant`: of calls for no single tenant. */
+    requests: Left & { ofNoTenant: Left }
   }
 }
 
@@ -82,5 +82,5 @@ const countAddresses = async (on: Queryable, tenantId: string): Promise<PrivacyR
   events: await countEventsWithAddresses(on, tenantId),
   opensAndClicks: await countHitsWithAddresses(on, tenantId),
   webhookDeliveries: await countDeliveriesWithAddresses(on, tenantId),
-  requests: await countCallsWithAddresses(on, tenantId),
+  requests: { ...(await countCallsWithAddresses(on, tenantId)), ofNoTenant: await countCallsWithAddresses(on, '') },
 })
