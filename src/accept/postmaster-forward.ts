@@ -5,7 +5,7 @@
  */
 import { type Clock, derivedEmailId, emailIdTimeMs, type Ids, Refusal } from '#base'
 import { type Db, sqlState } from '#db'
-import type { Domain } from '#domains'
+import { type Domain, returnPathDomainOf } from '#domains'
 import { type Content, type ContentEncoder, findEmail } from '#emails'
 import { parseAddress, readRaw } from '#mail'
 import type { Tenants } from '#tenants'
@@ -21,13 +21,19 @@ export interface Forwarder {
   forward(octets: Buffer, address: string): Promise<void>
   /**
    * Forwards the message `received` of a route of the domain, as one email of the tenant for each address; a repetition has the same
-   * result. `isBounce`: with the null reverse-path, because the message has it too.
+   * result. `isBounce`: with the null reverse-path, because the message has it too. `isUnproven`: without the domain's signature and return
+   * path. `record` is called with the copies before they are accepted.
    */
-  forwardRouted(
-    octets: Buffer,
-    addresses: readonly string[],
-    by: { tenantId: string; domain: Domain; received: string; isBounce: boolean },
-  ): Promise<{ to: string; emailId: string }[]>
+  forwardRouted(octets: Buffer, addresses: readonly string[], by: RoutedBy): Promise<void>
+}
+
+export interface RoutedBy {
+  tenantId: string
+  domain: Domain
+  received: string
+  isBounce: boolean
+  isUnproven: boolean
+  record(copies: readonly { to: string; emailId: string }[]): Promise<void>
 }
 
 interface ForwardingDeps {
@@ -51,6 +57,7 @@ interface ForwardFacts {
   /** By default that of From. */
   sender?: string
   identity: Pick<Content, 'returnPathDomain' | 'signing'>
+  keepsArc?: true
 }
 
 const uniqueViolation = '23505'
@@ -75,24 +82,25 @@ export function openForwarding(deps: ForwardingDeps): Forwarder {
       })
     },
 
-    async forwardRouted(octets, addresses, { tenantId, domain, received, isBounce }) {
+    async forwardRouted(octets, addresses, { tenantId, domain, received, isBounce, isUnproven, record }) {
       // Ids derived from the received message, so that two deliveries of it at once cannot both be committed.
       const nowMs = emailIdTimeMs(received) ?? clock.nowMs()
       const copies = addresses.map((to) => ({ id: derivedEmailId(nowMs, `forwarded ${tenantId} ${received} ${to}`), to }))
-      const { signing, returnPathDomain } = identityOf(domain, hostname)
+      await record(copies.map(({ id, to }) => ({ to, emailId: id })))
+      const { signing, returnPathDomain } = isUnproven
+        ? { signing: null, returnPathDomain: returnPathDomainOf(hostname) }
+        : identityOf(domain, hostname)
       const identity = { signing, returnPathDomain: isBounce ? null : returnPathDomain }
-      const facts = { tenantId, nowMs, sender: `postmaster@${domain.name}`, identity }
+      const facts = { tenantId, nowMs, sender: `postmaster@${domain.name}`, identity, keepsArc: true as const }
       const open = await missing(copies, tenantId)
-      if (open.length > 0) {
-        const prepared = await prepareCopies(octets, open, facts, deps)
-        await commit({ submissions: [prepared], idempotency: undefined }).catch((error: unknown) => {
-          if (sqlState(error) !== uniqueViolation) throw error
-        })
-        // Another delivery may have accepted some of them. A commit after a lost reply takes any collision for one with itself.
-        const [absent] = await missing(open, tenantId)
-        if (absent) throw new Error(`a copy was not accepted: ${absent.id}`)
-      }
-      return copies.map(({ id, to }) => ({ to, emailId: id }))
+      if (open.length === 0) return
+      const prepared = await prepareCopies(octets, open, facts, deps)
+      await commit({ submissions: [prepared], idempotency: undefined }).catch((error: unknown) => {
+        if (sqlState(error) !== uniqueViolation) throw error
+      })
+      // Another delivery may have accepted some of them. A commit after a lost reply takes any collision for one with itself.
+      const [absent] = await missing(open, tenantId)
+      if (absent) throw new Error(`a copy was not accepted: ${absent.id}`)
     },
   }
 }
@@ -101,7 +109,7 @@ export function openForwarding(deps: ForwardingDeps): Forwarder {
 async function prepareCopies(
   octets: Buffer,
   copies: readonly Copy[],
-  { tenantId, nowMs, sender, identity }: ForwardFacts,
+  { tenantId, nowMs, sender, identity, keepsArc }: ForwardFacts,
   { hostname, encoder }: ForwardingDeps,
 ): Promise<Prepared> {
   const emails = copies.map(({ id, to }) => {
@@ -114,7 +122,7 @@ async function prepareCopies(
   const read = typeof facts === 'string' ? undefined : facts
   const messageId = read?.messageId ?? `<${contentId}@${hostname}>`
   const from = read?.from?.address.text ?? `postmaster@${hostname}`
-  const message = { kind: 'raw' as const, raw: octets.toString('base64') }
+  const message = { kind: 'raw' as const, raw: octets.toString('base64'), ...(keepsArc && { keepsArc }) }
   return {
     tenantId,
     contentId,

@@ -81,7 +81,7 @@ export function prepareSubmission(
   const id = (emails[0] as NewEmail).id
   const messageId = `<${id}@${facts.sender.messageIdDomain}>`
   const content: Content = {
-    message: partsContent({ ...checked, headers: headersOf(checked, facts) }, given.from),
+    message: partsContent({ ...checked, headers: headersOf(checked, facts), replyTo: replyToOf(checked, id, facts) }, given.from),
     messageId,
     acceptedAtMs: scheduledAtMs ?? facts.nowMs + facts.clockOffsetMs,
     returnPathDomain: checked.bounce ? null : facts.sender.returnPathDomain,
@@ -109,6 +109,9 @@ function headersOf({ headers, tag, from }: CheckedSubmission, { feedbackId, tena
   if (feedbackId === undefined || headers.some(([name]) => name.toLowerCase() === 'feedback-id')) return headers
   return [...headers, ['Feedback-ID', feedbackIdOf(feedbackId, { tag, tenantId: tenant.id, domain: from.address.domain })]]
 }
+
+const replyToOf = ({ replyTo, replyAddress }: CheckedSubmission, emailId: string, { nowMs }: PrepareFacts) =>
+  replyAddress ? replyAddress(emailId, nowMs) : replyTo
 
 const partsContent = (
   { recipients, replyTo, subject, html, text, headers, attachments }: CheckedSubmission,

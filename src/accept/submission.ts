@@ -20,6 +20,8 @@ export interface Submission {
   cc?: readonly string[] | null | undefined
   bcc?: readonly string[] | null | undefined
   replyTo?: string | null | undefined
+  /** In place of `replyTo`: makes the address to which the recipient of an email replies. Needs exactly one recipient. */
+  replyAddress?: ((emailId: string, nowMs: number) => string) | undefined
   subject: string
   html?: string | null | undefined
   text?: string | null | undefined

@@ -171,6 +171,13 @@ function checkUnsubscribe({ envelope }: Recipients, headers: readonly [string, s
   if (own) refuse('unsubscribe', `sets the header ${own[0]}, which is also in headers`)
 }
 
+/** The address names the email of one recipient, and a message can have only one such field. */
+function checkReplyAddress({ envelope }: Recipients, replyTo: string | undefined): void {
+  if (envelope.length > 1) refuse('replyRouteId', `needs exactly one recipient: this message has ${envelope.length}`)
+  if (replyTo !== undefined)
+    refuse('replyRouteId', 'cannot be given with replyTo', 'validation_error', 'Omit replyTo: the route gets the replies')
+}
+
 /** The empty string means no tag. */
 export function checkTag(tag: string | null | undefined): string | null {
   if (tag != null) rejectUnstorableText('tag', tag)
@@ -266,6 +273,7 @@ export interface CheckedSubmission {
   recipients: Recipients
   /** The text of the Reply-To field. */
   replyTo: string | undefined
+  replyAddress: Submission['replyAddress']
   subject: string
   tag: string | null
   metadata: Record<string, string> | null
@@ -295,6 +303,8 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
   const headers = checkHeaders(submission.headers)
   const unsubscribe = submission.unsubscribe === true
   if (unsubscribe) checkUnsubscribe(recipients, headers)
+  const { replyAddress } = submission
+  if (replyAddress) checkReplyAddress(recipients, replyTo)
   const metadata = checkMetadata(submission.metadata, vendor)
   const scheduled = checkScheduledTime(submission.scheduledAt)
   const { list: attachments, octets: attachmentOctets } = checkAttachments(submission.attachments)
@@ -313,6 +323,7 @@ export function checkSubmission(submission: Submission): CheckedSubmission {
     from,
     recipients,
     replyTo,
+    replyAddress,
     subject,
     tag,
     metadata,

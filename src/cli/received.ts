@@ -19,19 +19,30 @@ const line = (message: ReceivedListItem) =>
 export const receivedList: Command = {
   name: 'received list',
   summary: 'list the messages that routes received, newest first',
-  help: `postrider received list [--limit N] [--tenant ID] ${apiUsage}
+  help: `postrider received list [--from ADDRESS] [--to ADDRESS] [--replies-to EMAIL] [--limit N] [--tenant ID] ${apiUsage}
 
 Lists received messages of a tenant (default: the default tenant) with id, time, DMARC result, sender, recipients and subject.
+--from        only those with this address in From or as envelope sender
+--to          only those to this address
+--replies-to  only those that answer the email with this id
 --limit       number of messages (default: ${usuallyListed}; at most ${maxListed})
 ${apiHelp}
 
 Example: postrider received list --limit 100`,
-  options: { limit: { type: 'string' }, ...tenantApiOptions },
+  options: {
+    from: { type: 'string' },
+    to: { type: 'string' },
+    'replies-to': { type: 'string' },
+    limit: { type: 'string' },
+    ...tenantApiOptions,
+  },
   run(given, deps) {
     const limit = limitOf(given)
+    const [from, to, inReplyTo] = [text(given, 'from'), text(given, 'to'), text(given, 'replies-to')]
+    const filter = { ...(from && { from }), ...(to && { to }), ...(inReplyTo && { inReplyTo }) }
     return withApi(given, deps, async (service) => {
       const messages = await scopeOf(service, given)
-        .received.list({ perPage: Math.min(limit, perRequest) })
+        .received.list({ ...filter, perPage: Math.min(limit, perRequest) })
         .take(limit)
       const next = 'no received messages. To receive mail: postrider route add help@mail.example.com'
       printed(given, deps, { messages }, messages.map(line).join('\n') || next)
@@ -62,7 +73,7 @@ function shownMessage(message: ReceivedRetrieveData): string {
     `  subject   ${plain(subject)}`,
     ...checksOf(message),
     ...(autoSubmitted === '' || autoSubmitted === 'no' ? [] : [`  automatic ${plain(autoSubmitted)}`]),
-    ...(inReplyTo === null ? [] : [`  reply to  email ${inReplyTo}`]),
+    ...(inReplyTo === null ? [] : [`  reply to  email ${inReplyTo}${message.inReplyToProven ? ', by its signed address' : ''}`]),
     ...forwarded.map(({ to, emailId }) => `  forwarded ${plain(to)}, email ${emailId}`),
     ...attachments.map(
       ({ filename, contentType, size }) => `  attached  ${plain(filename) || 'without a name'}, ${plain(contentType)}, ${size} octets`,

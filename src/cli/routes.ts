@@ -17,8 +17,8 @@ Example: postrider route list`,
     withApi(given, deps, async (service) => {
       const routes = await scopeOf(service, given).routes.list({ perPage: perRequest }).take(maxListed)
       const lines = routes.map(
-        ({ id, address, forwardTo, enabled }) =>
-          `${plain(address).padEnd(40)} ${id}${forwardTo === null ? '' : `  to ${plain(forwardTo)}`}${enabled ? '' : '  disabled'}`,
+        ({ id, address, forwardTo, enabled, replies }) =>
+          `${plain(address).padEnd(40)} ${id}${forwardTo === null ? '' : `  to ${plain(forwardTo)}`}${replies ? '  replies' : ''}${enabled ? '' : '  disabled'}`,
       )
       printed(given, deps, { routes }, lines.join('\n') || 'no routes. To receive mail: postrider route add help@mail.example.com')
     }),
@@ -28,21 +28,28 @@ export const routeAdd: Command = {
   name: 'route add',
   audited: true,
   summary: 'receive mail for an address of a verified domain',
-  help: `postrider route add ADDRESS [--forward ADDRESS] [--tenant ID] ${apiUsage}
+  help: `postrider route add ADDRESS [--forward ADDRESS] [--replies] [--tenant ID] ${apiUsage}
 
 Receives mail for an address: stores it, and sends the event MessageReceived to webhooks that name it.
 A * stands for any text: orders+*@mail.example.com, or *@mail.example.com for every address of the domain.
 --forward     also sends every message to this address
+--replies     receives only replies to emails that are sent with the id of the route as replyRouteId
 ${apiHelp}
 
-Example: postrider route add help@mail.example.com`,
-  options: { forward: { type: 'string' }, ...tenantApiOptions },
+Examples: postrider route add help@mail.example.com
+          postrider route add 'reply-*@mail.example.com' --replies`,
+  options: { forward: { type: 'string' }, replies: { type: 'boolean' }, ...tenantApiOptions },
   positionals: ['ADDRESS'],
   run: (given, deps) =>
     withApi(given, deps, async (service) => {
       const [address = ''] = given.positionals
       const forwardTo = text(given, 'forward')
-      const made = await scopeOf(service, given).routes.create({ address, ...(forwardTo === undefined ? {} : { forwardTo }) })
+      const wanted = {
+        address,
+        ...(forwardTo === undefined ? {} : { forwardTo }),
+        ...(given.options.replies === true ? { replies: true } : {}),
+      }
+      const made = await scopeOf(service, given).routes.create(wanted)
       const record = `publish this MX record at ${made.mx.fullName}, if it is not there yet: ${made.mx.value}`
       printed(given, deps, { ...made }, `${plain(made.address)} receives mail (${made.id})\n${record}`)
     }),

@@ -194,10 +194,9 @@ const mailOf = ({ tenantId, domain, tag }: TransportScope) =>
 
 const sharesText = (shares: readonly { transport: string; percent: number }[], usual: string) => {
   const rest = 100 - shares.reduce((sum, one) => sum + one.percent, 0)
-  return [
-    ...shares.map(({ transport, percent }) => `${percent}% ${transport}`),
-    ...(rest > 0 ? [`${rest}% ${usual} (default)`] : []),
-  ].join(', ')
+  return [...shares.map(({ transport, percent }) => `${percent}% ${transport}`), ...(rest > 0 ? [`${rest}% ${usual} (default)`] : [])].join(
+    ', ',
+  )
 }
 
 const usualOf = ({ config }: Installation) => (config.relay ? 'relay' : 'mx')

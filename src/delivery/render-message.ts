@@ -4,7 +4,7 @@
  */
 import { type SigningKey, signatureFields } from '#dkim'
 import type { Domains } from '#domains'
-import type { Content, PartsContent, ReturnPaths } from '#emails'
+import type { Content, PartsContent, RawContent, ReturnPaths } from '#emails'
 import {
   type BuiltMessage,
   buildMessage,
@@ -30,7 +30,7 @@ export interface RebuiltMessage extends BuiltMessage {
 export function rebuildMessage(content: Content, recipient: TrackedRecipient, tokens: Tokens, form?: 'sevenBit'): RebuiltMessage {
   const given =
     content.message.kind === 'raw'
-      ? fromRaw(content.message.raw, content, recipient, tokens)
+      ? fromRaw(content.message, content, recipient, tokens)
       : fromParts(content.message, content, recipient, tokens)
   return form === 'sevenBit' && needsOnly8bit(given) ? { ...given, octets: toSevenBit(given.octets), needs8bit: false } : given
 }
@@ -65,9 +65,9 @@ export async function keysFor({ signing }: Content, tenantId: string, domains: D
 export const needsOnly8bit = ({ needs8bit, needsSmtpUtf8 }: Pick<BuiltMessage, 'needs8bit' | 'needsSmtpUtf8'>) =>
   needs8bit && !needsSmtpUtf8
 
-function fromRaw(raw: string, content: Content, recipient: TrackedRecipient, tokens: Tokens): RebuiltMessage {
+function fromRaw({ raw, keepsArc }: RawContent, content: Content, recipient: TrackedRecipient, tokens: Tokens): RebuiltMessage {
   const { acceptedAtMs: dateMs, messageId, feedbackId, tracking } = content
-  const prepared = prepareRaw(Buffer.from(raw, 'base64'), { dateMs, messageId, feedbackId })
+  const prepared = prepareRaw(Buffer.from(raw, 'base64'), { dateMs, messageId, feedbackId, keepsArc })
   if (!tracking) return { ...prepared, personal: false }
   let { opens } = tracking
   const octets = changeHtml(prepared.octets, (html, charset) => {

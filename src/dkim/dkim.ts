@@ -1,9 +1,11 @@
 /**
- * DKIM: signs messages, verifies the signatures of received messages, and creates keys and their DNS text.
+ * DKIM and ARC: signs messages, verifies the signatures of received messages, continues their chains, and creates keys and their DNS text.
  * Owns: no tables. Uses: no modules. Used by: domains, delivery, returns, domain-reports, received-mail, webhooks,
  * imports.
  * Promises: the same message, keys and time give the same signatures; important header fields cannot be added afterwards.
  */
+export { arcChainOf, type ChainStatus, chainStatus, type FoundChain } from './arc-chain.ts'
+export { arcSetFields, type Sealable, sealableOf, takesAnotherSet } from './arc-seal.ts'
 export { dnsText, type KeyPair, makeEd25519Key, makeRsaKey, readPrivateKey, readRsaKey, rsaBitsOf, type SigningKey } from './keys.ts'
 export { signatureFields } from './sign.ts'
 export {

@@ -34,40 +34,49 @@ export async function signatureFields(message: Buffer, keys: readonly SigningKey
   const start = bodyStart(message)
   const fields = headerFields(message.toString('latin1', 0, start))
   const bodyHash = createHash('sha256').update(relaxedBody(message, start)).digest('base64')
-  const { names, text } = signedHeaders(fields)
+  const { names, text } = headersToSign(fields, oversigned, [feedbackId])
   const timestamp = Math.floor(atMs / 1000)
-  const signatures = keys.map(async (key) => {
-    const unsigned = signatureField(key, names, bodyHash, timestamp)
-    const canonical = Buffer.from(
-      `${text}${relaxedHeader({ name: 'dkim-signature', value: unsigned.slice('DKIM-Signature:'.length) })}`,
-      'latin1',
-    )
-    const signature =
-      key.algorithm === 'rsa'
-        ? await signOnThread('sha256', canonical, key.privateKey)
-        : cryptoSign(null, createHash('sha256').update(canonical).digest(), key.privateKey)
-    return `${unsigned}${folded(signature.toString('base64'))}\r\n`
-  })
+  const signatures = keys.map((key) => signedField(signatureField(key, wrapped(names), bodyHash, timestamp), text, key))
   return (await Promise.all(signatures)).join('')
 }
 
-/** RFC 6376 section 5.4.2: of several fields with one name, the last one is signed first. */
-function signedHeaders(fields: readonly HeaderField[]): { names: string; text: string } {
+/** A field that ends with an empty b=, with the signature of the canonical text before it and of itself; with CRLF. */
+export async function signedField(unsigned: string, text: string, { algorithm, privateKey }: SigningKey): Promise<string> {
+  const colon = unsigned.indexOf(':')
+  const own = { name: unsigned.slice(0, colon).toLowerCase(), value: unsigned.slice(colon + 1) }
+  const canonical = Buffer.from(text + relaxedHeader(own), 'latin1')
+  const signature =
+    algorithm === 'rsa'
+      ? await signOnThread('sha256', canonical, privateKey)
+      : cryptoSign(null, createHash('sha256').update(canonical).digest(), privateKey)
+  return `${unsigned}${folded(signature.toString('base64'))}\r\n`
+}
+
+/**
+ * The names of the signed fields, and their canonical text: `oversigned` one more time than they occur, `asFound` as often as they occur.
+ * RFC 6376 section 5.4.2: of several fields with one name, the last one is signed first.
+ */
+export function headersToSign(
+  fields: readonly HeaderField[],
+  oversigned: readonly string[],
+  asFound: readonly string[],
+): { names: string[]; text: string } {
   const names: string[] = []
   let text = ''
-  for (const name of [...oversigned, feedbackId]) {
+  for (const name of [...oversigned, ...asFound]) {
     for (let index = fields.length - 1; index >= 0; index--) {
       const field = fields[index]
       if (field?.name !== name) continue
       names.push(name)
       text += `${relaxedHeader(field)}\r\n`
     }
-    if (name !== feedbackId) names.push(name)
+    if (!asFound.includes(name)) names.push(name)
   }
-  return { names: wrapped(names), text }
+  return { names, text }
 }
 
-function wrapped(names: readonly string[]): string {
+/** The list of h=, in lines. */
+export function wrapped(names: readonly string[]): string {
   const lines: string[] = ['']
   for (const [index, name] of names.entries()) {
     const word = index < names.length - 1 ? `${name}:` : name

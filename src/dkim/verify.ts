@@ -16,16 +16,16 @@ const maxSignatures = 3
 /** The same for a list of all signatures: forwarders and providers add theirs. */
 const maxListed = 5
 const maxHeaderOctets = 262_144
-const maxSignedFields = 200
+export const maxSignedFields = 200
 /** Octets of one signature: its field names and a number of 4096 bits are far smaller. */
-const maxSignatureLength = 16_384
+export const maxSignatureLength = 16_384
 /** RFC 8301 section 3.2 forbids smaller keys; larger ones only cost time. */
 const minRsaBits = 1024
 const maxRsaBits = 4096
 const ed25519Octets = 32
 /** The SPKI prefix of a 32-octet Ed25519 key. */
 const ed25519Prefix = Buffer.from('302a300506032b6570032100', 'hex')
-const label = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/i
+export const label = /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/i
 
 /** The result of checking the message without DNS: the signatures whose body hash matches, and the header text that each has signed. */
 export interface Unjudged {
@@ -40,7 +40,7 @@ export const verify = (message: Buffer, domain: string, findTxt: FindTxt, atMs: 
 
 /** The part of `verify` whose time grows with the size of the message, separate so that another thread can run it. */
 export function unjudged(message: Buffer, domain: string, atMs: number): Unjudged {
-  const { named, start } = fieldsOf(message)
+  const { named, start } = namedFields(message)
   const found = named.get('dkim-signature')
   if (!found) return { otherwise: 'none', signatures: [] }
   // With two From fields, a mail program may show one while the signature covers the other.
@@ -67,7 +67,7 @@ export interface FoundSignature {
 
 /** The first signatures of a message, of any domain: the part whose time grows with the size of the message. */
 export function signaturesOf(message: Buffer, atMs: number): FoundSignature[] {
-  const { named, start } = fieldsOf(message)
+  const { named, start } = namedFields(message)
   const isClear = named.get('from')?.length === 1
   const bodyHash = hashesOf(message, start)
   return firstOf(named.get('dkim-signature') ?? [], maxListed).map(({ own, tags }) => {
@@ -81,11 +81,11 @@ export function signaturesOf(message: Buffer, atMs: number): FoundSignature[] {
 export async function holdsWithKey({ tags, octets }: FoundSignature, findTxt: FindTxt): Promise<boolean> {
   if (!octets) return false
   const [record = '', second] = await findTxt(`${tags.get('s')}._domainkey.${tags.get('d')}`)
-  const key = second === undefined ? keyOf(record, tags) : undefined
+  const key = second === undefined ? verifyingKey(record, tags) : undefined
   return key !== undefined && holds(tags, key, octets)
 }
 
-function fieldsOf(message: Buffer): { named: ReadonlyMap<string, readonly Field[]>; start: number } {
+export function namedFields(message: Buffer): { named: ReadonlyMap<string, readonly Field[]>; start: number } {
   const start = bodyStart(message)
   const fields = message
     .toString('latin1', 0, Math.min(start, maxHeaderOctets))
@@ -99,19 +99,19 @@ const firstOf = (found: readonly Field[], most: number) =>
   found
     .filter(({ text }) => text.length <= maxSignatureLength)
     .slice(0, most)
-    .map((own) => ({ own, tags: tagsOf(own.text.slice(own.text.indexOf(':') + 1)) }))
+    .map((own) => ({ own, tags: tagsOfList(own.text.slice(own.text.indexOf(':') + 1)) }))
 
 /** Verifies the signatures with the keys in DNS. */
 export async function verifySignatures({ otherwise, signatures }: Unjudged, findTxt: FindTxt): Promise<DkimVerdict> {
   for (const { tags, octets } of signatures) {
     const [record = '', second] = await findTxt(`${tags.get('s')}._domainkey.${tags.get('d')}`)
-    const key = second === undefined ? keyOf(record, tags) : undefined
+    const key = second === undefined ? verifyingKey(record, tags) : undefined
     if (key && holds(tags, key, octets)) return 'pass'
   }
   return otherwise
 }
 
-interface Field {
+export interface Field {
   /** Lower case. */
   name: string
   /** The complete field with its folds. */
@@ -121,7 +121,7 @@ interface Field {
 const nameOf = (field: string) => field.slice(0, field.indexOf(':')).trim().toLowerCase()
 
 /** A duplicate tag makes the list invalid (RFC 6376 section 3.2): it then has no tags. */
-function tagsOf(list: string): ReadonlyMap<string, string> {
+export function tagsOfList(list: string): ReadonlyMap<string, string> {
   const tags = new Map<string, string>()
   for (const one of list.split(';')) {
     const at = one.indexOf('=')
@@ -133,8 +133,8 @@ function tagsOf(list: string): ReadonlyMap<string, string> {
   return tags
 }
 
-const bare = (text: string | undefined) => (text ?? '').replace(/\s+/g, '')
-const namesIn = (tags: ReadonlyMap<string, string>) => bare(tags.get('h')).toLowerCase().split(':')
+export const bare = (text: string | undefined) => (text ?? '').replace(/\s+/g, '')
+export const namesIn = (tags: ReadonlyMap<string, string>) => bare(tags.get('h')).toLowerCase().split(':')
 
 /** Whether the signature is whole, and of this sender. */
 function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number): boolean {
@@ -146,7 +146,7 @@ function isAbout(tags: ReadonlyMap<string, string>, domain: string, atMs: number
 /**
  * Whether the signature has all required tags, for this time. A length (l=) lets anyone append to the body, so such a signature is ignored.
  */
-function isWhole(tags: ReadonlyMap<string, string>, atMs: number): boolean {
+export function isWhole(tags: ReadonlyMap<string, string>, atMs: number): boolean {
   const of = (tags.get('d') ?? '').toLowerCase()
   const identity = identityOf(tags)
   const areNames = [of, tags.get('s') ?? ''].every((name) => name.split('.').every((one) => label.test(one)))
@@ -169,13 +169,13 @@ function identityOf(tags: ReadonlyMap<string, string>): string {
   return given.slice(given.lastIndexOf('@') + 1).toLowerCase()
 }
 
-const formsOf = (tags: ReadonlyMap<string, string>) => {
+export const formsOf = (tags: ReadonlyMap<string, string>) => {
   const [header, body = 'simple'] = (tags.get('c') ?? 'simple').toLowerCase().split('/')
   return { header, body }
 }
 
 /** The hash of the body in a form, computed once for all signatures; undefined for unknown forms. */
-function hashesOf(message: Buffer, start: number): (form: string) => string | undefined {
+export function hashesOf(message: Buffer, start: number): (form: string) => string | undefined {
   const hashes = new Map<string, string>()
   return (form) => {
     if (form !== 'simple' && form !== 'relaxed') return undefined
@@ -187,16 +187,19 @@ function hashesOf(message: Buffer, start: number): (form: string) => string | un
 
 const hashOf = (octets: Buffer) => createHash('sha256').update(octets).digest('base64')
 
-/** The DNS key for this signature; undefined if it was revoked, has another purpose or an unacceptable size. */
-function keyOf(record: string, tags: ReadonlyMap<string, string>): KeyObject | undefined {
-  const said = tagsOf(record)
+/**
+ * The DNS key for this signature; undefined if it was revoked, has another purpose or an unacceptable size. `mayTest`: also a key in
+ * testing mode, for a signature that proves no identity.
+ */
+export function verifyingKey(record: string, tags: ReadonlyMap<string, string>, mayTest = false): KeyObject | undefined {
+  const said = tagsOfList(record)
   const kind = said.get('k') ?? 'rsa'
   const hashes = said.get('h')
   const isForMail = ['*', 'email'].some((use) => (said.get('s') ?? '*').split(':').some((one) => one.trim() === use))
   const given = Buffer.from(bare(said.get('p')), 'base64')
   // RFC 6376 section 3.6.1: a key in testing mode proves no identity, and a strict key does not cover subdomains.
   const flags = bare(said.get('t')).toLowerCase().split(':')
-  if (flags.includes('y') || (flags.includes('s') && identityOf(tags) !== tags.get('d')?.toLowerCase())) return undefined
+  if ((flags.includes('y') && !mayTest) || (flags.includes('s') && identityOf(tags) !== tags.get('d')?.toLowerCase())) return undefined
   if ((said.get('v') ?? 'DKIM1') !== 'DKIM1' || given.length === 0 || !isForMail) return undefined
   if (tags.get('a')?.toLowerCase() !== `${kind}-sha256` || (hashes !== undefined && !bare(hashes).split(':').includes('sha256')))
     return undefined
@@ -214,7 +217,11 @@ function keyOf(record: string, tags: ReadonlyMap<string, string>): KeyObject | u
 }
 
 /** The signed header text, in the form that the signature names; undefined for an unknown form. */
-function signedOctets(tags: ReadonlyMap<string, string>, named: ReadonlyMap<string, readonly Field[]>, own: Field): Buffer | undefined {
+export function signedOctets(
+  tags: ReadonlyMap<string, string>,
+  named: ReadonlyMap<string, readonly Field[]>,
+  own: Field,
+): Buffer | undefined {
   const { header } = formsOf(tags)
   if (header !== 'simple' && header !== 'relaxed') return undefined
   const canonical = ({ name, text }: Field) =>
@@ -228,11 +235,13 @@ function signedOctets(tags: ReadonlyMap<string, string>, named: ReadonlyMap<stri
     const last = some.pop()
     if (last) text += `${canonical(last)}\r\n`
   }
-  const unsigned = own.text.replace(/([:;][ \t\r\n]*b[ \t\r\n]*=)[^;]*/, '$1')
-  return Buffer.from(text + canonical({ ...own, text: unsigned }), 'latin1')
+  return Buffer.from(text + canonical(withoutSignature(own)), 'latin1')
 }
 
-function holds(tags: ReadonlyMap<string, string>, key: KeyObject, octets: Uint8Array): boolean {
+/** The field as it was signed: b= is empty. */
+export const withoutSignature = (own: Field): Field => ({ ...own, text: own.text.replace(/([:;][ \t\r\n]*b[ \t\r\n]*=)[^;]*/, '$1') })
+
+export function holds(tags: ReadonlyMap<string, string>, key: KeyObject, octets: Uint8Array): boolean {
   const signature = Buffer.from(bare(tags.get('b')), 'base64')
   return key.asymmetricKeyType === 'ed25519'
     ? cryptoVerify(null, createHash('sha256').update(octets).digest(), key, signature)

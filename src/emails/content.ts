@@ -31,6 +31,8 @@ export interface RawContent {
   kind: 'raw'
   /** Base64 of the submitted message. */
   raw: string
+  /** A copy of a received message: its ARC chain is sent too. */
+  keepsArc?: true
 }
 
 export type DkimSigning = { domainId: number; withEd25519: boolean } | { platform: string }

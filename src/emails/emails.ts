@@ -11,7 +11,15 @@ import { type Email, emailColumns } from './email-record.ts'
 import type { EmailFilter } from './list-emails.ts'
 import type { EmailStatus } from './status-transitions.ts'
 
-export { type Content, type DkimSigning, decodeContent, encodeContent, type PartsContent, type Tracking } from './content.ts'
+export {
+  type Content,
+  type DkimSigning,
+  decodeContent,
+  encodeContent,
+  type PartsContent,
+  type RawContent,
+  type Tracking,
+} from './content.ts'
 export { type ContentEncoder, openContentEncoder } from './content-encoder.ts'
 export { countEmailsLeft, listOldContents } from './content-retention.ts'
 export { findDeliveryTimes } from './delivery-times.ts'
@@ -48,7 +56,7 @@ export {
 export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './list-emails.ts'
 export { findMessageRecipients, listEmailsOfMessage, listMessages } from './messages.ts'
 export { findNumberedEmail, findNumbers } from './numbers.ts'
-export { openReturnPaths, type ReturnPaths } from './return-path.ts'
+export { openReplyNames, openReturnPaths, type ReplyNames, type ReturnPaths, replyNameLength } from './return-path.ts'
 export { findScheduled, forgetCancellation, markCancelled, setSchedule } from './scheduled-emails.ts'
 export { type AskedAttempt, findSendingFacts, type SendingFacts } from './sending-facts.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'

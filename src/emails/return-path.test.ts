@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { openIds, openSecrets, systemRandom } from '#base'
-import { openReturnPaths } from './return-path.ts'
+import { openReplyNames, openReturnPaths, replyNameLength } from './return-path.ts'
 
 const ids = openIds(systemRandom)
 const paths = openReturnPaths(openSecrets('a secret of tests', systemRandom))
@@ -68,6 +68,23 @@ describe('a return path', () => {
           expect(paths.readTraceHeaders(text, one.atMs)).toEqual([])
         }
         expect(paths.readTraceHeaders(mark, one.atMs + 62 * dayMs)).toEqual([])
+      }),
+    )
+  })
+
+  it('and the name in a reply address are not taken for each other; the name is good for a year and one tenant', () => {
+    const names = openReplyNames(openSecrets('a secret of tests', systemRandom))
+    fc.assert(
+      fc.property(sent, fc.nat(365 * dayMs), (one, laterMs) => {
+        const name = names.make(one.emailId, 'a', one.atMs)
+        expect(name).toHaveLength(replyNameLength)
+        expect(names.read(name.toUpperCase(), 'a', one.atMs + laterMs)).toBe(one.emailId)
+        expect(names.read(name, 'b', one.atMs)).toBeUndefined()
+        expect(names.read(name, 'a', one.atMs + 367 * dayMs)).toBeUndefined()
+        const [local = ''] = make(one).split('@')
+        for (const text of [local, `r${local.slice(1)}`, paths.traceHeader(one.emailId, one.atMs)])
+          expect(names.read(text, 'a', one.atMs)).toBeUndefined()
+        for (const text of [`${name}@${one.domain}`, `b${name.slice(1)}@${one.domain}`]) expect(paths.read(text, one.atMs)).toBeUndefined()
       }),
     )
   })

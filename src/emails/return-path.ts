@@ -1,7 +1,7 @@
 /**
- * Return paths: one envelope sender for each email, so that any bounce identifies it (VERP); and trace headers, which identify it in
- * complaints. Only this installation can create their authentication tags. They are valid for 60 days, and survive conversion to lower
- * case.
+ * Return paths: one envelope sender for each email, so that any bounce identifies it (VERP); trace headers, which identify it in
+ * complaints; and the names in reply addresses. Only this installation can create their authentication tags. They are valid for 60 days,
+ * those of replies for a year, and survive conversion to lower case.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Secrets } from '#base'
@@ -23,6 +23,8 @@ export interface ReturnPaths {
 }
 
 const validDays = 60
+/** People answer old mail. */
+const replyValidDays = 365
 /** The clocks of two machines may differ at midnight. */
 const daysAhead = 1
 const dayMs = 86_400_000
@@ -46,8 +48,10 @@ const tagLength = 20
 /** RFC 5321 section 4.5.3.1.1 allows 64 octets before the @; these are 52. */
 const addressOf = { purpose: 'return path', letter: 'b', anywhere: new RegExp(`\\bb[a-z2-7]{${namedLength + tagLength}}(?=@)`, 'gi') }
 const traceHeaderForm = { purpose: 'mark', letter: 'm', anywhere: new RegExp(`\\bm[a-z2-7]{${namedLength + tagLength}}\\b(?!@)`, 'gi') }
-type Kind = typeof addressOf
-const form = new RegExp(`^([bm])([a-z2-7]{${namedLength}})([a-z2-7]{${tagLength}})$`)
+const replyForm = { purpose: 'reply', letter: 'r' }
+type Kind = Pick<typeof addressOf, 'purpose' | 'letter'>
+type KindInText = typeof addressOf
+const form = new RegExp(`^([bmr])([a-z2-7]{${namedLength}})([a-z2-7]{${tagLength}})$`)
 /** A report names one email; more than a few add no information. */
 const maxAddressesInText = 100
 
@@ -84,26 +88,45 @@ function readName(named: string): { emailId: string; day: number } {
   return { emailId, day: valueOf(named.slice(at), letters) }
 }
 
+const tagOf = (mac: Buffer) =>
+  textOf(mac.readUIntBE(0, 5), letters, 8) + textOf(mac.readUIntBE(5, 5), letters, 8) + textOf(mac.readUIntBE(10, 3) >> 4, letters, 4)
+
+/** `about`: a text that is signed too, and not part of the result. */
+function makeSigned(secrets: Secrets, { letter, purpose }: Kind, emailId: string, sentAtMs: number, about = ''): string {
+  const named = nameOf(emailId, Math.floor(sentAtMs / dayMs) % circleDays)
+  return letter + named + tagOf(secrets.mac(purpose, about + named))
+}
+
+function readSigned(secrets: Secrets, kind: Kind, text: string, nowMs: number, days: number, about = ''): string | undefined {
+  const [, letter, named, tag] = form.exec(text.toLowerCase()) ?? []
+  if (letter !== kind.letter || named === undefined || tag === undefined) return undefined
+  const isOurs = secrets.macs(kind.purpose, about + named).some((mac) => timingSafeEqual(Buffer.from(tag), Buffer.from(tagOf(mac))))
+  if (!isOurs) return undefined
+  const { emailId, day } = readName(named)
+  const age = (Math.floor(nowMs / dayMs) - day + circleDays) % circleDays
+  return age <= days || age >= circleDays - daysAhead ? emailId : undefined
+}
+
+/** Names of emails in the addresses to which their recipients reply; each is valid for one tenant. */
+export interface ReplyNames {
+  /** 52 letters and digits. `sentAtMs`: the start of its year. */
+  make(emailId: string, tenantId: string, sentAtMs: number): string
+  /** The email; undefined if this installation did not create the name for this tenant, or it has expired. Case-insensitive. */
+  read(name: string, tenantId: string, nowMs: number): string | undefined
+}
+
+export const replyNameLength = 1 + namedLength + tagLength
+
+export const openReplyNames = (secrets: Secrets): ReplyNames => ({
+  make: (emailId, tenantId, sentAtMs) => makeSigned(secrets, replyForm, emailId, sentAtMs, `${tenantId} `),
+  read: (name, tenantId, nowMs) => readSigned(secrets, replyForm, name, nowMs, replyValidDays, `${tenantId} `),
+})
+
 export function openReturnPaths(secrets: Secrets): ReturnPaths {
-  const tagOf = (mac: Buffer) =>
-    textOf(mac.readUIntBE(0, 5), letters, 8) + textOf(mac.readUIntBE(5, 5), letters, 8) + textOf(mac.readUIntBE(10, 3) >> 4, letters, 4)
+  const make = (kind: Kind, emailId: string, sentAtMs: number) => makeSigned(secrets, kind, emailId, sentAtMs)
+  const read = (kind: Kind, text: string, nowMs: number) => readSigned(secrets, kind, text, nowMs, validDays)
 
-  const make = (kind: Kind, emailId: string, sentAtMs: number): string => {
-    const named = nameOf(emailId, Math.floor(sentAtMs / dayMs) % circleDays)
-    return kind.letter + named + tagOf(secrets.mac(kind.purpose, named))
-  }
-
-  const read = (kind: Kind, text: string, nowMs: number): string | undefined => {
-    const [, letter, named, tag] = form.exec(text.toLowerCase()) ?? []
-    if (letter !== kind.letter || named === undefined || tag === undefined) return undefined
-    const isOurs = secrets.macs(kind.purpose, named).some((mac) => timingSafeEqual(Buffer.from(tag), Buffer.from(tagOf(mac))))
-    if (!isOurs) return undefined
-    const { emailId, day } = readName(named)
-    const age = (Math.floor(nowMs / dayMs) - day + circleDays) % circleDays
-    return age <= validDays || age >= circleDays - daysAhead ? emailId : undefined
-  }
-
-  const readAll = (kind: Kind, text: string, nowMs: number): string[] => {
+  const readAll = (kind: KindInText, text: string, nowMs: number): string[] => {
     const found = new Set<string>()
     let seen = 0
     for (const [match] of text.matchAll(kind.anywhere)) {

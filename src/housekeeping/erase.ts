@@ -11,7 +11,7 @@ import { cancelQueued } from '#delivery'
 import { type ErasedContent, type ErasedEmail, eraseCopies, eraseEmails, eraseFromConversations, listErasedContents } from '#emails'
 import { eraseAddressFromEvents, eraseFromEvents } from '#events'
 import { eraseUnneededContents } from '#privacy'
-import { eraseReceived, listReceivedOf, type ReceivedCopies } from '#received-mail'
+import { eraseReceived, forgetForwardTarget, listReceivedOf, type ReceivedCopies } from '#received-mail'
 import { eraseFromLogs } from '#request-logs'
 import { contentsStillQueued } from '#spool'
 import { eraseFromHits } from '#tracking'
@@ -48,6 +48,7 @@ export async function eraseAddress(
       told(total.emails)
     }
   await eraseReceivedMail(db, { person, tenantId, nowMs }, total)
+  await forgetForwardTarget(db, person, tenantId)
   await eraseUnneeded(db, tenantId, total)
   for (const name of names) {
     await eraseAddressFromEvents(db, name, tenantId)

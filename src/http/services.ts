@@ -79,7 +79,7 @@ export function openEndpointServices(deps: Omit<ServicesDeps, 'isAlone' | 'log'>
     linkChecks: openLinkChecks({ get: openPost({ ...outside, allowsPlain: true }).get, clock }),
     shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname, writesDns: config.dnsUpdate !== undefined }),
     templates: openTemplates({ db, clock, ids }),
-    routes: openRoutes({ db, clock, ids, domains }),
+    routes: openRoutes({ db, clock, ids, domains, secrets }),
     delayReasons: openDelayReasons({ db, clock, resolver, config }),
     usage: openUsage({ db, clock }),
     live: openEventStream({ db, clock, publicUrl: config.publicUrl }),

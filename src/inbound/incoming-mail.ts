@@ -126,11 +126,13 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
       const envelope = (recipients: readonly string[]) => ({ from: visit.from, recipients, address: visit.address })
       // Reports and routes first: a message received again has no effect there, but a forwarded one would be sent twice.
       if (back.length > 0) await returns.take(envelope(back), octets)
+      if (routes && routed.length > 0) refuseUnstored(await routes.take({ ...envelope(routed), greeting: visit.greeting }, octets))
       if (reports && about.length > 0) {
         const refused = await reports.take(envelope(about), octets)
-        if (refused) throw new ReplyError(550, '5.7.1', refused)
+        // A refusal is for all recipients of the message: those that have taken it must not lose it.
+        if (refused && about.length === visit.recipients.length) throw new ReplyError(550, '5.7.1', refused)
+        if (refused) log.info({ conversation: visit.id, refused }, 'not a report, for one of several recipients')
       }
-      if (routes && routed.length > 0) refuseUnstored(await routes.take({ ...envelope(routed), greeting: visit.greeting }, octets))
       if (forPostmaster) await forward(octets)
       const counts = { returned: back.length, reports: about.length, routed: routed.length, forPostmaster }
       log.info({ conversation: visit.id, octets: octets.length, ...counts }, 'received')

@@ -87,6 +87,15 @@ describe('preparing a raw message', () => {
     )
   })
 
+  test('the ARC chain stays only in a forwarded message, and results of servers in none', () => {
+    const arc = 'ARC-Seal: i=1\n'
+    const text = 'Authentication-Results: x\nFrom: a@example.com\nDate: D\nMessage-ID: <m@x>\nMIME-Version: 1.0\n\nx\n'
+    const own = text.replace('Authentication-Results: x\n', '')
+    expect(prepared(arc + text)).toBe(own)
+    const kept = prepareRaw(octetsOf(arc + text), { ...add, keepsArc: true }).octets
+    expect(kept.toString().replaceAll('\r\n', '\n')).toBe(arc + own)
+  })
+
   test('bare CR and LF become line ends, and a Bcc behind one is dropped too', () => {
     const { octets } = prepareRaw(
       Buffer.from('From: a@example.com\rBcc: x@example.org\nDate: D\nMessage-ID: <m@x>\nMIME-Version: 1\n\na\rb\nc\r\nd'),

@@ -82,13 +82,21 @@ export const traceHeaderField = 'X-Message-Mark'
  * server on this path checked them.
  */
 const dropped = new Set(['bcc', 'resent-bcc', 'return-path', 'authentication-results', traceHeaderField.toLowerCase()])
-const isDropped = (name: string) => dropped.has(name) || name.startsWith('arc-')
+
+/** Fields to add, and whether the ARC chain stays: in a message of an author it is a claim, in a forwarded one receivers verify it. */
+export interface RawAdditions {
+  dateMs: number
+  messageId: string
+  feedbackId?: string | undefined
+  keepsArc?: boolean | undefined
+}
 
 /** The octets to send, for a message accepted by `readRaw`; an invalid or repeated Message-ID is replaced by `messageId`. */
-export function prepareRaw(octets: Buffer, add: { dateMs: number; messageId: string; feedbackId?: string | undefined }): BuiltMessage {
+export function prepareRaw(octets: Buffer, add: RawAdditions): BuiltMessage {
   const { head, bodyStart } = splitMessage(octets)
   const written = parseFields(head) ?? []
   const keepsId = messageIdOf(written) !== undefined
+  const isDropped = (name: string) => dropped.has(name) || (name.startsWith('arc-') && add.keepsArc !== true)
   const isKept = (name: string) => !isDropped(name) && (keepsId || name !== 'message-id')
   const fields = written.filter(({ name }) => isKept(name.toLowerCase()))
   const has = (name: string) => fields.some((field) => field.name.toLowerCase() === name)

@@ -113,7 +113,7 @@ async function startListeners(ground: Ground): Promise<RunningRole> {
   const reports = openDomainReports({ db, clock, log, secrets, resolver, hostname, read: mailReader.read })
   const { openReceivedMailReader, openReceiving } = await import('#received-mail')
   const routeReader = openReceivedMailReader({ clock, log })
-  const receiving = { db, clock, ids, log, domains, tenants, resolver, hostname, read: routeReader.read }
+  const receiving = { db, clock, ids, log, secrets, domains, tenants, resolver, hostname, read: routeReader.read }
   const routes = openReceiving({ ...receiving, forward: (octets, to, by) => accept.forwardRouted(octets, to, by) })
   const store = config.https ? await (await import('#certificates')).openCertificateStore({ db, clock, log, secrets }) : undefined
   const inbound = await startInbound({ db, clock, log, traces, accept, credentials, returns, reports, routes, config, store })

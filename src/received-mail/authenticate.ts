@@ -121,11 +121,7 @@ async function evaluate({ resolver, hostname }: AuthenticationDeps, facts: Authe
   evaluators ??= loadEvaluators()
   const { spf, dmarc } = evaluators
   const resolve = resolveWith(resolver)
-  const findTxt = (name: string) =>
-    resolve(name, 'TXT').then(
-      (found) => found.map((texts) => [texts].flat().join('')),
-      (error: unknown) => noneIfMissing(error),
-    )
+  const findTxt = textsOf(resolve)
   const checkSpf = async () => {
     const [given, helo] = [boundedSender(sender), isBounded(greeting) ? greeting : '']
     const { status } = await spf({ sender: given, ip: client, helo, mta: hostname, resolver: resolve, maxElapsedTime: maxMs })
@@ -169,6 +165,15 @@ const noneIfMissing = (error: unknown): string[] => {
   if (error instanceof DnsFailure && ['ENOTFOUND', 'ENODATA'].includes(error.code)) return []
   throw error
 }
+
+const textsOf = (resolve: ReturnType<typeof resolveWith>) => (name: string) =>
+  resolve(name, 'TXT').then(
+    (found) => found.map((texts) => [texts].flat().join('')),
+    (error: unknown) => noneIfMissing(error),
+  )
+
+/** The TXT records of names, with the same limits; throws if a lookup fails. */
+export const limitedTxt = (resolver: AuthenticationDeps['resolver']) => textsOf(resolveWith(resolver))
 
 /** Postrider's resolver in the form of Node's `resolve`, with a limit of queries for one message. */
 function resolveWith(resolver: AuthenticationDeps['resolver']) {

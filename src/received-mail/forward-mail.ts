@@ -1,6 +1,6 @@
 /**
- * The copy of a received message that is forwarded: the octets as received, below a trace field and the names of the routes. A copy that
- * comes back to one of these routes is a loop.
+ * The copy of a received message that is forwarded: the octets as received, below an ARC set, a trace field and the names of the routes. A
+ * copy that comes back to one of these routes is a loop.
  */
 import { dateText, readFields } from '#mail'
 
@@ -19,13 +19,19 @@ interface ForwardFacts {
   /** The received message. */
   id: string
   routes: readonly string[]
+  /** ARC set; '' without one. */
+  seal: string
   atMs: number
 }
 
-/** RFC 5321 section 4.4 asks for the trace field, which also counts the hop. */
-export function forwardedCopy(octets: Buffer, { hostname, client, id, routes, atMs }: ForwardFacts): Buffer {
+/**
+ * RFC 5321 section 4.4 asks for the trace field, which also counts the hop. Undefined: with these fields the header would be too large to be
+ * read at delivery.
+ */
+export function forwardedCopy(octets: Buffer, { hostname, client, id, routes, seal, atMs }: ForwardFacts): Buffer | undefined {
   const literal = client.includes(':') ? `IPv6:${client}` : client
   const trace = `Received: from [${literal}] by ${hostname} (Postrider) with ESMTP id ${id};\r\n\t${dateText(atMs)}\r\n`
   const marks = [...new Set(routes)].map((route) => `${loopField}: ${route}\r\n`)
-  return Buffer.concat([Buffer.from(trace + marks.join('')), octets])
+  const copy = Buffer.concat([Buffer.from(seal + trace + marks.join('')), octets])
+  return readFields(copy) ? copy : undefined
 }

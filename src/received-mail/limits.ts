@@ -18,6 +18,8 @@ export interface ReceivingLimits {
   tenant: Amount
   /** Forwarded copies of one tenant in an hour: far fewer than it may send, so that a stranger cannot use up its send limit. */
   forwards: number
+  /** Of these, copies of messages from one client network. */
+  networkForwards: number
 }
 
 /** Addresses to which one message is forwarded. */
@@ -28,6 +30,7 @@ export const usualLimits: ReceivingLimits = {
   network: { messages: 5_000, octets: 500 * mebibyte },
   tenant: { messages: 50_000, octets: 4_096 * mebibyte },
   forwards: 500,
+  networkForwards: 100,
 }
 
 export const hourMs = 3_600_000
@@ -51,9 +54,11 @@ export class HourlyUse {
     return !isOver(this.#hourOf(name), this.#limit)
   }
 
+  /** A negative amount gives back the count of a message that was not stored. */
   count(name: string, { messages, octets }: Amount): void {
     const used = this.#hourOf(name)
-    this.#used.set(name, { sinceMs: used.sinceMs, messages: used.messages + messages, octets: used.octets + octets })
+    const sum = { messages: Math.max(0, used.messages + messages), octets: Math.max(0, used.octets + octets) }
+    this.#used.set(name, { sinceMs: used.sinceMs, ...sum })
   }
 
   #hourOf(name: string): Amount & { sinceMs: number } {

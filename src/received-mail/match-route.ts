@@ -14,6 +14,15 @@ export interface RoutePattern {
 
 const wildcard = '*'
 
+/** The text for which the star of a pattern stands in a local part that it matches; '' without a star. */
+export function starText(pattern: string, local: string): string {
+  const star = pattern.indexOf(wildcard)
+  return star < 0 ? '' : local.slice(star, local.length - (pattern.length - star - 1))
+}
+
+/** The local part of a pattern with a text in place of its star. */
+export const withStar = (pattern: string, text: string): string => pattern.replace(wildcard, () => text)
+
 /** Reads the address of a route; refuses `validation_error`. */
 export function routePattern(text: string): RoutePattern {
   const at = text.lastIndexOf('@')

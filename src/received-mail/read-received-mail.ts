@@ -2,8 +2,8 @@
  * Reads the parts of a received message that callers get: all work that needs neither database nor DNS, so that another thread can do it.
  * The result is bounded, for any message, and the raw message has the rest.
  */
-import { type FoundSignature, signaturesOf } from '#dkim'
-import { fieldText, parseMailbox, readFields, readMessage } from '#mail'
+import { arcChainOf, type FoundChain, type FoundSignature, type Sealable, sealableOf, signaturesOf } from '#dkim'
+import { fieldText, parseMailbox, prepareRaw, type RawField, readFields, readMessage, readRaw } from '#mail'
 
 export interface ReceivedField {
   name: string
@@ -42,6 +42,8 @@ export interface ReceivedParts {
   references: string[]
   /** Checked without DNS; undefined: not read. */
   signatures: FoundSignature[] | undefined
+  /** The chain of servers that forwarded it, checked without DNS, and the parts that a further one signs. Undefined: it gets no ARC set. */
+  arc: { chain: FoundChain; sealable: Sealable } | undefined
 }
 
 const maxTextLength = 200_000
@@ -53,6 +55,9 @@ const maxAttachments = 50
 const maxListLength = 2000
 const maxReferences = 10
 const maxSearched = 20_000
+/** A copy has more fields and octets than the message, and a header over the limits of the reader could not be sent. */
+const maxSealedFields = 900
+const maxSealedOctets = 200_000
 
 /** Printable and storable: no control characters except line ends and tabs, no unpaired surrogates. */
 const plain = (text: string, longest: number): string =>
@@ -100,7 +105,22 @@ export function readReceivedMail(octets: Buffer, atMs: number): ReceivedParts {
     html: html === undefined ? null : plain(html, maxHtmlLength),
     references: [...new Set([...idsIn(raw('in-reply-to')), ...idsIn(raw('references')).reverse()])].slice(0, maxReferences),
     signatures: signaturesOf(octets, atMs),
+    arc: arcOf(octets, fields, atMs),
   }
+}
+
+/** Signs the message as delivery will send it (`prepareRaw`), without the fields that delivery adds. */
+function arcOf(octets: Buffer, fields: readonly RawField[], atMs: number): ReceivedParts['arc'] {
+  const length = fields.reduce((sum, { name, value }) => sum + name.length + value.length + 3, 0)
+  if (fields.length > maxSealedFields || length > maxSealedOctets) return undefined
+  const facts = readRaw(octets)
+  if (typeof facts === 'string') return undefined
+  const has = (wanted: string) => fields.some(({ name }) => name.toLowerCase() === wanted)
+  const added = ['date', 'mime-version'].filter((name) => !has(name))
+  const without = facts.messageId === undefined ? [...added, 'message-id'] : added
+  const { octets: sent } = prepareRaw(octets, { dateMs: atMs, messageId: facts.messageId ?? '', keepsArc: true })
+  const sealable = sealableOf(sent, without)
+  return sealable && { chain: arcChainOf(octets, atMs), sealable }
 }
 
 /** A message whose parts could not be read within the limits. */
@@ -125,6 +145,7 @@ export const unreadParts = (): ReceivedParts => ({
   html: null,
   references: [],
   signatures: undefined,
+  arc: undefined,
 })
 
 /** Message-IDs in a field's value, without angle brackets (RFC 5322 section 3.6.4). */

@@ -10,6 +10,8 @@ export interface MailRoute {
   local: string
   forwardTo: string | null
   enabled: boolean
+  /** The star of its address stands only for signed names of emails. */
+  replies: boolean
   createdAt: Date
   updatedAt: Date
 }
@@ -25,8 +27,8 @@ export type RouteChanges = { forwardTo?: string | null | undefined; enabled?: bo
 const maxRoutes = 500
 
 const columns = sql.part`
-  tenant_id as "tenantId", id, domain_id as "domainId", domain, local, forward_to as "forwardTo", enabled, created_at as "createdAt",
-  updated_at as "updatedAt"`
+  tenant_id as "tenantId", id, domain_id as "domainId", domain, local, forward_to as "forwardTo", enabled, replies,
+  created_at as "createdAt", updated_at as "updatedAt"`
 
 /** Until the caller commits, so that two tenants cannot both add their first route of a domain. */
 const lockDomain = sql`
@@ -42,8 +44,8 @@ const dropRoutesOfDomain = sql`
   where tenant_id = $1 and domain_id = $2`
 
 const insertRoute = sql<MailRoute>`
-  insert into mail_routes (tenant_id, id, domain_id, domain, local, forward_to, enabled, created_at, updated_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $8)
+  insert into mail_routes (tenant_id, id, domain_id, domain, local, forward_to, enabled, replies, created_at, updated_at)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
   on conflict do nothing
   returning ${columns}`
 
@@ -92,7 +94,8 @@ const keepRoutes = sql<{ id: string }>`
   where tenant_id = $1 and id = any($2) and enabled
   for key share`
 
-const noSuchRoute = (id: string) => new Refusal('not_found', { field: 'routeId', message: `routeId: no such route: ${id.slice(0, 64)}` })
+const noSuchRoute = (id: string, field = 'routeId') =>
+  new Refusal('not_found', { field, message: `${field}: no such route: ${id.slice(0, 64)}` })
 
 /** The address as callers see it. */
 export const routeAddress = ({ local, domain }: Pick<MailRoute, 'local' | 'domain'>) => `${local}@${domain}`
@@ -108,7 +111,7 @@ export async function addRoute(
   route: NewRoute,
   { at, isVerified }: { at: Date; isVerified: (owner: { tenantId: string; domainId: number }) => Promise<boolean> },
 ): Promise<MailRoute> {
-  const { tenantId, id, domainId, domain, local, forwardTo, enabled } = route
+  const { tenantId, id, domainId, domain, local, forwardTo, enabled, replies } = route
   await tx.run(lockDomain, [domain])
   for (const other of await tx.rows(otherOwners, [domain, tenantId])) {
     if (await isVerified(other))
@@ -122,7 +125,7 @@ export async function addRoute(
   }
   const { total } = (await tx.first(countRoutes, [tenantId])) ?? { total: 0 }
   if (total >= maxRoutes) throw wrongField('address', `cannot be added: the tenant has ${maxRoutes} routes`)
-  const added = await tx.first(insertRoute, [tenantId, id, domainId, domain, local, forwardTo, enabled, at])
+  const added = await tx.first(insertRoute, [tenantId, id, domainId, domain, local, forwardTo, enabled, replies, at])
   if (!added)
     throw wrongField('address', `is the address of another route: ${routeAddress(route)}`, 'validation_error', 'Change the existing route')
   return added
@@ -136,15 +139,15 @@ export async function listRoutesOf(on: Queryable, tenantId: string, page: RouteP
 }
 
 /** An id; other text may not even be storable. */
-const known = (id: string): string => {
-  if (!/^\w{1,40}$/.test(id)) throw noSuchRoute(id)
+const known = (id: string, field?: string): string => {
+  if (!/^\w{1,40}$/.test(id)) throw noSuchRoute(id, field)
   return id
 }
 
-/** Refuses `not_found`. */
-export async function getRoute(on: Queryable, tenantId: string, id: string): Promise<MailRoute> {
-  const found = await on.first(routeById, [tenantId, known(id)])
-  if (!found) throw noSuchRoute(id)
+/** Refuses `not_found`. `field`: the one that names the route; by default `routeId`. */
+export async function getRoute(on: Queryable, tenantId: string, id: string, field?: string): Promise<MailRoute> {
+  const found = await on.first(routeById, [tenantId, known(id, field)])
+  if (!found) throw noSuchRoute(id, field)
   return found
 }
 

@@ -9,7 +9,7 @@ import { appendEvents } from '#events'
 import type { Authentication } from './authenticate.ts'
 import type { Amount } from './limits.ts'
 import type { ReceivedFacts } from './read-received-mail.ts'
-import { keepsRoutes, type RoutePage, removeRoutesOf } from './route-records.ts'
+import { keepsRoutes, removeRoutesOf } from './route-records.ts'
 
 export interface ReceivedRecipient {
   address: string
@@ -35,6 +35,8 @@ export interface ReceivedSummary {
   facts: ReceivedFacts & {
     /** null: the message was not read. */
     authentication: Authentication | null
+    /** A signed address names the email to which it replies; absent: stored by an earlier version. */
+    isReplyProven?: boolean
   }
   /** The tenant's email to which it replies. */
   replyToEmail: string | null
@@ -55,7 +57,7 @@ export interface NewReceived extends Omit<ReceivedMail, 'isCut' | 'forwarded'> {
   raw: Buffer
 }
 
-const summaryColumns = sql.part`
+export const summaryColumns = sql.part`
   tenant_id as "tenantId", id, sender, recipients, client, size_octets as "sizeOctets", facts, reply_to_email as "replyToEmail",
   received_at as "receivedAt", forwarded`
 
@@ -73,20 +75,8 @@ const storedByKey = sql<StoredReceived>`
 
 const addForwarding = sql`
   update received_messages
-  set forwarded = forwarded || $3::jsonb
-  where tenant_id = $1 and id = $2 and not forwarded @> $3::jsonb`
-
-const pageOfMessages = sql<ReceivedSummary>`
-  select ${summaryColumns}
-  from received_messages
-  where tenant_id = $1
-  order by id desc
-  limit $2 offset $3`
-
-const countMessages = sql<{ total: number }>`
-  select count(*)::integer as total
-  from received_messages
-  where tenant_id = $1`
+  set forwarded = case when forwarded @> $3::jsonb then forwarded else forwarded || $3::jsonb end
+  where tenant_id = $1 and id = $2`
 
 const messageById = sql<ReceivedMail>`
   select ${summaryColumns}, text_body as text, html_body as html, false as "isCut"
@@ -150,9 +140,22 @@ const messagesOfPerson = sql<ReceivedCopies>`
   select tenant_id as "tenantId", id, forwarded
   from received_messages
   where ($2::text is null or tenant_id = $2) and (tenant_id, id) > ($3, $4)
-    and (lower(sender) = $1 or lower(facts ->> 'from') = $1 or recipients @> jsonb_build_array(jsonb_build_object('address', $1::text)))
+    and (lower(sender) = $1 or lower(facts ->> 'from') = $1 or recipients @> jsonb_build_array(jsonb_build_object('address', $1::text))
+      or lower(concat_ws(' ', facts ->> 'to', facts ->> 'cc', facts ->> 'replyTo', case when facts ->> 'from' = '' then facts ->> 'headers' end)) ~ $6)
   order by tenant_id, id
   limit $5`
+
+/** The copies themselves are emails, and erased as such. */
+const forgetTarget = sql`
+  update received_messages
+  set forwarded = (
+    select jsonb_agg(case when lower(copy ->> 'to') = $1 then copy || '{"to": ""}' else copy end order by nth)
+    from jsonb_array_elements(forwarded) with ordinality as copies (copy, nth))
+  where (tenant_id, id) in (
+    select tenant_id, id
+    from received_messages, jsonb_array_elements(forwarded) as copy
+    where ($2::text is null or tenant_id = $2) and lower(copy ->> 'to') = $1
+    limit $3)`
 
 const deleteMessages = sql<ReceivedCopies>`
   delete from received_messages
@@ -196,20 +199,9 @@ export function storeReceived(db: Db, message: NewReceived): Promise<StoredRecei
   })
 }
 
-/** Records that a copy was accepted for another address, once, so that a repetition sends no second one. */
+/** Records the copy for another address, once, so that an erasure finds it. 0: the message was deleted. */
 export const recordForwarding = (on: Queryable, tenantId: string, id: string, forwarding: Forwarding): Promise<number> =>
   on.run(addForwarding, [tenantId, id, JSON.stringify([forwarding])])
-
-/** Newest first. */
-export async function listReceived(
-  on: Queryable,
-  tenantId: string,
-  page: RoutePage,
-): Promise<{ messages: ReceivedSummary[]; total: number }> {
-  const counted = await on.first(countMessages, [tenantId])
-  const messages = await on.rows(pageOfMessages, [tenantId, page.size, (page.number - 1) * page.size])
-  return { messages, total: counted?.total ?? 0 }
-}
 
 /** An id; other text may not even be storable. */
 const known = (id: string): string => {
@@ -262,13 +254,22 @@ async function inRounds(deleteSome: () => Promise<number>): Promise<boolean> {
   return false
 }
 
-/** Messages from or to an address (lower case), in order after `after`; `tenantId` null: of all tenants. */
+/** The address as a whole, and not the end of a longer one. */
+const addressPattern = (address: string) => `(^|[^a-z0-9._%+-])${address.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}($|[^a-z0-9.-])`
+
+/** Removes the address (lower case) as the target of copies; `tenantId` null: in all tenants. */
+export async function forgetForwardTarget(db: Db, address: string, tenantId: string | null): Promise<void> {
+  while ((await db.run(forgetTarget, [address, tenantId, maxAtOnce])) === maxAtOnce);
+}
+
+/** Messages that name an address (lower case) as an author or recipient, in order after `after`; `tenantId` null: of all tenants. */
 export const listReceivedOf = (
   on: Queryable,
   address: string,
   tenantId: string | null,
   after: ReceivedCopies | undefined,
-): Promise<ReceivedCopies[]> => on.rows(messagesOfPerson, [address, tenantId, after?.tenantId ?? '', after?.id ?? '', maxAtOnce])
+): Promise<ReceivedCopies[]> =>
+  on.rows(messagesOfPerson, [address, tenantId, after?.tenantId ?? '', after?.id ?? '', maxAtOnce, addressPattern(address)])
 
 /** Returns the deleted messages: only they name their copies. */
 export const eraseReceived = (tx: Tx, messages: readonly ReceivedCopies[]): Promise<ReceivedCopies[]> =>

@@ -2,18 +2,20 @@
  * Decides on mail for routes, at RCPT and after DATA, and stores it. Mail is accepted only for an address that a route of a verified domain
  * names, so there is no relaying.
  */
+import { getDomain } from 'tldts'
 import { type Clock, cached, type Ids, type Log, networkOf, TookTooLong } from '#base'
 import type { Db } from '#db'
 import type { Domain, Domains } from '#domains'
-import { findEmail } from '#emails'
+import { findEmail, openReplyNames, type ReplyNames } from '#emails'
 import type { ReadWith } from '#returns'
 import type { Tenants } from '#tenants'
 import { type AuthenticationDeps, authenticate } from './authenticate.ts'
 import { forwardedCopy, passedRoutes } from './forward-mail.ts'
 import { type Amount, HourlyUse, hourMs, isOver, maxTargets, type ReceivingLimits, usualLimits } from './limits.ts'
-import { matchRoute, routedAddress } from './match-route.ts'
+import { matchRoute, routedAddress, starText } from './match-route.ts'
 import { type ReceivedParts, unreadParts } from './read-received-mail.ts'
 import { listRoutesOfDomain, type MailRoute } from './route-records.ts'
+import { extendableStatus, type SealedFacts, sealOf } from './seal-copy.ts'
 import { type Forwarding, forwardedSince, type ReceivedRecipient, recordForwarding, storeReceived, usedBy } from './stored-messages.ts'
 
 export interface ReceivingDeps {
@@ -21,14 +23,16 @@ export interface ReceivingDeps {
   clock: Clock
   ids: Ids
   log: Log
-  domains: Pick<Domains, 'find'>
+  domains: Pick<Domains, 'find' | 'signingKeys'>
   tenants: Pick<Tenants, 'find'>
+  /** Of the names in reply addresses. */
+  secrets: Parameters<typeof openReplyNames>[0]
   read: ReadWith<ReceivedParts>
   /** For the checks of SPF, DKIM and DMARC. */
   resolver: AuthenticationDeps['resolver']
   hostname: string
-  /** Accepts a copy for other addresses as emails of the tenant, signed by the domain: one of each received message for each address. */
-  forward(octets: Buffer, to: readonly string[], by: ForwardedBy): Promise<Forwarding[]>
+  /** Accepts a copy for other addresses as emails of the tenant: one of each received message for each address. */
+  forward(octets: Buffer, to: readonly string[], by: ForwardedBy): Promise<unknown>
   /** Stricter limits for tests. */
   limits?: Partial<ReceivingLimits>
 }
@@ -39,6 +43,10 @@ export interface ForwardedBy {
   /** Id of the received message. */
   received: string
   isBounce: boolean
+  /** From may be forged in the name of the domain: the copy gets neither its signature nor its return path. */
+  isUnproven: boolean
+  /** Called with the copies before they are accepted. */
+  record(copies: readonly Forwarding[]): Promise<void>
 }
 
 /** `tenant`, `forwards`: over the limit of the tenant, or of its forwarded copies. */
@@ -70,6 +78,8 @@ interface Destination {
   route: MailRoute
   domain: Domain
   address: string
+  /** The email to which its recipient replies, by the signed name in the address. */
+  answered: string | undefined
 }
 
 /** A message with the results of its reading and its checks. */
@@ -80,6 +90,8 @@ interface ReadMail {
   passed: ReadonlySet<string>
   parts: ReceivedParts
   authentication: Awaited<ReturnType<typeof authenticate>> | null
+  /** For the ARC set of its copies; undefined: they get none. */
+  sealed: SealedFacts | undefined
 }
 
 const dayMs = 86_400_000
@@ -88,24 +100,41 @@ const dayMs = 86_400_000
 const targetsOf = (to: readonly Destination[], passed: ReadonlySet<string>): string[] =>
   to.flatMap(({ route }) => (route.forwardTo === null || passed.has(route.id) ? [] : route.forwardTo))
 
+const organisationOf = (name: string) => getDomain(name, { allowPrivateDomains: true }) ?? name
+
+/**
+ * Whether From may name the organisation of the route's domain without its consent. With a signature or a return path of the domain, the copy of
+ * such a message would pass DMARC (RFC 7489 section 3.1).
+ */
+function isUnproven(domain: string, { parts: { facts }, authentication }: ReadMail): boolean {
+  if (authentication?.dmarc.result === 'pass') return false
+  return facts.from === '' || organisationOf(facts.from.slice(facts.from.lastIndexOf('@') + 1).toLowerCase()) === organisationOf(domain)
+}
+
 export const openReceiving = (deps: ReceivingDeps): Receiving => new ReceivingService(deps)
 
 class ReceivingService implements Receiving {
   readonly #deps: ReceivingDeps
   readonly #limits: ReceivingLimits
+  readonly #names: ReplyNames
   readonly #networks: HourlyUse
   /** Of tenants. */
   readonly #forwards: HourlyUse
+  /** Of one network for one tenant. */
+  readonly #networkForwards: HourlyUse
   readonly #routes: ReturnType<typeof cached<MailRoute[]>>
   readonly #used: ReturnType<typeof cached<Amount>>
   readonly #forwarded: ReturnType<typeof cached<number>>
 
   constructor(deps: ReceivingDeps) {
-    const { db, clock } = deps
+    const { db, clock, secrets } = deps
     this.#deps = deps
+    this.#names = openReplyNames(secrets)
     this.#limits = { ...usualLimits, ...deps.limits }
     this.#networks = new HourlyUse(clock, this.#limits.network)
-    this.#forwards = new HourlyUse(clock, { messages: this.#limits.forwards, octets: Number.POSITIVE_INFINITY })
+    const copies = (messages: number) => new HourlyUse(clock, { messages, octets: Number.POSITIVE_INFINITY })
+    this.#forwards = copies(this.#limits.forwards)
+    this.#networkForwards = copies(this.#limits.networkForwards)
     // At most one query a second for a domain, however many addresses a stranger tries.
     this.#routes = cached(clock, (domain) => listRoutesOfDomain(db, domain))
     this.#used = cached(clock, (tenantId) => usedBy(db, tenantId, new Date(clock.nowMs() - dayMs)))
@@ -137,15 +166,44 @@ class ReceivingService implements Receiving {
     for (const [tenantId, wanted] of targets) {
       const over = await this.#overLimit(tenantId, wanted > 0)
       if (over) return over
+      if (wanted > 0 && !this.#networkForwards.allows(`${network} ${tenantId}`)) return 'forwards'
     }
-    for (const [tenantId, messages] of targets) this.#forwards.count(tenantId, { messages, octets: 0 })
-    const parts = await this.#read(octets, network)
+    const countMessages = (messages: number) => this.#networks.count(network, { messages, octets: messages * octets.length * (1 + copies) })
+    // Before the reading and the checks, which take time: many messages at once must not each find the last place.
+    countMessages(1)
+    for (const [tenantId, wanted] of targets) this.#countCopies(network, tenantId, wanted)
+    try {
+      const mail = await this.#readMail(envelope, octets, passed, copies > 0)
+      for (const [tenantId, to] of byTenant) {
+        await this.#store(tenantId, to, mail, (newCopies) => {
+          this.#countCopies(network, tenantId, newCopies - (targets.get(tenantId) ?? 0))
+          targets.set(tenantId, newCopies)
+        })
+        targets.delete(tenantId)
+      }
+    } catch (error) {
+      countMessages(-1)
+      for (const [tenantId, wanted] of targets) this.#countCopies(network, tenantId, -wanted)
+      throw error
+    }
+    return 'stored'
+  }
+
+  #countCopies(network: string, tenantId: string, messages: number): void {
+    this.#forwards.count(tenantId, { messages, octets: 0 })
+    this.#networkForwards.count(`${network} ${tenantId}`, { messages, octets: 0 })
+  }
+
+  async #readMail(envelope: IncomingEnvelope, octets: Buffer, passed: ReadonlySet<string>, isForwarded: boolean): Promise<ReadMail> {
+    const parts = await this.#read(octets, networkOf(envelope.address))
     const { from: sender, address: client, greeting } = envelope
     const facts = { client, greeting, sender, from: parts.facts.from, signatures: parts.signatures ?? [] }
-    const authentication = parts.signatures ? await authenticate(this.#deps, facts) : null
-    for (const [tenantId, to] of byTenant) await this.#store(tenantId, to, { envelope, octets, passed, parts, authentication })
-    this.#networks.count(network, { messages: 1, octets: octets.length * (1 + copies) })
-    return 'stored'
+    const [authentication, status] = await Promise.all([
+      parts.signatures ? authenticate(this.#deps, facts) : null,
+      isForwarded ? extendableStatus(this.#deps, parts.arc) : undefined,
+    ])
+    const sealed = authentication && parts.arc && status && { arc: parts.arc, status, authentication, isBounce: sender === '' }
+    return { envelope, octets, passed, parts, authentication, sealed: sealed ?? undefined }
   }
 
   async #overLimit(tenantId: string, forwards: boolean): Promise<OverLimit | undefined> {
@@ -157,14 +215,16 @@ class ReceivingService implements Receiving {
 
   /** Undefined: no route; `later`: one that cannot receive mail now. */
   async #find(text: string): Promise<Destination | { later: true } | undefined> {
-    const { domains, tenants } = this.#deps
+    const { domains, tenants, clock } = this.#deps
     const wanted = routedAddress(text)
     const route = wanted && matchRoute(await this.#routes.get(wanted.domain), wanted.local)
     if (!route) return undefined
-    const { tenantId, domain: name, domainId } = route
+    const { tenantId, domain: name, domainId, replies } = route
+    const answered = replies ? this.#names.read(starText(route.local, wanted.local), tenantId, clock.nowMs()) : undefined
+    if (replies && answered === undefined) return undefined
     const [domain, tenant] = await Promise.all([domains.find(tenantId, name), tenants.find(tenantId)])
     if (domain?.id !== domainId || !domain.verified || tenant?.status !== 'active') return { later: true }
-    return { route, domain, address: `${wanted.local}@${wanted.domain}` }
+    return { route, domain, address: `${wanted.local}@${wanted.domain}`, answered }
   }
 
   /** Throws if a recipient was accepted and has no route now. */
@@ -191,12 +251,16 @@ class ReceivingService implements Receiving {
     }
   }
 
-  /** Stores the message for one tenant, then forwards it. Repeated by the sender after a failure, it continues where it ended. */
-  async #store(tenantId: string, to: readonly Destination[], mail: ReadMail): Promise<void> {
+  /**
+   * Stores the message for one tenant, then forwards it. Repeated by the sender after a failure, it continues where it ended. `noteCopies` gets
+   * the number of copies that no earlier attempt has made.
+   */
+  async #store(tenantId: string, to: readonly Destination[], mail: ReadMail, noteCopies: (copies: number) => void): Promise<void> {
     const { db, clock, ids, log } = this.#deps
     const { envelope, octets, parts, authentication } = mail
     const receivedAt = new Date(clock.nowMs())
     const recipients: ReceivedRecipient[] = to.map((one) => ({ address: one.address, routeId: one.route.id }))
+    const answered = to.find((one) => one.answered !== undefined)?.answered
     const stored = await storeReceived(db, {
       tenantId,
       id: ids.emailId(receivedAt.getTime()),
@@ -204,10 +268,10 @@ class ReceivingService implements Receiving {
       recipients,
       client: envelope.address,
       sizeOctets: octets.length,
-      facts: { ...parts.facts, authentication },
+      facts: { ...parts.facts, authentication, isReplyProven: answered !== undefined },
       text: parts.text,
       html: parts.html,
-      replyToEmail: await this.#repliedTo(tenantId, parts.references),
+      replyToEmail: answered ?? (await this.#repliedTo(tenantId, parts.references)),
       raw: octets,
       receivedAt,
     })
@@ -215,16 +279,18 @@ class ReceivingService implements Receiving {
     const { id } = stored
     log.info({ tenant: tenantId, received: id, octets: octets.length, recipients: to.length }, 'received for a route')
     const known = new Set(stored.forwarded.map((one) => one.to))
+    noteCopies(new Set(targetsOf(to, mail.passed).filter((target) => !known.has(target))).size)
     await this.#forward(
       id,
-      to.filter(({ route }) => route.forwardTo !== null && !known.has(route.forwardTo)),
+      to.filter(({ route }) => route.forwardTo !== null),
       mail,
     )
   }
 
   /** One copy for all addresses of the routes of a domain. */
-  async #forward(id: string, to: readonly Destination[], { envelope, octets, passed }: ReadMail): Promise<void> {
-    const { db, clock, hostname } = this.#deps
+  async #forward(id: string, to: readonly Destination[], mail: ReadMail): Promise<void> {
+    const { db, clock, log, hostname } = this.#deps
+    const { envelope, octets, passed, sealed } = mail
     const open = to.filter(({ route }) => !passed.has(route.id))
     const targets = new Set<string>()
     for (const [domain, some] of Map.groupBy(open, (one) => one.domain)) {
@@ -232,10 +298,19 @@ class ReceivingService implements Receiving {
       for (const target of wanted) targets.add(target)
       if (wanted.length === 0) continue
       const routes = some.map(({ route }) => route.id)
-      const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, atMs: clock.nowMs() })
+      const seal = await sealOf(this.#deps, domain, sealed)
+      const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, seal, atMs: clock.nowMs() })
+      if (!copy) {
+        log.warn({ tenant: domain.tenantId, received: id }, 'not forwarded: the header of the copy would be too large')
+        continue
+      }
       const { tenantId } = domain
-      const by = { tenantId, domain, received: id, isBounce: envelope.from === '' }
-      for (const one of await this.#deps.forward(copy, [...new Set(wanted)], by)) await recordForwarding(db, tenantId, id, one)
+      const record = async (copies: readonly Forwarding[]) => {
+        for (const one of copies)
+          if ((await recordForwarding(db, tenantId, id, one)) === 0) throw new Error('the message was deleted meanwhile')
+      }
+      const facts = { received: id, isBounce: envelope.from === '', isUnproven: isUnproven(domain.name, mail) }
+      await this.#deps.forward(copy, [...new Set(wanted)], { tenantId, domain, ...facts, record })
     }
   }
 

@@ -33,6 +33,7 @@ export function receivedPayload(id: string, message: ReceivedMail | undefined, u
     hops: facts?.hops ?? 0,
     size: message?.sizeOctets ?? 0,
     in_reply_to: message?.replyToEmail ?? null,
+    in_reply_to_proven: facts?.isReplyProven ?? false,
     authentication: facts?.authentication ? shownAuthentication(facts.authentication) : null,
     url: `${url}/v1/received/${id}`,
     raw_url: `${url}/v1/received/${id}/raw`,

@@ -55,6 +55,12 @@ test('a route is added, forwarded, disabled and removed by its address', async (
   expect((await ran('route', 'list')).text).toMatch(/^no routes\. /)
 })
 
+test('a route for replies is added and marked in the list', async () => {
+  expect((await ran('route', 'add', 'reply-*@in.test', '--replies')).text).toMatch(/^reply-\*@in\.test receives mail/)
+  expect((await ran('route', 'list')).text).toMatch(/^reply-\*@in\.test +route_\w+ {2}replies$/)
+  await ran('route', 'remove', 'reply-*@in.test')
+})
+
 test('a wrong change of a route is refused with the option that is wrong', async () => {
   await ran('route', 'add', 'wrong@in.test')
   const update = (...options: string[]) => ran('route', 'update', 'wrong@in.test', ...options)
@@ -91,6 +97,12 @@ test('a received message is listed, shown without control characters, and saved 
   const [line = ''] = (await ran('received', 'list', '--limit', '1')).text.split('\n')
   const [id = ''] = line.split(' ')
   expect(line).toMatch(/^\w{22} {2}\S+Z {2}DMARC pass +ann@example\.net +help@in\.test +Order 7$/)
+  expect((await ran('received', 'list', '--from', 'Ann@example.net', '--to', 'help@in.test')).text).toBe(line)
+  for (const none of [
+    ['--from', 'help@in.test'],
+    ['--replies-to', id],
+  ])
+    expect((await ran('received', 'list', ...none)).text).toMatch(/^no received messages\. /)
   const file = join(await mkdtemp(join(tmpdir(), 'postrider-received-')), 'seven.eml')
   const { code, text } = await ran('received', 'show', id, '--save', file)
   expect(code).toBe(0)

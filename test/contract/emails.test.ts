@@ -52,6 +52,17 @@ describe('every answer', () => {
   })
 })
 
+test.each([{ vendor: {} }, { vendor: { replyTo: [], bounce: true, recipientsPerField: 99 } }, { replyAddress: 'x' }])(
+  'a field that only the APIs of other vendors set has no effect: %j',
+  async (extra) => {
+    await send(extra)
+    const { text: ofBatch } = await post('/emails/batch', { from: letter.from, emails: [{ to: letter.to, subject: 'x', ...extra }] })
+    expect(ofBatch).toContain('"accepted":1')
+    const cc = Array.from({ length: 51 }, (_, nth) => `r${nth}@simulator.test`)
+    expect(await post('/emails', { ...letter, cc, ...extra })).toMatchObject({ status: 400, body: { error: { field: 'cc' } } })
+  },
+)
+
 describe('a key', () => {
   const refused = async (authorization: string | undefined, code: string) => {
     const answer = await service.call('GET', '/limits', { headers: authorization === undefined ? {} : { authorization } })

@@ -135,6 +135,13 @@ describe('the report address of a domain', () => {
     expect(await send(attachedMail({ content: Buffer.from('<feedback><a>') }))).toBe(
       '550 5.7.1 The report is not well-formed XML: it ends too early',
     )
+    const route = { address: `help@${domain.name}`, tenantId: service.tenantId }
+    expect(await service.call('POST', '/routes', { key: service.liveKey, body: route })).toMatchObject({ status: 201 })
+    await client.say('MAIL FROM:<ann@example.net>')
+    for (const to of [domain.address, route.address]) expect(await client.say(`RCPT TO:<${to}>`)).toMatch(/^250/)
+    await client.say('DATA')
+    client.write('From: ann@example.net\r\nSubject: both\r\n\r\nNo report.\r\n.\r\n')
+    expect(await client.reply()).toMatch(/^250/)
   })
 
   test('is refused if Postrider did not make it, and once its domain is deleted', async () => {

@@ -74,7 +74,7 @@ test('more keys than any legal body has are refused by their number', async () =
     const answer = await service.call('POST', '/emails', { key, body: { ...letter, ...unknown } })
     expect(answer).toMatchObject({
       status: 400,
-      body: { error: { code: 'validation_error', message: 'the body has more than 1,849 keys' } },
+      body: { error: { code: 'validation_error', message: 'the body has more than 1,850 keys' } },
     })
     expect(answer.body.error?.suggestion).not.toBe('')
   }

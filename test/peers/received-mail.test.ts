@@ -1,6 +1,6 @@
 /**
- * Mail for routes from other programs: Postfix's smtp-source loses no message, swaks finds no open relay, and Python's authheaders judges
- * generated messages in the same way.
+ * Mail for routes from other programs: Postfix's smtp-source loses no message, swaks finds no open relay, Python's authheaders judges
+ * generated messages in the same way, and dkimpy verifies the ARC sets of copies.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -11,8 +11,11 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
-import { signaturesOf } from '#dkim'
+import { dnsText, makeRsaKey, readPrivateKey, signaturesOf } from '#dkim'
+import type { Domain } from '#domains'
 import { authenticate } from '../../src/received-mail/authenticate.ts'
+import { readReceivedMail } from '../../src/received-mail/read-received-mail.ts'
+import { extendableStatus, sealOf } from '../../src/received-mail/seal-copy.ts'
 import { authenticationSamples, txtResolver } from '../support/authentication-samples.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
@@ -99,6 +102,51 @@ test.skipIf(!hasAuthheaders)("the results of generated messages are those of Pyt
       const ours = { spf: spf.result, dkim: dkim.map(({ result }) => result), dmarc: dmarc.result }
       expect(ours, sample.octets.toString()).toEqual(judged[nth])
     }
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+test.skipIf(!hasAuthheaders)('dkimpy passes the ARC sets of copies, and Postrider continues its chain', { timeout: 60_000 }, async () => {
+  const [own, other] = [await makeRsaKey(), await makeRsaKey()]
+  const txt = new Map([
+    ['pr-a._domainkey.peers.test', [dnsText('rsa', own.publicKey)]],
+    ['s._domainkey.list.test', [dnsText('rsa', other.publicKey)]],
+  ])
+  const key = { domain: 'peers.test', selector: 'pr-a', algorithm: 'rsa' as const, privateKey: readPrivateKey(own.privateKey) }
+  const deps = { resolver: txtResolver(txt), clock: systemClock, hostname: 'house.test' }
+  const domains = { signingKeys: async () => [key] }
+  const sealed = async (octets: Buffer): Promise<Buffer> => {
+    const { arc, facts, signatures = [] } = readReceivedMail(octets, systemClock.nowMs())
+    const status = await extendableStatus(deps, arc)
+    if (!arc || !status) throw new Error('not sealable')
+    const given = { client: '192.0.2.1', greeting: 'mx.example.net', sender: 'a@example.net', from: facts.from, signatures }
+    const sealing = { arc, status, authentication: await authenticate(deps, given), isBounce: false }
+    return Buffer.concat([Buffer.from(await sealOf({ ...deps, domains }, { tenantId: 'main', id: 1 } as Domain, sealing)), octets])
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'postrider-arc-'))
+  const judge = async (messages: readonly Buffer[]) => {
+    const file = join(folder, 'messages.json')
+    const seal = { raw: plain.toString('base64'), key: other.privateKey }
+    const records = Object.fromEntries([...txt].map(([name, [text]]) => [name, text]))
+    await writeFile(file, JSON.stringify({ txt: records, verify: messages.map((one) => one.toString('base64')), seal }))
+    const { stdout } = await run(python, ['test/peers/judge-arc.py', file], { timeout: 50_000 })
+    const { statuses, sealed } = JSON.parse(stdout) as { statuses: string[]; sealed: string }
+    return { statuses, sealed: Buffer.from(sealed, 'base64') }
+  }
+  const plain = Buffer.from(
+    'From: Ann <ann@example.net>\r\nTo: help@peers.test\r\nSubject: A  chain\r\n of servers\r\nMessage-ID: <1@example.net>\r\n\r\nHello  there\r\n\r\n',
+  )
+  const tampered = (octets: Buffer) => Buffer.from(octets.toString().replace('Hello', 'hello'))
+  try {
+    const first = await sealed(plain)
+    const { statuses, sealed: theirs } = await judge([first, tampered(first)])
+    expect(statuses).toEqual(['pass', 'fail'])
+    const second = await sealed(theirs)
+    expect(second.toString()).toMatch(/^ARC-Seal: i=2; a=rsa-sha256; cv=pass;/)
+    const failed = await sealed(tampered(theirs))
+    expect(failed.toString()).toMatch(/^ARC-Seal: i=2; a=rsa-sha256; cv=fail;/)
+    expect((await judge([second, tampered(second), failed])).statuses).toEqual(['pass', 'fail', 'ended'])
   } finally {
     await rm(folder, { recursive: true })
   }

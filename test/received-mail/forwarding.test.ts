@@ -1,12 +1,14 @@
 /** Forwarding by routes: the copy that another server gets, its bounces, loops, and repetitions by the sender. */
+import { sealMessage } from 'mailauth/lib/arc/index.js'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
+import { dnsText, makeRsaKey } from '#dkim'
 import { openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
 import { forwardedSince } from '../../src/received-mail/stored-messages.ts'
 import { txtResolver } from '../support/authentication-samples.ts'
-import { signatureVerdicts } from '../support/captured.ts'
+import { arcVerdict, signatureVerdicts } from '../support/captured.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { greetedClient, sendIncoming } from '../support/send-incoming.ts'
@@ -19,10 +21,12 @@ let dns: MxDns
 let client: SmtpClient
 let routeId: string
 const published = new Map<string, string>()
+const sealerKey = await makeRsaKey()
 
 beforeAll(async () => {
   mx = await startFakeMx()
   dns = await startMxDns({
+    txt: { 's._domainkey.list.test': dnsText('rsa', sealerKey.publicKey) },
     mx: { 'target.test': ['mx.target.test'], 'away.test': ['mx.away.test'] },
     a: { 'mx.target.test': ['127.0.0.1'], 'mx.away.test': ['127.0.0.2'] }, // where no server listens
   })
@@ -83,6 +87,71 @@ test('a copy arrives unchanged below a trace, signed by the domain, with a retur
   )
 })
 
+test("a copy whose From is in the route's organisation without proof has neither its signature nor its return path", async () => {
+  const forged = (name: string, from: string) => message(name).replace('Reader <reader@example.net>', from)
+  for (const [name, from] of [
+    ['forged', 'The boss <ceo@shop.test>'],
+    ['forged below', 'The boss <ceo@office.shop.test>'],
+    ['two authors', 'ceo@shop.test, reader@example.net'],
+  ] as const) {
+    expect(await send(forged(name, from))).toMatch(/^250/)
+    const copy = await copyOf(name)
+    expect([name, copy.toString().match(/^DKIM-Signature:/gim)]).toEqual([name, null])
+  }
+  expect(mx.messages.find(({ octets }) => octets.includes('Subject: forged'))?.from).toMatch(/@rp\.house\.test$/)
+})
+
+const copyOf = async (subject: string): Promise<Buffer> => {
+  const find = () => mx.messages.find(({ octets }) => octets.includes(`Subject: ${subject}`))?.octets
+  await vi.waitFor(() => expect(find()).toBeDefined(), { timeout: 15_000 })
+  return find() ?? Buffer.alloc(0)
+}
+/** As a mailing list does. */
+const sealedByOther = async (octets: string) => {
+  const by = {
+    signingDomain: 'list.test',
+    selector: 's',
+    privateKey: sealerKey.privateKey,
+    authResults: 'list.test; spf=none',
+    cv: 'none' as const,
+  }
+  return `${await sealMessage(Buffer.from(octets), by)}${octets}`
+}
+
+test('a copy has an ARC set of the checks, which a verifier passes until the message changes', async () => {
+  expect(await send(message('sealed'))).toMatch(/^250/)
+  const copy = await copyOf('sealed')
+  expect(await arcVerdict(copy, published)).toBe('pass i=1')
+  expect(await arcVerdict(Buffer.from(copy.toString().replace('Hello', 'hello')), published)).toBe('fail i=1')
+  expect(copy.toString()).toContain(
+    'ARC-Authentication-Results: i=1; house.test;\r\n\tspf=none smtp.mailfrom=example.net;\r\n\tdkim=none;\r\n\tdmarc=none header.from=example.net;\r\n\tarc=none\r\n',
+  )
+})
+
+test('a copy continues the chain of its message, and records one that does not verify', async () => {
+  const all = new Map([...published, ['s._domainkey.list.test', dnsText('rsa', sealerKey.publicKey)]])
+  const whole = await sealedByOther(message('chained'))
+  expect(await send(whole)).toMatch(/^250/)
+  expect(await send(whole.replaceAll('chained', 'broken'))).toMatch(/^250/)
+  const chained = await copyOf('chained')
+  expect(chained.toString()).toContain('arc=pass\r\n')
+  expect(await arcVerdict(chained, all)).toBe('pass i=2')
+  expect((await copyOf('broken')).toString()).toMatch(/ARC-Seal: i=2; a=rsa-sha256; cv=fail;/)
+})
+
+test('a message that delivery has to change is sealed as it is sent', async () => {
+  const long = `Subject: reencoded\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n${'ä'.repeat(2_000)}`
+  expect(await send(`From: Reader <reader@example.net>\r\nBcc: eve@example.net\r\n${long}`)).toMatch(/^250/)
+  expect(await arcVerdict(await copyOf('reencoded'), published)).toBe('pass i=1')
+})
+
+test('a message whose header has no room for the fields of a copy is stored and not forwarded', async () => {
+  expect(await send(message('full', 'X: y\r\n'.repeat(994)))).toMatch(/^250/)
+  expect(await send(message('roomy', 'X: y\r\n'.repeat(990)))).toMatch(/^250/)
+  expect((await copyOf('roomy')).toString()).toContain('X: y')
+  expect((await received('full'))?.forwarded).toEqual([])
+})
+
 test('a message that the sender repeats is forwarded once', async () => {
   const before = mx.messages.length
   for (const _ of [1, 2]) expect(await send(message('twice'))).toMatch(/^250/)
@@ -116,12 +185,12 @@ test('the erasure of the author blanks the copies, and fails one that waits', as
     sendIncoming(client, { from: author, to: [to], octets: message(subject).replace('Reader <reader@example.net>', `Nora <${author}>`) })
   const emailOf = async (id = '') =>
     (await service.call('GET', `/emails/${id}`, { key: service.liveKey })).body.data as Record<string, unknown>
-  const copyOf = async (subject: string) => (await received(subject))?.forwarded[0]?.emailId
+  const emailIdOf = async (subject: string) => (await received(subject))?.forwarded[0]?.emailId
   expect(await write('private one', 'sales@shop.test')).toMatch(/^250/)
-  const sent = await copyOf('private one')
+  const sent = await emailIdOf('private one')
   await vi.waitFor(async () => expect(await emailOf(sent)).toMatchObject({ status: 'sent', from: author }), { timeout: 10_000 })
   expect(await write('private two', 'away@shop.test')).toMatch(/^250/)
-  const waiting = await copyOf('private two')
+  const waiting = await emailIdOf('private two')
   await vi.waitFor(async () => expect(await emailOf(waiting)).toMatchObject({ status: 'softfail' }), { timeout: 10_000 })
 
   const erased = await eraseAddress(service, author, null, systemClock.nowMs(), () => undefined)
@@ -136,6 +205,34 @@ test('the erasure of the author blanks the copies, and fails one that waits', as
     expect(await service.db.rows(contentsOf, [id])).toEqual([])
   }
   expect(mx.messages.filter(({ octets }) => octets.includes('private two'))).toEqual([])
+})
+
+/** The id of the only copy, once it is sent: erasure leaves a message whose copy is being sent. */
+async function sentCopyOf(subject: string): Promise<string> {
+  return vi.waitFor(
+    async () => {
+      const emailId = (await received(subject))?.forwarded[0]?.emailId ?? ''
+      const { body } = await service.call('GET', `/emails/${emailId}`, { key: service.liveKey })
+      expect(body.data).toMatchObject({ status: 'sent' })
+      return emailId
+    },
+    { timeout: 10_000 },
+  )
+}
+
+test('the erasure of a person finds messages that name them as another recipient, and copies to them', async () => {
+  const erase = (person: string) => eraseAddress(service, person, null, systemClock.nowMs(), () => undefined)
+  expect(await send(message('to nora too', 'Cc: Reader <reader@example.net>, Nora <Nora@example.org>\r\n'))).toMatch(/^250/)
+  expect(await send(message('to her sister', 'Cc: eleanora@example.org, nora@example.org.example\r\n'))).toMatch(/^250/)
+  for (const subject of ['to nora too', 'to her sister']) await sentCopyOf(subject)
+  await erase('nora@example.org')
+  expect([await received('to nora too'), (await received('to her sister'))?.subject]).toEqual([undefined, 'to her sister'])
+  await addRoute('olga@shop.test', 'olga@target.test')
+  const deliver = () => sendIncoming(client, { to: ['olga@shop.test'], octets: message('for olga') })
+  await vi.waitFor(async () => expect(await deliver()).toMatch(/^250/), { timeout: 15_000, interval: 250 })
+  const emailId = await sentCopyOf('for olga')
+  await erase('olga@target.test')
+  expect((await received('for olga'))?.forwarded).toEqual([{ to: '', emailId }])
 })
 
 const emailsOf = sql<{ id: string; contentId: string; recipient: string; sender: string }>`
@@ -185,6 +282,22 @@ test('a route that has forwarded a message does not forward it again, and others
     sendIncoming(client, { to: ['loop1@shop.test', 'loop2@shop.test'], octets: `X-Postrider-Route: ${passed}\r\n${message('half-loop')}` })
   await vi.waitFor(async () => expect(await deliver()).toMatch(/^250/), { timeout: 15_000, interval: 250 })
   expect(await service.db.rows(emailsOf, ['half-loop'])).toMatchObject([{ recipient: 'loop2@target.test' }])
+})
+
+test('a message that is repeated or not stored uses up no copy of the hour, and one network not those of all', async () => {
+  await using own = await startService({
+    rateLimit: null,
+    roles: ['inbound'],
+    receiving: { resolver: txtResolver(new Map()), limits: { forwards: 10, networkForwards: 2 } },
+  })
+  await own.addDomain(own.tenantId, 'one.test')
+  await addRoute('fwd@one.test', 'ann@target.test', own, own.tenantId)
+  await using sender = await greetedClient(own.ports.smtp)
+  const say = (name: string) => sendIncoming(sender, { to: ['fwd@one.test'], octets: message(name) })
+  for (let times = 0; times < 4; times++) expect(await say('again')).toMatch(/^250/)
+  expect(await say('second')).toMatch(/^250/)
+  expect(await say('third')).toBe('452 4.2.2 Mailbox forwards too much mail, try again in an hour')
+  expect(await forwardedSince(own.db, own.tenantId, new Date(0))).toBe(2)
 })
 
 test('a stranger cannot use up the send limit of a tenant: copies of an hour have a limit, for each recipient', async () => {

@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
+import { openReplyNames, openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
-import { deleteOldReceived } from '#received-mail'
+import { deleteOldReceived, listReceived } from '#received-mail'
 import { txtResolver } from '../support/authentication-samples.ts'
 import { testDatabase } from '../support/database.ts'
 import { openEventStream } from '../support/event-stream.ts'
@@ -39,6 +40,7 @@ interface Received {
   recipients: { address: string; routeId: string }[]
   subject: string
   inReplyTo: string | null
+  inReplyToProven: boolean
   size: number
 }
 
@@ -80,7 +82,7 @@ const leave = sql`
 
 const fill = sql`
   insert into received_messages (tenant_id, id, key, sender, recipients, client, size_octets, facts, raw, received_at)
-  select $1, nth::text, nth::text::bytea, '', '[]', '127.0.0.1', 1, '{}', '', '2026-01-01'
+  select $1, lpad(nth::text, 22, '0'), nth::text::bytea, '', '[]', '127.0.0.1', 1, '{}', '', '2026-01-01'
   from generate_series(1, $2::integer) as nth`
 
 const waiters = sql<{ count: number }>`
@@ -327,6 +329,131 @@ test('a reply names the email of the tenant that it answers, by the whole Messag
   expect((await other.received())[0]?.inReplyTo).toBeNull()
 })
 
+describe('a route for replies', () => {
+  interface Sent {
+    id: string
+    error?: { code: string; field?: string }
+  }
+  const makeReplyOwner = async () => {
+    const owner = await makeOwner()
+    const { id: replyRouteId } = await owner.addRoute(`reply-*@${owner.domain}`, { replies: true })
+    const message = { from: `shop@${owner.domain}`, to: ['delivered@simulator.test'], subject: 'Order', text: 'x' }
+    const post = (more: object = {}) => owner.ask('POST', '/emails', { ...message, replyRouteId, ...more })
+    /** The address that the sent message asks for. */
+    const replyToOf = async (id: string) => {
+      const { rawMessage } = (await owner.ask('GET', `/emails/${id}?expand=full`)).body.data as { rawMessage: string }
+      return /^Reply-To: <?([^>\r\n]+)>?\r$/m.exec(Buffer.from(rawMessage, 'base64').toString())?.[1] ?? ''
+    }
+    return { ...owner, replyRouteId, message, post, replyToOf }
+  }
+  const noAddress = '550 5.1.1 No such address here'
+
+  test('gets replies to the address of an email, and names the email as proven', async () => {
+    const owner = await makeReplyOwner()
+    const { id } = (await owner.post()).body.data as Sent
+    const address = await owner.replyToOf(id)
+    expect(address).toMatch(new RegExp(`^reply-r[a-z2-7]{51}@${owner.domain}$`))
+    expect(await send(address.toUpperCase(), message('reply'))).toMatch(/^250/)
+    const [reply] = await owner.received()
+    expect(reply).toMatchObject({ inReplyTo: id, inReplyToProven: true, recipients: [{ address, routeId: owner.replyRouteId }] })
+    await owner.addRoute(`help@${owner.domain}`)
+    await vi.waitFor(
+      async () => expect(await send(`help@${owner.domain}`, message('claim', `In-Reply-To: <${id}@${owner.domain}>\r\n`))).toMatch(/^250/),
+      { timeout: 15_000 },
+    )
+    expect((await owner.received())[0]).toMatchObject({ subject: 'claim', inReplyToProven: false })
+  })
+
+  test('refuses every other address of its form: forged, expired, of another tenant, of a return path', async () => {
+    const [owner, other] = [await makeReplyOwner(), await makeReplyOwner()]
+    const { id } = (await owner.post()).body.data as Sent
+    const address = await owner.replyToOf(id)
+    const names = openReplyNames(service.secrets)
+    const nowMs = systemClock.nowMs()
+    const at = (name: string) => `reply-${name}@${owner.domain}`
+    const returnPath = openReturnPaths(service.secrets).make(id, owner.domain, nowMs)
+    const forms = [
+      'x',
+      '',
+      `r${'a'.repeat(51)}`,
+      names.make(id, owner.tenantId, nowMs - 366 * dayMs),
+      names.make(id, other.tenantId, nowMs),
+      returnPath.slice(0, returnPath.indexOf('@')),
+    ]
+    for (const name of forms) expect(await send(at(name), message('forged')), name).toBe(noAddress)
+    expect(await send(address.replace('reply-', 'reply-x'), message('forged'))).toBe(noAddress)
+    expect(await send(address.replace(owner.domain, other.domain), message('forged'))).toBe(noAddress)
+    expect(await send(at(names.make(id, owner.tenantId, nowMs - 364 * dayMs)), message('old'))).toMatch(/^250/)
+    expect((await owner.received()).map(({ subject }) => subject)).toEqual(['old'])
+  })
+
+  test('is named in a batch and beside a template, and refused where it cannot be', async () => {
+    const owner = await makeReplyOwner()
+    const { from: _, ...element } = owner.message
+    const batch = await owner.ask('POST', '/emails/batch', {
+      from: owner.message.from,
+      emails: [{ ...element, replyRouteId: owner.replyRouteId }, element, { ...element, replyRouteId: 'route_none' }],
+    })
+    const { results } = batch.body.data as { results: Sent[] }
+    const [first, second, third] = results
+    expect(await owner.replyToOf(first?.id ?? '')).toMatch(/^reply-r/)
+    expect(await owner.replyToOf(second?.id ?? '')).toBe('')
+    expect(third?.error).toMatchObject({ code: 'not_found', field: 'emails[2].replyRouteId' })
+    const plain = await owner.addRoute(`plain-*@${owner.domain}`)
+    const refusals = [
+      [{ replyTo: 'ann@example.net' }, 'validation_error', 'replyRouteId'],
+      [{ to: ['delivered@simulator.test', 'x@simulator.test'] }, 'validation_error', 'replyRouteId'],
+      [{ replyRouteId: plain.id }, 'validation_error', 'replyRouteId'],
+      [{ replyRouteId: 'route_none' }, 'not_found', 'replyRouteId'],
+      [{ replyRouteId: 'a\0' }, 'not_found', 'replyRouteId'],
+      [{ replyRouteId: 7 }, 'validation_error', 'replyRouteId'],
+    ] as const
+    for (const [more, code, field] of refusals) expect((await owner.post(more)).body.error, field).toMatchObject({ code, field })
+    for (const address of ['help', 'thirteen-long*'])
+      expect((await owner.ask('POST', '/routes', { address: `${address}@${owner.domain}`, replies: true })).body.error).toMatchObject({
+        code: 'validation_error',
+        field: 'address',
+      })
+    await owner.ask('PATCH', `/routes/${owner.replyRouteId}`, { enabled: false })
+    expect((await owner.post()).body.error).toMatchObject({ code: 'validation_error', field: 'replyRouteId' })
+  })
+})
+
+test('the total of a list counts at most a thousand messages after the page', async () => {
+  const { tenantId } = await makeOwner()
+  await service.db.run(fill, [tenantId, 1100])
+  const totalOf = async (page: { number: number; size: number }) =>
+    (await listReceived(service.db, { tenantId }, page, systemClock.nowMs())).total
+  expect(await totalOf({ number: 1, size: 10 })).toBe(1010)
+  expect(await totalOf({ number: 12, size: 10 })).toBe(1100)
+  expect(await totalOf({ number: 200, size: 10 })).toBe(1100)
+})
+
+test('the list is filtered by route, addresses, the answered email and time', async () => {
+  const owner = await makeOwner()
+  const { id: routeId } = await owner.addRoute(`a@${owner.domain}`)
+  await owner.addRoute(`b@${owner.domain}`)
+  await send(`a@${owner.domain}`, message('one'), 'first@example.net')
+  await send(`b@${owner.domain}`, message('two').replace('ann@', 'Carl@'), 'second@example.net')
+  const found = async (query: string) => {
+    const { data, total } = (await owner.ask('GET', `/received?${query}`)).body as unknown as { data: Received[]; total: number }
+    expect(total).toBe(data.length)
+    return data.map(({ subject }) => subject)
+  }
+  expect(await found('')).toEqual(['two', 'one'])
+  expect(await found(`routeId=${routeId}`)).toEqual(['one'])
+  expect(await found('from=carl@example.net')).toEqual(['two'])
+  expect(await found('from=First@example.net')).toEqual(['one'])
+  expect(await found(`to=B@${owner.domain}`)).toEqual(['two'])
+  expect(await found(`to=b@${owner.domain}&from=ann@example.net`)).toEqual([])
+  expect(await found('inReplyTo=0000000000000000000000')).toEqual([])
+  const dayAgo = Math.floor((systemClock.nowMs() - dayMs) / 1000)
+  expect(await found(`after=${dayAgo}`)).toEqual(['two', 'one'])
+  for (const empty of [`before=${dayAgo}`, 'before=1960-01-01', 'after=2100-01-01']) expect(await found(empty), empty).toEqual([])
+  expect((await owner.ask('GET', '/received?from=ann')).body.error).toMatchObject({ code: 'invalid_email_format', field: 'from' })
+  expect((await owner.ask('GET', '/received?after=soon')).body.error).toMatchObject({ code: 'validation_error', field: 'after' })
+})
+
 test('mail over the limit of the network or of the tenant stays with its sender', async () => {
   const limits = { network: { messages: 1_000, octets: 200_000 }, tenant: { messages: 2, octets: 1_000_000 } }
   await using own = await startService({ rateLimit: null, roles: ['inbound'], receiving: { resolver: txtResolver(new Map()), limits } })
@@ -392,7 +519,7 @@ describe('received mail', () => {
     await db.run(leave, ['gone'])
     await db.run(fill, ['gone', 201])
     const other = await db.session()
-    await other.script(`begin; delete from received_messages where id <> '201'`)
+    await other.script(`begin; delete from received_messages where id not like '%201'`)
     const deleting = deleteOldReceived(db, 0)
     await vi.waitFor(async () => expect((await db.first(waiters))?.count).toBe(1), { timeout: 15_000, interval: 20 })
     await other.script('commit')

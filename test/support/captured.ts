@@ -1,5 +1,7 @@
 /** Checks of a received message by independent readers: its octets, its signatures, its DNS records. For journeys and peers. */
 import type { Resolver } from 'node:dns/promises'
+import type { ARCData } from 'mailauth'
+import { arc } from 'mailauth/lib/arc/index.js'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 
 interface DnsRecord {
@@ -46,4 +48,15 @@ export function lineFaults(message: Buffer): string[] {
   }
   if (start !== message.length) faults.push('no CRLF at the end')
   return faults
+}
+
+/** Returns mailauth's result for the ARC chain, `pass i=2`. */
+export async function arcVerdict(message: Buffer, published: ReadonlyMap<string, string>): Promise<string> {
+  const resolver = (name: string) => {
+    const record = published.get(name)
+    return record === undefined ? Promise.reject(Object.assign(new Error(name), { code: 'ENOTFOUND' })) : Promise.resolve([[record]])
+  }
+  const read = await dkimVerify(message, { resolver })
+  const { status, i } = await arc((read as unknown as { arc: ARCData }).arc, { resolver })
+  return `${status.result} i=${i}`
 }

@@ -225,7 +225,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     const reports = wish.reports ?? openDomainReports({ db, clock, log, secrets, resolver, hostname, read: mailReader.read })
     const common = { db, clock, log, accept, credentials, config: settings, bounds }
     const routeReader = openReceivedMailReader({ clock, log })
-    const receiving = { db, clock, ids, log, domains, tenants, resolver, hostname, read: routeReader.read }
+    const receiving = { db, clock, ids, log, secrets, domains, tenants, resolver, hostname, read: routeReader.read }
     const forward: ReceivingDeps['forward'] = (octets, to, by) => accept.forwardRouted(octets, to, by)
     const routes = openReceiving({ ...receiving, forward, ...wish.receiving })
     const inbound = await startInbound({ ...common, returns: wish.returns ?? returns, reports, routes })

@@ -100,6 +100,8 @@ interface Received {
   size: number
   /** The id of the email that it replies to. */
   in_reply_to: string | null
+  /** It was sent to the signed address of that email, which only its readers know. */
+  in_reply_to_proven: boolean
   /** Checks when it arrived; null: the message was too costly to read. */
   authentication: {
     spf: { result: 'pass' | 'fail' | 'softfail' | 'neutral' | 'none' | 'temperror' | 'permerror'; domain: string }

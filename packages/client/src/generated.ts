@@ -41,6 +41,7 @@ import type {
   RawEmailToSend,
   ReceivedEmail,
   ReceivedListItem,
+  ReceivedListQuery,
   ReceivedRetrieveData,
   ReceivedRetrieveRawData,
   ReputationRetrieveData,
@@ -528,8 +529,8 @@ export const sharedApi = (api: Api, under: string) => ({
     },
   },
   received: {
-    /** List the messages that routes received, newest first. Permission `emails:read`. */
-    list(query: RoutesListQuery = {}, options: Options = {}): Pages<ReceivedListItem> {
+    /** List the messages that routes received, newest first; total counts at most 1,000 after the page. Permission `emails:read`. */
+    list(query: ReceivedListQuery = {}, options: Options = {}): Pages<ReceivedListItem> {
       return api.pages(`${under}/received`, query, options)
     },
     /** Get a received message with its parts. Permission `emails:read`. */

@@ -3,6 +3,7 @@
 import Type, { type Static, type TSchema } from 'typebox'
 import { emailIdTimeMs, Refusal, wrongField } from '#base'
 import type { Credential } from '#credentials'
+import { parseAddress } from '#mail'
 
 /** The same schema, null allowed. */
 export function nullable<Schema extends TSchema>(schema: Schema) {
@@ -70,6 +71,13 @@ export function readInstant(field: string, text: string, or = 'unix seconds'): D
   const at = unixSeconds.test(text) ? new Date(Number(text) * 1000) : isoDate(text)
   if (!at || Number.isNaN(at.getTime())) throw wrongField(field, `must be ${or} or an ISO 8601 time such as 2026-03-01T09:30:00Z`)
   return at
+}
+
+/** An address in a query. A `+` that was not percent-encoded arrives as a space, which is valid only in a quoted local part. */
+export function queriedAddress(field: string, text: string): string {
+  const address = parseAddress(text) ?? parseAddress(text.replaceAll(' ', '+'))
+  if (!address) throw wrongField(field, 'is not an email address', 'invalid_email_format')
+  return address.text
 }
 
 function isoDate(text: string): Date | undefined {

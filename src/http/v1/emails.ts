@@ -7,7 +7,17 @@ import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEma
 import { parseAddress } from '#mail'
 import { mayHaveHashes } from '#privacy'
 import { findQueued, type Queued } from '#spool'
-import { instantFields, instantOf, knownEmailId, nullable, pageFields, readInstant, tenantParameter, timesOf } from './common-schemas.ts'
+import {
+  instantFields,
+  instantOf,
+  knownEmailId,
+  nullable,
+  pageFields,
+  queriedAddress,
+  readInstant,
+  tenantParameter,
+  timesOf,
+} from './common-schemas.ts'
 import { listRoute, route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
 import { idsWith, type ListedEvent, listedEvents } from './email-events.ts'
@@ -70,14 +80,14 @@ export const listEmailsRoute = listRoute({
   data: EmailItem,
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
   handle: async ({ query, tenantId }, { db, clock, secrets }) => {
-    const recipient = query.to && addressOf('to', query.to)
+    const recipient = query.to && queriedAddress('to', query.to)
     const filter = {
       tenantId,
       status: query.status,
       test: query.test,
       recipient,
       recipientHashes: recipient && (await mayHaveHashes(db, tenantId)) ? hashesOf(secrets, recipient) : undefined,
-      sender: query.from && addressOf('from', query.from),
+      sender: query.from && queriedAddress('from', query.from),
       tag: query.tag,
       after: query.after === undefined ? undefined : readInstant('after', query.after),
       before: query.before === undefined ? undefined : readInstant('before', query.before),
@@ -163,13 +173,6 @@ export const retryEmail = route({
     return { ...retried, message: 'The email is pending and will be attempted now' }
   },
 })
-
-/** A `+` that was not percent-encoded arrives as a space, which is valid only in a quoted local part. */
-function addressOf(field: string, text: string): string {
-  const address = parseAddress(text) ?? parseAddress(text.replaceAll(' ', '+'))
-  if (!address) throw wrongField(field, 'is not an email address', 'invalid_email_format')
-  return address.text
-}
 
 const maxWords = 10
 

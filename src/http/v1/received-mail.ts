@@ -1,6 +1,7 @@
 /** Mail in (an extension of the contract): routes of sending domains, and the messages that they received. */
 import Type, { type Static } from 'typebox'
 import {
+  countedBeyond,
   dkimResults,
   dmarcResults,
   getReceived,
@@ -12,7 +13,16 @@ import {
   shownAuthentication,
   spfResults,
 } from '#received-mail'
-import { bodyTenantOrDefault, nullable, pageFields, tenantFields, tenantOrDefault, tenantParameter } from './common-schemas.ts'
+import {
+  bodyTenantOrDefault,
+  nullable,
+  pageFields,
+  queriedAddress,
+  readInstant,
+  tenantFields,
+  tenantOrDefault,
+  tenantParameter,
+} from './common-schemas.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
@@ -33,6 +43,7 @@ const RouteObject = Type.Object({
   domainId: Type.Integer(),
   forwardTo: ForwardTo,
   enabled: Type.Boolean({ description: 'false: mail to the address is refused' }),
+  replies: Type.Boolean({ description: 'true: only replies to emails that were sent with its id as replyRouteId' }),
   mx: Type.Object({
     fullName: Type.String(),
     value: Type.String({ description: 'MX record to publish; its status is dnsRecords.receiving of the domain' }),
@@ -51,14 +62,22 @@ export const createRoute = route({
     address: MailAddress,
     forwardTo: Type.Optional(ForwardTo),
     enabled: Type.Optional(nullable(Type.Boolean())),
+    replies: Type.Optional(
+      nullable(
+        Type.Boolean({
+          description:
+            'true: receives only replies to emails that are sent with replyRouteId. The address has one * and at most 12 other characters',
+        }),
+      ),
+    ),
     ...tenantFields,
   }),
   status: 201,
   data: RouteObject,
   refuses: ['domain_not_verified', 'invalid_email_format', 'tenant_archived', 'tenant_mismatch', 'not_found'],
   handle: async (call, deps) => {
-    const { address, forwardTo, enabled } = call.body
-    const wanted = { address, forwardTo: forwardTo ?? null, enabled: enabled ?? true }
+    const { address, forwardTo, enabled, replies } = call.body
+    const wanted = { address, forwardTo: forwardTo ?? null, enabled: enabled ?? true, replies: replies ?? false }
     return routeToWire(await deps.routes.create(await bodyTenantOrDefault(call, deps), wanted), deps)
   },
 })
@@ -136,7 +155,10 @@ const summary = {
   autoSubmitted: Type.String({ description: 'Such as auto-replied (RFC 3834); empty for mail of a person' }),
   size: Type.Integer({ description: 'Octets' }),
   attachmentCount: Type.Integer(),
-  inReplyTo: nullable(Type.String({ description: 'Id of the email that it replies to, by the Message-ID in its header' })),
+  inReplyTo: nullable(Type.String({ description: 'Id of the email that it replies to, by its address or the Message-ID in its header' })),
+  inReplyToProven: Type.Boolean({
+    description: 'true: it was sent to the signed address of that email (replyRouteId), which only its readers know',
+  }),
   authentication: nullable(
     Type.Object(
       {
@@ -177,14 +199,32 @@ export const listReceivedRoute = listRoute({
   method: 'GET',
   path: '/received',
   name: 'received.list',
-  summary: 'List the messages that routes received, newest first',
+  summary: `List the messages that routes received, newest first; total counts at most ${countedBeyond.toLocaleString('en')} after the page`,
   ...reads,
-  query: query({ ...pageFields, tenantId: tenantParameter }),
+  query: query({
+    ...pageFields,
+    routeId: Type.Optional(Type.String({ maxLength: 64, description: 'Route that received them' })),
+    from: Type.Optional(Type.String({ description: 'Address in From, or envelope sender' })),
+    to: Type.Optional(Type.String({ description: 'Recipient address' })),
+    inReplyTo: Type.Optional(Type.String({ maxLength: 64, description: 'Id of the email that they answer' })),
+    after: Type.Optional(Type.String({ description: 'Received later than: unix seconds or ISO 8601' })),
+    before: Type.Optional(Type.String({ description: 'Received earlier than' })),
+    tenantId: tenantParameter,
+  }),
   data: Type.Object(summary),
-  refuses: ['tenant_mismatch', 'not_found'],
+  refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
   handle: async (call, deps) => {
-    const { page, perPage } = call.query
-    const { messages, total } = await listReceived(deps.db, await tenantOrDefault(call, deps), { number: page, size: perPage })
+    const { page, perPage, routeId, from, to, inReplyTo, after, before } = call.query
+    const filter = {
+      tenantId: await tenantOrDefault(call, deps),
+      routeId,
+      from: from && queriedAddress('from', from).toLowerCase(),
+      to: to && queriedAddress('to', to).toLowerCase(),
+      inReplyTo,
+      after: after === undefined ? undefined : readInstant('after', after),
+      before: before === undefined ? undefined : readInstant('before', before),
+    }
+    const { messages, total } = await listReceived(deps.db, filter, { number: page, size: perPage }, deps.clock.nowMs())
     return { items: messages.map(summaryToWire), page, perPage, total }
   },
 })
@@ -239,6 +279,7 @@ const routeToWire = (one: MailRoute, { config }: Pick<ApiDeps, 'config'>): Stati
   domainId: one.domainId,
   forwardTo: one.forwardTo,
   enabled: one.enabled,
+  replies: one.replies,
   mx: { fullName: one.domain, value: `10 ${config.hostname.toLowerCase()}` },
   createdAt: one.createdAt.toISOString(),
   updatedAt: one.updatedAt.toISOString(),
@@ -258,6 +299,7 @@ const summaryToWire = ({ facts, ...one }: ReceivedSummary) => ({
   size: one.sizeOctets,
   attachmentCount: facts.attachmentCount,
   inReplyTo: one.replyToEmail,
+  inReplyToProven: facts.isReplyProven ?? false,
   authentication: facts.authentication && shownAuthentication(facts.authentication),
   forwarded: one.forwarded.map(({ to, emailId }) => ({ to, emailId })),
   receivedAt: one.receivedAt.toISOString(),

@@ -4,12 +4,12 @@ import Type, { type Static } from 'typebox'
 import type { AcceptedBatch, AcceptedSubmission, Caller, RawSubmission, ResponseRenderer, UnmadeElement } from '#accept'
 import { Refusal } from '#base'
 import type { Credential } from '#credentials'
-import type { Templates } from '#templates'
 import { nullable, optional, type ScopedCall, scheduledTime, tenantFields, tenantInBody } from './common-schemas.ts'
 import { type Call, sendRoute } from './define-endpoint.ts'
+import { type MessageDeps, messageFor } from './message-of-body.ts'
 import { fingerprint } from './request-fingerprint.ts'
 import { ErrorObject, errorOf, success } from './response-envelope.ts'
-import { fromTemplate, hasTemplate, refusalWithoutTemplate, templateFields } from './template-sends.ts'
+import { hasTemplate, refusalWithoutTemplate, templateFields } from './template-sends.ts'
 import { compileSchema, refusalOf } from './validate.ts'
 
 const largestText = 5_242_880
@@ -49,6 +49,12 @@ export const messageFields = {
   cc: optional(Type.Array(AddressText, { maxItems: 50 })),
   bcc: optional(Type.Array(AddressText, { maxItems: 50 })),
   replyTo: optional(AddressText),
+  replyRouteId: optional(
+    Type.String({
+      maxLength: 64,
+      description: 'Route with replies: true that gets the replies, in place of replyTo; requires exactly one recipient',
+    }),
+  ),
   html: optional(Type.String({ maxLength: largestText })),
   text: optional(Type.String({ maxLength: largestText, description: 'Generated from html if absent' })),
   tag: optional(Type.String({ maxLength: 1000 })),
@@ -121,13 +127,15 @@ export const sendEmail = sendRoute({
   documentedBody: Type.Object({ from: FromField, ...documentedFields, ...tenantFields }),
   data: SentEmail,
   refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
-  handle: (call, { accept, templates }) => {
+  handle: (call, deps) => {
     const { body } = call
-    const isTemplate = hasTemplate(body)
-    const refused = isTemplate ? undefined : refusalWithoutTemplate(body)
+    const refused = hasTemplate(body) ? undefined : refusalWithoutTemplate(body)
     if (refused) throw refused
-    const given = isTemplate ? fromTemplate(body, templates) : body
-    return accept.send(tenantOf(call), given, callerOf(call.credential), responseFor(call, '/v1/emails', sentToWire))
+    const { from } = body
+    const message = messageFor(body, deps)
+    const given =
+      typeof message === 'function' ? async (tenant: { id: string }) => ({ from, ...(await message(tenant)) }) : { from, ...message }
+    return deps.accept.send(tenantOf(call), given, callerOf(call.credential), responseFor(call, '/v1/emails', sentToWire))
   },
 })
 
@@ -177,11 +185,11 @@ export const sendBatch = sendRoute({
   }),
   data: BatchSent,
   refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded'],
-  handle: (call, { accept, templates }) =>
-    accept.sendBatch(
+  handle: (call, deps) =>
+    deps.accept.sendBatch(
       tenantOf(call),
       call.body.from,
-      call.body.emails.map((element, index) => readElement(element, index, templates)),
+      call.body.emails.map((element, index) => readElement(element, index, deps)),
       callerOf(call.credential),
       responseFor(call, '/v1/emails/batch', batchToWire),
     ),
@@ -246,7 +254,7 @@ export function responseFor<Result>(
   return { render, idempotency: { key, fingerprint: known ?? fingerprint('POST', path, call.body) } }
 }
 
-function readElement(element: Record<string, unknown>, index: number, templates: Templates): UnmadeElement {
+function readElement(element: Record<string, unknown>, index: number, deps: MessageDeps): UnmadeElement {
   const place = `emails[${index}]`
   const isTemplate = hasTemplate(element)
   const problems = (isTemplate ? batchTemplateProblems : batchEmailProblems)(element, place)
@@ -255,9 +263,14 @@ function readElement(element: Record<string, unknown>, index: number, templates:
   if (problems.length > 0) return { refused: refusalOf(problems), recipients }
   const refused = isTemplate ? undefined : refusalWithoutTemplate(element, `${place}.`)
   if (refused) return { refused, recipients }
-  if (!isTemplate) return { submission: element as unknown as Static<typeof BatchEmail> }
-  return { make: async (tenant) => fromTemplate(element as unknown as Static<typeof BatchTemplate>, templates)(tenant), recipients }
+  const body = element as unknown as Static<typeof BatchEmail>
+  // A refusal of a template is one of this element, when its message is made.
+  if (isTemplate) return { make: async (tenant) => made(messageFor(body, deps), tenant), recipients }
+  const message = messageFor(body, deps)
+  return typeof message === 'function' ? { make: message, recipients } : { submission: message }
 }
+
+const made = (message: ReturnType<typeof messageFor>, tenant: { id: string }) => (typeof message === 'function' ? message(tenant) : message)
 
 const messagesOf = (emails: AcceptedSubmission['emails']) => Object.fromEntries(emails.map(({ id, recipient }) => [recipient, { id }]))
 

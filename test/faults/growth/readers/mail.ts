@@ -232,6 +232,7 @@ export const mailReaders: Reader[] = [
       ['From: a@b.example\r\nReferences: ', '\r\n\r\n'],
       ['From: ', '\r\n\r\n'],
       ['From: a@b.example\r\nDKIM-Signature: v=1; a=rsa-sha256; d=b.example; s=s; h=from; bh=YQ==; b=YQ==\r\n', '\r\n\r\n'],
+      ['From: a@b.example\r\nARC-Seal: i=1; cv=none; d=b.example; s=s; b=YQ==\r\n', '\r\n\r\n'],
       multipart,
     ],
     units: [...fields, ...parts, '<a@b.example>', '<', '> ', 'DKIM-Signature: v=1; d=b{i}.example; h=from:from\r\n', 'Received: a\r\n'],

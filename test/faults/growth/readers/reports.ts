@@ -1,7 +1,7 @@
 /** Incoming reports of every kind, with their trace headers and signatures. */
 import { openSecrets, systemClock, systemRandom } from '#base'
 import { classify, readReport } from '#bounces'
-import { unjudged, verifySignatures } from '#dkim'
+import { arcChainOf, chainStatus, unjudged, verifySignatures } from '#dkim'
 import { openReturnPaths } from '#emails'
 import type { ReceivedReport } from '#returns'
 import { readingOf } from '../../../../src/returns/read-returned-mail.ts'
@@ -326,6 +326,38 @@ export const reportReaders: Reader[] = [
       '. ',
     ],
     read: (octets) => verifySignatures(unjudged(octets, 'b.example', 0), async () => [rsaKey]),
+  }),
+  reader({
+    name: 'ARC chain',
+    longest: maxMessage,
+    reads: ['src/dkim/arc-chain.ts arcChainOf', 'src/dkim/arc-chain.ts chainStatus'],
+    words: ['src/dkim/arc-chain.ts'],
+    frames: [
+      ['From: a@b.example\r\nARC-Seal: i=1; a=rsa-sha256; cv=none; d=b.example; s=s', '; b=AA\r\n\r\n'],
+      [
+        'From: a@b.example\r\nARC-Seal: i=1; a=rsa-sha256; cv=none; d=b.example; s=s; b=AA\r\nARC-Message-Signature: i=1; a=rsa-sha256; c=relaxed/relaxed; d=b.example; s=s; h=from; bh=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=; b=AA\r\nARC-Authentication-Results: i=1; ',
+        '\r\n\r\n',
+      ],
+      ['', '\r\n\r\n'],
+    ],
+    units: [
+      'ARC-Seal: i={i}; a=rsa-sha256; cv=pass; d=b.example; s=s; b=AA\r\n',
+      'ARC-Message-Signature: i={i}; a=rsa-sha256; d=b.example; s=s; h=from; bh=; b=AA\r\n',
+      'ARC-Authentication-Results: i={i}; a\r\n',
+      'ARC-Authentication-Results: ',
+      'i=1;',
+      'i',
+      ':from',
+      ';',
+      '; b=',
+      '; a{i}=',
+      '=',
+      '\r\n ',
+      ' ',
+      '\t',
+      '1',
+    ],
+    read: (octets) => chainStatus(arcChainOf(octets, 0), async () => [rsaKey]),
   }),
   reader({
     name: 'DKIM key',
