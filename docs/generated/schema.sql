@@ -400,6 +400,7 @@ create table mail_routes (
   enabled boolean not null,
   created_at timestamptz not null,
   updated_at timestamptz not null,
+  replies boolean not null default false,
   constraint mail_routes_pkey PRIMARY KEY (tenant_id, id),
   constraint mail_routes_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE,
   constraint mail_routes_tenant_id_domain_local_key UNIQUE (tenant_id, domain, local)

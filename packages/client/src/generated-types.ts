@@ -45,6 +45,8 @@ export interface EmailToSend {
   bcc?: string[] | null | undefined
   /** Address without display name */
   replyTo?: string | null | undefined
+  /** Route with replies: true that gets the replies, in place of replyTo; requires exactly one recipient */
+  replyRouteId?: string | null | undefined
   html?: string | null | undefined
   /** Generated from html if absent */
   text?: string | null | undefined
@@ -152,6 +154,8 @@ export interface BatchToSend {
     bcc?: string[] | null | undefined
     /** Address without display name */
     replyTo?: string | null | undefined
+    /** Route with replies: true that gets the replies, in place of replyTo; requires exactly one recipient */
+    replyRouteId?: string | null | undefined
     html?: string | null | undefined
     /** Generated from html if absent */
     text?: string | null | undefined
@@ -1880,6 +1884,8 @@ export interface RoutesCreateBody {
   /** Address that gets every message as well; null: not forwarded */
   forwardTo?: string | null | undefined
   enabled?: boolean | null | undefined
+  /** true: receives only replies to emails that are sent with replyRouteId. The address has one * and at most 12 other characters */
+  replies?: boolean | null | undefined
   /** Tenant id; absent or null: the tenant of the key, or the default tenant */
   tenantId?: string | null | undefined
   /** Older spelling of tenantId @deprecated */
@@ -1896,6 +1902,8 @@ export interface RoutesCreateData {
   forwardTo: string | null
   /** false: mail to the address is refused */
   enabled: boolean
+  /** true: only replies to emails that were sent with its id as replyRouteId */
+  replies: boolean
   mx: {
     fullName: string
     /** MX record to publish; its status is dnsRecords.receiving of the domain */
@@ -1922,6 +1930,25 @@ export interface RoutesUpdateBody {
   tenant_id?: string | null | undefined
 }
 
+export interface ReceivedListQuery {
+  page?: number | undefined
+  perPage?: number | undefined
+  /** Route that received them */
+  routeId?: string | undefined
+  /** Address in From, or envelope sender */
+  from?: string | undefined
+  /** Recipient address */
+  to?: string | undefined
+  /** Id of the email that they answer */
+  inReplyTo?: string | undefined
+  /** Received later than: unix seconds or ISO 8601 */
+  after?: string | undefined
+  /** Received earlier than */
+  before?: string | undefined
+  /** Tenant id */
+  tenantId?: string | undefined
+}
+
 export interface ReceivedListItem {
   id: string
   tenantId: string
@@ -1944,8 +1971,10 @@ export interface ReceivedListItem {
   /** Octets */
   size: number
   attachmentCount: number
-  /** Id of the email that it replies to, by the Message-ID in its header */
+  /** Id of the email that it replies to, by its address or the Message-ID in its header */
   inReplyTo: string | null
+  /** true: it was sent to the signed address of that email (replyRouteId), which only its readers know */
+  inReplyToProven: boolean
   /** Checks when it arrived; null: the message was too costly to read */
   authentication: {
     spf: {
@@ -1996,8 +2025,10 @@ export interface ReceivedRetrieveData {
   /** Octets */
   size: number
   attachmentCount: number
-  /** Id of the email that it replies to, by the Message-ID in its header */
+  /** Id of the email that it replies to, by its address or the Message-ID in its header */
   inReplyTo: string | null
+  /** true: it was sent to the signed address of that email (replyRouteId), which only its readers know */
+  inReplyToProven: boolean
   /** Checks when it arrived; null: the message was too costly to read */
   authentication: {
     spf: {
