@@ -19,8 +19,8 @@ export { type Failpoint, openFailpoints } from './failpoints.ts'
 export { openCollector, startMemoryTrim } from './garbage-collection.ts'
 export {
   type AddressHasher,
+  addressHashesOf,
   hashedPattern,
-  hashesOf,
   isHashedAddress,
   openAddressHasher,
   unhashedPattern,

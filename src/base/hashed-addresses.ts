@@ -38,7 +38,7 @@ export interface AddressHasher {
 const hashOf = (mac: Buffer) => `hashed-${mac.toString('hex').slice(0, 32)}@${hashedDomain}`
 
 /** The possible hashes of an address: under the current secret and under each older one. */
-export const hashesOf = (secrets: Secrets, address: string): string[] => secrets.macs(purpose, address.toLowerCase()).map(hashOf)
+export const addressHashesOf = (secrets: Secrets, address: string): string[] => secrets.macs(purpose, address.toLowerCase()).map(hashOf)
 
 export function openAddressHasher(secrets: Secrets): AddressHasher {
   const hash = (address: string) => (isHashedAddress(address) ? address : hashOf(secrets.mac(purpose, address.toLowerCase())))

@@ -5,7 +5,7 @@
  */
 import { domainToUnicode } from 'node:url'
 import { deleteResponsesWith } from '#accept'
-import { hashesOf, type Secrets } from '#base'
+import { addressHashesOf, type Secrets } from '#base'
 import type { Db, Tx } from '#db'
 import { cancelQueued } from '#delivery'
 import { type ErasedContent, type ErasedEmail, eraseCopies, eraseEmails, eraseFromConversations, listErasedContents } from '#emails'
@@ -39,7 +39,7 @@ export async function eraseAddress(
   const person = address.toLowerCase()
   await cancelQueued(db, { recipient: person, tenantId: tenantId ?? undefined }, 'the data of the recipient was erased', nowMs)
   const total: Erased = { emails: 0, contents: 0, kept: 0 }
-  const names = [person, ...hashesOf(secrets, person)]
+  const names = [person, ...addressHashesOf(secrets, person)]
   for (const name of names)
     for (;;) {
       const erased = await db.transaction((tx) => eraseSome(tx, name, tenantId))

@@ -1,7 +1,7 @@
 /** GET /emails, GET /emails/{emailId}/deliveries, POST /emails/{emailId}/retry (contract 7.7, 7.9, 7.10). */
 
 import Type, { type Static } from 'typebox'
-import { hashesOf, Refusal, wrongField } from '#base'
+import { addressHashesOf, Refusal, wrongField } from '#base'
 import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, maxCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
@@ -86,7 +86,7 @@ export const listEmailsRoute = listRoute({
       status: query.status,
       test: query.test,
       recipient,
-      recipientHashes: recipient && (await mayHaveHashes(db, tenantId)) ? hashesOf(secrets, recipient) : undefined,
+      recipientHashes: recipient && (await mayHaveHashes(db, tenantId)) ? addressHashesOf(secrets, recipient) : undefined,
       sender: query.from && queriedAddress('from', query.from),
       tag: query.tag,
       after: query.after === undefined ? undefined : readInstant('after', query.after),
