@@ -100,6 +100,14 @@ create table connection_leases (
   constraint connection_leases_pkey PRIMARY KEY (process, source, provider)
 ) with (fillfactor=50);
 
+create table content_visibility (
+  tenant_id text collate "C" not null,
+  visible_to text not null,
+  changed_at timestamptz not null,
+  constraint content_visibility_pkey PRIMARY KEY (tenant_id),
+  constraint content_visibility_visible_to_check CHECK ((visible_to = ANY (ARRAY['admins'::text, 'owners'::text])))
+);
+
 create table contents (
   tenant_id text collate "C" not null,
   id text collate "C" not null,
@@ -812,6 +820,14 @@ create table templates (
   updated_at timestamptz not null,
   constraint templates_pkey PRIMARY KEY (tenant_id, id),
   constraint templates_tenant_id_name_key UNIQUE (tenant_id, name)
+);
+
+create table tenant_address_retention (
+  tenant_id text collate "C" not null,
+  hash_days integer,
+  changed_at timestamptz not null,
+  constraint tenant_address_retention_pkey PRIMARY KEY (tenant_id),
+  constraint tenant_address_retention_hash_days_check CHECK ((hash_days >= 1))
 );
 
 create table tenant_hourly_stats (

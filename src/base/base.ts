@@ -17,6 +17,14 @@ export { parseRelay, type Relay } from './delivery-settings.ts'
 export { type DnsUpdateTarget, parseDnsUpdate, type TsigAlgorithm } from './dns-update-target.ts'
 export { type Failpoint, openFailpoints } from './failpoints.ts'
 export { openCollector, startMemoryTrim } from './garbage-collection.ts'
+export {
+  type AddressHasher,
+  addressHashesOf,
+  hashedPattern,
+  isHashedAddress,
+  openAddressHasher,
+  unhashedPattern,
+} from './hashed-addresses.ts'
 export { derivedEmailId, emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
 export { type HostedRole, hostedRoleNames } from './installation-settings.ts'
 export { isInNetwork, type Network, networkFrom, networkOf, siteOf } from './ip-networks.ts'

@@ -1,64 +1,87 @@
-/** Commands for the privacy of a tenant: its own retention, the members who see its contents, and a report of the data that is left. */
+/** Commands for the privacy of a tenant: its own retention, hashed addresses, the members who see its contents, and a report of the data that is left. */
 import {
   contentAudiences,
   getContentAudience,
   getContentDays,
+  getHashDays,
   maxContentDays,
   type PrivacyReport,
   reportPrivacy,
   setContentAudience,
   setContentDays,
+  setHashDays,
 } from '#privacy'
 import { type Command, type CommandArguments, jsonOption, printed, tenantOf, text, UsageError } from './command-definition.ts'
 
 const usual = 'default'
+const never = 'never'
 
-function daysIn(text: string): number | null {
-  if (text === usual) return null
-  if (!/^\d{1,4}$/.test(text) || Number(text) > maxContentDays)
-    throw new UsageError(`--content-days must be 0 to ${maxContentDays}, or ${usual}: ${text}`)
-  return Number(text)
+function daysIn(given: CommandArguments, option: string, other: string, least: number): number | null | undefined {
+  const days = text(given, option)
+  if (days === undefined) return undefined
+  if (days === other) return null
+  if (!/^\d{1,4}$/.test(days) || Number(days) > maxContentDays || Number(days) < least)
+    throw new UsageError(`--${option} must be ${least} to ${maxContentDays}, or ${other}: ${days}`)
+  return Number(days)
 }
 
 function wantedIn(given: CommandArguments) {
-  const days = text(given, 'content-days')
+  const contentDays = daysIn(given, 'content-days', usual, 0)
+  const hashDays = daysIn(given, 'hash-addresses-after-days', never, 1)
   const audience = text(given, 'content-visible-to')
-  if (days === undefined && audience === undefined) throw new UsageError('--content-days or --content-visible-to is required')
+  if (contentDays === undefined && hashDays === undefined && audience === undefined)
+    throw new UsageError('--content-days, --hash-addresses-after-days or --content-visible-to is required')
   if (audience !== undefined && !contentAudiences.some((one) => one === audience))
     throw new UsageError(`--content-visible-to must be one of ${contentAudiences.join(', ')}: ${audience}`)
-  return { days: days === undefined ? undefined : daysIn(days), audience }
+  return { contentDays, hashDays, audience }
 }
 
 export const privacySet: Command = {
   name: 'privacy set',
   audited: true,
-  summary: 'set how long the contents of a tenant are kept, and which members see them',
-  help: `postrider privacy set TENANT [--content-days DAYS|default] [--content-visible-to everyone|admins|owners] [--json]
+  summary: 'set how long the contents and addresses of a tenant are kept, and which members see contents',
+  help: `postrider privacy set TENANT [--content-days DAYS|default] [--hash-addresses-after-days DAYS|never]
+                            [--content-visible-to everyone|admins|owners] [--json]
 
 Sets the retention of the contents of a tenant's emails, in days; their records stay. 0 deletes a content within a minute after the last
 recipient's email is final. The bodies of the tenant's calls in the request log have the same retention; with 0 they are not stored.
 POSTRIDER_KEEP_CONTENT_DAYS applies to every tenant, so a longer retention of contents has no effect. Queued emails, and test mail in the
 test inbox, keep their content.
 
+--hash-addresses-after-days replaces the recipients of final emails by hashes, that many days after acceptance, and the addresses in attempts,
+events, webhook deliveries and the request log too. This cannot be undone. Contents are deleted by then. Suppressions keep their addresses.
+
 --content-visible-to hides the contents from members of lower roles, in the dashboard. It does not concern API keys.
 
 Example: postrider privacy set tq3v6k2m --content-days 0`,
-  options: { 'content-days': { type: 'string' }, 'content-visible-to': { type: 'string' }, ...jsonOption },
+  options: {
+    'content-days': { type: 'string' },
+    'hash-addresses-after-days': { type: 'string' },
+    'content-visible-to': { type: 'string' },
+    ...jsonOption,
+  },
   positionals: ['TENANT'],
   values: { 'content-visible-to': contentAudiences },
   async run(given, deps) {
     const wanted = wantedIn(given)
     await deps.withInstallation(async (installation) => {
       const { id } = await tenantOf(installation, given.positionals[0])
-      const { days, audience } = await installation.db.transaction(async (tx) => {
+      const found = await installation.db.transaction(async (tx) => {
         const nowMs = installation.clock.nowMs()
-        if (wanted.days !== undefined) await setContentDays(tx, id, wanted.days, nowMs)
+        if (wanted.contentDays !== undefined) await setContentDays(tx, id, wanted.contentDays, nowMs)
+        if (wanted.hashDays !== undefined) await setHashDays(tx, id, wanted.hashDays, nowMs)
         if (wanted.audience !== undefined) await setContentAudience(tx, id, wanted.audience, nowMs)
-        return { days: await getContentDays(tx, id), audience: await getContentAudience(tx, id) }
+        return {
+          contentDays: await getContentDays(tx, id),
+          hashAddressesAfterDays: await getHashDays(tx, id),
+          contentVisibleTo: await getContentAudience(tx, id),
+        }
       })
-      const shown = days === null ? 'as the installation keeps them' : `for ${days} days`
-      const line = `contents of tenant ${id} are kept ${shown}, and visible to ${audience}`
-      printed(given, deps, { tenantId: id, contentDays: days, contentVisibleTo: audience }, line)
+      const { contentDays, hashAddressesAfterDays: hashDays, contentVisibleTo } = found
+      const kept = contentDays === null ? 'as the installation keeps them' : `for ${contentDays} days`
+      const hashed = hashDays === null ? 'never hashed' : `hashed after ${hashDays} days`
+      const line = `contents of tenant ${id} are kept ${kept}, and visible to ${contentVisibleTo}; addresses are ${hashed}`
+      printed(given, deps, { tenantId: id, ...found }, line)
     })
   },
 }
@@ -73,7 +96,7 @@ export const privacyReport: Command = {
 
 Counts the contents, emails and attempts of a tenant in the database, with the time of the oldest, the contents that queued emails or
 the test inbox still need. It also counts the calls in the request log whose bodies are left, events, opens and clicks, webhook deliveries
-and received messages. It reads the tables themselves, which takes minutes for millions of emails.
+and received messages, and the rows with addresses that are not hashed. It reads the tables themselves, which takes minutes for millions of emails.
 
 Example: postrider privacy report tq3v6k2m --json`,
   options: { ...jsonOption },
@@ -83,7 +106,7 @@ Example: postrider privacy report tq3v6k2m --json`,
       const { id } = await tenantOf(installation, given.positionals[0])
       const { keepContentDays } = installation.config
       const report = await reportPrivacy(installation.db, id, { nowMs: installation.clock.nowMs(), keepContentDays })
-      const { contents, emails, attempts, requestBodies, contentDays, ...more } = report
+      const { contents, emails, attempts, requestBodies, contentDays, addresses, ...more } = report
       const lines = [
         `retention of contents: ${contentDays} days`,
         line('contents', contents, `; ${contents.ofQueuedEmails} of queued emails, ${contents.ofTestMail} of test mail`),
@@ -95,6 +118,14 @@ Example: postrider privacy report tq3v6k2m --json`,
         line('opens and clicks', more.opensAndClicks),
         line('webhook deliveries', more.webhookDeliveries),
         line('received messages', more.receivedMessages),
+        `hashing of addresses: ${more.hashAddressesAfterDays === null ? never : `after ${more.hashAddressesAfterDays} days`}`,
+        line('recipients that are not hashed', addresses.emails, `; ${addresses.emails.hashed} are`),
+        line('attempts with addresses', addresses.attempts),
+        line('events with addresses', addresses.events),
+        line('opens and clicks with addresses', addresses.opensAndClicks),
+        line('webhook deliveries with addresses', addresses.webhookDeliveries),
+        line('calls with addresses in path or error', addresses.requests),
+        line('the same of calls for no single tenant', addresses.requests.ofNoTenant),
       ]
       printed(given, deps, { ...report }, lines.join('\n'))
     }),

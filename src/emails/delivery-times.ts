@@ -1,6 +1,7 @@
 /**
  * Delivery times of emails, for comparison with opens and clicks.
  */
+import { hashedPattern } from '#base'
 import { type Queryable, sql } from '#db'
 import { erasedAddress } from './erase.ts'
 
@@ -24,10 +25,10 @@ const deliveredAmong = sql<Delivered>`
   cross join lateral (
     select tenant_id, id
     from emails
-    where emails.tenant_id = asked.tenant_id and emails.id = asked.id and recipient <> $3
+    where emails.tenant_id = asked.tenant_id and emails.id = asked.id and recipient <> $3 and recipient !~ $4
     limit 1
   ) as email`
 
-/** The given emails that exist and whose recipient was not erased. */
+/** The given emails that exist and whose recipient was not erased or hashed. */
 export const findDeliveryTimes = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<Delivered[]> =>
-  on.rows(deliveredAmong, [emails.map((one) => one.tenantId), emails.map((one) => one.id), erasedAddress])
+  on.rows(deliveredAmong, [emails.map((one) => one.tenantId), emails.map((one) => one.id), erasedAddress, hashedPattern])

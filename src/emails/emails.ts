@@ -45,6 +45,7 @@ export {
   listErasedContents,
   lockContents,
 } from './erase.ts'
+export { countAddressesLeft, hashRecipientsOf } from './hash-addresses.ts'
 export {
   addImportedEmails,
   deleteImportedCounts,

@@ -1,6 +1,7 @@
 /**
  * Erases a person from the email records and keeps the counted data: ids, times and statuses.
  */
+import { isHashedAddress } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 
 export interface ErasedContent {
@@ -15,8 +16,8 @@ export interface ErasedEmail extends ErasedContent {
 /** Replaces an erased address. */
 export const erasedAddress = 'erased@erased.invalid'
 
-/** The recipient was erased: no text that could name the person may be stored for the email again. */
-export const isErased = ({ recipient }: { recipient: string }) => recipient === erasedAddress
+/** The recipient was erased or hashed: no text that could name the person may be stored for the email again. */
+export const isErased = ({ recipient }: { recipient: string }) => recipient === erasedAddress || isHashedAddress(recipient)
 
 const blankEmails = sql<ErasedEmail>`
   update emails

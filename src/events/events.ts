@@ -26,6 +26,7 @@ export {
   simulatedMs,
   startOfLog,
 } from './event-log.ts'
+export { countEventsWithAddresses, hashAddressesOfEvents } from './hash-addresses.ts'
 export { type AttemptEnd, type HourlyStats, readRecentEnds, summariseEvents } from './hourly-stats.ts'
 export { listEventsBetween } from './list-events.ts'
 export { type OutcomeEvent, readOutcomeEvents } from './outcome-events.ts'

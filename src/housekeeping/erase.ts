@@ -5,7 +5,7 @@
  */
 import { domainToUnicode } from 'node:url'
 import { deleteResponsesWith } from '#accept'
-import type { Secrets } from '#base'
+import { addressHashesOf, type Secrets } from '#base'
 import type { Db, Tx } from '#db'
 import { cancelQueued } from '#delivery'
 import { type ErasedContent, type ErasedEmail, eraseCopies, eraseEmails, eraseFromConversations, listErasedContents } from '#emails'
@@ -39,18 +39,22 @@ export async function eraseAddress(
   const person = address.toLowerCase()
   await cancelQueued(db, { recipient: person, tenantId: tenantId ?? undefined }, 'the data of the recipient was erased', nowMs)
   const total: Erased = { emails: 0, contents: 0, kept: 0 }
-  for (;;) {
-    const erased = await db.transaction((tx) => eraseSome(tx, person, tenantId))
-    if (erased === 0) break
-    total.emails += erased
-    told(total.emails)
-  }
+  const names = [person, ...addressHashesOf(secrets, person)]
+  for (const name of names)
+    for (;;) {
+      const erased = await db.transaction((tx) => eraseSome(tx, name, tenantId))
+      if (erased === 0) break
+      total.emails += erased
+      told(total.emails)
+    }
   await eraseReceivedMail(db, { person, tenantId, nowMs }, total)
   await forgetForwardTarget(db, person, tenantId)
   await eraseUnneeded(db, tenantId, total)
-  await eraseAddressFromEvents(db, person, tenantId)
-  await eraseFromDeliveries(db, person, tenantId)
-  for (const spelling of spellingsOf(person)) {
+  for (const name of names) {
+    await eraseAddressFromEvents(db, name, tenantId)
+    await eraseFromDeliveries(db, name, tenantId)
+  }
+  for (const spelling of [...names, ...spellingsOf(person)]) {
     await eraseFromLogs({ db, secrets }, spelling, tenantId)
     await deleteResponsesWith(db, spelling)
   }

@@ -19,6 +19,7 @@ export async function openHousekeeping({ config, log, secrets, db }: Ground): Pr
     keep: config,
     brake: config,
     limitSettings: openLimitSettings({ db, clock, config }),
+    secrets,
     reputation: config,
     keyRotation: { ids, secrets, config, resolvers: eachResolver(config) },
   })

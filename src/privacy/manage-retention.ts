@@ -1,4 +1,4 @@
-/** The retention that a tenant has of its own. */
+/** The retention of contents that a tenant has of its own. The hashing of its addresses may shorten it. */
 import { wrongField } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 import { getTenant } from '#tenants'
@@ -13,34 +13,41 @@ export interface TenantRetention {
 
 type KnownRetention = Pick<TenantRetention, 'tenantId' | 'contentDays'>
 
-const columns = sql.part`
-  tenant_id as "tenantId", content_days as "contentDays", changed_at as "changedAt"`
-
-const retentionOf = sql<TenantRetention>`
-  select ${columns}
+const retentionOf = sql<{ contentDays: number }>`
+  select content_days as "contentDays"
   from tenant_retention
   where tenant_id = $1`
 
+/** A content repeats the addresses, so that it is kept no longer than they are. */
+const retentions = sql.part`
+  select tenant_id as "tenantId", min(days) as "contentDays", max(changed_at) as "changedAt"
+  from (
+    select tenant_id, content_days as days, changed_at
+    from tenant_retention
+    union all
+    select tenant_id, hash_days, changed_at
+    from tenant_address_retention
+    where hash_days is not null
+  ) as own`
+
 const someRetentions = sql<TenantRetention>`
-  select ${columns}
-  from tenant_retention
+  ${retentions}
   where tenant_id > $1
+  group by tenant_id
   order by tenant_id
   limit $2`
 
 const shortest = sql<{ contentDays: number | null; changedAt: Date | null }>`
-  select min(content_days) as "contentDays", max(changed_at) as "changedAt"
-  from tenant_retention`
+  select min("contentDays") as "contentDays", max("changedAt") as "changedAt"
+  from (${retentions} group by tenant_id) as effective`
 
-/** The second part reads the table only if '' is asked for. */
+/** The second part reads all retentions only if '' is asked for. */
 const retentionsAmong = sql<KnownRetention>`
-  select tenant_id as "tenantId", content_days as "contentDays"
-  from tenant_retention
-  where tenant_id = any($1::text[])
+  select "tenantId", "contentDays"
+  from (${retentions} where tenant_id = any($1::text[]) group by tenant_id) as asked
   union all
-  select '', min(content_days)
-  from tenant_retention
-  where '' = any($1::text[])
+  select '', min("contentDays")
+  from (${retentions} where '' = any($1::text[]) group by tenant_id) as effective
   having count(*) > 0`
 
 const saveRetention = sql`
@@ -65,7 +72,7 @@ export async function setContentDays(tx: Tx, tenantId: string, days: number | nu
   else throw wrongField('contentDays', `must be a whole number of days from 0 to ${maxContentDays}, or null`)
 }
 
-/** In order of the tenants' ids, after this one. */
+/** The retentions in force, in order of the tenants' ids, after this one. */
 export const listRetentions = (on: Queryable, afterTenant: string, most: number): Promise<TenantRetention[]> =>
   on.rows(someRetentions, [afterTenant, most])
 

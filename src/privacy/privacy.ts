@@ -1,10 +1,12 @@
 /**
- * Privacy of a tenant: a shorter retention of its contents, also in the request log, the roles that may see them, and a report of the data
- * that is left.
- * Owns: tenant_retention, content_visibility. Uses: base, db, tenants, members, events, emails, spool, request-logs, tracking, received-mail, webhooks. Used by:
+ * Privacy of a tenant: a shorter retention of its contents, also in the request log, hashed addresses, the roles that may see contents, and a
+ * report of the data that is left.
+ * Owns: tenant_retention, tenant_address_retention, content_visibility. Uses: base, db, tenants, members, events, emails, spool, request-logs, tracking, received-mail, webhooks. Used by:
  * housekeeping, http, cli.
  * Promises: the content of an email that is not final is never deleted; a round of deletions is bounded, and the next round goes on.
  */
+export { AddressHashing } from './address-hashing.ts'
+export { getHashDays, mayHaveHashes, setHashDays } from './address-retention.ts'
 export { ContentRetention } from './content-retention.ts'
 export {
   type ContentAudience,

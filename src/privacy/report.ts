@@ -1,14 +1,15 @@
 /** The data that is left of a tenant's mail: counts and times, from the tables themselves. */
 import { Refusal } from '#base'
-import { type Db, inSnapshot, sql, sqlState } from '#db'
-import { countEmailsLeft } from '#emails'
-import { countEventsLeft } from '#events'
+import { type Db, inSnapshot, type Queryable, sql, sqlState } from '#db'
+import { countAddressesLeft, countEmailsLeft } from '#emails'
+import { countEventsLeft, countEventsWithAddresses } from '#events'
 import { countReceivedLeft } from '#received-mail'
-import { countBodiesLeft } from '#request-logs'
+import { countBodiesLeft, countCallsWithAddresses } from '#request-logs'
 import { countQueuedContents } from '#spool'
 import { getTenant } from '#tenants'
-import { countHitsLeft } from '#tracking'
-import { countDeliveriesLeft } from '#webhooks'
+import { countHitsLeft, countHitsWithAddresses } from '#tracking'
+import { countDeliveriesLeft, countDeliveriesWithAddresses } from '#webhooks'
+import { getHashDays } from './address-retention.ts'
 import { getContentDays } from './manage-retention.ts'
 
 interface Left {
@@ -34,6 +35,19 @@ export interface PrivacyReport {
   opensAndClicks: Left
   webhookDeliveries: Left
   receivedMessages: Left
+  /** Days; null: addresses are not hashed. */
+  hashAddressesAfterDays: number | null
+  /** Rows with an address that is not hashed. */
+  addresses: {
+    /** Of recipients. `hashed`: those that are. */
+    emails: Left & { hashed: number }
+    attempts: Left
+    events: Left
+    opensAndClicks: Left
+    webhookDeliveries: Left
+    /** In paths and errors. `ofNoTenant`: of calls for no single tenant. */
+    requests: Left & { ofNoTenant: Left }
+  }
 }
 
 interface Facts {
@@ -66,10 +80,12 @@ function countLeft(db: Db, tenantId: string, facts: Facts): Promise<PrivacyRepor
     const ofQueuedEmails = await countQueuedContents(tx, tenantId)
     const requestBodies = { ...(await countBodiesLeft(tx, tenantId)), ofNoTenant: await countBodiesLeft(tx, '') }
     const ownDays = await getContentDays(tx, tenantId)
+    const hashAddressesAfterDays = await getHashDays(tx, tenantId)
+    const days = [ownDays, hashAddressesAfterDays].filter((one) => one !== null)
     return {
       tenantId,
       at: new Date(facts.nowMs),
-      contentDays: Math.min(ownDays ?? facts.keepContentDays, facts.keepContentDays),
+      contentDays: Math.min(...days, facts.keepContentDays),
       contents: { ...contents, ofQueuedEmails },
       emails,
       attempts,
@@ -78,6 +94,16 @@ function countLeft(db: Db, tenantId: string, facts: Facts): Promise<PrivacyRepor
       opensAndClicks: await countHitsLeft(tx, tenantId),
       webhookDeliveries: await countDeliveriesLeft(tx, tenantId),
       receivedMessages: await countReceivedLeft(tx, tenantId),
+      hashAddressesAfterDays,
+      addresses: await countAddresses(tx, tenantId),
     }
   })
 }
+
+const countAddresses = async (on: Queryable, tenantId: string): Promise<PrivacyReport['addresses']> => ({
+  ...(await countAddressesLeft(on, tenantId)),
+  events: await countEventsWithAddresses(on, tenantId),
+  opensAndClicks: await countHitsWithAddresses(on, tenantId),
+  webhookDeliveries: await countDeliveriesWithAddresses(on, tenantId),
+  requests: { ...(await countCallsWithAddresses(on, tenantId)), ofNoTenant: await countCallsWithAddresses(on, '') },
+})

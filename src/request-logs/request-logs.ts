@@ -12,6 +12,7 @@ import type { HeldBody } from './redact.ts'
 
 export { beforeFirstEntry, countBodiesLeft, type LogPlace, removeOwnBodies, removeSharedBodies } from './body-retention.ts'
 export { eraseFromLogs } from './erase.ts'
+export { countCallsWithAddresses, hashAddressesOfLogs } from './hash-addresses.ts'
 export type { LogDetails, LogEntry, NewEntry } from './log-entry.ts'
 export { findLog, findSendingLog, type LogBody, listLogs, logTables, sealedOfRequestLogs } from './log-store.ts'
 export { type HeldBody, holdBody, notKept } from './redact.ts'

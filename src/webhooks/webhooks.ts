@@ -61,6 +61,7 @@ export {
 } from './delivery-records.ts'
 export { type EventStream, openEventStream, parsePosition, positionText, type StreamEvent, type StreamStep } from './event-stream.ts'
 export { openForward } from './forward-to-listener.ts'
+export { countDeliveriesWithAddresses, hashAddressesOfDeliveries } from './hash-addresses.ts'
 export { measureFailing } from './log-positions.ts'
 export { isMailgunKey, mailgunEventOf, mailgunEvents, mailgunMessageKey, mailgunTagKey } from './mailgun-format.ts'
 export {

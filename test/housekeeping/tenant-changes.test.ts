@@ -21,6 +21,7 @@ const staying = [
   'spool',
   'tenant_hourly_stats', // each is deleted after a few days
   'tenant_retention', // contents that stay are still deleted after the tenant's own number of days
+  'tenant_address_retention', // and addresses hashed
 ]
 
 const columnsOfTenants = sql<{ table: string; column: string; type: string }>`

@@ -253,6 +253,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
         keep: config,
         brake: config,
         limitSettings,
+        secrets,
         reputation: config,
         keyRotation: { ids, secrets, config, resolvers: [resolver] },
       }),

@@ -17,9 +17,10 @@ const maxDays = 3650
 type Name = keyof typeof words.fields
 type Values = Record<Name, string>
 
-/** The settings in their order. `days`: empty for null. */
-const fields: readonly { name: Name; kind: 'days' | 'audience' }[] = [
-  { name: 'contentDays', kind: 'days' },
+/** The settings in their order. `days`: empty for null, whose meaning is `empty`. */
+const fields: readonly { name: Name; kind: 'days' | 'audience'; least?: number; empty?: string }[] = [
+  { name: 'contentDays', kind: 'days', least: 0, empty: words.unchanged },
+  { name: 'hashAddressesAfterDays', kind: 'days', least: 1, empty: words.never },
   { name: 'contentVisibleTo', kind: 'audience' },
 ]
 
@@ -89,9 +90,9 @@ function PrivacyField(props: { of: (typeof fields)[number]; value: string; onCha
         label={label}
         help={help}
         type="number"
-        min={0}
+        min={of.least}
         max={maxDays}
-        placeholder={words.unchanged}
+        placeholder={of.empty}
         value={value}
         onChange={(event) => onChange(event.target.value)}
       />

@@ -6,11 +6,16 @@ export const privacyTexts = {
     title: (name: string) => `Privacy of ${name}`,
     about: 'Recipient, sender, subject and status are not contents: they stay as long as the record of the email.',
     unchanged: 'As the installation',
+    never: 'Never',
     /** By the names of the API. */
     fields: {
       contentDays: {
         label: 'Days for which contents are kept',
         help: 'Also bodies in the request log. 0: until the email is final. Empty: as the installation.',
+      },
+      hashAddressesAfterDays: {
+        label: 'Days until addresses of recipients are hashed',
+        help: 'From acceptance. This cannot be undone. Empty: never.',
       },
       contentVisibleTo: {
         label: 'Members who see contents',

@@ -558,6 +558,8 @@ export interface TenantsRetrievePrivacyData {
   tenantId: string
   /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
   contentDays: number | null
+  /** Days after acceptance until addresses are hashed, and contents deleted at the latest; null: addresses are not hashed */
+  hashAddressesAfterDays: number | null
   /** Members who see contents in the dashboard: everyone; admins (and owners); owners. Keys are not members */
   contentVisibleTo: 'everyone' | 'admins' | 'owners'
 }
@@ -565,6 +567,8 @@ export interface TenantsRetrievePrivacyData {
 export interface TenantsUpdatePrivacyBody {
   /** Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation */
   contentDays?: number | null | undefined
+  /** Days after acceptance until addresses are hashed, and contents deleted at the latest; null: addresses are not hashed */
+  hashAddressesAfterDays?: number | null | undefined
   /** Members who see contents in the dashboard: everyone; admins (and owners); owners. Keys are not members */
   contentVisibleTo?: 'everyone' | 'admins' | 'owners' | undefined
 }

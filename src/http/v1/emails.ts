@@ -1,10 +1,11 @@
 /** GET /emails, GET /emails/{emailId}/deliveries, POST /emails/{emailId}/retry (contract 7.7, 7.9, 7.10). */
 
 import Type, { type Static } from 'typebox'
-import { Refusal, wrongField } from '#base'
+import { addressHashesOf, Refusal, wrongField } from '#base'
 import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, maxCounted, queuedStatuses } from '#emails'
 import { parseAddress } from '#mail'
+import { mayHaveHashes } from '#privacy'
 import { findQueued, type Queued } from '#spool'
 import {
   instantFields,
@@ -78,12 +79,14 @@ export const listEmailsRoute = listRoute({
   }),
   data: EmailItem,
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
-  handle: async ({ query, tenantId }, { db, clock }) => {
+  handle: async ({ query, tenantId }, { db, clock, secrets }) => {
+    const recipient = query.to && queriedAddress('to', query.to)
     const filter = {
       tenantId,
       status: query.status,
       test: query.test,
-      recipient: query.to && queriedAddress('to', query.to),
+      recipient,
+      recipientHashes: recipient && (await mayHaveHashes(db, tenantId)) ? addressHashesOf(secrets, recipient) : undefined,
       sender: query.from && queriedAddress('from', query.from),
       tag: query.tag,
       after: query.after === undefined ? undefined : readInstant('after', query.after),

@@ -8,9 +8,11 @@ import {
   contentAudiences,
   getContentAudience,
   getContentDays,
+  getHashDays,
   maxContentDays,
   setContentAudience,
   setContentDays,
+  setHashDays,
 } from '#privacy'
 import { getTenant } from '#tenants'
 import { nullable } from './common-schemas.ts'
@@ -28,6 +30,13 @@ const settings = {
         'Days for which contents, and bodies in the request log, are kept; 0: until the email is final; null: as the installation',
     }),
   ),
+  hashAddressesAfterDays: nullable(
+    Type.Integer({
+      minimum: 1,
+      maximum: maxContentDays,
+      description: 'Days after acceptance until addresses are hashed, and contents deleted at the latest; null: addresses are not hashed',
+    }),
+  ),
   contentVisibleTo: Type.Unsafe<ContentAudience>({
     type: 'string',
     enum: [...contentAudiences],
@@ -40,6 +49,7 @@ const Privacy = Type.Object({ tenantId: Type.String(), ...settings })
 const privacyOf = async (on: Queryable, tenantId: string): Promise<Static<typeof Privacy>> => ({
   tenantId,
   contentDays: await getContentDays(on, tenantId),
+  hashAddressesAfterDays: await getHashDays(on, tenantId),
   contentVisibleTo: await getContentAudience(on, tenantId),
 })
 
@@ -60,19 +70,20 @@ export const updatePrivacy = route({
   name: 'tenants.updatePrivacy',
   summary: 'Change the retention that a tenant has of its own, or the members who see its contents',
   ...manages,
-  body: Type.Object({ contentDays: Type.Optional(settings.contentDays), contentVisibleTo: Type.Optional(settings.contentVisibleTo) }),
+  body: Type.Partial(Type.Object(settings)),
   data: Privacy,
   refuses: ['not_found'],
   handle: async ({ params: { tenantId }, body, credential }, { db, clock }) => {
-    const { contentDays, contentVisibleTo } = body
-    if (contentDays === undefined && contentVisibleTo === undefined)
+    const { contentDays, hashAddressesAfterDays, contentVisibleTo } = body
+    if (contentDays === undefined && hashAddressesAfterDays === undefined && contentVisibleTo === undefined)
       throw new Refusal('validation_error', {
-        message: 'the body changes nothing: contentDays or contentVisibleTo is required',
-        suggestion: 'Send at least one of contentDays and contentVisibleTo',
+        message: 'the body changes nothing: contentDays, hashAddressesAfterDays or contentVisibleTo is required',
+        suggestion: 'Send at least one of contentDays, hashAddressesAfterDays and contentVisibleTo',
       })
     if (contentVisibleTo !== undefined) refuseUnlessOwner(credential)
     return db.transaction(async (tx) => {
       if (contentDays !== undefined) await setContentDays(tx, tenantId, contentDays, clock.nowMs())
+      if (hashAddressesAfterDays !== undefined) await setHashDays(tx, tenantId, hashAddressesAfterDays, clock.nowMs())
       if (contentVisibleTo !== undefined) await setContentAudience(tx, tenantId, contentVisibleTo, clock.nowMs())
       return privacyOf(tx, tenantId)
     })

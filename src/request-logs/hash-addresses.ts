@@ -1,0 +1,42 @@
+/** Replaces the addresses in the paths and errors of a tenant's old calls by hashes; their bodies have another retention. */
+import { type AddressHasher, unhashedPattern } from '#base'
+import { type Db, type Queryable, sql } from '#db'
+import type { LogPlace } from './body-retention.ts'
+
+const oldEntries = sql<LogPlace & { path: string; details: Record<string, unknown>; isNaming: boolean }>`
+  select at, request_id as "requestId", path, details, path ~ $6 or details::text ~ $6 as "isNaming"
+  from request_logs
+  where tenant_id = $1 and at >= $2 and (at, request_id) > ($2, $3) and at < $4
+  order by at, request_id
+  limit $5`
+
+const hashEntries = sql`
+  update request_logs
+  set path = hashed.path, details = hashed.details
+  from unnest($2::timestamptz[], $3::text[], $4::text[], $5::jsonb[]) as hashed (at, request_id, path, details)
+  where tenant_id = $1 and request_logs.at = hashed.at and request_logs.request_id = hashed.request_id`
+
+/** Reads a page of entries after `after` that are older than `before`. */
+export async function hashAddressesOfLogs(
+  db: Db,
+  hasher: AddressHasher,
+  tenantId: string,
+  { after, before }: { after: LogPlace; before: Date },
+  most: number,
+): Promise<{ last: LogPlace | undefined; isWhole: boolean; hashed: number }> {
+  const page = await db.rows(oldEntries, [tenantId, after.at, after.requestId, before, most, unhashedPattern])
+  const due = page.filter(({ isNaming }) => isNaming)
+  const keys = [due.map(({ at }) => at), due.map(({ requestId }) => requestId)]
+  const texts = [due.map(({ path }) => hasher.hashIn(path)), due.map(({ details }) => hasher.hashInJson(details))]
+  if (due.length > 0) await db.run(hashEntries, [tenantId, ...keys, ...texts])
+  const last = page.at(-1)
+  return { last: last && { at: last.at, requestId: last.requestId }, isWhole: page.length === most, hashed: due.length }
+}
+
+const entriesLeft = sql<{ rows: number; oldest: Date | null }>`
+  select count(*)::integer as rows, min(at) as oldest
+  from request_logs
+  where tenant_id = $1 and (path ~ $2 or details::text ~ $2)`
+
+export const countCallsWithAddresses = async (on: Queryable, tenantId: string): Promise<{ rows: number; oldest: Date | null }> =>
+  (await on.first(entriesLeft, [tenantId, unhashedPattern])) ?? { rows: 0, oldest: null }
