@@ -443,7 +443,8 @@ test('200 subjects and replies that give orders appear only below untrusted, neu
     expect(words.filter((word) => !answer.text.includes(word))).toEqual([])
     for (const { path, text } of stringsOf(answer.data)) {
       if (path.includes('.untrusted')) expect([path, text]).toEqual([path, expect.not.stringMatching(forbidden)])
-      else expect([path, text]).toEqual([path, expect.not.stringMatching(/zq\d|evil|eve/)])
+      // Whole words: an id may contain a part of one by chance.
+      else expect([path, text]).toEqual([path, expect.not.stringMatching(/zq\d+x\d+q|evil|\beve\b/)])
       expect(text.length).toBeLessThan(1600)
     }
     expect(answer.text).not.toContain('eve@')
