@@ -40,6 +40,23 @@ test.each([
   expect(hasher.hashIn(hashed)).toBe(hashed)
 })
 
+test('a text that is hashed as JSON has no address left for the database, with any line breaks', () => {
+  const piece = fc.constantFrom('a', '@', '\n', '\t', '\\', 'n', '"', '@media {', ann, 'b.c', ' ')
+  const pattern = new RegExp(unhashedPattern)
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+      const hashed = JSON.stringify(hasher.hashInJson({ html: pieces.join('') }))
+      expect(hashed).not.toMatch(pattern)
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('a text that ends an address with many marks is read in proportion to its length', () => {
+  const marks = `x@a${'!'.repeat(200_000)}a `.repeat(5)
+  expect(hasher.hashIn(marks)).toHaveLength(5 * (ann.length + 1))
+})
+
 test('names and texts of JSON are hashed at any depth', () => {
   expect(hasher.hashInJson({ messages: { 'ann@example.net': [1, null, { to: 'ann@example.net' }] } })).toEqual({
     messages: { [ann]: [1, null, { to: ann }] },

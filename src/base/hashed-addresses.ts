@@ -12,13 +12,14 @@ const purpose = 'hashed address'
 /** Ends an address in a text, in a URL and in JSON. */
 const delimiter = /[ \t\r\n"\\<>()[\],;:?&/]/
 /** After the domain of an address in prose. */
-const trailing = /[.'!*`}-]+$/
+const trailing = ".'!*`}-"
 
 /**
- * For PostgreSQL: matches a text with an address that `AddressHasher.hashIn` would replace. Both have the same delimiters.
+ * For PostgreSQL: matches a text with an address that `AddressHasher.hashIn` would replace. Both have the same delimiters, and take the letter of
+ * an escape in JSON, such as `\\n`, for no part of an address.
  */
 export const unhashedPattern =
-  '[^ \\t\\r\\n"\\\\<>()\\[\\],;:?&/](@|%40)' +
+  '[^ \\t\\r\\n"\\\\<>()\\[\\],;:?&/](?<!\\\\[nrtbf])(@|%40)' +
   '(?!(hashed|erased)\\.invalid[.\'!*`}-]*([ \\t\\r\\n"\\\\<>()\\[\\],;:?&/]|$))' +
   '[^ \\t\\r\\n"\\\\<>()\\[\\],;:?&/@.-]'
 
@@ -68,9 +69,7 @@ function replaceAddresses(text: string, hash: (address: string) => string): stri
     if (start >= at) continue
     let end = domainAt
     while (!isDelimiter(text[end])) end++
-    const domain = text.slice(domainAt, end)
-    const suffix = trailing.exec(domain)?.[0] ?? ''
-    end -= suffix.length
+    while (end > domainAt && trailing.includes(text[end - 1] ?? '')) end--
     const isGone = goneDomains.includes(text.slice(domainAt, end))
     result += text.slice(from, isGone ? end : start)
     if (!isGone) result += hash(decoded(`${text.slice(start, at)}@${text.slice(domainAt, end)}`))

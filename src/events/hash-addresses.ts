@@ -25,8 +25,11 @@ export async function hashAddressesOfEvents(
   most: number,
 ): Promise<{ last: number | undefined; isWhole: boolean; hashed: number }> {
   const page = await db.rows(oldEvents, [tenantId, after, new Date(beforeMs), most, unhashedPattern])
-  const due = page.filter(({ data }) => data !== null)
-  const data = [due.map((one) => one.data), due.map((one) => hasher.hashInJson(one.data))]
+  const due = page
+    .filter(({ data }) => data !== null)
+    .map((one) => ({ ...one, hashed: hasher.hashInJson(one.data) }))
+    .filter(({ data, hashed }) => JSON.stringify(data) !== JSON.stringify(hashed))
+  const data = [due.map((one) => one.data), due.map((one) => one.hashed)]
   if (due.length > 0) await db.run(hashEvents, [tenantId, due.map(({ id }) => id), due.map(({ at }) => at), ...data])
   return { last: page.at(-1)?.id, isWhole: page.length === most, hashed: due.length }
 }

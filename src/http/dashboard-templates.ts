@@ -42,9 +42,9 @@ export function serveTemplatePreview(
   { requireMember, answer }: DashboardContext,
   { templates, tenants }: TemplatePreviewDeps,
 ): void {
-  // The tenant only takes its turn on the thread that renders.
+  // Previews take turns of their own on the thread that renders, so that the sends of the tenant do not wait for them.
   const rendered = async ({ tenantId }: SignedInMember, { values, ...source }: Static<typeof Source>) =>
-    templates.renderSource(tenantId ?? (await tenants.default()).id, source, values)
+    templates.renderSource(`preview ${tenantId ?? (await tenants.default()).id}`, source, values)
 
   api.post('/templates/render', { bodyLimit: maxSourceOctets }, async (request, reply) => {
     const member = await requireMember(request)

@@ -16,6 +16,8 @@ interface AddressHashingBounds {
   tenants: number
   /** Rows in one page. */
   rows: number
+  /** Requests to webhooks in one page: each may have 100 KB, several times in memory. */
+  deliveries: number
   /** Of one place of one tenant in one round. */
   pages: number
 }
@@ -31,7 +33,7 @@ type Position = string | number | LogPlace
 
 type ReadPage = (after: Position | undefined) => Promise<Page>
 
-const usualBounds: AddressHashingBounds = { tenants: 20, rows: 1000, pages: 10 }
+const usualBounds: AddressHashingBounds = { tenants: 20, rows: 1000, deliveries: 50, pages: 10 }
 const dayMs = 86_400_000
 /** After the last page of a place, before its first page is read again. */
 const restMs = 600_000
@@ -80,7 +82,7 @@ export class AddressHashing {
   }
 
   #placesOf({ tenantId, hashDays }: AddressRetention, nowMs: number): [string, ReadPage][] {
-    const [db, hasher, { rows }] = [this.#db, this.#hasher, this.#bounds]
+    const [db, hasher, { rows, deliveries }] = [this.#db, this.#hasher, this.#bounds]
     const beforeMs = nowMs - hashDays * dayMs
     const idOf = (after: Position | undefined) => (typeof after === 'string' ? after : '')
     const numberOf = (after: Position | undefined) => (typeof after === 'number' ? after : 0)
@@ -93,7 +95,7 @@ export class AddressHashing {
           ),
       ],
       ['events', (after) => hashAddressesOfEvents(db, hasher, tenantId, { after: numberOf(after), beforeMs }, rows)],
-      ['webhooks', (after) => hashAddressesOfDeliveries(db, hasher, tenantId, { after: idOf(after), beforeMs }, rows)],
+      ['webhooks', (after) => hashAddressesOfDeliveries(db, hasher, tenantId, { after: idOf(after), beforeMs }, deliveries)],
       ['logs', this.#logsOf({ tenantId, hashDays }, nowMs)],
     ]
   }

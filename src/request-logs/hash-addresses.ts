@@ -25,9 +25,12 @@ export async function hashAddressesOfLogs(
   most: number,
 ): Promise<{ last: LogPlace | undefined; isWhole: boolean; hashed: number }> {
   const page = await db.rows(oldEntries, [tenantId, after.at, after.requestId, before, most, unhashedPattern])
-  const due = page.filter(({ isNaming }) => isNaming)
+  const due = page
+    .filter(({ isNaming }) => isNaming)
+    .map((one) => ({ ...one, hashed: { path: hasher.hashIn(one.path), details: hasher.hashInJson(one.details) } }))
+    .filter(({ path, details, hashed }) => path !== hashed.path || JSON.stringify(details) !== JSON.stringify(hashed.details))
   const keys = [due.map(({ at }) => at), due.map(({ requestId }) => requestId)]
-  const texts = [due.map(({ path }) => hasher.hashIn(path)), due.map(({ details }) => hasher.hashInJson(details))]
+  const texts = [due.map(({ hashed }) => hashed.path), due.map(({ hashed }) => hashed.details)]
   if (due.length > 0) await db.run(hashEntries, [tenantId, ...keys, ...texts])
   const last = page.at(-1)
   return { last: last && { at: last.at, requestId: last.requestId }, isWhole: page.length === most, hashed: due.length }

@@ -43,8 +43,8 @@ export interface Templates {
   remove(tenantId: string, key: string): Promise<void>
   /** Renders the draft, or a version. */
   preview(tenantId: string, key: string, given: { version?: number | undefined; values: Values }): Promise<Rendered>
-  /** Renders a source that is not stored. */
-  renderSource(tenantId: string, source: TemplateSource, values: Values): Promise<Rendered>
+  /** Renders a source that is not stored. Those of one name take turns. */
+  renderSource(whose: string, source: TemplateSource, values: Values): Promise<Rendered>
   /** Renders the published version, or another one, for a send. */
   render(tenantId: string, key: string, given: { version?: number | undefined; values: Values }): Promise<Rendered>
 }
@@ -94,10 +94,10 @@ export function openTemplates({ db, clock, ids }: { db: Db; clock: Clock; ids: I
       const source = version === undefined ? await getTemplate(db, tenantId, key) : await getVersion(db, tenantId, key, version)
       return made(tenantId, source, values)
     },
-    async renderSource(tenantId, source, values) {
+    async renderSource(whose, source, values) {
       checkSource(source)
-      await renderer.check(tenantId, source)
-      return made(tenantId, source, values)
+      await renderer.check(whose, source)
+      return made(whose, source, values)
     },
     async render(tenantId, key, { version, values }) {
       return made(tenantId, await known.get(JSON.stringify([tenantId, key, version ?? null])), values)

@@ -128,12 +128,13 @@ export function readPeriod(text: string, zone: Zone, nowMs: number): Period {
   return { fromMs: zone.startOf(first), toMs: zone.startOf(last + 1), firstDay: dayText(first), lastDay: dayText(last) }
 }
 
-/** As many days before a period; if the period lasts until now or longer, they end at this time of day. */
+/** As many days before a period, from 1970 on; if the period lasts until now or longer, they end at this time of day. */
 export function periodBefore({ fromMs, toMs }: Period, zone: Zone, nowMs: number): { fromMs: number; toMs: number } {
   const first = zone.local(fromMs).day
   const days = zone.local(toMs - 1).day - first + 1
   const { day, timeMs } = zone.local(Math.min(Math.max(nowMs, fromMs), toMs))
-  return { fromMs: zone.startOf(first - days), toMs: Math.min(fromMs, zone.startOf(day - days) + timeMs) }
+  const startOf = (before: number) => zone.startOf(Math.max(0, before))
+  return { fromMs: startOf(first - days), toMs: Math.min(fromMs, startOf(day - days) + timeMs) }
 }
 
 export const granularities = ['hour', 'day', 'week', 'month'] as const

@@ -31,13 +31,16 @@ const hashDeliveries = sql`
   from unnest($2::uuid[], $3::timestamptz[], $4::text[], $5::text[], $6::text[]) as hashed (id, at, payload, response_body, error)
   where tenant_id = $1 and webhook_deliveries.id = hashed.id and webhook_deliveries.at = hashed.at`
 
+const places = ['payload', 'responseBody', 'error'] as const
 const beforeFirst = '00000000-0000-0000-0000-000000000000'
 
-/** JSON stays JSON. */
+/** JSON stays JSON, and a body without an address stays as it is written. */
 function hashInBody(hasher: AddressHasher, body: string | null): string | null {
   if (body === null) return null
   try {
-    return JSON.stringify(hasher.hashInJson(JSON.parse(body)))
+    const value = JSON.parse(body) as unknown
+    const hashed = JSON.stringify(hasher.hashInJson(value))
+    return hashed === JSON.stringify(value) ? body : hashed
   } catch {
     return hasher.hashIn(body)
   }
@@ -52,11 +55,14 @@ export async function hashAddressesOfDeliveries(
   most: number,
 ): Promise<{ last: string | undefined; isWhole: boolean; hashed: number }> {
   const page = await db.rows(oldDeliveries, [tenantId, unhashedPattern, after || beforeFirst, new Date(beforeMs), most])
-  const due = page.filter(({ hasAddress }) => hasAddress)
-  const texts = (of: 'payload' | 'responseBody' | 'error') => due.map((one) => hashInBody(hasher, one[of]))
-  const keys = [due.map(({ id }) => id), due.map(({ at }) => at)]
-  if (due.length > 0) await db.run(hashDeliveries, [tenantId, ...keys, texts('payload'), texts('responseBody'), texts('error')])
-  return { last: page.at(-1)?.id, isWhole: page.length === most, hashed: due.length }
+  const changed = page
+    .filter(({ hasAddress }) => hasAddress)
+    .map((one) => ({ one, hashed: places.map((place) => hashInBody(hasher, one[place])) }))
+    .filter(({ one, hashed }) => places.some((place, nth) => hashed[nth] !== one[place]))
+  const keys = [changed.map(({ one }) => one.id), changed.map(({ one }) => one.at)]
+  const texts = places.map((_, nth) => changed.map(({ hashed }) => hashed[nth]))
+  if (changed.length > 0) await db.run(hashDeliveries, [tenantId, ...keys, ...texts])
+  return { last: page.at(-1)?.id, isWhole: page.length === most, hashed: changed.length }
 }
 
 const deliveriesLeft = sql<{ rows: number; oldest: Date | null }>`

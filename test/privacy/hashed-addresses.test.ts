@@ -18,7 +18,7 @@ const setDays = (tenantId: string, days: number | null) => service.db.transactio
 const call = (method: string, path: string, body?: object) =>
   service.call(method, path, { key: service.liveKey, ...(body ? { body } : {}) })
 const report = (tenantId: string) => reportPrivacy(service.db, tenantId, { nowMs: Date.now(), keepContentDays: 30 })
-const hashing = (bounds?: { tenants: number; rows: number; pages: number }) => new AddressHashing(service, bounds)
+const hashing = (bounds?: ConstructorParameters<typeof AddressHashing>[1]) => new AddressHashing(service, bounds)
 
 /** A shop with an email to each address, all final. */
 async function makeShop(name: string, to: readonly string[]): Promise<{ tenantId: string; ids: string[] }> {
@@ -96,7 +96,7 @@ test('after the days an address is left in suppressions only, and a search still
   expect(await tablesWith(address)).toEqual(before)
 
   await contents.run(later(30))
-  const one = hashing({ tenants: 1, rows: 1, pages: 1 })
+  const one = hashing({ tenants: 1, rows: 1, deliveries: 1, pages: 1 })
   await one.run(later(30))
   await hashing().run(later(30))
   expect(await tablesWith(address)).toEqual(['suppressions'])
@@ -146,7 +146,7 @@ test('a round is bounded, and the next one goes on', async () => {
   await setDays(tenantId, 1)
   const nowMs = Date.now() + 2 * dayMs
   await new ContentRetention(service.db).run(nowMs)
-  const rounds = hashing({ tenants: 100, rows: 1, pages: 1 })
+  const rounds = hashing({ tenants: 100, rows: 1, deliveries: 1, pages: 1 })
   const seen: number[] = []
   for (let round = 0; round < 3; round++) {
     await rounds.run(nowMs)
