@@ -29,7 +29,10 @@ export class TransportHealths {
   readonly #log: Log
   readonly #firstDownMs: number | undefined
   readonly #states: Pick<TransportStates, 'down' | 'up'> | undefined
-  /** By name and revision, because a changed transport is healthy again; for refusals by tenant too. A healthy one has no entry. */
+  /**
+   * By name, creation and revision, because a changed transport is healthy again, and one that is added again; for refusals by tenant too. A
+   * healthy one has no entry.
+   */
   readonly #healths = new Map<string, TransportHealth>()
 
   /** `downForMs`: how long a failed connection counts for its site; a transport is down for twice that time first. */
@@ -84,7 +87,7 @@ export class TransportHealths {
 
 type ServerTransport = NonNullable<JobTransport['server']>
 
-const keyOf = ({ name, revision }: ServerTransport, tenantId = '') => `${name} ${revision} ${tenantId}`
+const keyOf = ({ name, createdAt, revision }: ServerTransport, tenantId = '') => `${name} ${createdAt.getTime()} ${revision} ${tenantId}`
 
 /** The meaning of a result for the transport; undefined: it does not show whether the transport works. */
 export function signalOf({ kind, reply, classification }: AttemptResult): TransportSignal | undefined {

@@ -86,13 +86,19 @@ export class Router {
   }
 }
 
-/** A changed transport has connections and limits of its own: those that were learnt before do not apply. */
-const routeOf = ({ name, revision, host, port, tls, auth, connections, rate, guarded }: Transport, guard: AddressGuard): DeliveryRoute => ({
-  kind: 'relay',
-  site: `transport ${name} ${revision}`,
-  provider: { name: `transport ${name} (${revision})`, isNamed: true, connections, rate },
-  nextHop: { ...relayHop({ host, port, auth: auth ?? undefined }, transportTls[tls]), ...(guarded ? { guard } : {}), isRelay: true },
-})
+/**
+ * A changed transport has connections and limits of its own: those that were learnt before do not apply. So has one that is added again under
+ * the name of a removed one, whose revision begins again.
+ */
+const routeOf = (transport: Transport, guard: AddressGuard): DeliveryRoute => {
+  const { name, revision, createdAt, host, port, tls, auth, connections, rate, guarded } = transport
+  return {
+    kind: 'relay',
+    site: `transport ${name} ${createdAt.getTime()} ${revision}`,
+    provider: { name: `transport ${name} (${revision})`, isNamed: true, connections, rate },
+    nextHop: { ...relayHop({ host, port, auth: auth ?? undefined }, transportTls[tls]), ...(guarded ? { guard } : {}), isRelay: true },
+  }
+}
 
 export const transportTls = {
   implicit: { tls: 'implicit', policy: 'required' },

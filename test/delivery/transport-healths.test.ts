@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { TransportHealths } from '../../src/delivery/assign-transports.ts'
 import { maxRefusals, minDownMs } from '../../src/delivery/transports/transport-health.ts'
 
-const relay = { name: 'old-vendor', revision: 1 } as never
+const relay = { name: 'old-vendor', revision: 1, createdAt: new Date(0) } as never
 
 function make() {
   let nowMs = 0
@@ -46,6 +46,13 @@ test('a failed connection diverts the mail of all tenants, and a refusal afterwa
   expect(healths.mayUse(relay, 'shop')).toBe(false)
   healths.note(relay, 'refused', 'other')
   expect(healths.mayUse(relay, 'shop')).toBe(true)
+})
+
+test('a relay that is added again under its name is healthy', () => {
+  const { healths } = make()
+  healths.note(relay, 'failed', 'shop')
+  expect(healths.mayUse({ name: 'old-vendor', revision: 1, createdAt: new Date(1) } as never, 'shop')).toBe(true)
+  expect(healths.mayUse(relay, 'shop')).toBe(false)
 })
 
 test('a tenant that may not use a relay does not take the one try that the others have', () => {

@@ -157,6 +157,25 @@ describe('a share', () => {
     expect(arrivedAt(mx, to).length).toBeGreaterThan(5)
   })
 
+  test('goes to the new server of a transport that is added again under its name', async () => {
+    tidy()
+    const first = await relayed('old')
+    await command('share', 'old', '100')
+    await service.wait(1000)
+    const before = recipients(5)
+    await send(before)
+    await allArrive([first], before)
+    await command('share', 'old', '0')
+    await command('remove', 'old')
+    const second = await relayed('old')
+    await command('share', 'old', '100')
+    await service.wait(1000)
+    const after = recipients(5)
+    await send(after)
+    await allArrive([first, second], after)
+    expect([arrivedAt(first, after).length, arrivedAt(second, after).length]).toEqual([0, 5])
+  })
+
   test('of a sending domain is before that of a tenant, and a tenant before a tag', async () => {
     tidy()
     const [domain, tenant, tag] = [await relayed('domain'), await relayed('tenant'), await relayed('tag')]
