@@ -58,28 +58,30 @@ function Frame({ children }: { children: ReactNode }) {
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-paper focus:p-2">
         {words.toContent}
       </a>
-      <header className="sticky top-0 z-20 border-b border-line bg-sheet lg:flex lg:h-dvh lg:flex-col lg:border-r lg:border-b-0">
-        <div className="flex items-center gap-2 px-3 py-2.5 lg:pt-4">
-          <Link to="/" search={{}} className="mr-auto flex items-center gap-2 rounded text-base font-semibold tracking-tight">
-            <Mark />
-            {texts.name}
-          </Link>
-          <IconButton label={words.search} className="lg:hidden" onClick={onSearch}>
-            <SearchIcon size={18} />
-          </IconButton>
-          <Button className="lg:hidden" aria-expanded={isMenuOpen} aria-controls="places" onClick={() => setMenuOpen(!isMenuOpen)}>
-            <MenuIcon size={16} />
-            {words.menu}
-          </Button>
-        </div>
-        <div
-          id="places"
-          className={`${isMenuOpen ? 'flex' : 'hidden'} max-h-[calc(100dvh-3.5rem)] flex-col overflow-y-auto px-3 pb-3 lg:flex lg:max-h-none lg:min-h-0 lg:grow lg:overflow-visible`}
-        >
-          <SearchButton onClick={onSearch} />
-          <ChooseTenant />
-          <Places onGo={() => setMenuOpen(false)} />
-          <Account onHelp={onHelp} />
+      <header className="sticky top-0 z-20 border-b border-line bg-sheet lg:static lg:border-r lg:border-b-0">
+        <div className="lg:sticky lg:top-0 lg:flex lg:h-dvh lg:flex-col">
+          <div className="flex items-center gap-2 px-3 py-2.5 lg:pt-4">
+            <Link to="/" search={{}} className="mr-auto flex items-center gap-2 rounded text-base font-semibold tracking-tight">
+              <Mark />
+              {texts.name}
+            </Link>
+            <IconButton label={words.search} className="lg:hidden" onClick={onSearch}>
+              <SearchIcon size={18} />
+            </IconButton>
+            <Button className="lg:hidden" aria-expanded={isMenuOpen} aria-controls="places" onClick={() => setMenuOpen(!isMenuOpen)}>
+              <MenuIcon size={16} />
+              {words.menu}
+            </Button>
+          </div>
+          <div
+            id="places"
+            className={`${isMenuOpen ? 'flex' : 'hidden'} max-h-[calc(100dvh-3.5rem)] flex-col overflow-y-auto px-3 pb-3 lg:flex lg:max-h-none lg:min-h-0 lg:grow lg:overflow-visible`}
+          >
+            <SearchButton onClick={onSearch} />
+            <ChooseTenant />
+            <Places onGo={() => setMenuOpen(false)} />
+            <Account onHelp={onHelp} />
+          </div>
         </div>
       </header>
       <main id="content" className="mx-auto w-full max-w-[76rem] min-w-0 px-4 py-5 lg:px-10 lg:py-8">
@@ -121,11 +123,12 @@ function Places({ onGo }: { onGo: () => void }) {
     <nav
       ref={list}
       aria-label={words.main}
-      className="mt-2 flex flex-col gap-2 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-2"
+      className="mt-3 flex flex-col gap-3 lg:-mx-3 lg:min-h-0 lg:grow lg:overflow-y-auto lg:overscroll-contain lg:px-3 lg:pt-0.5 lg:pb-2"
     >
-      {groupsFor(member).map(({ name, places }) => (
+      {groupsFor(member).map(({ name, places }, index) => (
         <div key={name}>
-          <p className="mb-0.5 px-2.5 text-xs text-soft">{name}</p>
+          {/* The first pages need no heading: they are the mail itself. */}
+          <p className={index === 0 ? 'sr-only' : 'mb-0.5 px-2.5 text-xs text-soft'}>{name}</p>
           {places.map(({ to, name: page, icon }) => (
             <Link
               key={to}
@@ -133,7 +136,7 @@ function Places({ onGo }: { onGo: () => void }) {
               search={{}}
               activeOptions={{ exact: to === '/', includeSearch: false }}
               onClick={onGo}
-              className="flex items-center gap-2.5 rounded-md px-2.5 py-2 text-sm text-soft hover:bg-line/60 hover:text-ink aria-[current=page]:bg-paper aria-[current=page]:font-medium aria-[current=page]:text-ink aria-[current=page]:shadow-[inset_2px_0_0_var(--color-brand),0_0_0_1px_var(--color-line)] lg:py-1"
+              className="flex items-center gap-2.5 rounded-md px-2.5 py-2 text-sm text-ink hover:bg-line/60 aria-[current=page]:bg-paper aria-[current=page]:font-medium aria-[current=page]:shadow-[inset_2px_0_0_var(--color-brand),0_0_0_1px_var(--color-line)] lg:py-[0.1875rem] [&>svg]:text-edge hover:[&>svg]:text-ink aria-[current=page]:[&>svg]:text-ink"
             >
               {icon}
               {page}

@@ -192,6 +192,7 @@ export const texts = {
     complaintRate: 'Complaint rate',
     waiting: 'Waiting',
     limit: (percent: string) => `limit ${percent}`,
+    highFrom: (percent: string) => `high from ${percent}`,
     asTable: 'Show as a table',
     inTable: (label: string) => `${label}; the table below has the same figures`,
     table: 'Over time',

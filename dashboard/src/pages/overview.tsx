@@ -171,10 +171,10 @@ const Charts = ({ points, isHourly }: { points: readonly ShownPoint[]; isHourly:
     </Section>
     <div className="grid gap-x-10 md:grid-cols-2 [&>*]:min-w-0">
       <Section title={texts.counts.lost}>
-        <RateChart points={points} isHourly={isHourly} of="bounced" limit={limits.bounces.most} />
+        <RateChart points={points} isHourly={isHourly} of="bounced" limits={limits.bounces} />
       </Section>
       <Section title={words.complaints}>
-        <RateChart points={points} isHourly={isHourly} of="complained" limit={limits.complaints.most} />
+        <RateChart points={points} isHourly={isHourly} of="complained" limits={limits.complaints} />
       </Section>
     </div>
     <PointsTable points={points} />

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { get } from '../api-client.ts'
 import type { ReputationRetrieveData } from '../api-types.ts'
 import { Badge, Button, Empty, Heading, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
-import { Figure, Figures, percent, percentIn, tablePercent } from '../parts/chart.tsx'
+import { Figure, Figures, fillOfRate, percent, percentIn, tablePercent } from '../parts/chart.tsx'
 import { Columns, type Series } from '../parts/columns-chart.tsx'
 import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
 import { Select } from '../parts/form-controls.tsx'
@@ -42,7 +42,7 @@ export function ReputationPage() {
   })
   return (
     <>
-      <Heading title={texts.pages.reputation} about={words.about}>
+      <Heading title={texts.pages.reputation} about={data?.findings.length === 0 ? `${words.about} ${words.unchanged}` : words.about}>
         <Select
           bare
           label={texts.mail.label}
@@ -65,7 +65,7 @@ export function ReputationPage() {
       {!data && !error && <TableSkeleton />}
       {data && (
         <>
-          <Changes findings={data.findings} />
+          {data.findings.length > 0 && <Changes findings={data.findings} />}
           {attemptsOf(data.totals) + data.totals.bounced + data.totals.complained > 0 ? (
             <Figured data={data} onGroup={(by) => change({ by })} />
           ) : (
@@ -79,26 +79,24 @@ export function ReputationPage() {
 }
 
 const Nothing = ({ isTest, onTest }: { isTest: boolean; onTest: () => void }) => (
-  <div className="mt-7">
-    <Empty>
-      <span className="block">{isTest ? words.none : words.noneLive}</span>
-      {!isTest && (
-        <span className="mt-3 block">
-          <Button onClick={onTest}>{texts.mail.showTest}</Button>
-        </span>
-      )}
-    </Empty>
-  </div>
+  <Empty>
+    <span className="block">{isTest ? words.none : words.noneLive}</span>
+    {!isTest && (
+      <span className="mt-3 block">
+        <Button onClick={onTest}>{texts.mail.showTest}</Button>
+      </span>
+    )}
+  </Empty>
 )
 
 function Changes({ findings }: Pick<ReputationRetrieveData, 'findings'>) {
   const { tenants, nameOf } = useHere()
   return (
-    <Section title={words.changes}>
-      {findings.length === 0 && <p className="text-sm text-soft">{words.unchanged}</p>}
-      <ul className="flex flex-col gap-1.5 text-sm">
+    <section className="mb-6">
+      <h2 className="mb-2 text-base font-semibold">{words.changes}</h2>
+      <ul className="divide-y divide-line rounded-lg border border-line text-sm">
         {findings.map(({ kind, severity, tenantId, domain, source, provider, blocklist, text }) => (
-          <li key={[kind, tenantId, domain, source, provider, blocklist].join(' ')} className="flex gap-2">
+          <li key={[kind, tenantId, domain, source, provider, blocklist].join(' ')} className="flex gap-2 px-4 py-2.5">
             <span className="shrink-0">
               <Badge tone={severity === 'problem' ? 'bad' : 'wait'}>{words.severity[severity]}</Badge>
             </span>
@@ -109,7 +107,7 @@ function Changes({ findings }: Pick<ReputationRetrieveData, 'findings'>) {
           </li>
         ))}
       </ul>
-    </Section>
+    </section>
   )
 }
 
@@ -118,11 +116,15 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
   const attempts = attemptsOf(totals)
   return (
     <>
-      <div className="mt-7">
+      <div className="flex flex-col gap-3">
         <Figures>
-          <Figure name={words.accepted} value={percent(totals.accepted, attempts)} />
-          <Figure name={words.deferred} value={percent(totals.deferred, attempts)} note={words.deferredHelp} />
-          <Figure name={words.blocked} value={percent(totals.blocked, attempts)} note={words.blockedHelp} />
+          <Figure
+            name={words.accepted}
+            value={tablePercent(totals.accepted, attempts)}
+            note={words.ofAttempts(attempts.toLocaleString())}
+          />
+          <Figure name={words.deferred} value={tablePercent(totals.deferred, attempts)} note={words.deferredHelp} />
+          <Figure name={words.blocked} value={tablePercent(totals.blocked, attempts)} note={words.blockedHelp} />
           <RateFigure
             name={texts.chart.complaintRate}
             of={texts.rate.ofComplaints}
@@ -130,17 +132,20 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
             whole={totals.accepted}
             limits={limits.complaints}
           />
-          <Figure name={words.attempts} value={attempts.toLocaleString()} note={words.attemptsHelp} />
-          <Figure name={words.bounced} value={totals.bounced.toLocaleString()} note={words.bouncedHelp} />
+        </Figures>
+        <Figures columns={3}>
+          <Figure isSmall name={words.bounced} value={totals.bounced.toLocaleString()} note={words.bouncedHelp} />
           <Figure
+            isSmall
             name={words.tls}
-            value={percent(totals.secured, totals.accepted)}
+            value={tablePercent(totals.secured, totals.accepted)}
             note={words.tlsHelp}
             {...(totals.accepted > 0 && totals.secured < totals.accepted * tlsAtLeast ? { tone: 'wait', note: words.tlsLow } : {})}
           />
           <Figure
+            isSmall
             name={words.dmarc}
-            value={totals.dmarc === null ? '–' : percent(totals.dmarc.aligned, totals.dmarc.messages)}
+            value={totals.dmarc === null ? '–' : tablePercent(totals.dmarc.aligned, totals.dmarc.messages)}
             note={totals.dmarc === null ? words.noDmarc : words.dmarcHelp}
           />
         </Figures>
@@ -150,6 +155,7 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
         title={words.by[groupBy]}
         aside={
           <Select
+            bare
             label={words.groupBy}
             value={groupBy}
             choices={groupings.map((value) => ({ value, label: words.groupings[value] }))}
@@ -188,14 +194,15 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
     name: words[key],
     fill,
     values: values((one) => one[key]),
-    note: `${totals[key].toLocaleString()} (${percent(totals[key], attempts)})`,
+    note: `${totals[key].toLocaleString()} (${tablePercent(totals[key], attempts)})`,
   })
   const { high, most } = limits.complaints
+  const fillOf = fillOfRate(limits.complaints)
   const rates = values((one) => (one.accepted === 0 ? 0 : (one.complained / one.accepted) * 100))
   // On a larger scale the two lines would meet.
   const isFar = Math.max(...rates) > most * headroom
   const limitLines = [
-    ...(isFar ? [] : [{ value: high, name: words.highFrom(`${high}%`), tone: 'wait' as const }]),
+    ...(isFar ? [] : [{ value: high, name: texts.chart.highFrom(`${high}%`), tone: 'wait' as const }]),
     { value: most, name: texts.chart.limit(`${most}%`), tone: 'bad' as const },
   ]
   return (
@@ -218,7 +225,13 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
           atLeast={most * headroom}
           limits={limitLines}
           series={[
-            { name: texts.chart.complaintRate, fill: 'complaint', values: rates, note: percent(totals.complained, totals.accepted) },
+            {
+              name: texts.chart.complaintRate,
+              fill: fillOf((totals.complained / Math.max(1, totals.accepted)) * 100),
+              fillOf,
+              values: rates,
+              note: percent(totals.complained, totals.accepted),
+            },
           ]}
         />
         <DaysTable days={days} />
@@ -261,12 +274,13 @@ function Complaints({ group }: { group: Group }) {
   const { high, most } = limits.complaints
   return (
     <>
-      {complaintPercent(group.complained, group.accepted)}
       {rate >= high && (
-        <span className="ml-1.5">
+        <span className="mr-2">
           <Badge tone={rate >= most ? 'bad' : 'wait'}>{rate >= most ? words.over : words.high}</Badge>
         </span>
       )}
+      {complaintPercent(group.complained, group.accepted)}
+      <OnPhone>{words.complaints}</OnPhone>
     </>
   )
 }
@@ -305,7 +319,9 @@ const columnsOf = (groupBy: Grouping, groups: readonly Group[]): readonly Column
   share(words.blocked, (one) => one.blocked),
   {
     name: words.complaints,
+    phone: 'line',
     isNumber: true,
+    className: 'md:whitespace-nowrap',
     by: complaintRate,
     isUsual: (one) => one.complained === 0,
     cell: (one) => <Complaints group={one} />,

@@ -6,7 +6,7 @@ import type { BeforeResponse, OverTimeResponse, ShownPoint } from '../api-types.
 import { texts } from '../texts.ts'
 import { zonedFormat, zoneNow } from '../time-zone.ts'
 import { Button, Empty } from './basic-components.tsx'
-import { Columns, type Series } from './columns-chart.tsx'
+import { Columns, type Fill, type Series } from './columns-chart.tsx'
 import { Table } from './data-table.tsx'
 import { Select } from './form-controls.tsx'
 import { testOf } from './url-params.ts'
@@ -63,16 +63,30 @@ export function VolumeChart({ points, isHourly }: Shown) {
 }
 
 const rateCharts = {
-  bounced: { label: texts.chart.lost, name: texts.counts.lost, fill: 'bounce', shownAs: tablePercent },
-  complained: { label: texts.chart.complaints, name: texts.chart.complaintRate, fill: 'complaint', shownAs: percent },
+  bounced: { label: texts.chart.lost, name: texts.counts.lost, shownAs: tablePercent },
+  complained: { label: texts.chart.complaints, name: texts.chart.complaintRate, shownAs: percent },
 } as const
 
+/** Percents from which a rate is high, and that providers do not accept. */
+interface RateBounds {
+  high: number
+  most: number
+}
+
+/** The colour is the state of a rate, so that a day over a limit stands out. */
+export const fillOfRate =
+  ({ high, most }: RateBounds) =>
+  (rate: number): Fill =>
+    rate >= most ? 'bad' : rate >= high ? 'wait' : 'none'
+
 /** Percent of accepted emails, with the providers' limit. */
-export function RateChart({ points, isHourly, of, limit }: Shown & { of: keyof typeof rateCharts; limit: number }) {
-  const { label, name, fill, shownAs } = rateCharts[of]
+export function RateChart({ points, isHourly, of, limits }: Shown & { of: keyof typeof rateCharts; limits: RateBounds }) {
+  const { label, name, shownAs } = rateCharts[of]
+  const fillOf = fillOfRate(limits)
   const countOf = (point: ShownPoint) => (of === 'bounced' ? point.bounced + point.hard_failed : point.complained)
   const values = points.map((point) => (point.sent === 0 ? 0 : (countOf(point) / point.sent) * 100))
   const total = points.reduce((sum, point) => sum + countOf(point), 0)
+  const accepted = sumOf(points, 'sent')
   return (
     <Columns
       label={label}
@@ -80,9 +94,12 @@ export function RateChart({ points, isHourly, of, limit }: Shown & { of: keyof t
       isHourly={isHourly}
       isSmall
       unit="%"
-      atLeast={limit * headroom}
-      limits={[{ value: limit, name: texts.chart.limit(`${limit}%`), tone: 'bad' }]}
-      series={[{ name, fill, values, note: shownAs(total, sumOf(points, 'sent')) }]}
+      atLeast={limits.most * headroom}
+      limits={[
+        { value: limits.high, name: texts.chart.highFrom(`${limits.high}%`), tone: 'wait' },
+        { value: limits.most, name: texts.chart.limit(`${limits.most}%`), tone: 'bad' },
+      ]}
+      series={[{ name, fill: fillOf((total / Math.max(1, accepted)) * 100), fillOf, values, note: shownAs(total, accepted) }]}
     />
   )
 }

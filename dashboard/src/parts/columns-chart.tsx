@@ -8,6 +8,7 @@ import { topOf } from './chart-scale.ts'
 
 /** Written out, because the build collects class names from the source. */
 const fills = {
+  none: 'bg-edge',
   good: 'bg-chart-good',
   wait: 'bg-chart-wait',
   bad: 'bg-chart-bad',
@@ -23,6 +24,8 @@ export interface Series {
   values: readonly number[]
   /** In the legend, such as a total. */
   note?: string
+  /** The colour of one column, such as of a day over a limit. */
+  fillOf?: (value: number) => Fill
 }
 
 export interface Limit {
@@ -83,11 +86,11 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
             ))}
             {times.map((at, index) => (
               <div key={at.getTime()} data-tip={tip(at, index)} className="relative h-full min-w-0 flex-1 basis-0 hover:bg-sheet">
-                <div className="mx-auto flex h-full w-[84%] max-w-14 flex-col-reverse">
-                  {series.map(({ name, fill, values }) => (
+                <div className={`mx-auto flex h-full w-[72%] flex-col-reverse ${isSmall ? 'max-w-7' : 'max-w-11'}`}>
+                  {series.map(({ name, fill, fillOf, values }) => (
                     <div
                       key={name}
-                      className={`w-full last:rounded-t-[2px] ${fills[fill]} ${(values[index] ?? 0) > 0 ? 'min-h-[2px]' : ''}`}
+                      className={`w-full last:rounded-t-[3px] ${fills[fillOf?.(values[index] ?? 0) ?? fill]} ${(values[index] ?? 0) > 0 ? 'min-h-[2px]' : ''}`}
                       style={{ height: percentOf(values[index] ?? 0) }}
                     />
                   ))}

@@ -1,4 +1,4 @@
-/** The recipient domains that fail, the worst first: the number of failures, and the reason. */
+/** The recipient domains that fail, by the reason: the worst reason first, with the number of failures and a reply. */
 import { useState } from 'react'
 import type { RecentResponse } from '../api-types.ts'
 import { texts } from '../texts.ts'
@@ -7,35 +7,51 @@ import { type Column, DataTable } from './data-table.tsx'
 import { Time } from './time-and-copy.tsx'
 
 const words = texts.overview
-/** Further ones tend to have the same reason. */
 const maxShown = 3
+const maxNamed = 6
 const maxReplyLength = 200
 
 type Failing = RecentResponse['failing'][number]
 const kinds = ['deferred', 'failed', 'bounced'] as const
+const failuresOf = (one: Pick<Failing, (typeof kinds)[number]>) => one.deferred + one.failed + one.bounced
 
-const columns: readonly Column<Failing>[] = [
+/** Domains with one reason, such as full mailboxes; the reply is that of the worst. */
+interface Reason extends Omit<Failing, 'recipientDomain'> {
+  key: string
+  domains: Failing[]
+}
+
+function byReason(failing: readonly Failing[]): Reason[] {
+  const groups = new Map<string, Failing[]>()
+  for (const one of failing) {
+    const key = one.classification ?? one.lastReply
+    groups.set(key, [...(groups.get(key) ?? []), one])
+  }
+  const sum = (domains: readonly Failing[], kind: (typeof kinds)[number]) => domains.reduce((total, one) => total + one[kind], 0)
+  return [...groups]
+    .map(([key, domains]) => ({
+      key,
+      domains,
+      classification: domains[0]?.classification ?? null,
+      lastReply: domains[0]?.lastReply ?? '',
+      lastAt: domains.map(({ lastAt }) => lastAt).reduce((a, b) => (a > b ? a : b)),
+      deferred: sum(domains, 'deferred'),
+      failed: sum(domains, 'failed'),
+      bounced: sum(domains, 'bounced'),
+    }))
+    .toSorted((a, b) => failuresOf(b) - failuresOf(a))
+}
+
+const columns: readonly Column<Reason>[] = [
   {
-    name: words.domain,
+    name: words.domains,
     phone: 'title',
-    className: 'min-w-36 font-medium [overflow-wrap:anywhere]',
-    by: (one) => one.recipientDomain,
-    cell: (one) => one.recipientDomain,
-  },
-  {
-    name: words.failures,
-    phone: 'line',
-    className: 'tabular-nums md:whitespace-nowrap',
-    by: (one) => one.deferred + one.failed + one.bounced,
-    cell: (one) =>
-      kinds
-        .filter((kind) => one[kind] > 0)
-        .map((kind) => `${one[kind].toLocaleString()} ${words.counted[kind]}`)
-        .join(' · '),
+    className: 'max-w-96 min-w-44 [overflow-wrap:anywhere]',
+    cell: ({ domains }) => <Domains of={domains} />,
   },
   {
     name: words.reason,
-    phone: 'line',
+    phone: 'full',
     className: 'min-w-60',
     cell: (one) => (
       <>
@@ -44,12 +60,46 @@ const columns: readonly Column<Failing>[] = [
       </>
     ),
   },
-  { name: words.lastSeen, phone: 'side', by: (one) => one.lastAt, cell: (one) => <Time at={one.lastAt} /> },
+  {
+    name: words.failures,
+    phone: 'line',
+    className: 'tabular-nums md:whitespace-nowrap',
+    by: failuresOf,
+    cell: (one) =>
+      kinds
+        .filter((kind) => one[kind] > 0)
+        .map((kind) => `${one[kind].toLocaleString()} ${words.counted[kind]}`)
+        .join(' · '),
+  },
+  {
+    name: words.lastSeen,
+    phone: 'line',
+    className: 'whitespace-nowrap text-soft',
+    by: (one) => one.lastAt,
+    cell: (one) => <Time at={one.lastAt} />,
+  },
 ]
+
+/** One by its name; several with the failures of each. */
+function Domains({ of: domains }: { of: readonly Failing[] }) {
+  if (domains.length === 1) return <span className="font-medium">{domains[0]?.recipientDomain}</span>
+  return (
+    <>
+      {domains.slice(0, maxNamed).map((one, index) => (
+        <span key={one.recipientDomain}>
+          {index > 0 && ', '}
+          <span className="font-medium">{one.recipientDomain}</span> <span className="text-soft tabular-nums">{failuresOf(one)}</span>
+        </span>
+      ))}
+      {domains.length > maxNamed && <span className="text-soft"> {words.andMore(domains.length - maxNamed)}</span>}
+    </>
+  )
+}
 
 export function FailingDomains({ recent: { failing } }: { recent: RecentResponse }) {
   const [isWhole, setWhole] = useState(false)
-  const others = failing.length - maxShown
+  const reasons = byReason(failing)
+  const others = reasons.length - maxShown
   return (
     <Section title={words.failing}>
       {failing.length === 0 ? (
@@ -58,13 +108,13 @@ export function FailingDomains({ recent: { failing } }: { recent: RecentResponse
         <DataTable
           label={words.failing}
           columns={columns}
-          items={isWhole ? failing : failing.slice(0, maxShown)}
-          keyOf={(one) => one.recipientDomain}
+          items={isWhole ? reasons : reasons.slice(0, maxShown)}
+          keyOf={({ key }) => key}
           isWhole
         />
       )}
       {others > 0 && (
-        <Button small kind="quiet" className="mt-2" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+        <Button small kind="quiet" className="mt-2 -ml-2" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
           {isWhole ? words.firstOnly : words.others(others)}
         </Button>
       )}

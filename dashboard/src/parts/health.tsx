@@ -51,15 +51,13 @@ export function Health() {
   )
   return (
     <Section title={words.title} aside={member.role === 'owner' && toQueue}>
-      <ul aria-label={words.title} className="grid gap-px overflow-hidden rounded-lg border border-line bg-line md:grid-cols-3">
+      <ul aria-label={words.title} className="flex flex-wrap gap-x-8 gap-y-2 rounded-lg border border-line px-4 py-2.5 text-sm">
         {resultsOf(data).map(([name, state, details]) => (
-          <li key={name} className="bg-paper px-4 py-3 text-sm">
-            <p className="flex items-center justify-between gap-2 font-medium">
-              {name} <Badge tone={tones[state]}>{words.states[state]}</Badge>
-            </p>
-            <p className="mt-0.5 text-xs text-soft">
+          <li key={name} className="flex flex-wrap items-center gap-x-2">
+            <Badge tone={tones[state]}>{words.states[state]}</Badge> <span className="font-medium">{name}</span>
+            <span className="text-xs text-soft">
               <Coded>{details}</Coded>
-            </p>
+            </span>
           </li>
         ))}
       </ul>

@@ -1,4 +1,4 @@
-/** A rate against the limits of the mailbox providers, in words, colour and as a bar. */
+/** A rate against the limits of the mailbox providers, in words and colour. */
 import { texts } from '../texts.ts'
 import { percent, tablePercent } from './chart.tsx'
 
@@ -21,12 +21,7 @@ export const limits = {
 } as const satisfies Record<string, RateLimits>
 
 const words = texts.rate
-const looks = {
-  none: { text: 'text-soft', bar: 'bg-line' },
-  good: { text: 'text-good', bar: 'bg-chart-good' },
-  high: { text: 'text-wait', bar: 'bg-chart-wait' },
-  over: { text: 'text-bad', bar: 'bg-chart-bad' },
-} as const
+const looks = { none: 'text-soft', good: 'text-good', high: 'text-wait', over: 'text-bad' } as const
 
 /** `of`: the counted emails and the whole, in words. */
 export function RateFigure(props: { name: string; of: string; part: number; whole: number; limits: RateLimits }) {
@@ -44,10 +39,7 @@ export function RateFigure(props: { name: string; of: string; part: number; whol
       <dt className="text-xs text-soft">{props.name}</dt>
       <dd className="mt-0.5 text-xl font-semibold tracking-tight tabular-nums">{props.limits.shownAs(props.part, props.whole)}</dd>
       <dd className="text-xs text-soft">{props.of}</dd>
-      <dd aria-hidden="true" className="my-1 h-1 overflow-hidden rounded-full bg-line">
-        <div className={`h-full rounded-full ${looks[state].bar}`} style={{ width: `${Math.min(100, (rate / most) * 100)}%` }} />
-      </dd>
-      <dd className={`text-xs ${looks[state].text}`}>{said}</dd>
+      <dd className={`mt-0.5 text-xs ${looks[state]}`}>{said}</dd>
     </div>
   )
 }
