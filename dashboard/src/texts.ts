@@ -193,6 +193,7 @@ export const texts = {
     waiting: 'Waiting',
     limit: (percent: string) => `limit ${percent}`,
     highFrom: (percent: string) => `high from ${percent}`,
+    today: 'Today',
     asTable: 'Show as a table',
     inTable: (label: string) => `${label}; the table below has the same figures`,
     table: 'Over time',

@@ -6,9 +6,10 @@ import { Badge, Heading, Problem, StatusBadge } from '../parts/basic-components.
 import { EmailContent } from '../parts/email-content.tsx'
 import { EmailFacts } from '../parts/email-facts.tsx'
 import { Timeline } from '../parts/email-timeline.tsx'
+import { besideFacts } from '../parts/facts.tsx'
 import { OneEmailActions } from '../parts/one-email-actions.tsx'
 import { BackTo, Waiting } from '../parts/paged-lists.tsx'
-import { Copy, Sentence, Time } from '../parts/time-and-copy.tsx'
+import { Sentence, Time } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { texts } from '../texts.ts'
 
@@ -57,18 +58,23 @@ export function EmailPage() {
         }
         about={email.subject || texts.emails.noSubject}
       >
-        <Copy label={words.curl} text={curlFor(email)} />
-        <OneEmailActions key={email.status} email={email} isSuppressed={suppression !== undefined} refresh={refresh} />
+        <OneEmailActions
+          key={email.status}
+          email={email}
+          isSuppressed={suppression !== undefined}
+          curl={curlFor(email)}
+          refresh={refresh}
+        />
       </Heading>
       <Problem error={more.error ?? error} />
-      <div className="grid gap-x-10 gap-y-6 lg:grid-cols-[minmax(0,1fr)_19rem]">
+      <div className={besideFacts}>
         <div className="min-w-0">
           <Explanation of={email} />
           <Timeline email={email} more={more.data} suppression={suppression} onReplayed={() => void refresh()} />
+          <EmailContent id={email.id} from={email.from} isHidden={email.contentHidden} />
         </div>
         <EmailFacts email={email} more={more.data} />
       </div>
-      <EmailContent id={email.id} from={email.from} isHidden={email.contentHidden} />
     </>
   )
 }
@@ -93,17 +99,19 @@ function Explanation({ of: { status, deliveries = [], explanation } }: { of: Ema
           words.because(texts.status[status], kind, last.code)
         ) : (
           <>
-            <Sentence>{now}</Sentence> {blockedBy && <Badge tone="none">{blockedBy.replaceAll('_', ' ')}</Badge>}
+            <Sentence>{now}</Sentence>{' '}
+            {blockedBy && blockedBy !== 'scheduled' && <Badge tone="none">{blockedBy.replaceAll('_', ' ')}</Badge>}
           </>
         )}
       </p>
       <p className={`mt-0.5 ${looksOf[status] === 'none' ? 'text-soft' : ''}`}>
+        <Sentence>{next}</Sentence>
         {nextAt && Date.parse(nextAt) > Date.now() && (
           <>
-            <Time at={nextAt} /> ·{' '}
+            {' '}
+            · <Time at={nextAt} />
           </>
         )}
-        <Sentence>{next}</Sentence>
       </p>
     </div>
   )

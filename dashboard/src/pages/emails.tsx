@@ -40,7 +40,7 @@ const filterNames = [
   'before',
 ] as const
 const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
-const rare = ['tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+const rare = ['from', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
 /** Filters that make a list a search, for which the API bounds the results. */
 const searchNames = ['subject', 'domain', 'credentialId', 'metadata', 'event'] as const
 const nothing = Object.fromEntries(filterNames.map((name) => [name, undefined]))
@@ -111,14 +111,17 @@ export function EmailsPage() {
 
 const presets = [
   { name: words.presets.all, set: {} },
-  ...(['sent', 'softfail', 'hardfail', 'bounced', 'held'] as const).map((status) => ({ name: texts.status[status], set: { status } })),
+  ...(['pending', 'sent', 'softfail', 'hardfail', 'bounced', 'held'] as const).map((status) => ({
+    name: texts.status[status],
+    set: { status },
+  })),
 ]
 
 /** Filters with one click. */
 function Presets({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
   const isNow = (set: Filters) => filterNames.every((name) => (filters[name] ?? '') === (set[name] ?? ''))
   return (
-    <fieldset className="mb-3 flex flex-wrap gap-1">
+    <fieldset className="mb-3 flex flex-wrap gap-0.5 max-md:-mx-1.5">
       <legend className="sr-only">{words.presets.label}</legend>
       {presets.map(({ name, set }) => {
         const next: Filters = set
@@ -128,7 +131,7 @@ function Presets({ filters, change }: { filters: Filters; change: (next: Filters
             small
             kind="quiet"
             aria-pressed={isNow(next)}
-            className="aria-pressed:border-ink aria-pressed:text-ink"
+            className="aria-pressed:bg-line/70 aria-pressed:text-ink"
             onClick={() => change({ ...nothing, ...next })}
           >
             {name}
@@ -190,20 +193,13 @@ function FilterForm({ filters, change, isOpen, onOpen }: FilterFormProps) {
   return (
     <search className="mb-4 block">
       <form onSubmit={submit}>
-        <div className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.3fr_1.3fr_1.3fr_1fr_1fr_1fr_auto]">
+        <div className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-x-2 gap-y-1.5 md:grid-cols-3 lg:grid-cols-[1.4fr_1.4fr_1fr_1fr_auto_auto]">
           {field('to', { placeholder: words.examples.to })}
           <div
             id={usualFilters}
-            className={`${isOpen ? 'grid' : 'hidden'} order-last col-span-full grid-cols-2 items-end gap-3 md:order-none md:contents`}
+            className={`${isOpen ? 'grid' : 'hidden'} order-last col-span-full grid-cols-2 items-end gap-x-2 gap-y-3 md:order-none md:contents`}
           >
-            {field('from', { placeholder: words.examples.from })}
             {field('subject')}
-            <Select
-              label={words.filters.status}
-              value={filters.status ?? ''}
-              onChange={(status) => change({ status })}
-              choices={[{ value: '', label: words.any }, ...Object.entries(texts.status).map(([value, label]) => ({ value, label }))]}
-            />
             <Select
               label={words.filters.event}
               value={filters.event ?? ''}
@@ -213,18 +209,19 @@ function FilterForm({ filters, change, isOpen, onOpen }: FilterFormProps) {
             <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
           </div>
           <Button type="submit">{texts.actions.search}</Button>
+          <Button
+            kind="quiet"
+            aria-expanded={isOpen}
+            aria-controls={rareFilters}
+            onClick={() => onOpen(!isOpen)}
+            className="justify-self-start max-md:-ml-3"
+          >
+            {isOpen ? words.fewer : words.more}
+            <DownIcon size={14} className={isOpen ? 'rotate-180' : ''} />
+          </Button>
         </div>
-        <button
-          type="button"
-          aria-expanded={isOpen}
-          aria-controls={rareFilters}
-          onClick={() => onOpen(!isOpen)}
-          className="mt-1 inline-flex items-center gap-1 rounded py-1 text-xs text-accent"
-        >
-          <DownIcon size={12} className={isOpen ? 'rotate-180' : ''} />
-          {isOpen ? words.fewer : words.more}
-        </button>
-        <div id={rareFilters} className={`${isOpen ? 'grid' : 'hidden'} mt-2 grid-cols-2 items-end gap-3 md:grid-cols-3`}>
+        <div id={rareFilters} className={`${isOpen ? 'grid' : 'hidden'} mt-3 grid-cols-2 items-end gap-x-2 gap-y-3 md:grid-cols-4`}>
+          {field('from', { placeholder: words.examples.from })}
           {field('tag')}
           {field('domain', { placeholder: words.examples.domain })}
           {field('metadata', { placeholder: words.examples.metadata, pattern: '.+:.*' })}

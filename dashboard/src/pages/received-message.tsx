@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react'
 import { get, octetsOf, save, withQuery } from '../api-client.ts'
 import type { ReceivedRetrieveData, ReceivedRetrieveRawData, WebhooksListData } from '../api-types.ts'
 import { Button, Empty, Heading, Problem, Section, Warning } from '../parts/basic-components.tsx'
-import { Addresses, Fact, Facts } from '../parts/facts.tsx'
+import { Addresses, besideFacts, Fact, Facts } from '../parts/facts.tsx'
 import { HiddenContent } from '../parts/hidden-content.tsx'
 import { BackTo, Waiting } from '../parts/paged-lists.tsx'
 import { Checks, DmarcBadge, senderOf } from '../parts/received-checks.tsx'
@@ -47,7 +47,7 @@ export function ReceivedMessagePage() {
       </Heading>
       <Problem error={error} />
       {message.autoSubmitted !== '' && message.autoSubmitted !== 'no' && <Warning>{words.automaticMeans(message.autoSubmitted)}</Warning>}
-      <div className="grid gap-x-10 gap-y-6 lg:grid-cols-[minmax(0,1fr)_19rem]">
+      <div className={besideFacts}>
         <div className="min-w-0 [&>section:first-child]:mt-0">
           <Parts of={message} />
           <Section title={words.checks} about={words.checksHelp}>

@@ -9,7 +9,8 @@ import { topOf } from './chart-scale.ts'
 /** Written out, because the build collects class names from the source. */
 const fills = {
   none: 'bg-edge',
-  good: 'bg-chart-good',
+  // Pale, so that the failures above it stand out; its edge has the contrast.
+  good: 'bg-chart-good/30 shadow-[inset_0_0_0_1px_var(--color-chart-good)]',
   wait: 'bg-chart-wait',
   bad: 'bg-chart-bad',
   bounce: 'bg-chart-bounce',
@@ -53,6 +54,9 @@ interface ColumnsProps {
 
 const hourOf = zonedFormat({ hour: 'numeric' })
 const dayOf = zonedFormat({ day: 'numeric', month: 'short' })
+const dayMs = 86_400_000
+/** Its column is not yet complete. */
+const isToday = (at: Date) => dayOf(at) === dayOf(new Date()) && Math.abs(Date.now() - at.getTime()) < dayMs
 const maxLabels = 8
 const maxLabelsSmall = 5
 /** On a phone, only each second label has room. */
@@ -65,7 +69,7 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
   const shown = (value: number) => `${value.toLocaleString(undefined, { maximumFractionDigits: 2 })}${unit}`
   const percentOf = (value: number) => `${Math.min(100, (value / top) * 100)}%`
   const every = Math.ceil(times.length / (isSmall ? maxLabelsSmall : maxLabels))
-  const nameOf = (at: Date) => (isHourly ? hourOf : dayOf)(at)
+  const nameOf = (at: Date) => (isHourly ? hourOf(at) : isToday(at) ? texts.chart.today : dayOf(at))
   const tip = (at: Date, index: number) =>
     [nameOf(at), ...series.map(({ name, values }) => `${name}: ${shown(values[index] ?? 0)}`)].join('\n')
   return (

@@ -14,6 +14,7 @@ interface OneAttemptProps {
 
 export function OneAttempt({ attempt, number, more }: OneAttemptProps) {
   const { remoteHost, sentWithSsl, classification, smtpEnhancedCode, outcomeUnknown, tls, code } = attempt
+  const reply = [code, smtpEnhancedCode, classification?.replaceAll('_', ' ')].filter((one) => one).join(' · ')
   return (
     <>
       <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
@@ -26,12 +27,11 @@ export function OneAttempt({ attempt, number, more }: OneAttemptProps) {
         {outcomeUnknown && <Badge tone="wait">{words.unknown}</Badge>}
       </p>
       <p className="mt-1 [overflow-wrap:anywhere]">{attempt.details}</p>
-      <p className="mt-1 flex flex-wrap gap-1.5">
-        {remoteHost && <Badge tone="none">{remoteHost}</Badge>}
-        {remoteHost && <Badge tone={sentWithSsl ? 'good' : 'wait'}>{sentWithSsl ? (tls?.version ?? words.tls) : words.noTls}</Badge>}
-        {code !== undefined && <Badge tone="none">{code}</Badge>}
-        {smtpEnhancedCode && <Badge tone="none">{smtpEnhancedCode}</Badge>}
-        {classification && <Badge tone="none">{classification.replaceAll('_', ' ')}</Badge>}
+      <p className="mt-0.5 text-xs text-soft [overflow-wrap:anywhere]">
+        {remoteHost && `${remoteHost} · `}
+        {remoteHost && (sentWithSsl ? (tls?.version ?? words.tls) : <span className="text-wait">{words.noTls}</span>)}
+        {remoteHost && reply && ' · '}
+        {reply}
       </p>
       <Details attempt={attempt} number={number} conversation={more?.conversation ?? null} />
     </>

@@ -84,29 +84,26 @@ const Tag = ({ name }: { name: string }) => (
   </Link>
 )
 
-const Mark = ({ name, tone, children }: { name: string; tone: string; children: ReactNode }) => (
-  <span role="img" aria-label={name} data-tip={name} className={tone}>
-    {children}
-  </span>
-)
-
+/** The strongest reaction of the recipient beside the status: a click implies an opening. */
 const State = ({ email, marks }: { email: ListedEmail; marks: Marks | undefined }) => (
   <span className="inline-flex items-center gap-1.5">
     <StatusBadge status={email.status} />
-    {marks?.openedAt && (
-      <Mark name={words.marks.opened} tone="text-soft">
-        <OpenedIcon size={14} />
-      </Mark>
+    {marks?.complainedAt ? (
+      <span className="inline-flex items-center gap-1 text-xs text-bad">
+        <ComplaintIcon size={12} />
+        {words.marks.complained}
+      </span>
+    ) : marks?.clickedAt ? (
+      <Reaction icon={<ClickedIcon size={12} />}>{words.marks.clicked}</Reaction>
+    ) : (
+      marks?.openedAt && <Reaction icon={<OpenedIcon size={12} />}>{words.marks.opened}</Reaction>
     )}
-    {marks?.clickedAt && (
-      <Mark name={words.marks.clicked} tone="text-soft">
-        <ClickedIcon size={14} />
-      </Mark>
-    )}
-    {marks?.complainedAt && (
-      <Mark name={words.marks.complained} tone="text-bad">
-        <ComplaintIcon size={14} />
-      </Mark>
-    )}
+  </span>
+)
+
+const Reaction = ({ icon, children }: { icon: ReactNode; children: ReactNode }) => (
+  <span className="inline-flex items-center gap-1 text-xs text-soft">
+    {icon}
+    {children}
   </span>
 )

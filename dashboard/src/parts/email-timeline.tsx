@@ -60,7 +60,7 @@ export function Timeline({ email, more, suppression, onReplayed }: TimelineProps
           </Item>
         )}
       </ol>
-      {(email.deliveries ?? []).length === 0 && <p className="text-sm text-soft">{words.notTried}</p>}
+      {(email.deliveries ?? []).length === 0 && !nextAt && <p className="text-sm text-soft">{words.notTried}</p>}
       {tracked.length > maxTracked && <p className="text-sm text-soft">{words.moreTracked(tracked.length - maxTracked)}</p>}
     </Section>
   )
@@ -164,10 +164,10 @@ function LateBounce({ attempt }: { attempt: Attempt }) {
         </span>
       </p>
       <p className="mt-1 [overflow-wrap:anywhere]">{attempt.details}</p>
-      <p className="mt-1 flex flex-wrap gap-1.5">
-        {remoteHost && <Badge tone="none">{words.reportedBy(remoteHost)}</Badge>}
-        {smtpEnhancedCode && <Badge tone="none">{smtpEnhancedCode}</Badge>}
-        {classification && <Badge tone="none">{classification.replaceAll('_', ' ')}</Badge>}
+      <p className="mt-0.5 text-xs text-soft [overflow-wrap:anywhere]">
+        {[remoteHost && words.reportedBy(remoteHost), smtpEnhancedCode, classification?.replaceAll('_', ' ')]
+          .filter((one) => one)
+          .join(' · ')}
       </p>
       {attempt.output && (
         <details className="mt-1">

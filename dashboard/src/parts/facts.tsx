@@ -3,9 +3,12 @@ import type { ReactNode } from 'react'
 import { texts } from '../texts.ts'
 import { CopyIconButton } from './time-and-copy.tsx'
 
+/** Of the grid of the content and its facts. */
+export const besideFacts = 'grid gap-x-8 gap-y-8 lg:grid-cols-[minmax(0,1fr)_20rem]'
+
 export const Facts = ({ label, children }: { label: string; children: ReactNode }) => (
-  <aside aria-label={label} className="min-w-0 lg:mt-0">
-    <dl className="grid grid-cols-[6rem_minmax(0,1fr)] gap-x-3 gap-y-2 text-sm lg:grid-cols-1 lg:gap-y-0 [&_dd]:mb-0 [&_dd]:[overflow-wrap:anywhere] lg:[&_dd]:mb-2.5 [&_dt]:text-xs [&_dt]:leading-5 [&_dt]:text-soft">
+  <aside aria-label={label} className="min-w-0 max-lg:border-t max-lg:border-line max-lg:pt-5 lg:border-l lg:border-line lg:pl-6">
+    <dl className="grid grid-cols-[6.5rem_minmax(0,1fr)] gap-x-3 gap-y-2 text-sm lg:grid-cols-1 lg:gap-y-0 [&_button]:-my-1 [&_dd]:[overflow-wrap:anywhere] lg:[&_dd:not(:last-child)]:mb-3 [&_dt]:text-xs [&_dt]:leading-5 [&_dt]:text-soft">
       {children}
     </dl>
   </aside>
@@ -25,7 +28,7 @@ export function Addresses({ name, value }: { name: string; value: string }) {
   const addresses = value.split(/,\s*(?=\S+@|"|\S+ <)/)
   return (
     <span className="inline-flex max-w-full items-start gap-0.5">
-      <span className="min-w-0 py-1">
+      <span className="min-w-0">
         {addresses.slice(0, maxShown).join(', ')}
         {addresses.length > maxShown && (
           <details>

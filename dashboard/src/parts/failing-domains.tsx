@@ -85,10 +85,10 @@ function Domains({ of: domains }: { of: readonly Failing[] }) {
   if (domains.length === 1) return <span className="font-medium">{domains[0]?.recipientDomain}</span>
   return (
     <>
-      {domains.slice(0, maxNamed).map((one, index) => (
-        <span key={one.recipientDomain}>
-          {index > 0 && ', '}
-          <span className="font-medium">{one.recipientDomain}</span> <span className="text-soft tabular-nums">{failuresOf(one)}</span>
+      {domains.slice(0, maxNamed).map((one) => (
+        <span key={one.recipientDomain} className="mr-3 inline-block">
+          <span className="font-medium">{one.recipientDomain}</span>{' '}
+          <span className="text-soft tabular-nums">{failuresOf(one).toLocaleString()}</span>
         </span>
       ))}
       {domains.length > maxNamed && <span className="text-soft"> {words.andMore(domains.length - maxNamed)}</span>}

@@ -37,7 +37,21 @@ function choicesFor(email: Email, isSuppressed: boolean): Choices {
   return isSuppressed ? { others: ['retry'] } : { main: 'suppress', others: ['retry'] }
 }
 
-export function OneEmailActions({ email, isSuppressed, refresh }: { email: Email; isSuppressed: boolean; refresh: () => Promise<void> }) {
+interface OneEmailActionsProps {
+  email: Email
+  isSuppressed: boolean
+  /** The command that requests the email. */
+  curl: string
+  refresh: () => Promise<void>
+}
+
+const copy = (curl: string) =>
+  void navigator.clipboard.writeText(curl).then(
+    () => toast(texts.templates.curlCopied),
+    () => undefined,
+  )
+
+export function OneEmailActions({ email, isSuppressed, curl, refresh }: OneEmailActionsProps) {
   const { mayChange, member } = useHere()
   const client = useQueryClient()
   const [isCancelling, setCancelling] = useState(false)
@@ -52,7 +66,8 @@ export function OneEmailActions({ email, isSuppressed, refresh }: { email: Email
     onError: toastProblem,
     onSettled: () => Promise.all([refresh(), client.invalidateQueries({ queryKey: ['suppressions'] })]),
   })
-  if (!mayChange) return null
+  const asCurl = { label: words.curl, onChoose: () => copy(curl) }
+  if (!mayChange) return <Menu label={words.moreActions} actions={[asCurl]} />
   const choose = (action: Action) => (action === 'cancel' ? setCancelling(true) : acting.mutate(action))
   const { main, others } = choicesFor(email, isSuppressed)
   return (
@@ -63,17 +78,18 @@ export function OneEmailActions({ email, isSuppressed, refresh }: { email: Email
           {words[main]}
         </Button>
       )}
-      {others.length > 0 && (
-        <Menu
-          label={words.moreActions}
-          actions={others.map((action) => ({
+      <Menu
+        label={words.moreActions}
+        actions={[
+          asCurl,
+          ...others.map((action) => ({
             label: words[action],
             isDanger: action === 'cancel',
             disabled: acting.isPending,
             onChoose: () => choose(action),
-          }))}
-        />
-      )}
+          })),
+        ]}
+      />
       {isCancelling && queued.includes(email.status) && (
         <Confirm
           title={words.cancelTitle(email.to)}

@@ -20,27 +20,28 @@ export function PreviewFrame({ note, children }: { note?: ReactNode; children: (
   const [isLarge, setLarge] = useState(false)
   return (
     <>
-      <div className="mb-2 flex flex-wrap items-center gap-1.5 text-sm text-soft">
-        <span role="group" aria-label={words.width} className="flex gap-1">
+      <div className="mb-2 flex flex-wrap items-center gap-x-2 gap-y-1 text-xs text-soft">
+        <span role="group" aria-label={words.width} className="flex gap-0.5 rounded-lg border border-line p-0.5">
           {(Object.keys(widths) as Width[]).map((name) => (
             <Button
               key={name}
               small
+              kind="quiet"
               aria-pressed={name === width}
-              className="aria-pressed:border-ink aria-pressed:text-ink"
+              className="aria-pressed:bg-line/70 aria-pressed:text-ink pointer-fine:min-h-6"
               onClick={() => setWidth(name)}
             >
               {words.widths[name]}
             </Button>
           ))}
         </span>
-        <Button small aria-pressed={isDark} onClick={() => setDark(!isDark)}>
+        <Button small kind="quiet" aria-pressed={isDark} onClick={() => setDark(!isDark)}>
           {isDark ? words.onLight : words.onDark}
         </Button>
-        <Button small aria-pressed={isLarge} onClick={() => setLarge(!isLarge)}>
+        <Button small kind="quiet" aria-pressed={isLarge} onClick={() => setLarge(!isLarge)}>
           {isLarge ? words.smaller : words.larger}
         </Button>
-        {note}
+        {note && <span className="md:ml-auto">{note}</span>}
       </div>
       {children({
         style: { colorScheme: isDark ? 'dark' : 'light', background: isDark ? '#111' : '#fff' },

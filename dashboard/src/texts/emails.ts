@@ -15,7 +15,7 @@ export const emailsTexts = {
       status: 'Status',
       accepted: 'Accepted',
     },
-    marks: { opened: 'Opened', clicked: 'Clicked', complained: 'Marked as spam' },
+    marks: { opened: 'Opened', clicked: 'Clicked', complained: 'Spam' },
     bulk: {
       retry: 'Retry now',
       release: 'Release',

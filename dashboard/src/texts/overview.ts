@@ -58,7 +58,7 @@ export const overviewTexts = {
     ofComplaints: 'of accepted emails',
     good: (limit: string) => `Good: below ${limit}`,
     high: (from: string, limit: string) => `High from ${from}, limit ${limit}`,
-    over: (limit: string) => `Over the limit of ${limit}: mailbox providers reject such mail`,
+    over: (limit: string) => `Over the limit of ${limit}`,
     none: 'No mail in this period',
   },
   health: {
