@@ -48,7 +48,7 @@ export const texts = {
     copyOf: (name: string) => `Copy ${name}`,
     download: 'Download',
   },
-  time: { now: 'just now', soon: 'in a moment' },
+  time: { now: 'just now', soon: 'in a moment', today: (day: string) => `Today, ${day}` },
   timeRange: {
     any: 'Any time',
     choices: {
@@ -68,6 +68,7 @@ export const texts = {
   dialog: { dismiss: 'Dismiss' },
   table: {
     actions: 'Actions',
+    choose: 'Select',
     selectAll: 'Select all rows',
     select: (name: string) => `Select ${name}`,
     chosen: (count: number) => `${count.toLocaleString()} selected`,

@@ -56,7 +56,7 @@ export function EmailPage() {
             {suppression && <Badge tone="wait">{words.suppressed}</Badge>}
           </>
         }
-        about={email.subject || texts.emails.noSubject}
+        about={<span className="text-base text-ink">{email.subject || texts.emails.noSubject}</span>}
       >
         <OneEmailActions
           key={email.status}

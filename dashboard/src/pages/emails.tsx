@@ -15,6 +15,7 @@ import { SaveList } from '../parts/file-transfer.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { DownIcon } from '../parts/icons.tsx'
 import { useList } from '../parts/paged-lists.tsx'
+import { dayInWords } from '../parts/time-and-copy.tsx'
 import { ChooseRange, instantsOf, isCustom } from '../parts/time-range.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -39,8 +40,8 @@ const filterNames = [
   'after',
   'before',
 ] as const
-const typed = ['to', 'from', 'subject', 'tag', 'domain', 'metadata', 'after', 'before'] as const
-const rare = ['from', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
+const typed = ['from', 'tag', 'domain', 'metadata', 'after', 'before'] as const
+const rare = ['event', 'from', 'tag', 'domain', 'credentialId', 'metadata', 'after', 'before'] as const
 /** Filters that make a list a search, for which the API bounds the results. */
 const searchNames = ['subject', 'domain', 'credentialId', 'metadata', 'event'] as const
 const nothing = Object.fromEntries(filterNames.map((name) => [name, undefined]))
@@ -95,7 +96,14 @@ export function EmailsPage() {
       {!data && !error && <TableSkeleton rows={12} />}
       {data?.items.length === 0 && <NoneListed mail={mail} isFiltered={isFiltered} onShow={() => change({ mail: 'test' })} />}
       {data && data.items.length > 0 && (
-        <DataTable label={texts.pages.emails} columns={columns} items={data.items} keyOf={(one) => one.id} selection={selection} />
+        <DataTable
+          label={texts.pages.emails}
+          columns={columns}
+          items={data.items}
+          keyOf={(one) => one.id}
+          selection={selection}
+          groupOf={(one) => dayInWords(one.timestampIso)}
+        />
       )}
       {data && (
         <Pager
@@ -109,9 +117,12 @@ export function EmailsPage() {
   )
 }
 
+/** On a phone, the row has no room for it. */
+const scarce = { status: 'pending' }
 const presets = [
   { name: words.presets.all, set: {} },
-  ...(['pending', 'sent', 'softfail', 'hardfail', 'bounced', 'held'] as const).map((status) => ({
+  { name: texts.status.pending, set: scarce },
+  ...(['sent', 'softfail', 'hardfail', 'bounced', 'held'] as const).map((status) => ({
     name: texts.status[status],
     set: { status },
   })),
@@ -131,7 +142,7 @@ function Presets({ filters, change }: { filters: Filters; change: (next: Filters
             small
             kind="quiet"
             aria-pressed={isNow(next)}
-            className="aria-pressed:bg-line/70 aria-pressed:text-ink"
+            className={`aria-pressed:bg-line/70 aria-pressed:text-ink ${set === scarce ? 'max-md:hidden' : ''}`}
             onClick={() => change({ ...nothing, ...next })}
           >
             {name}
@@ -165,10 +176,13 @@ function valueInWords(name: (typeof filterNames)[number], value: string): string
   return name === 'event' ? words.events[value as keyof typeof words.events] : undefined
 }
 
+/** A text with an at sign is an address; other words are looked for in the subject. */
+const searchedBy = (text: string): Filters => (text.includes('@') ? { to: text, subject: undefined } : { to: undefined, subject: text })
+
 interface FilterFormProps {
   filters: Filters
   change: (next: Filters) => void
-  /** All filters are shown; otherwise the usual ones, on a phone the recipient only. */
+  /** The rare filters are shown too. */
   isOpen: boolean
   onOpen: (isOpen: boolean) => void
 }
@@ -176,11 +190,13 @@ interface FilterFormProps {
 /** Long because it is one form: its fields in order. */
 function FilterForm({ filters, change, isOpen, onOpen }: FilterFormProps) {
   const [given, setGiven] = useState<Filters>(Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])))
+  const [search, setSearch] = useState(filters.to ?? filters.subject ?? '')
   const keys = useKeys(isOpen)
   const submit = (event: FormEvent) => {
     event.preventDefault()
     const dates = given.after || given.before ? { within: undefined } : {}
-    change({ ...Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])), ...dates })
+    const searched = search === (filters.to ?? filters.subject ?? '') ? {} : searchedBy(search.trim())
+    change({ ...Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])), ...searched, ...dates })
   }
   const field = (name: (typeof typed)[number], rest: { placeholder?: string; type?: string; pattern?: string } = {}) => (
     <Field
@@ -193,34 +209,39 @@ function FilterForm({ filters, change, isOpen, onOpen }: FilterFormProps) {
   return (
     <search className="mb-4 block">
       <form onSubmit={submit}>
-        <div className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-x-2 gap-y-1.5 md:grid-cols-3 lg:grid-cols-[1.4fr_1.4fr_1fr_1fr_auto_auto]">
-          {field('to', { placeholder: words.examples.to })}
-          <div
-            id={usualFilters}
-            className={`${isOpen ? 'grid' : 'hidden'} order-last col-span-full grid-cols-2 items-end gap-x-2 gap-y-3 md:order-none md:contents`}
-          >
-            {field('subject')}
-            <Select
-              label={words.filters.event}
-              value={filters.event ?? ''}
-              onChange={(event) => change({ event })}
-              choices={[{ value: '', label: words.any }, ...Object.entries(words.events).map(([value, label]) => ({ value, label }))]}
+        <div className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-2 md:flex">
+          <div className="min-w-0 md:w-96">
+            <Field
+              bare
+              type="search"
+              label={words.search}
+              placeholder={words.searchExample}
+              value={search}
+              onChange={({ target }) => setSearch(target.value)}
             />
-            <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
           </div>
-          <Button type="submit">{texts.actions.search}</Button>
+          <Button type="submit" className="md:order-last">
+            {texts.actions.search}
+          </Button>
+          <ChooseRange bare label={words.filters.within} filters={filters} onChange={change} />
           <Button
             kind="quiet"
             aria-expanded={isOpen}
             aria-controls={rareFilters}
             onClick={() => onOpen(!isOpen)}
-            className="justify-self-start max-md:-ml-3"
+            className="justify-self-end max-md:-mr-1 md:order-last"
           >
             {isOpen ? words.fewer : words.more}
             <DownIcon size={14} className={isOpen ? 'rotate-180' : ''} />
           </Button>
         </div>
         <div id={rareFilters} className={`${isOpen ? 'grid' : 'hidden'} mt-3 grid-cols-2 items-end gap-x-2 gap-y-3 md:grid-cols-4`}>
+          <Select
+            label={words.filters.event}
+            value={filters.event ?? ''}
+            onChange={(event) => change({ event })}
+            choices={[{ value: '', label: words.any }, ...Object.entries(words.events).map(([value, label]) => ({ value, label }))]}
+          />
           {field('from', { placeholder: words.examples.from })}
           {field('tag')}
           {field('domain', { placeholder: words.examples.domain })}
@@ -234,5 +255,4 @@ function FilterForm({ filters, change, isOpen, onOpen }: FilterFormProps) {
   )
 }
 
-const usualFilters = 'usual-filters'
 const rareFilters = 'rare-filters'

@@ -1,5 +1,6 @@
 /** Overview of the mail: volume and rates beside those of the period before, delivery time, failing domains, use of the send limit, and health. */
 import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { get, withQuery } from '../api-client.ts'
 import type { BeforeResponse, Limits, RecentResponse, ShownPoint, Tenant } from '../api-types.ts'
 import { Coded, Heading, Problem, Section, Skeleton, Warning } from '../parts/basic-components.tsx'
@@ -27,6 +28,7 @@ import { limits, RateFigure } from '../parts/rate-figure.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
+import { zonedFormat } from '../time-zone.ts'
 
 const everyMs = 15_000
 const words = texts.overview
@@ -78,6 +80,7 @@ export function OverviewPage() {
       ))}
       {!series.data && !series.error && <Skeleton lines={9} />}
       {series.data && accepted === 0 && mayChange && member.tenantId === null && tenantId === undefined && <FirstSteps />}
+      {period !== 'today' && <OverLimit points={points} />}
       {series.data && (
         <MailFigures points={points} recent={recent.data} before={before?.sent ? before : undefined} when={words.before[period]} />
       )}
@@ -86,12 +89,41 @@ export function OverviewPage() {
           <NoMail mail={mail} period={period} tenantId={tenantId} onShow={() => change({ mail: 'test' })} />
         </div>
       )}
-      {series.data && accepted > 0 && <Charts points={points} isHourly={period === 'today'} />}
       {member.tenantId === null && <Health />}
-      {recent.data && <FailingDomains recent={recent.data} />}
+      <div className="flex flex-col">
+        {series.data && accepted > 0 && (
+          <div className="max-md:order-1">
+            <Charts points={points} isHourly={period === 'today'} />
+          </div>
+        )}
+        {recent.data && <FailingDomains recent={recent.data} />}
+      </div>
     </>
   )
 }
+
+const dayMs = 86_400_000
+const dayOf = zonedFormat({ month: 'short', day: 'numeric' })
+
+/** The verdict first: the last days on which complaints were over the limit, with the way to the causes. */
+function OverLimit({ points }: { points: readonly ShownPoint[] }) {
+  const { most } = limits.complaints
+  const days = points.filter(({ complained, sent }) => complained > 0 && complained * 100 >= most * sent)
+  if (days.length === 0) return null
+  const total = sumOf(points, 'complained') * 100
+  const named = days
+    .slice(-maxDays)
+    .map(({ timestamp }) => (Date.now() - Date.parse(timestamp) < dayMs ? texts.chart.today.toLowerCase() : dayOf(new Date(timestamp))))
+  return (
+    <Warning tone={total >= most * sumOf(points, 'sent') ? 'bad' : 'wait'}>
+      {words.overLimit(`${most}%`, named.join(', '))}{' '}
+      <Link to="/reputation" search={{}} className="underline underline-offset-2">
+        {words.toReputation}
+      </Link>
+    </Warning>
+  )
+}
+const maxDays = 5
 
 interface FigureProps {
   points: readonly ShownPoint[]
@@ -105,12 +137,10 @@ interface FigureProps {
 /** Of little mail before, the number says more than a share. */
 const maxShare = 200
 
-/** "4% more than in the 7 days before". */
-function comparedWith(before: number, now: number, when: string): string {
+/** "+4%", or "was 60". */
+function comparedWith(before: number, now: number): string {
   const share = Math.round((now / before - 1) * 100)
-  if (share > maxShare) return words.was(before.toLocaleString(), when)
-  if (share === 0) return words.asMany(when)
-  return (share > 0 ? words.more : words.fewer)(`${Math.abs(share).toLocaleString()}%`, when)
+  return share > maxShare ? words.was(before.toLocaleString()) : `${share > 0 ? '+' : ''}${share.toLocaleString()}%`
 }
 
 /** The first row has the news, with the period before; the second the state of this moment, in smaller letters. */
@@ -120,36 +150,38 @@ function MailFigures({ points, recent, before, when }: FigureProps) {
   const lost = sumOf(points, 'bounced') + sumOf(points, 'hard_failed')
   const limit = data?.sendLimit
   const was = (share: (part: number, whole: number) => string, part: (counts: BeforeResponse['counts']) => number) =>
-    before ? words.was(share(part(before), before.sent), when) : words.deliveredHelp
+    before && words.was(share(part(before), before.sent))
   return (
     <div className="flex flex-col gap-3">
       <Figures>
         <Figure
           name={texts.counts.sent}
           value={accepted.toLocaleString()}
-          note={before ? comparedWith(before.sent, accepted, when) : words.acceptedHelp}
+          before={before && comparedWith(before.sent, accepted)}
+          note={before ? words.thanBefore(when) : words.acceptedHelp}
         />
         <Figure
           name={texts.counts.delivered}
           value={tablePercent(sumOf(points, 'delivered'), accepted)}
-          note={was(tablePercent, (counts) => counts.delivered)}
+          before={was(tablePercent, (counts) => counts.delivered)}
+          note={words.deliveredHelp}
         />
         <RateFigure
           name={texts.counts.lost}
-          of={was(tablePercent, (counts) => counts.bounced + counts.hard_failed)}
+          before={was(tablePercent, (counts) => counts.bounced + counts.hard_failed)}
           part={lost}
           whole={accepted}
           limits={limits.bounces}
         />
         <RateFigure
           name={texts.chart.complaintRate}
-          of={was(percent, (counts) => counts.complained)}
+          before={was(percent, (counts) => counts.complained)}
           part={sumOf(points, 'complained')}
           whole={accepted}
           limits={limits.complaints}
         />
       </Figures>
-      <Figures>
+      <Figures columns={3}>
         <Figure isSmall name={words.half} value={seconds(recent?.delivered.p50Ms)} note={words.tookHelp} />
         <Figure isSmall name={words.nearlyAll} value={seconds(recent?.delivered.p99Ms)} note={words.tookHelp} />
         <Figure
@@ -158,7 +190,6 @@ function MailFigures({ points, recent, before, when }: FigureProps) {
           value={limit ? ofLimit(limit) : '–'}
           note={limit?.limit == null ? words.noLimitHelp : words.limitHelp}
         />
-        <Figure isSmall name={words.failingNow} value={recent ? recent.failing.length.toLocaleString() : '–'} note={words.failingHelp} />
       </Figures>
     </div>
   )

@@ -125,13 +125,7 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
           />
           <Figure name={words.deferred} value={tablePercent(totals.deferred, attempts)} note={words.deferredHelp} />
           <Figure name={words.blocked} value={tablePercent(totals.blocked, attempts)} note={words.blockedHelp} />
-          <RateFigure
-            name={texts.chart.complaintRate}
-            of={texts.rate.ofComplaints}
-            part={totals.complained}
-            whole={totals.accepted}
-            limits={limits.complaints}
-          />
+          <RateFigure name={texts.chart.complaintRate} part={totals.complained} whole={totals.accepted} limits={limits.complaints} />
         </Figures>
         <Figures columns={3}>
           <Figure isSmall name={words.bounced} value={totals.bounced.toLocaleString()} note={words.bouncedHelp} />

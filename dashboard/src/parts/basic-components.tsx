@@ -65,6 +65,17 @@ export const Badge = ({ tone, title, children }: { tone: Tone; title?: string | 
 )
 
 const statusTones: Record<Status, Tone> = { pending: 'none', sent: 'good', softfail: 'wait', hardfail: 'bad', bounced: 'bad', held: 'wait' }
+/** For lists: what is as it should be has no colour of its own, so that the others stand out. */
+export const QuietStatus = ({ status }: { status: Status }) =>
+  status === 'sent' ? (
+    <span data-tip={texts.statusMeans.sent} className="inline-flex items-center gap-1.5 align-middle text-xs whitespace-nowrap text-soft">
+      <span className="size-1.5 rounded-full bg-chart-good" />
+      {texts.status.sent}
+    </span>
+  ) : (
+    <StatusBadge status={status} />
+  )
+
 export const StatusBadge = ({ status }: { status: Status }) => (
   <Badge tone={statusTones[status]} title={texts.statusMeans[status]}>
     {texts.status[status]}

@@ -192,22 +192,29 @@ interface FigureProps {
   name: string
   value: ReactNode
   note?: ReactNode
+  /** The value of the period before, in words. */
+  before?: string | undefined
   isSmall?: boolean
   /** Of a value that needs attention; the note says why. */
   tone?: 'wait'
 }
 
 /** A number with its name; `note`: its meaning or period. */
-export const Figure = ({ name, value, note, isSmall = false, tone }: FigureProps) => (
+export const Figure = ({ name, value, note, before, isSmall = false, tone }: FigureProps) => (
   <div className={`min-w-0 bg-paper px-4 ${isSmall ? 'py-2' : 'py-3'}`}>
     <dt className="text-xs text-soft">{name}</dt>
     <dd
       className={`font-semibold tabular-nums ${isSmall ? 'text-base' : 'mt-0.5 text-xl tracking-tight'} ${tone === 'wait' ? 'text-wait' : ''}`}
     >
       {value}
+      {before && <Before>{before}</Before>}
     </dd>
     {note && <dd className="text-xs text-soft">{note}</dd>}
   </div>
+)
+
+export const Before = ({ children }: { children: string }) => (
+  <span className="ml-2 text-xs font-normal tracking-normal text-soft">{children}</span>
 )
 
 const columnsOf = { 3: 'sm:grid-cols-3', 4: 'grid-cols-2 md:grid-cols-4' } as const

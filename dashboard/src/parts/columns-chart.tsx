@@ -76,7 +76,7 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
     <figure className="min-w-0">
       <Legend series={series} limits={limits} />
       <div className="flex gap-2" role="img" aria-label={texts.chart.inTable(label)}>
-        <div className={`flex flex-col justify-between text-right text-xs text-soft tabular-nums ${isSmall ? 'h-28' : 'h-44'}`}>
+        <div className={`flex flex-col justify-between text-right text-xs text-soft tabular-nums ${isSmall ? 'h-28' : 'h-32 md:h-44'}`}>
           {[top, top / 2, 0].map((value) => (
             <span key={value} className="-my-2">
               {shown(value)}
@@ -84,7 +84,7 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
           ))}
         </div>
         <div className="min-w-0 grow">
-          <div className={`relative flex items-end gap-px border-b border-edge/60 ${isSmall ? 'h-28' : 'h-44'}`}>
+          <div className={`relative flex items-end gap-px border-b border-edge/60 ${isSmall ? 'h-28' : 'h-32 md:h-44'}`}>
             {['top-0', 'top-1/2'].map((place) => (
               <span key={place} className={`absolute inset-x-0 border-t border-line ${place}`} />
             ))}

@@ -2,7 +2,7 @@
  * Tables of items: sortable columns where the whole list is loaded, row selection with an action bar, and a link per row. On a phone each row
  * becomes a card. j, k, Enter and x work on the rows (shortcuts.ts).
  */
-import { type MouseEvent, type ReactNode, useState } from 'react'
+import { Fragment, type MouseEvent, type ReactNode, useState } from 'react'
 import { texts } from '../texts.ts'
 import { Button, IconButton } from './basic-components.tsx'
 import { AscendingIcon, CloseIcon, DescendingIcon } from './icons.tsx'
@@ -41,33 +41,61 @@ interface DataTableProps<Item> {
   selection?: Selection | undefined
   /** The column by which the items come sorted, the greatest first. */
   sortedBy?: string | undefined
+  /** A line above the first item of each group, such as a day; only for items in the service's order. */
+  groupOf?: (item: Item) => string
 }
 
-export function DataTable<Item>({ label, columns, items, keyOf, isWhole = false, selection, sortedBy }: DataTableProps<Item>) {
+/** On a phone, check boxes appear with a button, because the cards have no room for them. */
+export function DataTable<Item>(props: DataTableProps<Item>) {
+  const { label, columns, items, keyOf, isWhole = false, selection, sortedBy, groupOf } = props
+  const [isSelecting, setSelecting] = useState(false)
   const [order, setOrder] = useState(sortedBy === undefined ? undefined : { name: sortedBy, isDown: true })
   const sorted = isWhole ? sort(items, columns.find(({ name }) => name === order?.name)?.by, order?.isDown ?? false) : items
   const onSort = (name: string) => setOrder({ name, isDown: order?.name === name && !order.isDown })
+  const width = columns.length + (selection ? 1 : 0)
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
-    <section aria-label={label} tabIndex={0} className="relative overflow-x-auto rounded-lg border border-line">
-      <table className="rows w-full text-left text-sm" data-cards>
-        <thead className="border-b border-line bg-sheet text-soft">
-          <tr>
-            {selection && <SelectAll selection={selection} keys={items.map(keyOf)} />}
-            {columns.map((column) => (
-              <Header key={column.name} column={column} order={order} onSort={isWhole && column.by ? onSort : undefined} />
+    <>
+      {selection && (
+        <p className="mb-2 text-right md:hidden">
+          <Button small aria-pressed={isSelecting} onClick={() => setSelecting(!isSelecting)}>
+            {isSelecting ? texts.actions.done : texts.table.choose}
+          </Button>
+        </p>
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable */}
+      <section aria-label={label} tabIndex={0} className="relative overflow-x-auto rounded-lg border border-line">
+        <table className="rows w-full text-left text-sm" data-cards data-selecting={isSelecting}>
+          <thead className="border-b border-line bg-sheet text-soft">
+            <tr>
+              {selection && <SelectAll selection={selection} keys={items.map(keyOf)} />}
+              {columns.map((column) => (
+                <Header key={column.name} column={column} order={order} onSort={isWhole && column.by ? onSort : undefined} />
+              ))}
+            </tr>
+          </thead>
+          <tbody className="divide-y divide-line">
+            {sorted.map((item, index) => (
+              <Fragment key={keyOf(item)}>
+                <GroupLine of={groupOf?.(item)} before={index === 0 ? undefined : groupOf?.(sorted[index - 1] as Item)} width={width} />
+                <Row item={item} id={keyOf(item)} columns={columns} selection={selection} />
+              </Fragment>
             ))}
-          </tr>
-        </thead>
-        <tbody className="divide-y divide-line">
-          {sorted.map((item) => (
-            <Row key={keyOf(item)} item={item} id={keyOf(item)} columns={columns} selection={selection} />
-          ))}
-        </tbody>
-      </table>
-    </section>
+          </tbody>
+        </table>
+      </section>
+    </>
   )
 }
+
+/** Nothing for an item of the same group as the one before. */
+const GroupLine = ({ of: name, before, width }: { of: string | undefined; before: string | undefined; width: number }) =>
+  name === undefined || name === before ? null : (
+    <tr data-group>
+      <td colSpan={width} data-phone="full">
+        {name}
+      </td>
+    </tr>
+  )
 
 function sort<Item>(items: readonly Item[], by: Column<Item>['by'], isDown: boolean): readonly Item[] {
   if (!by) return items
@@ -150,7 +178,7 @@ function Row<Item>(props: { item: Item; id: string; columns: readonly Column<Ite
     // biome-ignore lint/a11y/useKeyWithClickEvents: the row's link does the same for the keyboard
     <tr onClick={openRow} {...(selection ? { 'data-selected': isChosen } : {})}>
       {selection && (
-        <td className="w-0" data-phone="none">
+        <td className="w-0" data-phone="check">
           <input
             type="checkbox"
             aria-label={texts.table.select(selection.nameOf(id))}

@@ -14,7 +14,10 @@ interface OneAttemptProps {
 
 export function OneAttempt({ attempt, number, more }: OneAttemptProps) {
   const { remoteHost, sentWithSsl, classification, smtpEnhancedCode, outcomeUnknown, tls, code } = attempt
-  const reply = [code, smtpEnhancedCode, classification?.replaceAll('_', ' ')].filter((one) => one).join(' · ')
+  // What the sentence above does not have.
+  const facts = [remoteHost, code, smtpEnhancedCode, classification?.replaceAll('_', ' ')].filter(
+    (one) => one && !attempt.details.includes(String(one)),
+  )
   return (
     <>
       <p className="flex flex-wrap items-center gap-x-2 gap-y-1">
@@ -28,10 +31,9 @@ export function OneAttempt({ attempt, number, more }: OneAttemptProps) {
       </p>
       <p className="mt-1 [overflow-wrap:anywhere]">{attempt.details}</p>
       <p className="mt-0.5 text-xs text-soft [overflow-wrap:anywhere]">
-        {remoteHost && `${remoteHost} · `}
         {remoteHost && (sentWithSsl ? (tls?.version ?? words.tls) : <span className="text-wait">{words.noTls}</span>)}
-        {remoteHost && reply && ' · '}
-        {reply}
+        {remoteHost && facts.length > 0 && ' · '}
+        {facts.join(' · ')}
       </p>
       <Details attempt={attempt} number={number} conversation={more?.conversation ?? null} />
     </>
@@ -50,18 +52,20 @@ const Details = ({ attempt, number, conversation }: { attempt: Attempt; number: 
         </p>
       )}
       {sourceAddress && <p className="mt-1 text-xs text-soft">{words.from(sourceAddress)}</p>}
-      {output && (
-        <details className="mt-1">
-          <summary className="w-fit text-xs text-accent">{words.reply}</summary>
-          <Pre label={words.replyOf(number)}>{output}</Pre>
-        </details>
-      )}
-      {conversation && (
-        <details className="mt-1">
-          <summary className="w-fit text-xs text-accent">{words.conversation}</summary>
-          <Pre label={words.conversationOf(number)}>{conversation}</Pre>
-        </details>
-      )}
+      <div className="mt-1 flex flex-wrap gap-x-4 [&>details[open]]:basis-full">
+        {output && (
+          <details className="min-w-0">
+            <summary className="w-fit text-xs text-accent">{words.reply}</summary>
+            <Pre label={words.replyOf(number)}>{output}</Pre>
+          </details>
+        )}
+        {conversation && (
+          <details className="min-w-0">
+            <summary className="w-fit text-xs text-accent">{words.conversation}</summary>
+            <Pre label={words.conversationOf(number)}>{conversation}</Pre>
+          </details>
+        )}
+      </div>
     </>
   )
 }

@@ -6,7 +6,7 @@ import { get } from '../api-client.ts'
 import type { EmailMarksResponse, ListedEmail } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { Badge, StatusBadge } from './basic-components.tsx'
+import { Badge, QuietStatus } from './basic-components.tsx'
 import type { Column } from './data-table.tsx'
 import { ClickedIcon, ComplaintIcon, OpenedIcon } from './icons.tsx'
 import { RowLink } from './paged-lists.tsx'
@@ -36,19 +36,19 @@ export function useEmailColumns(emails: readonly ListedEmail[]): readonly Column
     {
       name: words.columns.to,
       phone: 'title',
-      className: 'max-w-60 md:truncate',
+      className: 'md:max-w-60 md:truncate',
       cell: (one) => <RowLink to={`/emails/${one.id}`}>{one.to}</RowLink>,
     },
     {
       name: words.columns.status,
       phone: 'side',
       className: 'whitespace-nowrap',
-      cell: (one) => <State email={one} marks={marks[one.id]} />,
+      cell: ({ status }) => <QuietStatus status={status} />,
     },
     {
       name: words.columns.subject,
-      phone: 'line',
-      className: 'max-w-72 md:truncate',
+      phone: 'full',
+      className: 'md:max-w-72 md:truncate',
       cell: (one) => (
         <>
           {one.test && <Badge tone="none">{texts.mail.badge}</Badge>} {one.subject || words.noSubject}
@@ -60,18 +60,19 @@ export function useEmailColumns(emails: readonly ListedEmail[]): readonly Column
       ? [
           {
             name: words.columns.tenant,
-            phone: 'none' as const,
-            className: 'max-w-36 truncate text-soft',
+            phone: 'line' as const,
+            className: 'text-soft md:max-w-36 md:truncate',
             cell: (one: ListedEmail) => nameOf(one.tenantId),
           },
         ]
       : []),
     { name: words.columns.tag, phone: 'none', className: 'max-w-28 truncate', cell: (one) => one.tag && <Tag name={one.tag} /> },
+    { name: words.columns.activity, phone: 'line', className: 'whitespace-nowrap', cell: (one) => <Activity marks={marks[one.id]} /> },
     {
       name: words.columns.accepted,
       phone: 'line',
       className: 'whitespace-nowrap text-soft',
-      cell: (one) => <Time at={one.timestampIso} clock="minutes" />,
+      cell: (one) => <Time at={one.timestampIso} clock="minutes" ofDay />,
     },
   ]
 }
@@ -84,25 +85,20 @@ const Tag = ({ name }: { name: string }) => (
   </Link>
 )
 
-/** The strongest reaction of the recipient beside the status: a click implies an opening. */
-const State = ({ email, marks }: { email: ListedEmail; marks: Marks | undefined }) => (
-  <span className="inline-flex items-center gap-1.5">
-    <StatusBadge status={email.status} />
-    {marks?.complainedAt ? (
-      <span className="inline-flex items-center gap-1 text-xs text-bad">
-        <ComplaintIcon size={12} />
+/** The strongest reaction of the recipient: a click implies an opening. */
+function Activity({ marks }: { marks: Marks | undefined }) {
+  if (marks?.complainedAt)
+    return (
+      <Reaction icon={<ComplaintIcon size={12} />} tone="text-bad">
         {words.marks.complained}
-      </span>
-    ) : marks?.clickedAt ? (
-      <Reaction icon={<ClickedIcon size={12} />}>{words.marks.clicked}</Reaction>
-    ) : (
-      marks?.openedAt && <Reaction icon={<OpenedIcon size={12} />}>{words.marks.opened}</Reaction>
-    )}
-  </span>
-)
+      </Reaction>
+    )
+  if (marks?.clickedAt) return <Reaction icon={<ClickedIcon size={12} />}>{words.marks.clicked}</Reaction>
+  return marks?.openedAt ? <Reaction icon={<OpenedIcon size={12} />}>{words.marks.opened}</Reaction> : null
+}
 
-const Reaction = ({ icon, children }: { icon: ReactNode; children: ReactNode }) => (
-  <span className="inline-flex items-center gap-1 text-xs text-soft">
+const Reaction = ({ icon, tone = 'text-soft', children }: { icon: ReactNode; tone?: string; children: ReactNode }) => (
+  <span className={`inline-flex items-center gap-1 align-middle text-xs ${tone}`}>
     {icon}
     {children}
   </span>

@@ -4,11 +4,11 @@ import { texts } from '../texts.ts'
 import { CopyIconButton } from './time-and-copy.tsx'
 
 /** Of the grid of the content and its facts. */
-export const besideFacts = 'grid gap-x-8 gap-y-8 lg:grid-cols-[minmax(0,1fr)_20rem]'
+export const besideFacts = 'grid gap-x-8 gap-y-8 lg:grid-cols-[minmax(0,1fr)_21rem]'
 
 export const Facts = ({ label, children }: { label: string; children: ReactNode }) => (
   <aside aria-label={label} className="min-w-0 max-lg:border-t max-lg:border-line max-lg:pt-5 lg:border-l lg:border-line lg:pl-6">
-    <dl className="grid grid-cols-[6.5rem_minmax(0,1fr)] gap-x-3 gap-y-2 text-sm lg:grid-cols-1 lg:gap-y-0 [&_button]:-my-1 [&_dd]:[overflow-wrap:anywhere] lg:[&_dd:not(:last-child)]:mb-3 [&_dt]:text-xs [&_dt]:leading-5 [&_dt]:text-soft">
+    <dl className="grid grid-cols-[6rem_minmax(0,1fr)] gap-x-3 gap-y-2.5 text-sm [&_.font-mono]:truncate [&_button]:-my-1 [&_dd]:[overflow-wrap:anywhere] [&_dt]:text-xs [&_dt]:leading-5 [&_dt]:text-soft">
       {children}
     </dl>
   </aside>

@@ -7,13 +7,14 @@ import { DownIcon } from './icons.tsx'
 const control =
   'min-h-8 w-full rounded-md border border-edge/60 bg-paper px-2.5 py-1 text-sm text-ink placeholder:text-soft hover:border-edge pointer-coarse:min-h-10'
 
-type FieldProps = { label: string; help?: string; beside?: ReactNode } & InputHTMLAttributes<HTMLInputElement>
+/** `bare`: the label is only for screen readers, because the placeholder says it. */
+type FieldProps = { label: string; help?: string; beside?: ReactNode; bare?: boolean } & InputHTMLAttributes<HTMLInputElement>
 
-export function Field({ label, help, beside, ...rest }: FieldProps) {
+export function Field({ label, help, beside, bare = false, ...rest }: FieldProps) {
   const id = useId()
   return (
     <div className="flex min-w-0 flex-col gap-1">
-      <label htmlFor={id} className="text-xs font-medium text-soft">
+      <label htmlFor={id} className={bare ? 'sr-only' : 'text-xs font-medium text-soft'}>
         {label}
       </label>
       <div className="flex gap-2">

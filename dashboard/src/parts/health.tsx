@@ -1,11 +1,11 @@
-/** The health of the installation in three states, each with its reason. */
+/** The health of the installation in three states: one line while all of it is healthy, otherwise each part with its reason. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get } from '../api-client.ts'
 import type { HealthResponse } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { Badge, Coded, Problem, Section } from './basic-components.tsx'
+import { Badge, Coded, Problem } from './basic-components.tsx'
 
 const words = texts.health
 const everyMs = 15_000
@@ -44,23 +44,26 @@ export function Health() {
     refetchInterval: everyMs,
   })
   if (!data) return <Problem error={error} />
-  const toQueue = (
-    <Link to="/queue" search={{}} className="link text-xs">
-      {texts.overview.toQueue}
-    </Link>
-  )
+  const results = resultsOf(data)
+  // The parts are news only if one of them is not healthy.
+  const shown = results.every(([, state]) => state === 'healthy') ? results.slice(0, 1) : results
   return (
-    <Section title={words.title} aside={member.role === 'owner' && toQueue}>
-      <ul aria-label={words.title} className="flex flex-wrap gap-x-8 gap-y-2 rounded-lg border border-line px-4 py-2.5 text-sm">
-        {resultsOf(data).map(([name, state, details]) => (
+    <div className="mt-3 flex flex-wrap items-center justify-between gap-x-8 gap-y-2 rounded-lg border border-line px-4 py-2.5 text-sm">
+      <ul aria-label={words.title} className="flex flex-wrap gap-x-8 gap-y-2">
+        {shown.map(([name, state, details]) => (
           <li key={name} className="flex flex-wrap items-center gap-x-2">
-            <Badge tone={tones[state]}>{words.states[state]}</Badge> <span className="font-medium">{name}</span>
+            <Badge tone={tones[state]}>{words.states[state]}</Badge> {shown.length > 1 && <span className="font-medium">{name}</span>}
             <span className="text-xs text-soft">
               <Coded>{details}</Coded>
             </span>
           </li>
         ))}
       </ul>
-    </Section>
+      {member.role === 'owner' && (
+        <Link to="/queue" search={{}} className="link text-xs">
+          {texts.overview.toQueue}
+        </Link>
+      )}
+    </div>
   )
 }

@@ -1,6 +1,6 @@
 /** A rate against the limits of the mailbox providers, in words and colour. */
 import { texts } from '../texts.ts'
-import { percent, tablePercent } from './chart.tsx'
+import { Before, percent, tablePercent } from './chart.tsx'
 
 interface RateLimits {
   /** Percent from which the rate is high. */
@@ -23,8 +23,8 @@ export const limits = {
 const words = texts.rate
 const looks = { none: 'text-soft', good: 'text-good', high: 'text-wait', over: 'text-bad' } as const
 
-/** `of`: the counted emails and the whole, in words. */
-export function RateFigure(props: { name: string; of: string; part: number; whole: number; limits: RateLimits }) {
+/** `before`: the rate of the period before, in words. */
+export function RateFigure(props: { name: string; before?: string | undefined; part: number; whole: number; limits: RateLimits }) {
   const { high, most } = props.limits
   const rate = props.whole === 0 ? 0 : (props.part / props.whole) * 100
   const state = props.whole === 0 ? 'none' : rate >= most ? 'over' : rate >= high ? 'high' : 'good'
@@ -37,9 +37,11 @@ export function RateFigure(props: { name: string; of: string; part: number; whol
   return (
     <div className="min-w-0 bg-paper px-4 py-3">
       <dt className="text-xs text-soft">{props.name}</dt>
-      <dd className="mt-0.5 text-xl font-semibold tracking-tight tabular-nums">{props.limits.shownAs(props.part, props.whole)}</dd>
-      <dd className="text-xs text-soft">{props.of}</dd>
-      <dd className={`mt-0.5 text-xs ${looks[state]}`}>{said}</dd>
+      <dd className="mt-0.5 text-xl font-semibold tracking-tight tabular-nums">
+        {props.limits.shownAs(props.part, props.whole)}
+        {props.before && <Before>{props.before}</Before>}
+      </dd>
+      <dd className={`text-xs ${looks[state]}`}>{said}</dd>
     </div>
   )
 }

@@ -36,6 +36,7 @@ const exactly = zonedFormat({ dateStyle: 'medium', timeStyle: 'medium' })
 const dayOf = zonedFormat({ dateStyle: 'medium' })
 const clockOf = zonedFormat({ timeStyle: 'short' })
 const secondsOf = zonedFormat({ timeStyle: 'medium' })
+const shortDay = zonedFormat({ month: 'short', day: 'numeric' })
 const dayAndClock = zonedFormat({ month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit' })
 
 /** "5 min. ago"; a date for more than a week. */
@@ -55,20 +56,33 @@ function clock(at: Date, now: number, timeOfDay: typeof clockOf): string {
   return Math.abs(at.getTime() - now) < clockForMs ? dayAndClock(at) : dayOf(at)
 }
 
+const weekday = zonedFormat({ weekday: 'long', month: 'short', day: 'numeric' })
+
+/** "Today, Nov 26" or "Wednesday, Nov 25", for lines between the days of a list; a date for more than half a year. */
+export function dayInWords(at: string): string {
+  const date = new Date(at)
+  const now = Date.now()
+  if (dayOf(date) === dayOf(new Date(now))) return texts.time.today(shortDay(date))
+  return Math.abs(date.getTime() - now) < clockForMs ? weekday(date) : dayOf(date)
+}
+
 interface TimeProps {
   at: string
   /** Date and time. */
   exact?: boolean
   /** The time of day, for lists of events. */
   clock?: 'minutes' | 'seconds'
+  /** Without the date, which is in a line above. */
+  ofDay?: boolean
 }
 
 /** Relative, or a date or time in the reader's zone; the tooltip has the date, time and zone. */
-export function Time({ at, exact = false, clock: precision }: TimeProps) {
+export function Time({ at, exact = false, clock: precision, ofDay = false }: TimeProps) {
   const now = Math.max(useNow(), Date.now())
   const zone = useZone()
   const date = new Date(at)
-  const byClock = () => clock(date, now, precision === 'seconds' ? secondsOf : clockOf)
+  const timeOfDay = precision === 'seconds' ? secondsOf : clockOf
+  const byClock = () => (ofDay ? timeOfDay(date) : clock(date, now, timeOfDay))
   const shown = exact ? exactly(date) : precision ? byClock() : relative(date, now)
   return (
     <time dateTime={at} data-tip={`${inFull(date)} (${zone})\n${at}`} className="whitespace-nowrap tabular-nums">

@@ -36,11 +36,19 @@ export const rangeName = (within: string | undefined): string | undefined => {
   return name && words.choices[name]
 }
 
+interface ChooseRangeProps {
+  label: string
+  filters: Filters
+  onChange: (changes: Filters) => void
+  bare?: boolean
+}
+
 /** `custom` is for a page that has date fields too. */
-export function ChooseRange({ label, filters, onChange }: { label: string; filters: Filters; onChange: (changes: Filters) => void }) {
+export function ChooseRange({ label, filters, onChange, bare = false }: ChooseRangeProps) {
   return (
     <Select
       label={label}
+      bare={bare}
       value={nameOf(filters.within) ?? (isCustom(filters) ? 'custom' : '')}
       onChange={(within) => onChange(within === 'custom' ? { within } : { within, after: undefined, before: undefined })}
       choices={[{ value: '', label: words.any }, ...Object.entries(words.choices).map(([value, name]) => ({ value, label: name }))]}

@@ -13,6 +13,7 @@ export const emailsTexts = {
       tenant: 'Tenant',
       tag: 'Tag',
       status: 'Status',
+      activity: 'Activity',
       accepted: 'Accepted',
     },
     marks: { opened: 'Opened', clicked: 'Clicked', complained: 'Spam' },
@@ -39,7 +40,9 @@ export const emailsTexts = {
     },
     more: 'More filters',
     fewer: 'Fewer filters',
-    examples: { to: 'Full address', from: 'Full address', domain: 'mail.example.com', metadata: 'order_id:17' },
+    search: 'Recipient or subject',
+    searchExample: 'ann@example.org, or words of the subject',
+    examples: { from: 'Full address', domain: 'mail.example.com', metadata: 'order_id:17' },
     filters: {
       to: 'Recipient',
       from: 'Sender',
