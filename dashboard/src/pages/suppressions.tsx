@@ -101,9 +101,16 @@ function SearchForm({ address: begun, reason, onSearch }: SearchFormProps) {
     <search className="mb-4 block">
       <form onSubmit={submit} className="flex items-end gap-2">
         <div className="grow md:max-w-sm">
-          <Field label={words.contains} value={address} onChange={(event) => setAddress(event.target.value)} />
+          <Field
+            bare
+            type="search"
+            label={words.contains}
+            placeholder={words.example}
+            value={address}
+            onChange={(event) => setAddress(event.target.value)}
+          />
         </div>
-        <Select label={words.reason} value={reason} choices={choices} onChange={(chosen) => onSearch({ reason: chosen })} />
+        <Select bare label={words.reason} value={reason} choices={choices} onChange={(chosen) => onSearch({ reason: chosen })} />
         <Button type="submit">{texts.actions.search}</Button>
       </form>
     </search>
@@ -159,7 +166,7 @@ function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppr
           },
         ]
       : []),
-    { name: names.source, phone: 'none', className: 'text-soft', by: (one) => one.source, cell: (one) => words.sources[one.source] },
+    { name: names.cause, phone: 'line', className: 'text-soft [overflow-wrap:anywhere]', cell: (one) => <Cause of={one} /> },
     { name: names.since, phone: 'line', by: (one) => one.createdAt, className: 'text-soft', cell: (one) => <Time at={one.createdAt} /> },
     {
       name: texts.table.actions,
@@ -168,7 +175,7 @@ function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppr
       className: 'md:text-right',
       cell: (one) =>
         mayChange && (
-          <Button small kind="quiet" aria-label={words.removeOf(one.address)} onClick={() => onRemove(one)}>
+          <Button small kind="quiet" className="on-row" aria-label={words.removeOf(one.address)} onClick={() => onRemove(one)}>
             {words.remove}
           </Button>
         ),
@@ -183,16 +190,30 @@ const tones: Readonly<Record<string, Tone>> = {
   'too many soft fails': 'wait',
 }
 const known: Readonly<Record<string, string>> = words.reasons
+const meanings: Readonly<Record<string, string>> = words.means
 
-/** A reason that Postrider gives as a badge, the text of a person as it is. It leads to the email that caused the entry. */
-function Reason({ of: { address, reason, emailId } }: { of: Suppression }) {
-  if (!reason) return null
-  const shown = Object.hasOwn(known, reason) ? <Badge tone={tones[reason] ?? 'none'}>{known[reason]}</Badge> : reason
-  if (!emailId) return shown
+const isKnown = (reason: string | undefined | null): reason is string => reason != null && Object.hasOwn(known, reason)
+
+/** A reason that Postrider gives; what a person entered is a note. */
+const Reason = ({ of: { reason, source } }: { of: Suppression }) =>
+  isKnown(reason) ? (
+    <Badge tone={tones[reason] ?? 'none'} title={meanings[reason]}>
+      {known[reason]}
+    </Badge>
+  ) : (
+    source === 'manual' && <Badge tone="none">{words.manual}</Badge>
+  )
+
+/** The email that caused the entry, or the note of the person who added it. */
+function Cause({ of: { address, reason, emailId } }: { of: Suppression }) {
+  if (!emailId) return isKnown(reason) ? null : reason
   return (
-    <Link to="/emails/$emailId" params={{ emailId }} data-tip={words.openEmail(address)} className="group rounded">
-      <span className="group-hover:underline">{shown}</span>
-    </Link>
+    <>
+      {!isKnown(reason) && reason && `${reason} · `}
+      <Link to="/emails/$emailId" params={{ emailId }} search={{}} aria-label={words.openEmail(address)} className="link text-xs">
+        {words.viewEmail}
+      </Link>
+    </>
   )
 }
 

@@ -70,19 +70,21 @@ export function TemplatesPage() {
   )
 }
 
-/** The list is of one tenant. Its choice is here too, because on a phone the other one is in the menu. */
+/** The list is of one tenant. On a phone its choice is here, because the other one is in the menu. */
 function ChooseTenant() {
   const { tenants, tenantId, choose } = useHere()
   if (tenants.length <= 1) return null
   const shown = tenantId ?? tenants.find(({ isDefault }) => isDefault)?.id ?? ''
   return (
-    <Select
-      bare
-      label={words.ofTenant}
-      value={shown}
-      choices={tenants.map(({ id, name }) => ({ value: id, label: name }))}
-      onChange={choose}
-    />
+    <div className="grow lg:hidden">
+      <Select
+        bare
+        label={words.ofTenant}
+        value={shown}
+        choices={tenants.map(({ id, name }) => ({ value: id, label: name }))}
+        onChange={choose}
+      />
+    </div>
   )
 }
 

@@ -2,10 +2,10 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useLayoutEffect, useState } from 'react'
-import { getPage, post, remove } from '../api-client.ts'
-import type { ReceivedEmail } from '../api-types.ts'
+import { get, getPage, post, remove } from '../api-client.ts'
+import type { Email, ReceivedEmail } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
-import { Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
+import { Button, Empty, Heading, Problem, StatusBadge } from '../parts/basic-components.tsx'
 import { Pager } from '../parts/data-table.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
 import { Field } from '../parts/form-controls.tsx'
@@ -19,6 +19,7 @@ import { texts } from '../texts.ts'
 
 const { inbox: words } = texts
 const lookEveryMs = 3000
+const statusEveryMs = 10_000
 /** Each comes with its content. */
 const perPage = 15
 
@@ -39,7 +40,7 @@ export function InboxPage() {
     <>
       <Heading title={texts.pages.inbox} about={words.kept}>
         {mayChange && (
-          <Button kind="danger" disabled={!data?.total} onClick={() => setClearing(true)}>
+          <Button disabled={!data?.total} onClick={() => setClearing(true)}>
             {words.clear}
           </Button>
         )}
@@ -89,7 +90,14 @@ function SearchForm({ search: begun, onSearch }: { search: string; onSearch: (se
     <search className="mb-4 block">
       <form onSubmit={submit} className="flex items-end gap-2">
         <div className="grow md:max-w-sm">
-          <Field label={words.search} placeholder={words.example} value={search} onChange={(event) => setSearch(event.target.value)} />
+          <Field
+            bare
+            type="search"
+            label={words.search}
+            placeholder={words.example}
+            value={search}
+            onChange={(event) => setSearch(event.target.value)}
+          />
         </div>
         <Button type="submit">{texts.actions.search}</Button>
       </form>
@@ -118,7 +126,7 @@ function MailList({ mails, filters }: { mails: readonly ReceivedEmail[]; filters
               )}
             </span>
             <span className="flex justify-between gap-2 text-xs text-soft">
-              <span>{one.to}</span>
+              <span className="min-w-0 truncate">{words.fromTo(addressOf(one.from), one.to)}</span>
               <Time at={one.receivedAt} />
             </span>
             <span className="block truncate text-xs text-soft">{beginningOf(one.text)}</span>
@@ -129,8 +137,16 @@ function MailList({ mails, filters }: { mails: readonly ReceivedEmail[]; filters
   )
 }
 
-/** Its first words; a text may have megabytes. */
-const beginningOf = (text: string) => text.slice(0, 400).replace(/\s+/g, ' ').trim().slice(0, 120)
+/** Its first words, without the addresses of links; a text may have megabytes. */
+const beginningOf = (text: string) =>
+  text
+    .slice(0, 800)
+    .replace(/\[https?:[^\]\s]{0,400}\]?/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, 120)
+
+const addressOf = (from: string) => /<([^<>]{1,400})>/.exec(from)?.[1] ?? from
 
 function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
   const { mayChange } = useHere()
@@ -159,7 +175,7 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
         </h2>
         {mayChange && (
           <div className="flex gap-2">
-            <Button kind="danger" disabled={deletion.isPending} onClick={() => deletion.mutate()}>
+            <Button disabled={deletion.isPending} onClick={() => deletion.mutate()}>
               {words.delete}
             </Button>
             <Button onClick={() => setPromoting(true)}>{words.promote}</Button>
@@ -172,7 +188,7 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
           {words.promoted} <EmailLink id={promoted}>{words.open}</EmailLink>
         </p>
       )}
-      <EmailContent id={mail.emailId} from={mail.from} links={mail.links} isHidden={mail.contentHidden} />
+      <EmailContent id={mail.emailId} from={mail.from} links={mail.links} isHidden={mail.contentHidden} isPage />
       {promoting && (
         <Confirm
           title={words.promoteAsk}
@@ -190,22 +206,38 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
   )
 }
 
-const Facts = ({ mail }: { mail: ReceivedEmail }) => (
-  <dl className="mt-2 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm [&_dd]:[overflow-wrap:anywhere] [&_dt]:text-soft">
-    <dt>{words.from}</dt>
-    <dd>{mail.from}</dd>
-    <dt>{words.to}</dt>
-    <dd>{mail.to}</dd>
-    <dt>{words.received}</dt>
-    <dd>
-      <Time at={mail.receivedAt} />
-    </dd>
-    <dt>{words.email}</dt>
-    <dd>
-      <EmailLink id={mail.emailId}>{words.open}</EmailLink>
-    </dd>
-  </dl>
-)
+function Facts({ mail }: { mail: ReceivedEmail }) {
+  const { data } = useQuery({
+    queryKey: ['email', mail.emailId, 'status'],
+    queryFn: () => get<Email>(`/v1/emails/${mail.emailId}`),
+    refetchInterval: statusEveryMs,
+  })
+  return (
+    <dl className="mt-1 flex flex-wrap items-center gap-x-4 gap-y-1 text-sm [&>div]:flex [&>div]:min-w-0 [&>div]:gap-x-1.5 [&_dd]:[overflow-wrap:anywhere] [&_dt]:text-soft">
+      <div>
+        <dt>{words.from}</dt>
+        <dd>{mail.from}</dd>
+      </div>
+      <div>
+        <dt>{words.to}</dt>
+        <dd>{mail.to}</dd>
+      </div>
+      <div>
+        <dt className="sr-only">{words.received}</dt>
+        <dd className="text-soft">
+          <Time at={mail.receivedAt} />
+        </dd>
+      </div>
+      <div>
+        <dt className="sr-only">{words.email}</dt>
+        <dd className="flex items-center gap-2">
+          {data && <StatusBadge status={data.status} />}
+          <EmailLink id={mail.emailId}>{words.open}</EmailLink>
+        </dd>
+      </div>
+    </dl>
+  )
+}
 
 const EmailLink = ({ id, children }: { id: string; children: string }) => (
   <Link to="/emails/$emailId" params={{ emailId: id }} search={{}} className="link">

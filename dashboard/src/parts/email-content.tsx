@@ -36,9 +36,11 @@ interface ContentProps {
   links?: readonly string[]
   /** The member's role may not see it. */
   isHidden: boolean | undefined
+  /** It is all that the page shows: it needs no title, and has the height. */
+  isPage?: boolean
 }
 
-export function EmailContent({ id, from, links, isHidden }: ContentProps) {
+export function EmailContent({ id, from, links, isHidden, isPage = false }: ContentProps) {
   const [form, setForm] = useState<Form>('preview')
   const problems = useProblems(id, links !== undefined && !isHidden)
   const counts: Partial<Record<Form, number | undefined>> = { links: links?.length, insights: problems }
@@ -50,20 +52,19 @@ export function EmailContent({ id, from, links, isHidden }: ContentProps) {
         <HiddenContent />
       </Section>
     )
-  return (
-    <Section title={words.title}>
-      <Tabs label={words.form} tabs={tabs} chosen={form} onChoose={setForm}>
-        {form === 'preview' && <Preview id={id} />}
-        {form === 'links' && <MessageLinks id={id} links={links ?? []} />}
-        {form === 'insights' && <Insights id={id} from={from} />}
-        {form !== 'preview' && form !== 'links' && form !== 'insights' && <Source id={id} form={form} />}
-      </Tabs>
-    </Section>
+  const content = (
+    <Tabs label={words.form} tabs={tabs} chosen={form} onChoose={setForm}>
+      {form === 'preview' && <Preview id={id} isTall={isPage} />}
+      {form === 'links' && <MessageLinks id={id} links={links ?? []} />}
+      {form === 'insights' && <Insights id={id} from={from} />}
+      {form !== 'preview' && form !== 'links' && form !== 'insights' && <Source id={id} form={form} />}
+    </Tabs>
   )
+  return isPage ? <div className="mt-3">{content}</div> : <Section title={words.title}>{content}</Section>
 }
 
-const Preview = ({ id }: { id: string }) => (
-  <PreviewFrame note={words.inert}>
+const Preview = ({ id, isTall }: { id: string; isTall: boolean }) => (
+  <PreviewFrame note={words.inert} isTall={isTall}>
     {(look) => (
       <iframe
         title={words.page}

@@ -13,8 +13,15 @@ export interface FrameLook {
   className: string
 }
 
+interface PreviewFrameProps {
+  note?: ReactNode
+  isTall?: boolean
+  children: (look: FrameLook) => ReactNode
+}
+
 /** A message of a few lines needs a low frame; its height is unknown, because the page cannot look into the frame. */
-export function PreviewFrame({ note, children }: { note?: ReactNode; children: (look: FrameLook) => ReactNode }) {
+/** `isTall`: to the bottom of the window. */
+export function PreviewFrame({ note, isTall = false, children }: PreviewFrameProps) {
   const [width, setWidth] = useState<Width>('full')
   const [isDark, setDark] = useState(false)
   const [isLarge, setLarge] = useState(false)
@@ -45,7 +52,7 @@ export function PreviewFrame({ note, children }: { note?: ReactNode; children: (
       </div>
       {children({
         style: { colorScheme: isDark ? 'dark' : 'light', background: isDark ? '#111' : '#fff' },
-        className: `${isLarge ? 'h-[44rem]' : 'h-72'} rounded-md border border-line ${widths[width]}`,
+        className: `${isLarge ? 'h-[44rem]' : isTall ? 'h-[max(18rem,calc(100dvh-21.5rem))]' : 'h-60'} rounded-md border border-line ${widths[width]}`,
       })}
     </>
   )

@@ -27,7 +27,7 @@ export const overviewTexts = {
       last_30_days: 'the 30 days before',
       last_90_days: 'the 90 days before',
     },
-    thanBefore: (when: string) => `beside ${when}`,
+    thanBefore: (when: string) => `compared with ${when}`,
     was: (share: string) => `was ${share}`,
     overLimit: (limit: string, days: string) => `Complaints were over the limit of ${limit}: ${days}.`,
     toReputation: 'See who complains',

@@ -2,7 +2,7 @@
 
 export const templatesTexts = {
   templates: {
-    about: 'Messages with variables, which a send names.',
+    about: 'Messages with placeholders. Name one when you send, and fill in its values.',
     ofTenant: 'Templates of',
     actionsOf: (name: string) => `Actions for ${name}`,
     copy: 'Duplicate',

@@ -8,12 +8,13 @@ export const testInboxTexts = {
     clear: 'Clear inbox',
     delete: 'Delete',
     deleted: 'Deleted from the inbox. It stays in the list of emails.',
+    fromTo: (from: string, to: string) => `${from} → ${to}`,
     from: 'From',
     to: 'To',
     received: 'Received',
     email: 'Status',
     open: 'Open in Emails',
-    example: 'Your order, or ann@example.org',
+    example: 'Address or words of the subject',
     clearAsk: 'Clear the inbox?',
     clearText: 'The mail is removed from the inbox. It stays in the list of emails.',
     promote: 'Send as live mail',
@@ -29,7 +30,7 @@ export const testInboxTexts = {
     checkedLinks: (broken: number, all: number) =>
       broken === 0 ? `None of ${all} links is broken.` : `${broken} of ${all} links are broken.`,
     linkStates: { works: 'Works', refuses: 'Refuses', broken: 'Broken', unchecked: 'Not checked' },
-    kept: 'Test mail is shown for 7 days.',
+    kept: 'New mail appears by itself, and is shown for 7 days.',
     unread: 'Unread',
   },
 } as const
