@@ -3,14 +3,14 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { get, octetsOf, save, withQuery } from '../api-client.ts'
-import type { ReceivedRetrieveData, ReceivedRetrieveRawData, WebhooksListData } from '../api-types.ts'
+import type { Email, ReceivedRetrieveData, ReceivedRetrieveRawData, WebhooksListData } from '../api-types.ts'
 import { Button, Empty, Heading, Problem, Section, Warning } from '../parts/basic-components.tsx'
 import { Addresses, besideFacts, Fact, Facts } from '../parts/facts.tsx'
 import { HiddenContent } from '../parts/hidden-content.tsx'
 import { BackTo, Waiting } from '../parts/paged-lists.tsx'
 import { Checks, DmarcBadge, senderOf } from '../parts/received-checks.tsx'
 import { Tabs } from '../parts/tabs.tsx'
-import { Pre, Time, Value } from '../parts/time-and-copy.tsx'
+import { Pre, Prose, Time, Value } from '../parts/time-and-copy.tsx'
 import { toastProblem } from '../parts/toast.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -48,7 +48,8 @@ export function ReceivedMessagePage() {
       <Problem error={error} />
       {message.autoSubmitted !== '' && message.autoSubmitted !== 'no' && <Warning>{words.automaticMeans(message.autoSubmitted)}</Warning>}
       <div className={besideFacts}>
-        <div className="min-w-0 [&>section:first-child]:mt-0">
+        <div className="min-w-0 [&>p+section]:mt-0 [&>section:first-child]:mt-0">
+          {message.inReplyTo !== null && <Answered id={message.inReplyTo} />}
           <Parts of={message} />
           <Section title={words.checks} about={words.checksHelp}>
             <Checks of={message.authentication} />
@@ -61,19 +62,25 @@ export function ReceivedMessagePage() {
   )
 }
 
-/** The email that it answers, its copies, and the webhooks that its event is for. */
-function Done({ of: { inReplyTo, forwarded, tenantId } }: { of: ReceivedRetrieveData }) {
+/** The email that the message answers, by its subject. */
+function Answered({ id }: { id: string }) {
+  const { data } = useQuery({ queryKey: ['email', id, 'subject'], queryFn: () => get<Email>(`/v1/emails/${id}`), retry: false })
+  return (
+    <p className="mb-4 flex flex-wrap gap-x-2 rounded-lg border border-line px-4 py-2.5 text-sm">
+      <span className="text-soft">{words.reply}</span>
+      <EmailLink id={id}>{data?.subject || words.ownEmail}</EmailLink>
+    </p>
+  )
+}
+
+/** Its copies, and the webhooks that its event is for. */
+function Done({ of: { forwarded, tenantId } }: { of: ReceivedRetrieveData }) {
   const path = withQuery('/v1/webhooks', { tenantId })
   const { data, error } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<WebhooksListData>(path) })
   const named = data?.webhooks.filter(({ enabled, allEvents, events }) => enabled && !allEvents && events.includes('MessageReceived'))
   return (
     <Section title={words.done}>
       <dl className="divide-y divide-line rounded-lg border border-line text-sm">
-        {inReplyTo !== null && (
-          <DoneLine name={words.reply}>
-            <EmailLink id={inReplyTo}>{words.ownEmail}</EmailLink>
-          </DoneLine>
-        )}
         <DoneLine name={words.forwardedTo}>
           {forwarded.length === 0 && <span className="text-soft">{words.notForwarded}</span>}
           {forwarded.map(({ to, emailId }) => (
@@ -84,7 +91,14 @@ function Done({ of: { inReplyTo, forwarded, tenantId } }: { of: ReceivedRetrieve
         </DoneLine>
         <DoneLine name={words.webhooks}>
           {error ? <Problem error={error} /> : null}
-          {named?.length === 0 && <span className="text-soft">{words.noWebhook}</span>}
+          {named?.length === 0 && (
+            <span className="text-soft">
+              {words.noWebhook}{' '}
+              <Link to="/webhooks" search={{}} className="link">
+                {words.addWebhook}
+              </Link>
+            </span>
+          )}
           {named?.map(({ id, name }) => (
             <span key={id} className="block">
               <Link to="/webhooks/$webhookId" params={{ webhookId: id }} search={{ event: 'MessageReceived' }} className="link">
@@ -99,7 +113,7 @@ function Done({ of: { inReplyTo, forwarded, tenantId } }: { of: ReceivedRetrieve
 }
 
 const DoneLine = ({ name, children }: { name: string; children: ReactNode }) => (
-  <div className="grid gap-x-3 px-4 py-2.5 md:grid-cols-[12rem_minmax(0,1fr)]">
+  <div className="grid gap-x-3 px-4 py-2.5 grid-cols-[6.5rem_minmax(0,1fr)]">
     <dt className="text-xs leading-5 text-soft">{name}</dt>
     <dd className="min-w-0 [overflow-wrap:anywhere]">{children}</dd>
   </div>
@@ -140,7 +154,7 @@ function MessageFacts({ of: message }: { of: ReceivedRetrieveData }) {
       <Fact name={words.client}>
         <Value name={words.client}>{message.clientAddress}</Value>
       </Fact>
-      <Fact name={words.hops}>{message.hops.toLocaleString()}</Fact>
+      {message.hops > 0 && <Fact name={words.hops}>{message.hops.toLocaleString()}</Fact>}
       <Fact name={words.size}>{texts.content.octets(message.size.toLocaleString())}</Fact>
       {tenants.length > 1 && <Fact name={texts.shell.tenant}>{nameOf(message.tenantId)}</Fact>}
       <Fact name={list.id}>
@@ -178,7 +192,8 @@ function Parts({ of: message }: { of: ReceivedRetrieveData }) {
 
 function Source({ of: { text, html, headers }, form }: { of: ReceivedRetrieveData; form: Exclude<Form, 'attachments'> }) {
   const shown = { text, html, headers: headers.map(({ name, value }) => `${name}: ${value}`).join('\n') }[form]
-  return shown ? <Pre label={words.forms[form]}>{shown}</Pre> : <Empty>{words.none}</Empty>
+  if (!shown) return <Empty>{words.none}</Empty>
+  return form === 'text' ? <Prose label={words.forms.text}>{shown}</Prose> : <Pre label={words.forms[form]}>{shown}</Pre>
 }
 
 function Attachments({ of: { attachments, attachmentCount } }: { of: ReceivedRetrieveData }) {

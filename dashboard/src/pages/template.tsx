@@ -88,8 +88,14 @@ function Template({ template }: { template: TemplatesCreateData }) {
       <BackTo to="/templates">{texts.pages.templates}</BackTo>
       <Heading
         title={template.name}
-        beside={<TemplateBadge version={template.publishedVersion} />}
-        about={<Value name={words.names.id}>{template.id}</Value>}
+        beside={
+          <>
+            <TemplateBadge version={template.publishedVersion} />
+            <span className="text-soft">
+              <Value name={words.names.id}>{template.id}</Value>
+            </span>
+          </>
+        }
       >
         {mayChange && (
           <>

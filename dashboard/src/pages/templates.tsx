@@ -11,8 +11,7 @@ import { Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { RowLink, useList } from '../parts/paged-lists.tsx'
 import { type TemplateAction, TemplateDialog, templateActions } from '../parts/template-actions.tsx'
-import { Time } from '../parts/time-and-copy.tsx'
-import { toast } from '../parts/toast.tsx'
+import { Time, Value } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -108,6 +107,12 @@ const columns: readonly Column<TemplatesListItem>[] = [
     cell: (one) => <TemplateBadge version={one.publishedVersion} />,
   },
   {
+    name: words.names.id,
+    phone: 'none',
+    className: 'text-soft',
+    cell: (one) => <Value name={words.names.id}>{one.id}</Value>,
+  },
+  {
     name: words.names.updated,
     phone: 'line',
     className: 'text-soft',
@@ -121,15 +126,7 @@ const menuColumn = (onChoose: (action: TemplateAction, of: TemplatesListItem) =>
   isUnnamed: true,
   phone: 'menu',
   className: 'md:text-right',
-  cell: (one) => (
-    <Menu
-      label={words.actionsOf(one.name)}
-      actions={[
-        { label: words.copyId, onChoose: () => void navigator.clipboard.writeText(one.id).then(() => toast(texts.actions.copied)) },
-        ...templateActions((action) => onChoose(action, one)),
-      ]}
-    />
-  ),
+  cell: (one) => <Menu label={words.actionsOf(one.name)} actions={[...templateActions((action) => onChoose(action, one))]} />,
 })
 
 /** The version that sends use. */

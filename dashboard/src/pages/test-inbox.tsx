@@ -141,7 +141,7 @@ function MailList({ mails, filters }: { mails: readonly ReceivedEmail[]; filters
 const beginningOf = (text: string) =>
   text
     .slice(0, 800)
-    .replace(/\[https?:[^\]\s]{0,400}\]?/g, '')
+    .replace(/\s?\[https?:[^\]\s]{0,400}\]?/g, '')
     .replace(/\s+/g, ' ')
     .trim()
     .slice(0, 120)

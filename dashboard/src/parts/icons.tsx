@@ -28,6 +28,7 @@ export {
   Mailbox as MailInIcon,
   Menu as MenuIcon,
   MousePointerClick as ClickedIcon,
+  Paperclip as AttachmentIcon,
   Route as TransportsIcon,
   ScrollText as LogsIcon,
   Search as SearchIcon,

@@ -102,7 +102,7 @@ const columnsOf = (acts: Acts | undefined): readonly Column<RoutesCreateData>[] 
     className: '[overflow-wrap:anywhere]',
     cell: ({ forwardTo }) => forwardTo ?? <span className="text-soft">{words.notForwarded}</span>,
   },
-  { name: words.id, cell: (one) => <Value name={words.id}>{one.id}</Value> },
+  { name: words.id, phone: 'none', cell: (one) => <Value name={words.id}>{one.id}</Value> },
   { name: words.added, phone: 'none', className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
   ...(acts ? [menuOf(acts)] : []),
 ]

@@ -20,15 +20,16 @@ const tones: Partial<Record<Authentication['spf']['result'], Tone>> = {
 
 const Result = ({ of: result }: { of: Authentication['spf']['result'] }) => <Badge tone={tones[result] ?? 'none'}>{result}</Badge>
 
-/** Only DMARC compares the results with the address in From, which people read. */
-export const DmarcBadge = ({ of: authentication }: { of: Authentication | null }) =>
+/** Only DMARC compares the results with the address in From, which people read. `isShort`: in a column that names it. */
+export const DmarcBadge = ({ of: authentication, isShort = false }: { of: Authentication | null; isShort?: boolean }) =>
   authentication === null ? (
     <Badge tone="wait" title={words.notCheckedMeans}>
       {words.notChecked}
     </Badge>
   ) : (
     <Badge tone={tones[authentication.dmarc.result] ?? 'none'} title={words.dmarcMeans[authentication.dmarc.result]}>
-      {words.dmarc(authentication.dmarc.result)}
+      {isShort && <span className="hidden md:inline">{authentication.dmarc.result}</span>}
+      <span className={isShort ? 'md:hidden' : ''}>{words.dmarc(authentication.dmarc.result)}</span>
     </Badge>
   )
 
@@ -56,7 +57,7 @@ export function Checks({ of: authentication }: { of: Authentication | null }) {
 }
 
 const Check = ({ name, children }: { name: string; children: ReactNode }) => (
-  <div className="grid grid-cols-[4.5rem_minmax(0,1fr)] gap-x-3 px-4 py-2.5">
+  <div className="grid grid-cols-[6.5rem_minmax(0,1fr)] gap-x-3 px-4 py-2.5">
     <dt className="text-xs leading-5 text-soft">{name}</dt>
     <dd className="min-w-0 [overflow-wrap:anywhere]">{children}</dd>
   </div>

@@ -9,8 +9,9 @@ import type { RenderedTemplateResponse } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Button, Problem, Section } from './basic-components.tsx'
 import { TextArea } from './form-controls.tsx'
+import { DownIcon } from './icons.tsx'
 import { type FrameLook, PreviewFrame } from './preview-frame.tsx'
-import { type Draft, declaredIn, objectIn, sourceOf, ValueFields } from './template-values.tsx'
+import { type Draft, declaredIn, objectIn, sourceOf, ValueFields, valuesInWords } from './template-values.tsx'
 
 const words = texts.templates
 /** Without a keystroke. */
@@ -25,29 +26,40 @@ interface PreviewProps {
 
 export function TemplatePreview({ draft, values, onValues }: PreviewProps) {
   const [isJson, setJson] = useState(false)
+  const [isOpen, setOpen] = useState(false)
   const { shown, fault, error } = useRendered(draft, values)
   return (
     <Section title={words.preview}>
       <div className="flex flex-col gap-3">
-        <div className="rounded-lg border border-line p-3">
-          <div className="mb-2 flex items-center justify-between gap-2">
-            <p className="text-sm font-medium">{words.values}</p>
-            <Button small kind="quiet" onClick={() => setJson(!isJson)}>
-              {isJson ? words.asFields : words.asJson}
-            </Button>
+        <details
+          open={isOpen}
+          onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
+          className="group rounded-lg border border-line"
+        >
+          <summary className="flex min-h-9 items-center gap-2 px-3 text-sm">
+            <DownIcon size={14} className="shrink-0 -rotate-90 text-soft group-open:rotate-0" />
+            <span className="shrink-0 font-medium">{words.values}</span>
+            <span className="min-w-0 truncate text-xs text-soft group-open:hidden">{valuesInWords(draft, values)}</span>
+          </summary>
+          <div className="px-3 pb-3">
+            <div className="mb-2 flex justify-end">
+              <Button small kind="quiet" onClick={() => setJson(!isJson)}>
+                {isJson ? words.asFields : words.asJson}
+              </Button>
+            </div>
+            {isJson ? (
+              <TextArea
+                label={words.valuesJson}
+                help={words.valuesHelp}
+                rows={4}
+                value={values}
+                onChange={({ target }) => onValues(target.value)}
+              />
+            ) : (
+              <ValueFields declared={declaredIn(draft)} values={values} onValues={onValues} />
+            )}
           </div>
-          {isJson ? (
-            <TextArea
-              label={words.valuesJson}
-              help={words.valuesHelp}
-              rows={4}
-              value={values}
-              onChange={({ target }) => onValues(target.value)}
-            />
-          ) : (
-            <ValueFields declared={declaredIn(draft)} values={values} onValues={onValues} />
-          )}
-        </div>
+        </details>
         <Problem error={error} />
         <p role="status" className="text-sm text-wait empty:hidden">
           {fault}

@@ -70,6 +70,16 @@ const safely = (text: string): Record<string, unknown> => {
 
 const written = (value: unknown) => (value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value))
 
+/** "name Ann · number 7": the given values, and the defaults of the others. */
+export function valuesInWords(draft: Draft, values: string): string {
+  const given = safely(values)
+  return Object.entries(declaredIn(draft))
+    .map(([name, one]) => `${name} ${written(given[name] ?? one.default) || '–'}`)
+    .join(' · ')
+    .slice(0, maxInWords)
+}
+const maxInWords = 200
+
 interface OneValueProps {
   name: string
   of: Declared[string] | undefined

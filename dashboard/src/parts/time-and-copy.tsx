@@ -170,6 +170,14 @@ export const Code = ({ children }: { children: string }) => (
   </code>
 )
 
+/** The text of a message, to be read. */
+export const Prose = ({ label, children }: { label: string; children: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable
+  <section aria-label={label} tabIndex={0} className="max-h-[36rem] overflow-auto rounded-md p-4 ring-1 ring-line ring-inset">
+    <p className="max-w-[40rem] text-base whitespace-pre-wrap [overflow-wrap:anywhere]">{children}</p>
+  </section>
+)
+
 /** Preformatted text; focusable by keyboard because it may scroll. */
 export const Pre = ({ label, children }: { label: string; children: string }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable

@@ -60,7 +60,7 @@ export const templatesTexts = {
     removeTitle: (name: string) => `Delete ${name}?`,
     removeText: 'Sends that name this template are refused from then on. This cannot be undone.',
     preview: 'Preview',
-    values: 'Values for the preview and the test',
+    values: 'Values',
     valuesJson: 'Values (JSON)',
     valuesHelp: 'The variables of a send.',
     asJson: 'Edit as JSON',
