@@ -1,12 +1,14 @@
-/** DMARC and TLS reports about a sending domain: advice with its evidence, who sends as the domain, and failed TLS sessions. */
+/** DMARC and TLS reports about a sending domain: the next step with its evidence, who sends as the domain, and failed TLS sessions. */
 import { useQuery } from '@tanstack/react-query'
 import { get, withQuery } from '../api-client.ts'
 import type { DomainsListData, DomainsRetrieveDmarcData, DomainsRetrieveTlsReportsData } from '../api-types.ts'
-import { Badge, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { Badge, Empty, Heading, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
 import { Figure, Figures, percent, tablePercent } from '../parts/chart.tsx'
 import { Columns, type Fill } from '../parts/columns-chart.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Select } from '../parts/form-controls.tsx'
+import { CheckIcon, UnmetIcon } from '../parts/icons.tsx'
+import { Tabs } from '../parts/tabs.tsx'
 import { Code, CopyIconButton } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -20,6 +22,11 @@ const simulator = 'simulator.test'
 const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
 /** Of a day of UTC, such as `2026-03-01`. */
 const dayInWords = (day: string) => dayFormat.format(new Date(day))
+
+const tabs = [
+  { name: 'dmarc', label: words.views.dmarc },
+  { name: 'tls', label: words.views.tls },
+] as const
 
 type Source = DomainsRetrieveDmarcData['sources'][number]
 type Reporter = DomainsRetrieveDmarcData['reporters'][number]
@@ -35,6 +42,7 @@ export function DmarcPage() {
   const all = (data?.domains ?? []).filter(({ name }) => name !== simulator)
   const chosen = all.find(({ id }) => String(id) === filters.domain) ?? all[0]
   const days = periods.find((one) => one === filters.days) ?? usualDays
+  const view = filters.view === 'tls' ? 'tls' : 'dmarc'
   return (
     <>
       <Heading title={texts.pages.dmarc} about={words.intro}>
@@ -58,8 +66,15 @@ export function DmarcPage() {
       <Problem error={error} />
       {!data && !error && <TableSkeleton />}
       {data && !chosen && <Empty>{words.none}</Empty>}
-      {chosen && <Dmarc key={`${chosen.id} ${days}`} id={chosen.id} days={days} />}
-      {chosen && <Tls key={`tls ${chosen.id} ${days}`} id={chosen.id} days={days} />}
+      {chosen && (
+        <Tabs label={words.view} tabs={tabs} chosen={view} onChoose={(next) => change({ view: next === 'tls' ? next : undefined })}>
+          {view === 'dmarc' ? (
+            <Dmarc key={`${chosen.id} ${days}`} id={chosen.id} days={days} />
+          ) : (
+            <Tls key={`${chosen.id} ${days}`} id={chosen.id} days={days} />
+          )}
+        </Tabs>
+      )}
     </>
   )
 }
@@ -80,17 +95,17 @@ function Dmarc({ id, days }: Asked) {
   if (totals.messages === 0) return <ToPublish title={words.record} text={words.noReports} record={data.record} />
   return (
     <>
+      <AdviceCard data={data} />
       <Figures>
         <Figure
           name={words.messages}
           value={totals.messages.toLocaleString()}
           note={totals.unauthenticated > 0 && words.unproven(totals.unauthenticated)}
         />
-        <Figure name={words.aligned} value={percent(totals.aligned, totals.messages)} />
+        <Figure name={words.aligned} value={tablePercent(totals.aligned, totals.messages)} />
         <Figure name={words.quarantined} value={totals.quarantined.toLocaleString()} />
         <Figure name={words.rejected} value={totals.rejected.toLocaleString()} />
       </Figures>
-      <AdviceSection advice={data.advice} />
       <Section title={words.sources}>
         <DataTable
           label={words.sources}
@@ -101,10 +116,11 @@ function Dmarc({ id, days }: Asked) {
         />
         {data.moreSources > 0 && <p className="mt-2 text-xs text-soft">{words.moreSources(data.moreSources)}</p>}
       </Section>
-      <Section title={words.overTime}>
-        <Chart data={data} />
-      </Section>
-      <ToPublish title={words.record} record={data.record} />
+      {data.days.length >= leastReported && (
+        <Section title={words.overTime}>
+          <Chart data={data} />
+        </Section>
+      )}
       <Section title={words.reporters}>
         <DataTable
           label={words.reporters}
@@ -118,21 +134,54 @@ function Dmarc({ id, days }: Asked) {
   )
 }
 
-const AdviceSection = ({ advice }: { advice: DomainsRetrieveDmarcData['advice'] }) => (
-  <Section title={words.advice}>
-    <div className="rounded-lg border border-line px-4 py-3 text-sm">
-      <p className="mb-2 font-medium">{advice.text}</p>
-      <ul className="flex flex-col gap-1">
-        {advice.evidence.map(({ met, text }) => (
-          <li key={text} className="flex items-start gap-2">
-            <Badge tone={met ? 'good' : 'wait'}>{met ? words.met : words.unmet}</Badge>
-            <span className="min-w-0 [overflow-wrap:anywhere]">{text}</span>
+const policies = ['none', 'quarantine', 'reject'] as const
+
+/** The task first: the next step of the policy with its conditions, and the record to publish. */
+const AdviceCard = ({ data: { advice, record } }: { data: DomainsRetrieveDmarcData }) => (
+  <section aria-label={words.advice} className="mb-3 rounded-lg border border-line px-4 py-3 text-sm">
+    <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-1">
+      <h2 className="text-base font-semibold">{advice.text}</h2>
+      <ol aria-label={words.steps} className="flex flex-wrap items-center gap-1.5 text-xs text-soft">
+        {advice.policy === null && <li className="font-medium text-wait">{words.unpublished}</li>}
+        {policies.map((policy, index) => (
+          <li key={policy} className="flex items-center gap-1.5">
+            {(index > 0 || advice.policy === null) && <span aria-hidden="true">→</span>}
+            <span className={policy === advice.policy ? 'font-medium text-ink' : ''}>
+              {words.policies[policy]}
+              {policy === advice.policy && ` (${words.now})`}
+            </span>
           </li>
         ))}
-      </ul>
+      </ol>
     </div>
-  </Section>
+    {advice.evidence.length > 0 && (
+      <>
+        <p className="mt-1 text-xs text-soft">{words.metOf(advice.evidence.filter(({ met }) => met).length, advice.evidence.length)}</p>
+        <ul className="mt-2 flex flex-col gap-1">
+          {advice.evidence.map(({ met, text }) => (
+            <li key={text} className="flex items-start gap-2">
+              <span
+                role="img"
+                aria-label={met ? words.met : words.unmet}
+                data-tip={met ? words.met : words.unmet}
+                className="mt-0.5 shrink-0"
+              >
+                {met ? <CheckIcon size={16} className="text-good" /> : <UnmetIcon size={16} className="text-edge" />}
+              </span>
+              <span className={`min-w-0 [overflow-wrap:anywhere] ${met ? 'text-soft' : ''}`}>{text}</span>
+            </li>
+          ))}
+        </ul>
+      </>
+    )}
+    <div className="mt-3 border-t border-line pt-3">
+      <RecordLines record={record} />
+    </div>
+  </section>
 )
+
+/** With fewer days, a chart would be a column in an empty field. */
+const leastReported = 3
 
 /** Begins with the first report, at least a week before the last day, so that the columns are not slivers. Days without messages are absent in the answer, and empty in the chart. */
 function Chart({ data: { from, days } }: { data: DomainsRetrieveDmarcData }) {
@@ -160,31 +209,70 @@ function Chart({ data: { from, days } }: { data: DomainsRetrieveDmarcData }) {
   )
 }
 
+const RecordLines = ({ record }: { record: { fullName: string; value: string } }) => (
+  <dl className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-2 gap-y-1 text-sm md:grid-cols-[4rem_minmax(0,1fr)_auto] [&_dt]:col-span-2 [&_dt]:text-xs [&_dt]:text-soft md:[&_dt]:col-span-1">
+    <dt>{words.recordName}</dt>
+    <dd className="contents">
+      <Code>{record.fullName}</Code>
+      <CopyIconButton text={record.fullName} label={texts.dns.copyFullName} />
+    </dd>
+    <dt>{words.recordValue}</dt>
+    <dd className="contents">
+      <Code>{record.value}</Code>
+      <CopyIconButton text={record.value} label={texts.dns.copyValue} />
+    </dd>
+  </dl>
+)
+
 function ToPublish({ title, text, record }: { title: string; text?: string; record: { fullName: string; value: string } }) {
   return (
     <Section title={title}>
       {text && <p className="mb-2 text-sm">{text}</p>}
-      <div className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-2 text-sm">
-        <Code>{record.fullName}</Code>
-        <CopyIconButton text={record.fullName} label={texts.dns.copyFullName} />
-        <Code>{record.value}</Code>
-        <CopyIconButton text={record.value} label={texts.dns.copyValue} />
-      </div>
+      <RecordLines record={record} />
     </Section>
   )
 }
 
 const leastDays = 6
 
-const tones = { own: 'good', signed: 'good', other: 'wait' } as const
+/** An unknown source is news only if its mail does not pass. */
+const toneOf = ({ kind, aligned, messages }: Source) =>
+  kind !== 'other' ? 'good' : aligned === messages ? 'none' : aligned * 2 < messages ? 'bad' : 'wait'
 
 const sourceColumns: readonly Column<Source>[] = [
   { name: words.source, phone: 'title', by: (one) => one.source, cell: (one) => one.source || words.others },
-  { name: words.kind, phone: 'side', by: (one) => one.kind, cell: (one) => <Badge tone={tones[one.kind]}>{words.kinds[one.kind]}</Badge> },
+  { name: words.kind, phone: 'side', by: (one) => one.kind, cell: (one) => <Badge tone={toneOf(one)}>{words.kinds[one.kind]}</Badge> },
   { name: words.from, phone: 'line', by: (one) => one.headerFrom, cell: (one) => one.headerFrom },
-  { name: words.messages, isNumber: true, by: (one) => one.messages, cell: (one) => one.messages.toLocaleString() },
-  { name: words.aligned, isNumber: true, by: (one) => one.aligned / one.messages, cell: (one) => tablePercent(one.aligned, one.messages) },
-  { name: words.signers, phone: 'none', className: 'text-soft', cell: (one) => [...one.signers, ...one.spfDomains].slice(0, 2).join(', ') },
+  {
+    name: words.messages,
+    phone: 'line',
+    isNumber: true,
+    by: (one) => one.messages,
+    cell: (one) => (
+      <>
+        {one.messages.toLocaleString()}
+        <OnPhone>{words.messages}</OnPhone>
+      </>
+    ),
+  },
+  {
+    name: words.aligned,
+    phone: 'line',
+    isNumber: true,
+    by: (one) => one.aligned / one.messages,
+    cell: (one) => (
+      <>
+        {tablePercent(one.aligned, one.messages)}
+        <OnPhone>{words.aligned}</OnPhone>
+      </>
+    ),
+  },
+  {
+    name: words.signers,
+    phone: 'none',
+    className: 'text-soft',
+    cell: (one) => [...one.signers, ...one.spfDomains].slice(0, 2).join(', ') || words.notSigned,
+  },
   { name: words.lastSeen, phone: 'line', className: 'text-soft', by: (one) => one.lastDay, cell: (one) => dayInWords(one.lastDay) },
 ]
 

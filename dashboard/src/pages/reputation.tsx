@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { get } from '../api-client.ts'
 import type { ReputationRetrieveData } from '../api-types.ts'
-import { Badge, Button, Empty, Heading, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, OnPhone, Problem, Section, Warning } from '../parts/basic-components.tsx'
 import { Figure, Figures, fillOfRate, percent, percentIn, tablePercent } from '../parts/chart.tsx'
 import { Columns, type Series } from '../parts/columns-chart.tsx'
 import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
@@ -42,7 +42,10 @@ export function ReputationPage() {
   })
   return (
     <>
-      <Heading title={texts.pages.reputation} about={data?.findings.length === 0 ? `${words.about} ${words.unchanged}` : words.about}>
+      <Heading
+        title={texts.pages.reputation}
+        about={data && data.findings.length === 0 && !isOver(data) ? `${words.about} ${words.unchanged}` : words.about}
+      >
         <Select
           bare
           label={texts.mail.label}
@@ -65,6 +68,7 @@ export function ReputationPage() {
       {!data && !error && <TableSkeleton />}
       {data && (
         <>
+          {isOver(data) && <Over data={data} />}
           {data.findings.length > 0 && <Changes findings={data.findings} />}
           {attemptsOf(data.totals) + data.totals.bounced + data.totals.complained > 0 ? (
             <Figured data={data} onGroup={(by) => change({ by })} />
@@ -88,6 +92,25 @@ const Nothing = ({ isTest, onTest }: { isTest: boolean; onTest: () => void }) =>
     )}
   </Empty>
 )
+
+/** Groups over the limit, of at least two complaints: one may be a slip of the finger. */
+const overIn = ({ groups }: Pick<ReputationRetrieveData, 'groups'>) =>
+  groups.filter((one) => one.complained >= leastComplaints && complaintRate(one) >= limits.complaints.most)
+const leastComplaints = 2
+
+const isOver = (data: ReputationRetrieveData) => complaintRate(data.totals) >= limits.complaints.most || overIn(data).length > 0
+
+/** The verdict before the figures: who is over the limit of complaints. */
+function Over({ data }: { data: ReputationRetrieveData }) {
+  const names = overIn(data).map(({ name }) => groupName(data.groupBy, name))
+  return (
+    <Warning tone={complaintRate(data.totals) >= limits.complaints.most ? 'bad' : 'wait'}>
+      {words.overLimit(`${limits.complaints.most}%`, names.slice(0, maxNamed).join(', '))}
+      {names.length > maxNamed && ` ${texts.overview.andMore(names.length - maxNamed)}`}
+    </Warning>
+  )
+}
+const maxNamed = 5
 
 function Changes({ findings }: Pick<ReputationRetrieveData, 'findings'>) {
   const { tenants, nameOf } = useHere()
@@ -163,6 +186,7 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
           items={groups}
           keyOf={({ name }) => name}
           isWhole
+          sortedBy={words.complaints}
         />
         {moreGroups > 0 && <p className="mt-2 text-xs text-soft">{words.moreGroups(moreGroups)}</p>}
       </Section>
@@ -206,7 +230,7 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
           label={words.overTime}
           times={times}
           isHourly={false}
-          series={[series('accepted', 'good'), series('deferred', 'wait'), series('failed', 'bounce'), series('blocked', 'bad')]}
+          series={[series('accepted', 'good'), series('deferred', 'wait'), series('failed', 'bad'), series('blocked', 'complaint')]}
         />
       </Section>
       <Section title={words.complaintsOverTime}>
@@ -258,7 +282,8 @@ const DaysTable = ({ days }: { days: readonly Day[] }) => (
   </details>
 )
 
-const complaintRate = ({ complained, accepted }: Group) => (accepted === 0 ? 0 : (complained / accepted) * 100)
+const complaintRate = ({ complained, accepted }: Pick<Group, 'complained' | 'accepted'>) =>
+  accepted === 0 ? 0 : (complained / accepted) * 100
 
 /** The limits are tenths of a percent. */
 const complaintPercent = percentIn(2)

@@ -64,7 +64,7 @@ export function EmailContent({ id, from, links, isHidden, isPage = false }: Cont
 }
 
 const Preview = ({ id, isTall }: { id: string; isTall: boolean }) => (
-  <PreviewFrame note={words.inert} isTall={isTall}>
+  <PreviewFrame note={words.inert} height={isTall ? 'page' : 'low'}>
     {(look) => (
       <iframe
         title={words.page}

@@ -11,6 +11,7 @@ export {
   Check as CheckIcon,
   ChevronDown as DownIcon,
   ChevronLeft as BackIcon,
+  Circle as UnmetIcon,
   CircleAlert as ProblemIcon,
   Code as ReferenceIcon,
   Copy as CopyIcon,

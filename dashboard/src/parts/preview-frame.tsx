@@ -6,6 +6,8 @@ import { Button } from './basic-components.tsx'
 const words = texts.content
 const widths = { full: 'w-full', tablet: 'w-[768px] max-w-full', phone: 'w-[375px] max-w-full' } as const
 type Width = keyof typeof widths
+/** `page`: to the bottom of the window; `editor`: to the end of the source beside it. */
+const heights = { low: 'h-60', page: 'h-[max(18rem,calc(100dvh-21.5rem))]', editor: 'h-72 xl:h-[26.25rem]' } as const
 
 /** Of the frame, as its style and class. */
 export interface FrameLook {
@@ -15,13 +17,12 @@ export interface FrameLook {
 
 interface PreviewFrameProps {
   note?: ReactNode
-  isTall?: boolean
+  height?: keyof typeof heights
   children: (look: FrameLook) => ReactNode
 }
 
 /** A message of a few lines needs a low frame; its height is unknown, because the page cannot look into the frame. */
-/** `isTall`: to the bottom of the window. */
-export function PreviewFrame({ note, isTall = false, children }: PreviewFrameProps) {
+export function PreviewFrame({ note, height = 'low', children }: PreviewFrameProps) {
   const [width, setWidth] = useState<Width>('full')
   const [isDark, setDark] = useState(false)
   const [isLarge, setLarge] = useState(false)
@@ -52,7 +53,7 @@ export function PreviewFrame({ note, isTall = false, children }: PreviewFramePro
       </div>
       {children({
         style: { colorScheme: isDark ? 'dark' : 'light', background: isDark ? '#111' : '#fff' },
-        className: `${isLarge ? 'h-[44rem]' : isTall ? 'h-[max(18rem,calc(100dvh-21.5rem))]' : 'h-60'} rounded-md border border-line ${widths[width]}`,
+        className: `${isLarge ? 'h-[44rem]' : heights[height]} rounded-md border border-line ${widths[width]}`,
       })}
     </>
   )

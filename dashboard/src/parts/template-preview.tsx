@@ -69,7 +69,7 @@ export function TemplatePreview({ draft, values, onValues }: PreviewProps) {
             <p className="mb-2 text-sm [overflow-wrap:anywhere]">
               <span className="text-soft">{words.names.subject}:</span> <span className="font-medium">{shown.subject}</span>
             </p>
-            <PreviewFrame>{(look) => <Rendered key={shown.source} source={shown.source} look={look} />}</PreviewFrame>
+            <PreviewFrame height="editor">{(look) => <Rendered key={shown.source} source={shown.source} look={look} />}</PreviewFrame>
           </div>
         )}
       </div>

@@ -9,6 +9,7 @@ export const reputationTexts = {
     noneLive: 'No live mail in this period. Test mail is shown separately.',
     changes: 'Changes since yesterday',
     unchanged: 'No changes since yesterday.',
+    overLimit: (limit: string, names: string) => `Complaints are over the limit of ${limit}${names === '' ? '' : `: ${names}`}.`,
     severity: { warning: 'Warning', problem: 'Problem' },
     ofTenant: (name: string) => `Tenant ${name}`,
     attempts: 'Attempts',
