@@ -90,7 +90,7 @@ describe.skipIf(!hasChromium)('an owner', () => {
     // A new route takes effect within about a second.
     await expect.poll(() => sendIncoming(client, { to: ['help@shop.example'], octets }), { timeout: 10_000 }).toMatch(/^250/)
     await page.goto('/mail-in')
-    await page.getByRole('row', { name: /^Where is order 41233\?.* DMARC pass help@shop\.example/ }).waitFor()
+    await page.getByRole('row', { name: /^Where is order 41233\?.* pass help@shop\.example Webhook Shop/ }).waitFor()
     await expectFine(watched, 'mail-in', wide)
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')

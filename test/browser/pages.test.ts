@@ -146,7 +146,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await watched.page.getByRole('button', { name: `Actions for ${of}`, exact: true }).click()
     await watched.page.getByRole('menuitem', { name: action, exact: true }).click()
   }
-  /** On a phone, all filters but the recipient are folded away. */
+  /** The rare filters are folded away. */
   const unfold = async () => {
     const more = watched.page.getByRole('button', { name: 'More filters' })
     if (await more.isVisible()) await more.click()
@@ -340,7 +340,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
   test('emails are searched by words and metadata, and saved as a file', async () => {
     const { page } = watched
     await unfold()
-    await page.getByLabel('Subject contains words').fill('invoi your')
+    await page.getByLabel('Recipient or subject').fill('invoi your')
     await page.getByRole('button', { name: 'Search' }).click()
     await page.getByText(`Live ${at(look)}`).waitFor({ state: 'detached' })
     await page.getByText('Your invoice').first().waitFor()
@@ -392,8 +392,9 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('tab', { name: 'Checks', exact: true }).click()
     await page.getByText('Has a text part').waitFor()
     await expectFine(watched, 'email-insights', look)
-    await page.getByRole('button', { name: 'Copy as curl' }).click()
-    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    await page.getByRole('button', { name: 'More actions' }).click()
+    await page.getByRole('menuitem', { name: 'Copy as curl' }).click()
+    await page.getByText('The command is copied.').waitFor()
     await expectCopied(page, /^curl 'http:\/\/localhost:\d+\/v1\/emails\/\w{22}\?expand=full'/)
     const before = await page.getByText(/^Attempt \d+$/).count()
     // The mailbox does not exist and is suppressed: another attempt is possible, and not the main button.
@@ -448,8 +449,10 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await sources.getByRole('cell', { name: '192.0.2.1', exact: true }).waitFor()
     await sources.getByRole('cell', { name: 'Unknown' }).first().waitFor()
     await page.getByText('Publish a DMARC record with p=none and the report address first').waitFor()
-    await page.getByText('v=TLSRPTv1; rua=mailto:').waitFor()
     await expectFine(watched, 'dmarc', look)
+    await page.getByRole('tab', { name: 'TLS' }).click()
+    await page.getByText('v=TLSRPTv1; rua=mailto:').waitFor()
+    await expectFine(watched, 'tls-reports', look)
   })
 
   test('reputation shows what changed, the figures by domain and provider, and the blocklists', async () => {
@@ -484,8 +487,8 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('combobox', { name: 'Reason' }).selectOption('Any reason')
     await page.getByRole('cell', { name: address, exact: true }).waitFor()
     await expectFine(watched, 'suppressions', look)
-    await page.getByRole('button', { name: `Delete ${address}` }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByRole('button', { name: `Allow ${address} again` }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Allow again' }).click()
     await page.getByText('No suppressed addresses.').waitFor()
   })
 

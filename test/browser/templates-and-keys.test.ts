@@ -50,6 +50,7 @@ describe.skipIf(!hasChromium)('an owner', () => {
     await page
       .getByRole('textbox', { name: 'HTML', exact: true })
       .fill('<p>Hello {{ name }}</p><script>document.body.textContent = "ran"</script>')
+    await page.getByText('Values', { exact: true }).click()
     await page.getByRole('textbox', { name: 'name', exact: true }).fill('<b>Ann</b>')
     await page.getByRole('button', { name: 'Edit as JSON' }).click()
     const json = page.getByLabel('Values (JSON)')

@@ -2,12 +2,13 @@
 import { useQuery } from '@tanstack/react-query'
 import { get } from '../api-client.ts'
 import type { ReputationRetrieveData } from '../api-types.ts'
-import { Badge, Button, Empty, Heading, OnPhone, Problem, Section, Warning } from '../parts/basic-components.tsx'
-import { Figure, Figures, fillOfRate, percent, percentIn, tablePercent } from '../parts/chart.tsx'
+import { Badge, Button, Empty, Heading, Problem, Section, Warning } from '../parts/basic-components.tsx'
+import { Figure, Figures, fillOfRate, percent, tablePercent } from '../parts/chart.tsx'
 import { Columns, type Series } from '../parts/columns-chart.tsx'
-import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
+import { DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
 import { Select } from '../parts/form-controls.tsx'
 import { limits, RateFigure } from '../parts/rate-figure.tsx'
+import { attemptsOf, type Figured as Counts, columnsOf, complaintRate, type Grouping, groupName } from '../parts/reputation-columns.tsx'
 import { Sources } from '../parts/source-addresses.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -20,12 +21,7 @@ const groupings = ['domain', 'source', 'provider'] as const
 const dayMs = 86_400_000
 const everyMs = 60_000
 
-type Grouping = (typeof groupings)[number]
-type Group = ReputationRetrieveData['groups'][number]
 type Day = ReputationRetrieveData['days'][number]
-type Figured = Pick<Day, 'accepted' | 'deferred' | 'failed' | 'blocked'>
-
-const attemptsOf = ({ accepted, deferred, failed, blocked }: Figured) => accepted + deferred + failed + blocked
 const groupingOf = (given: string | undefined): Grouping => groupings.find((one) => one === given) ?? 'domain'
 
 export function ReputationPage() {
@@ -93,10 +89,7 @@ const Nothing = ({ isTest, onTest }: { isTest: boolean; onTest: () => void }) =>
   </Empty>
 )
 
-/** Groups over the limit, of at least two complaints: one may be a slip of the finger. */
-const overIn = ({ groups }: Pick<ReputationRetrieveData, 'groups'>) =>
-  groups.filter((one) => one.complained >= leastComplaints && complaintRate(one) >= limits.complaints.most)
-const leastComplaints = 2
+const overIn = ({ groups }: Pick<ReputationRetrieveData, 'groups'>) => groups.filter((one) => complaintRate(one) >= limits.complaints.most)
 
 const isOver = (data: ReputationRetrieveData) => complaintRate(data.totals) >= limits.complaints.most || overIn(data).length > 0
 
@@ -208,7 +201,7 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
       return one ? pick(one) : 0
     })
   const attempts = attemptsOf(totals)
-  const series = (key: keyof Figured, fill: Series['fill']): Series => ({
+  const series = (key: keyof Counts, fill: Series['fill']): Series => ({
     name: words[key],
     fill,
     values: values((one) => one[key]),
@@ -281,85 +274,3 @@ const DaysTable = ({ days }: { days: readonly Day[] }) => (
     </div>
   </details>
 )
-
-const complaintRate = ({ complained, accepted }: Pick<Group, 'complained' | 'accepted'>) =>
-  accepted === 0 ? 0 : (complained / accepted) * 100
-
-/** The limits are tenths of a percent. */
-const complaintPercent = percentIn(2)
-
-function Complaints({ group }: { group: Group }) {
-  const rate = complaintRate(group)
-  const { high, most } = limits.complaints
-  return (
-    <>
-      {rate >= high && (
-        <span className="mr-2">
-          <Badge tone={rate >= most ? 'bad' : 'wait'}>{rate >= most ? words.over : words.high}</Badge>
-        </span>
-      )}
-      {complaintPercent(group.complained, group.accepted)}
-      <OnPhone>{words.complaints}</OnPhone>
-    </>
-  )
-}
-
-const share = (name: string, pick: (one: Group) => number): Column<Group> => ({
-  name,
-  phone: 'line',
-  isNumber: true,
-  by: (one) => pick(one) / Math.max(1, attemptsOf(one)),
-  isUsual: (one) => pick(one) === 0,
-  cell: (one) => (
-    <>
-      {tablePercent(pick(one), attemptsOf(one))}
-      <OnPhone>{name}</OnPhone>
-    </>
-  ),
-})
-
-const Attempts = ({ of }: { of: Group }) => (
-  <>
-    {attemptsOf(of).toLocaleString()}
-    <OnPhone>{words.attempts}</OnPhone>
-  </>
-)
-
-const groupName = (groupBy: Grouping, name: string) =>
-  name !== '' ? name : groupBy === 'source' ? words.usualSource : words.unknownProvider
-
-/** Columns without information in any row are left out. */
-const columnsOf = (groupBy: Grouping, groups: readonly Group[]): readonly Column<Group>[] => [
-  { name: words.groupings[groupBy], phone: 'title', by: ({ name }) => name, cell: ({ name }) => groupName(groupBy, name) },
-  { name: words.attempts, phone: 'side', isNumber: true, by: attemptsOf, cell: (one) => <Attempts of={one} /> },
-  share(words.accepted, (one) => one.accepted),
-  share(words.deferred, (one) => one.deferred),
-  share(words.failed, (one) => one.failed),
-  share(words.blocked, (one) => one.blocked),
-  {
-    name: words.complaints,
-    phone: 'line',
-    isNumber: true,
-    className: 'md:whitespace-nowrap',
-    by: complaintRate,
-    isUsual: (one) => one.complained === 0,
-    cell: (one) => <Complaints group={one} />,
-  },
-  ...(groups.some(({ secured }) => secured > 0) ? [tlsColumn] : []),
-  ...(groupBy === 'provider' || groups.every(({ dmarc }) => dmarc === null) ? [] : [dmarcColumn]),
-]
-
-const tlsColumn: Column<Group> = {
-  name: words.tls,
-  isNumber: true,
-  by: (one) => one.secured / Math.max(1, one.accepted),
-  cell: (one) => tablePercent(one.secured, one.accepted),
-}
-
-const dmarcColumn: Column<Group> = {
-  name: words.dmarc,
-  isNumber: true,
-  by: ({ dmarc }) => (dmarc === null ? -1 : dmarc.aligned / dmarc.messages),
-  isUsual: ({ dmarc }) => dmarc === null,
-  cell: ({ dmarc }) => (dmarc === null ? '–' : tablePercent(dmarc.aligned, dmarc.messages)),
-}

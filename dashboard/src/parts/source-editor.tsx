@@ -55,7 +55,7 @@ export function SourceEditor({ label, help, value, readOnly, onChange }: SourceE
   const lines = value.split('\n').length
   return (
     <>
-      <div className="source h-80 resize-y overflow-auto rounded-md border border-edge/60 bg-paper font-mono text-xs hover:border-edge md:h-[26rem] pointer-coarse:text-lg">
+      <div className="source h-56 resize-y overflow-auto rounded-md border border-edge/60 bg-paper font-mono text-xs hover:border-edge md:h-[26rem] pointer-coarse:text-lg">
         <div className="source-body">
           <pre aria-hidden="true" className="source-lines">
             {Array.from({ length: lines }, (_, index) => index + 1).join('\n')}

@@ -26,7 +26,7 @@ interface PreviewProps {
 
 export function TemplatePreview({ draft, values, onValues }: PreviewProps) {
   const [isJson, setJson] = useState(false)
-  const [isOpen, setOpen] = useState(false)
+  const [isOpen, setOpen] = useState(Object.values(declaredIn(draft)).some((one) => one.default === undefined))
   const { shown, fault, error } = useRendered(draft, values)
   return (
     <Section title={words.preview}>
