@@ -125,6 +125,7 @@ export const texts = {
   pager: {
     label: 'Pages',
     total: (count: string, isAtLeast: boolean) => `${count} ${isAtLeast ? 'or more' : 'in total'}`,
+    rows: (first: string, last: string) => `${first}–${last} of `,
     where: (page: number, pages: number) => ` · page ${page} of ${pages}`,
     newer: 'Newer',
     older: 'Older',

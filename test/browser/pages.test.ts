@@ -487,7 +487,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('combobox', { name: 'Reason' }).selectOption('Any reason')
     await page.getByRole('cell', { name: address, exact: true }).waitFor()
     await expectFine(watched, 'suppressions', look)
-    await page.getByRole('button', { name: `Allow ${address} again` }).click()
+    await page.getByRole('button', { name: `Allow again: ${address}` }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Allow again' }).click()
     await page.getByText('No suppressed addresses.').waitFor()
   })

@@ -11,6 +11,7 @@ import { Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { RowLink, useList } from '../parts/paged-lists.tsx'
 import { type TemplateAction, TemplateDialog, templateActions } from '../parts/template-actions.tsx'
+import { TemplateThumbnail } from '../parts/template-thumbnail.tsx'
 import { Time, Value } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -94,10 +95,13 @@ const columns: readonly Column<TemplatesListItem>[] = [
     className: 'max-w-96',
     by: (one) => one.name,
     cell: (one) => (
-      <>
-        <RowLink to={`/templates/${encodeURIComponent(one.id)}`}>{one.name}</RowLink>
-        <span className="block text-xs text-soft [overflow-wrap:anywhere]">{one.subject}</span>
-      </>
+      <span className="flex items-center gap-3">
+        <TemplateThumbnail of={one} />
+        <span className="min-w-0">
+          <RowLink to={`/templates/${encodeURIComponent(one.id)}`}>{one.name}</RowLink>
+          <span className="block text-xs text-soft [overflow-wrap:anywhere]">{one.subject}</span>
+        </span>
+      </span>
     ),
   },
   {

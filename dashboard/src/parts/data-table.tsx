@@ -262,6 +262,8 @@ interface PagerProps {
   page: number
   totalPages: number
   total: number
+  /** Of this page. */
+  items?: readonly unknown[]
   /** Counting stopped at `total`. */
   isAtLeast?: boolean
   /** The total in words, if the items are not the rows. */
@@ -269,13 +271,20 @@ interface PagerProps {
   onPage: (page: number) => void
 }
 
+/** "31–60 of ": the last page ends with the last row. */
+function rowsOf({ page, totalPages, total }: PagerProps, count: number): string {
+  const last = page < totalPages ? page * count : total
+  return texts.pager.rows((last - count + 1).toLocaleString(), last.toLocaleString())
+}
+
 export function Pager(props: PagerProps) {
   if (props.total === 0) return null
   return (
     <nav aria-label={texts.pager.label} className="mt-3 flex flex-wrap items-center justify-between gap-2 text-xs text-soft">
       <span className="tabular-nums">
+        {props.totalPages > 1 && props.items && !props.totalIn && rowsOf(props, props.items.length)}
         {(props.totalIn ?? ((count) => texts.pager.total(count, props.isAtLeast ?? false)))(props.total.toLocaleString())}
-        {props.totalPages > 1 && texts.pager.where(props.page, props.totalPages)}
+        {props.totalPages > 1 && (props.totalIn || !props.items) && texts.pager.where(props.page, props.totalPages)}
       </span>
       {props.totalPages > 1 && (
         <span className="flex gap-2">

@@ -119,8 +119,8 @@ function useRendered(draft: Draft, values: string) {
   return { shown, fault: data?.fault, error }
 }
 
-/** A form fills the frame, because an address would be too short for the source. A new frame for each source adds nothing to the history. */
-function Rendered({ source, look }: { source: string; look: FrameLook }) {
+/** `isInert`: a picture that the keyboard passes. A form fills the frame, because an address would be too short for the source. A new frame for each source adds nothing to the history. */
+export function Rendered({ source, look, isInert = false }: { source: string; look: FrameLook; isInert?: boolean }) {
   const name = useId()
   const form = useRef<HTMLFormElement>(null)
   useEffect(() => form.current?.submit(), [])
@@ -129,7 +129,14 @@ function Rendered({ source, look }: { source: string; look: FrameLook }) {
       <form ref={form} hidden method="post" action="/dashboard/api/templates/preview" target={name}>
         <input type="hidden" name="params" value={source} />
       </form>
-      <iframe name={name} title={words.frame} sandbox="" referrerPolicy="no-referrer" {...look} />
+      <iframe
+        name={name}
+        title={words.frame}
+        sandbox=""
+        referrerPolicy="no-referrer"
+        {...(isInert ? { tabIndex: -1, scrolling: 'no' } : {})}
+        {...look}
+      />
     </>
   )
 }
