@@ -1,5 +1,5 @@
 /** All emails, newest first: search, filters, saved views, live updates. */
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { getPage } from '../api-client.ts'
 import type { ListedEmail, Status } from '../api-types.ts'
@@ -128,8 +128,30 @@ const presets = [
   })),
 ]
 
+const countedForMs = 60_000
+/** Delivered mail needs no action, and would be the longest count. */
+const uncounted: readonly string[] = ['sent']
+
+/** The number of emails with a status, as the API bounds it. */
+function usePresetCounts(mail: ReturnType<typeof mailOf>): Readonly<Record<string, string>> {
+  const { scoped } = useHere()
+  const statuses = presets.flatMap(({ set }) => ('status' in set && !uncounted.includes(set.status) ? [set.status] : []))
+  const counts = useQueries({
+    queries: statuses.map((status) => {
+      const path = scoped('/v1/emails', { status, perPage: 1, test: testOf(mail) })
+      return { queryKey: ['email-count', path], queryFn: () => getPage<ListedEmail>(path), staleTime: countedForMs }
+    }),
+  })
+  const shown = (total: number) =>
+    total === maxCounted && mail !== 'all' ? words.presets.atLeast(total.toLocaleString()) : total.toLocaleString()
+  return Object.fromEntries(
+    statuses.flatMap((status, index) => (counts[index]?.data?.total ? [[status, shown(counts[index].data.total)]] : [])),
+  )
+}
+
 /** Filters with one click. */
 function Presets({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
+  const counts = usePresetCounts(mailOf(filters.mail))
   const isNow = (set: Filters) => filterNames.every((name) => (filters[name] ?? '') === (set[name] ?? ''))
   return (
     <fieldset className="mb-3 flex flex-wrap gap-0.5 max-md:-mx-1.5">
@@ -146,6 +168,9 @@ function Presets({ filters, change }: { filters: Filters; change: (next: Filters
             onClick={() => change({ ...nothing, ...next })}
           >
             {name}
+            {next.status && counts[next.status] && (
+              <span className="font-normal text-soft tabular-nums max-md:hidden">{counts[next.status]}</span>
+            )}
           </Button>
         )
       })}

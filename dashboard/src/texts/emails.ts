@@ -5,6 +5,7 @@ export const emailsTexts = {
     presets: {
       label: 'Quick filters',
       all: 'All',
+      atLeast: (count: string) => `${count}+`,
     },
     columns: {
       to: 'Recipient',
