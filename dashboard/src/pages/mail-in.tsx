@@ -1,7 +1,7 @@
 /** Mail in: the messages that routes received, newest first, and the routes. */
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { get } from '../api-client.ts'
+import { get, withQuery } from '../api-client.ts'
 import type { Domain, ReceivedListItem, RoutesCreateData, WebhooksListData } from '../api-types.ts'
 import { Badge, Button, Coded, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, TableSkeleton } from '../parts/data-table.tsx'
@@ -37,7 +37,7 @@ export function MailInPage() {
     scoped('/v1/received', { from: filters.from, page: pageOf('messages'), perPage: 50 }),
     everyMs,
   )
-  const receivers = useReceivers()
+  const receivers = useReceivers(messages.data?.items[0]?.tenantId)
   const isKnown = routes.data !== undefined && messages.data !== undefined
   const isEmpty = routes.data?.total === 0 && messages.data?.total === 0 && !filters.from
   const error = routes.error ?? messages.error
@@ -91,10 +91,9 @@ export function MailInPage() {
 }
 
 /** The webhooks of the tenant that subscribe to received mail: the others do not get the event. */
-function useReceivers(): readonly string[] | undefined {
-  const { scoped } = useHere()
-  const path = scoped('/v1/webhooks')
-  const { data } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<WebhooksListData>(path) })
+function useReceivers(tenantId: string | undefined): readonly string[] | undefined {
+  const path = withQuery('/v1/webhooks', { tenantId })
+  const { data } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<WebhooksListData>(path), enabled: tenantId !== undefined })
   return data?.webhooks
     .filter(({ enabled, allEvents, events }) => enabled && !allEvents && events.includes('MessageReceived'))
     .map(({ name }) => name)
