@@ -192,11 +192,11 @@ const tones: Readonly<Record<string, Tone>> = {
 const known: Readonly<Record<string, string>> = words.reasons
 const meanings: Readonly<Record<string, string>> = words.means
 
-const isKnown = (reason: string | undefined | null): reason is string => reason != null && Object.hasOwn(known, reason)
+const isKnown = (reason: string) => Object.hasOwn(known, reason)
 
 /** A reason that Postrider gives; what a person entered is a note. */
 const Reason = ({ of: { reason, source } }: { of: Suppression }) =>
-  isKnown(reason) ? (
+  reason && isKnown(reason) ? (
     <Badge tone={tones[reason] ?? 'none'} title={meanings[reason]}>
       {known[reason]}
     </Badge>
@@ -206,10 +206,11 @@ const Reason = ({ of: { reason, source } }: { of: Suppression }) =>
 
 /** The email that caused the entry, or the note of the person who added it. */
 function Cause({ of: { address, reason, emailId } }: { of: Suppression }) {
-  if (!emailId) return isKnown(reason) ? null : reason
+  const note = reason && !isKnown(reason) ? reason : ''
+  if (!emailId) return note
   return (
     <>
-      {!isKnown(reason) && reason && `${reason} · `}
+      {note && `${note} · `}
       <Link to="/emails/$emailId" params={{ emailId }} search={{}} aria-label={words.openEmail(address)} className="link text-xs">
         {words.viewEmail}
       </Link>
