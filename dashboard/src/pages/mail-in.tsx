@@ -25,6 +25,7 @@ const tabs = [
   { name: 'routes', label: words.routes },
 ] as const
 
+/** Long because the two lists, their tabs and the new route share the state of the page. */
 export function MailInPage() {
   const { scoped, mayChange, tenants, tenantId } = useHere()
   const [adding, setAdding] = useState(false)

@@ -194,7 +194,7 @@ const meanings: Readonly<Record<string, string>> = words.means
 
 const isKnown = (reason: string) => Object.hasOwn(known, reason)
 
-/** A reason that Postrider gives; what a person entered is a note. */
+/** A reason that Postrider gives; the text of a person is a note. */
 const Reason = ({ of: { reason, source } }: { of: Suppression }) =>
   reason && isKnown(reason) ? (
     <Badge tone={tones[reason] ?? 'none'} title={meanings[reason]}>

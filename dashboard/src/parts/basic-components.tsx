@@ -65,7 +65,7 @@ export const Badge = ({ tone, title, children }: { tone: Tone; title?: string | 
 )
 
 const statusTones: Record<Status, Tone> = { pending: 'none', sent: 'good', softfail: 'wait', hardfail: 'bad', bounced: 'bad', held: 'wait' }
-/** For lists: what is as it should be has no colour of its own, so that the others stand out. */
+/** For lists: delivered mail has no colour of its own, so that the rest stands out. */
 export const QuietStatus = ({ status }: { status: Status }) =>
   status === 'sent' ? (
     <span data-tip={texts.statusMeans.sent} className="inline-flex items-center gap-1.5 align-middle text-xs whitespace-nowrap text-soft">

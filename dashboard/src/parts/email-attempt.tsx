@@ -14,7 +14,7 @@ interface OneAttemptProps {
 
 export function OneAttempt({ attempt, number, more }: OneAttemptProps) {
   const { remoteHost, sentWithSsl, classification, smtpEnhancedCode, outcomeUnknown, tls, code } = attempt
-  // What the sentence above does not have.
+  // Facts that are absent in the sentence above.
   const facts = [remoteHost, code, smtpEnhancedCode, classification?.replaceAll('_', ' ')].filter(
     (one) => one && !attempt.details.includes(String(one)),
   )

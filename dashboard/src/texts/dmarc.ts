@@ -13,7 +13,7 @@ export const dmarcTexts = {
     quarantined: 'Quarantined',
     rejected: 'Rejected',
     unproven: (count: number) => `${count.toLocaleString()} in unsigned reports, which anyone can forge: the advice ignores them`,
-    advice: 'What to do next',
+    advice: 'Next step',
     met: 'Met',
     unmet: 'Not yet met',
     metOf: (met: number, all: number) => `${met} of ${all} conditions are met`,

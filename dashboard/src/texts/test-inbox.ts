@@ -30,7 +30,7 @@ export const testInboxTexts = {
     checkedLinks: (broken: number, all: number) =>
       broken === 0 ? `None of ${all} links is broken.` : `${broken} of ${all} links are broken.`,
     linkStates: { works: 'Works', refuses: 'Refuses', broken: 'Broken', unchecked: 'Not checked' },
-    kept: 'New mail appears by itself, and is shown for 7 days.',
+    kept: 'New mail appears at once, and is shown for 7 days.',
     unread: 'Unread',
   },
 } as const
