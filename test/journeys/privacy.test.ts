@@ -50,10 +50,11 @@ test('the texts of a tenant are gone from emails and request log, and the record
     tenantId,
     contentDays: 0,
     hashAddressesAfterDays: null,
+    recordDays: null,
     contentVisibleTo: 'everyone',
   })
   const hidden = await command('privacy', 'set', tenantId, '--content-visible-to', 'admins')
-  expect(hidden).toEqual({ tenantId, contentDays: 0, hashAddressesAfterDays: null, contentVisibleTo: 'admins' })
+  expect(hidden).toEqual({ tenantId, contentDays: 0, hashAddressesAfterDays: null, recordDays: null, contentVisibleTo: 'admins' })
   aheadMs += 11_000
   const after = await send()
   await expect.poll(() => bodyOf(after.requestId), { timeout: 10_000 }).toBe(notKept)
