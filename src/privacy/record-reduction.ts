@@ -1,6 +1,6 @@
 /**
- * Reduces the records of tenants that keep them for fewer days than the installation: emails keep id, times and status, and what belongs to
- * them is deleted. An email that is not final keeps its record.
+ * Reduces the records of tenants that keep them for fewer days than the installation: emails keep id, times and status, and the rows of other
+ * tables are deleted. An email that is not final keeps its record.
  */
 import type { Db, Tx } from '#db'
 import { findUncountedMs, findUnreduced, type ReducedEmails, reduceRecordsOf } from '#emails'
