@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '#db'
 import { cancelQueued } from '#delivery'
 import { rollUpCounts } from '#emails'
+import { appendEvents } from '#events'
 import { deleteTenant } from '#housekeeping'
 import { ContentRetention, getRecordDays, RecordReduction, reportPrivacy, setRecordDays } from '#privacy'
 import { unsubscribe, writeTrackingEvents } from '#tracking'
@@ -49,6 +50,12 @@ async function send(tenantId: string, name: string, text: string, more: object =
 
 const finish = (emailId: string, reply = 'no longer wanted') => cancelQueued(service.db, { emailId }, reply, Date.now())
 
+const deliveryOf = (tenantId: string, emailId: string | null, text: string, at: string) => `
+  insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, will_retry, at, duration_ms,
+                                  request_headers, payload, response_body, email_id)
+  values ('${tenantId}', 1, gen_random_uuid(), gen_random_uuid(), 'MessageSent', '', 1, true, false, '${at}', 1, '{}', '${text}', '${text}',
+          ${emailId === null ? 'null' : `'${emailId}'`})`
+
 /** An email, final, with its text in every table that has texts of emails. `at`: of the copies. */
 async function sendEverywhere(tenantId: string, name: string, text: string): Promise<string> {
   const id = await send(tenantId, name, text)
@@ -59,9 +66,7 @@ async function sendEverywhere(tenantId: string, name: string, text: string): Pro
     values ('${tenantId}', '${id}', 1, 'hardfail', '${at}', 1, '${text}', '${text}', false, false, '${text}');
     insert into tracking_events (tenant_id, email_id, at, id, kind, url, ip_address, user_agent, source, reason)
     values ('${tenantId}', '${id}', '${at}', 'one', 'click', 'https://a.test/${text}', '', '', 'human', '');
-    insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, will_retry, at, duration_ms,
-                                    request_headers, payload, response_body)
-    values ('${tenantId}', 1, gen_random_uuid(), gen_random_uuid(), 'MessageSent', '', 1, true, false, '${at}', 1, '{}', '${text}', '${text}');
+    ${deliveryOf(tenantId, null, text, at)};
     insert into received_messages (tenant_id, id, key, sender, recipients, client, size_octets, facts, text_body, raw, received_at)
     values ('${tenantId}', '${id}', '${id}', '${text}', '[]', '', 1, '{}', '${text}', '', '${at}')`)
   expect((await call('GET', `/emails?tenantId=${tenantId}&tag=${text}`)).body.data).toHaveLength(1)
@@ -159,6 +164,8 @@ test('totals and pages of lists, and usage, are the same before and after; a que
   for (const nth of [1, 2, 3]) await finish(await send(tenantId, 'lists', `one-${nth}`))
   const scheduledAt = new Date(Date.now() + 29 * dayMs).toISOString()
   const queued = await send(tenantId, 'lists', 'canary-queued', { scheduledAt })
+  const event = { tenantId, kind: 'MessageLinkClicked', emailId: queued, at: new Date(), data: { url: 'canary-queued' } } as const
+  await service.db.transaction((tx) => appendEvents(tx, [event]))
   const untilMs = await between()
   const young = await send(tenantId, 'lists', 'canary-later')
   await finish(young)
@@ -168,7 +175,7 @@ test('totals and pages of lists, and usage, are the same before and after; a que
   await reduce(untilMs + days * dayMs)
   expect([await idsOfLists(tenantId), await usageOf(tenantId)]).toEqual(before)
   expect(await report(tenantId)).toMatchObject({ emails: { rows: 5, erased: 3 }, records: { rows: 2, notFinal: 1 } })
-  expect(await tablesWith(service.db, 'canary-queued')).toEqual(expect.arrayContaining(['emails', 'spool']))
+  expect(await tablesWith(service.db, 'canary-queued')).toEqual(expect.arrayContaining(['emails', 'events', 'spool']))
   const shown = (await call('GET', `/emails/${queued}?expand=content`)).body.data
   expect(shown).toMatchObject({ subject: 'canary-queued', to: 'canary-queued@example.net' })
 
@@ -178,6 +185,7 @@ test('totals and pages of lists, and usage, are the same before and after; a que
   await reduce(untilMs + days * dayMs)
   expect([await idsOfLists(tenantId), await usageOf(tenantId)]).toEqual(whenFinal)
   expect(await report(tenantId)).toMatchObject({ records: { rows: 1, notFinal: 0 } })
+  expect(await tablesWith(service.db, 'canary-queued')).toEqual([])
 })
 
 test('a round is bounded and the next goes on, also in a process that starts anew', async () => {
@@ -199,11 +207,13 @@ test('a round is bounded and the next goes on, also in a process that starts ane
   expect(seen).toEqual([2, 3, 3])
 })
 
-test('a later event of an old email loses its texts, and is deleted by its own age', async () => {
+test('a later event of an old email loses its texts and is deleted by its own age; a later request to a webhook is deleted', async () => {
   const tenantId = await makeShop('later')
   const id = await send(tenantId, 'later', 'canary-event')
   const untilMs = await between()
   await finish(id, '550 canary-event')
+  await service.db.script(deliveryOf(tenantId, id, 'canary-event', new Date().toISOString()))
+  expect((await report(tenantId)).webhookDeliveries.rows).toBe(1)
   while ((await rollUpCounts(service.db)) > 0);
   await setDays(tenantId, days)
   await reduce(untilMs + days * dayMs)
