@@ -59,14 +59,22 @@ export class PagedRounds<Setting extends TenantSetting> {
     this.#bounds = bounds
   }
 
-  /** Returns the number of changed rows. */
+  /** Returns the number of changed rows. A place that fails does not block the others, and its error is reported at the end. */
   async run(nowMs: number): Promise<number> {
     const some = await this.#settings.list(this.#lastTenant, this.#bounds.tenants)
     this.#lastTenant = some.length < this.#bounds.tenants ? '' : (some.at(-1)?.tenantId ?? '')
     const shortest = some.length > 0 ? await this.#settings.findShortest() : undefined
     let changed = 0
+    const faults: unknown[] = []
     for (const one of shortest ? [...some, shortest] : some)
-      for (const place of this.#settings.placesOf(one, nowMs)) changed += await this.#runPlace(one, place, nowMs)
+      for (const place of this.#settings.placesOf(one, nowMs))
+        await this.#runPlace(one, place, nowMs).then(
+          (rows) => {
+            changed += rows
+          },
+          (error) => faults.push(error),
+        )
+    if (faults.length > 0) throw faults[0]
     return changed
   }
 

@@ -4,7 +4,7 @@ import { sql } from '#db'
 import { cancelQueued } from '#delivery'
 import { rollUpCounts } from '#emails'
 import { appendEvents } from '#events'
-import { deleteTenant } from '#housekeeping'
+import { deleteTenant, eraseAddress } from '#housekeeping'
 import { ContentRetention, getRecordDays, RecordReduction, reportPrivacy, setRecordDays } from '#privacy'
 import { unsubscribe, writeTrackingEvents } from '#tracking'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -239,6 +239,7 @@ test('an open, a click and an unsubscription that come later are not recorded, a
   expect((await report(tenantId)).opensAndClicks.rows).toBe(0)
   expect(await unsubscribe(service.db, { kind: 'unsubscribe', tenantId, emailId: id, url: '' }, Date.now())).toBe(false)
   expect((await call('POST', `/emails/${id}/retry`, {})).body.error?.code).toBe('email_content_expired')
+  expect(await eraseAddress(service, 'erased@erased.invalid', tenantId, Date.now(), () => undefined)).toMatchObject({ emails: 0 })
 })
 
 test('the setting of a deleted tenant stays in force', async () => {

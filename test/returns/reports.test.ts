@@ -211,8 +211,8 @@ describe('a bounce to the return path of an email', () => {
     await db.transaction((tx) => setRecordDays(tx, tenantId, null, clock.nowMs()))
     expect(await returns.takeReport(address, reportOf({ ...noMailbox, reason: `550 <${to}>: no such user` }))).toBe('bounced')
     expect(await emailOf(id)).toMatchObject({ status: 'bounced', to: 'erased@erased.invalid', deliveries: [{ details: '', output: '' }] })
-    expect(await suppressionOf(to)).toBeNull()
     expect(await tablesWith(db, 'canary-reduced')).toEqual([])
+    expect(await suppressionOf(to)).toBeNull()
   })
 
   test('of an email that is not sent changes nothing', async () => {
