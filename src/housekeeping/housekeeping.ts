@@ -72,7 +72,7 @@ export interface HousekeepingDeps {
   clock: Clock
   log: Log
   limitSettings: LimitSettings
-  /** Undefined: addresses are not hashed. */
+  /** Undefined: the tenants' own retentions of addresses and records do not apply. */
   secrets?: Secrets | undefined
   keep: Keep & Pick<Config, 'keepReportDays' | 'keepReceivedDays'>
   brake: AutoPauseLimits
@@ -182,12 +182,13 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
 
 /** Of the tenants' own retentions: addresses are hashed, and records reduced. */
 function startOldRecords({ db, clock, log, secrets }: HousekeepingDeps): Loop[] {
+  if (!secrets) return []
   const every = (name: string, rounds: { run: (nowMs: number) => Promise<number> }) =>
     startLoop({ clock, log, name, everyMs: oldRecordsEveryMs }, async () => {
       await rounds.run(clock.nowMs())
     })
   return [
-    ...(secrets ? [every('hashing addresses by the retention of tenants', new AddressHashing({ db, secrets }))] : []),
+    every('hashing addresses by the retention of tenants', new AddressHashing({ db, secrets })),
     every('reducing records by the retention of tenants', new RecordReduction(db)),
   ]
 }
