@@ -272,6 +272,8 @@ export interface ShownWaitingEmail {
   lastReply: { at: string; details: string; output: string; remoteHost: string | null } | null
   /** null: due now, in flight, or held. */
   nextAttemptAt: string | null
+  /** The expected time of the last attempt, after which it fails; null: it is held or scheduled. */
+  lastAttemptAt: string | null
 }
 
 export interface FlushResponse {
