@@ -394,14 +394,14 @@ class Week {
       await this.#post('/emails', { ...email, to: [`${to}@simulator.test`], subject: `Welcome to the agency (${to})` }, service.testKey)
     for (const address of ['legal@rival.example', 'old-list@school.example'])
       await this.#post('/suppressions', { address, reason: 'asked by phone' })
-    await service.call('POST', '/emails', {
-      key: service.liveKey,
-      body: { from: 'nobody@elsewhere.example', to: ['x@y.example'], subject: 'Refused', text: 'x' },
-    })
     await this.#untilTried()
     const templateId = await this.#setUpMore()
     const receivedId = await this.#receive()
     await this.#addMembers()
+    await service.call('POST', '/emails', {
+      key: service.liveKey,
+      body: { from: 'nobody@elsewhere.example', to: ['x@y.example'], subject: 'Refused', text: 'x' },
+    })
     // Each turn counts a limited number of events.
     for (let turn = 0; turn < 10; turn++) await countOutcomes(service.db, openProviderNames({ relay: undefined, providerRules: undefined }))
     const { data } = (await service.call('GET', '/logs?perPage=1&endpoint=emails.send&status=success', { key: service.liveKey })).body

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import type { ShownAuditEntry } from '../api-types.ts'
 import { ActiveFilters } from '../parts/active-filters.tsx'
 import { areaOf, ChooseEntries } from '../parts/audit-filters.tsx'
-import { Badge, Heading } from '../parts/basic-components.tsx'
+import { Heading } from '../parts/basic-components.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { SaveList } from '../parts/file-transfer.tsx'
 import { Listing, RowLink, useList } from '../parts/paged-lists.tsx'
@@ -56,18 +56,14 @@ function useColumns(): readonly Column<ShownAuditEntry>[] {
   }
   return [
     { name: names.action, phone: 'title', cell: (one) => <Action of={one} /> },
-    { name: names.target, phone: 'full', className: 'min-w-48', cell: (one) => <Target of={one} /> },
+    { name: names.target, phone: 'line', className: 'md:min-w-48', cell: (one) => <Target of={one} /> },
     {
       name: names.actor,
       phone: 'line',
       className: '[overflow-wrap:anywhere]',
       cell: ({ actor: { kind, name } }) => (
         <>
-          {kind !== 'member' && (
-            <>
-              <Badge tone="none">{words.kinds[kind]}</Badge>{' '}
-            </>
-          )}
+          {kind !== 'member' && <span className="text-soft">{words.kinds[kind]} </span>}
           {name}
         </>
       ),
@@ -168,7 +164,7 @@ function Target({ of: { action, data } }: { of: ShownAuditEntry }) {
   return (
     <>
       {title && <p className="[overflow-wrap:anywhere]">{title}</p>}
-      <dl className="flex flex-wrap gap-x-3 text-xs">
+      <dl className="flex flex-wrap gap-x-3 text-xs empty:hidden">
         {others.map(([name, value]) => (
           <div key={name} className="flex min-w-0 gap-1.5">
             <dt className="shrink-0 text-soft">{inWords(name)}</dt>

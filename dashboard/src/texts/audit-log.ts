@@ -34,6 +34,7 @@ export const auditLogTexts = {
     /** By action; the others are made of `verbs` and `objects`. Commands have the singular of an object. */
     sentences: {
       'sessions.begin': 'Signed in',
+      'sessions.end-others': 'Signed out everywhere else',
       'members.change-password': 'Changed their password',
       'members.change-role': 'Changed the role of a member',
       'members.role': 'Changed the role of a member',

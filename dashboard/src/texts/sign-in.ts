@@ -35,6 +35,18 @@ export const signInTexts = {
     zone: 'Time zone',
     byBrowser: (zone: string) => `Same as the browser (${zone})`,
   },
+  ownSessions: {
+    title: 'Sessions',
+    count: (sessions: number) => (sessions === 1 ? 'You are signed in only here.' : `You are signed in ${sessions} times.`),
+    here: 'Here',
+    elsewhere: 'Elsewhere',
+    since: 'since',
+    seen: 'last used',
+    endOthers: 'Sign out elsewhere',
+    endTitle: 'Sign out everywhere else?',
+    endText: 'All your other sessions end. This one goes on.',
+    ended: 'Your other sessions have ended.',
+  },
   secondFactor: {
     title: 'Two-factor authentication',
     off: 'Your password alone is enough to sign in.',
