@@ -98,7 +98,14 @@ const hasPolicy = ({ dmarcPolicy, dnsCheckedAt }: Listed) => dmarcPolicy !== nul
 /** What the domain asks receivers to do with mail that fails DMARC. */
 function Policy({ of: one }: { of: Listed }) {
   if (one.dmarcPolicy) return words.policies[one.dmarcPolicy]
-  return hasPolicy(one) ? <span className="text-soft">–</span> : <span className="text-wait">{words.noDmarc}</span>
+  return hasPolicy(one) ? (
+    <span className="text-soft">–</span>
+  ) : (
+    <span className="text-wait">
+      <span className="max-md:hidden">{words.noRecord}</span>
+      <span className="md:hidden">{words.noDmarc}</span>
+    </span>
+  )
 }
 
 type Counts = ReputationRetrieveData['groups'][number]
@@ -258,9 +265,8 @@ const Keys = ({ domain: { dkimKeys } }: { domain: Domain }) => (
 const Checked = ({ domain }: { domain: Domain }) => (
   <span className="flex flex-wrap items-center gap-x-1.5" aria-live="polite">
     <Meter part={foundOf(domain)} whole={requiredOf(domain).length} tone={domain.verified ? 'good' : 'wait'} />
-    {words.foundOf(foundOf(domain), requiredOf(domain).length)}
     <span>
-      ·{' '}
+      {words.foundOf(foundOf(domain), requiredOf(domain).length)},{' '}
       {domain.dnsCheckedAt ? (
         <>
           {words.checked} <Time at={domain.dnsCheckedAt} />

@@ -41,7 +41,7 @@ export function KeysPage() {
             bare
             label={words.columnNames.type}
             value={filters.type ?? ''}
-            choices={typeChoices}
+            choices={typeChoicesOf(list.data?.items ?? [])}
             onChange={(type) => change({ type })}
           />
         )}
@@ -103,9 +103,13 @@ function withType(list: Page<Credential>, type: string | undefined): Page<Creden
   return { ...list, items, total: items.length }
 }
 
-const typeChoices = [
+/** With the number of each. */
+const typeChoicesOf = (keys: readonly Credential[]) => [
   { value: '', label: words.all },
-  ...(['live', 'test', 'smtp'] as const).map((value) => ({ value, label: words.types[value] })),
+  ...(['live', 'test', 'smtp'] as const).map((value) => ({
+    value,
+    label: words.countOf(words.types[value], keys.filter((one) => typeOf(one) === value).length),
+  })),
 ]
 
 type OfKey = (one: Credential) => void
@@ -135,7 +139,7 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
     {
       name: names.key,
       phone: 'line',
-      className: 'font-mono text-xs whitespace-nowrap text-soft',
+      className: 'font-mono text-xs whitespace-nowrap text-soft max-md:leading-5',
       cell: (one) => `${one.keyPrefix}…${one.keyEnd ?? ''}`,
     },
     {

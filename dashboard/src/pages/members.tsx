@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { get, post } from '../api-client.ts'
 import type { InvitationResponse, MembersResponse, ShownListedMember, ShownMember } from '../api-types.ts'
 import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Empty, Heading, OnPhone, Problem } from '../parts/basic-components.tsx'
+import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Choices, Field, Select } from '../parts/form-controls.tsx'
 import { WarningIcon } from '../parts/icons.tsx'
@@ -214,8 +214,8 @@ function Factor({ of: { hasPassword, hasSecondFactor } }: { of: ShownListedMembe
     <QuietState>{words.isOn}</QuietState>
   ) : (
     <span className="text-wait">
-      {words.isOff}
-      <OnPhone>{words.names.secondFactor}</OnPhone>
+      <span className="max-md:hidden">{words.isOff}</span>
+      <span className="md:hidden">{words.withoutFactor}</span>
     </span>
   )
 }

@@ -215,7 +215,7 @@ function useColumns(isReplyShown: boolean): readonly Column<ShownWaitingEmail>[]
       cell: (one) => (
         <>
           <span className="md:hidden">{words.since} </span>
-          <Time at={one.acceptedAt} />
+          <Age at={one.acceptedAt} />
         </>
       ),
     },

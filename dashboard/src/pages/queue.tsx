@@ -169,7 +169,7 @@ const counts: readonly Column<Queued>[] = [
 const isLate = (at: string) => Date.now() - Date.parse(at) >= dayMs
 
 const Oldest = ({ of: { oldestAt } }: { of: Queued }) => (
-  <span className={isLate(oldestAt) ? 'text-wait' : 'text-soft'}>
+  <span className="text-soft">
     <Age at={oldestAt} />
   </span>
 )

@@ -131,7 +131,7 @@ function FilterForm({ filters, change, keys }: { filters: Filters; change: Chang
   }
   return (
     <search className="mb-4 block">
-      <form onSubmit={submit} className="grid grid-cols-2 items-end gap-3 md:grid-cols-3 xl:grid-cols-[minmax(0,1fr)_auto_9rem_12rem_9rem]">
+      <form onSubmit={submit} className="grid grid-cols-3 items-end gap-3 xl:grid-cols-[minmax(0,1fr)_auto_9rem_12rem_9rem]">
         <div className="max-xl:col-span-full xl:contents">
           <div className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-3 xl:contents">
             <Field label={words.find} placeholder={words.example} value={sought} onChange={({ target }) => setSought(target.value)} />

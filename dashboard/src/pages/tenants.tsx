@@ -231,13 +231,11 @@ function TenantActions({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: 
   const { choose } = useHere()
   const navigate = useNavigate()
   return (
-    <span className="flex items-center gap-1 md:justify-end">
-      <Button small kind="quiet" aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
-        {words.edit}
-      </Button>
+    <span className="flex items-center md:justify-end">
       <Menu
         label={words.actionsOf(tenant.name)}
         actions={[
+          { label: words.edit, onChoose: () => onAsk('edit', tenant) },
           ...pagesOf.map(({ to, name }) => ({
             label: words.show(name),
             onChoose: () => {

@@ -234,17 +234,25 @@ function Shares({ list, onChange }: SharesProps) {
             <OneRule of={rule} usual={list.default} mail={mailText(rule)} onChange={(transport) => onChange(rule, transport)} />
           </li>
         ))}
+        {!list.rules.some(isOfAllMail) && (
+          <li className="flex flex-wrap items-center gap-x-3 px-4 py-3">
+            <p className="font-medium">{words.otherMail}</p>
+            <p className="text-soft">
+              {words.theDefault(list.default)} <span className="tabular-nums">{words.percent(100)}</span>
+            </p>
+          </li>
+        )}
       </ul>
     </Section>
   )
 }
 
 /** Written out, because the build collects class names from the source. No colour of a state, because a share is none. */
-const parts = ['bg-chart-bounce', 'bg-chart-complaint', 'bg-soft'] as const
+const parts = ['bg-ink', 'bg-soft', 'bg-edge'] as const
 
 const OneRule = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string; onChange: (transport: string) => void }) => (
   <div className="min-w-0">
-    <div aria-hidden="true" className="mb-2 flex h-2 gap-px overflow-hidden rounded-full bg-edge">
+    <div aria-hidden="true" className="mb-2 flex h-2 gap-px overflow-hidden rounded-full bg-line ring-1 ring-edge/60 ring-inset">
       {props.of.shares.map(({ transport, percent }, index) => (
         <span key={transport} className={parts[index % parts.length]} style={{ width: `${percent}%` }} />
       ))}
@@ -262,7 +270,7 @@ const OneRule = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string
       ))}
       {rest(props.of) > 0 && (
         <li className="flex min-h-7 items-center gap-2 text-soft">
-          <span className="size-2 shrink-0 rounded-[2px] bg-edge" />
+          <span className="size-2 shrink-0 rounded-[2px] bg-line ring-1 ring-edge ring-inset" />
           {words.theDefault(props.usual)}
           <span className="tabular-nums">{words.percent(rest(props.of))}</span>
         </li>

@@ -29,6 +29,7 @@ export const keysTexts = {
       'suppressions:manage': 'Manage suppressions',
     },
     all: 'All types',
+    countOf: (type: string, count: number) => `${type} (${count})`,
     noneOfType: 'No keys of this type.',
     hold: 'Hold',
     release: 'Release',

@@ -23,6 +23,7 @@ export const membersTexts = {
     you: 'You',
     isOn: 'On',
     isOff: 'Off',
+    withoutFactor: 'Two-factor off',
     signedOut: 'Signed out',
     active: 'Active',
     invited: 'Invited',

@@ -83,7 +83,7 @@ export const queueTexts = {
       attempts: 'Attempts',
       next: 'Next attempt',
       lastReply: 'Last reply',
-      accepted: 'Waiting since',
+      accepted: 'Waiting for',
       last: 'Gives up',
     },
     states: {
@@ -98,6 +98,6 @@ export const queueTexts = {
     notTried: 'not tried yet',
     givesUp: 'gives up',
     nextShort: 'next',
-    since: 'waiting since',
+    since: 'waiting',
   },
 } as const

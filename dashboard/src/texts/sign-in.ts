@@ -16,7 +16,8 @@ export const signInTexts = {
     choose: 'Choose a password',
     chooseHelp: 'At least 10 characters. Your link works only once: from now on, sign in with your address and this password.',
     withProvider: (name: string) => `Sign in with ${name}`,
-    forgotten: 'Forgot your password? Ask an owner for a new link: on the page Members, or with `postrider member reset ADDRESS`.',
+    forgottenTitle: 'Forgot your password?',
+    forgotten: 'Ask an owner for a new link: on the page Members, or with `postrider member reset ADDRESS`.',
     setPassword: 'Save and sign in',
   },
   account: {

@@ -29,7 +29,6 @@ export const tenantsTexts = {
     addTitle: 'Add a tenant',
     name: 'Name',
     edit: 'Edit',
-    editOf: (name: string) => `Edit ${name}`,
     editTitle: (name: string) => `Edit ${name}`,
     ceiling: 'Emails per hour',
     ceilingHelp: 'Within the limit of the organisation. Leave empty to use only that limit.',
