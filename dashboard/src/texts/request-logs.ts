@@ -3,7 +3,7 @@
 export const requestLogsTexts = {
   logs: {
     answer: 'Response',
-    outcomes: { any: 'Any response', success: 'Success', error: 'Error' },
+    outcomes: { any: 'Any', success: 'Success', error: 'Error' },
     about: 'Requests to the API, with their bodies. Requests that only read for the dashboard are left out.',
     names: {
       time: 'Time',
