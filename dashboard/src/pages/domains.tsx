@@ -145,7 +145,7 @@ function Rate({ of: counts }: { of: Counts | undefined }) {
 function FoundRecords({ of: { verified, recordsFound, recordsRequired, dnsCheckedAt } }: { of: Listed }) {
   if (dnsCheckedAt === null)
     return verified ? (
-      <span className="text-soft" data-tip={words.trustedMeans}>
+      <span className="text-soft" data-tip={words.withoutCheck}>
         –
       </span>
     ) : (

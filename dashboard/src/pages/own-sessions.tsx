@@ -1,5 +1,5 @@
 /** The sessions of the signed-in person: how many there are, and an end to all others. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
 import type { OwnSessionsResponse } from '../api-types.ts'
@@ -16,7 +16,6 @@ export function OwnSessions() {
   const client = useQueryClient()
   const [isEnding, setEnding] = useState(false)
   const { data, error } = useQuery({ queryKey: key, queryFn: () => get<OwnSessionsResponse>('/dashboard/api/sessions') })
-  const end = useMutation({ mutationFn: () => post('/dashboard/api/sessions/end-others') })
   const sessions = data?.sessions ?? []
   return (
     <>
@@ -43,7 +42,7 @@ export function OwnSessions() {
           title={words.endTitle}
           text={words.endText}
           action={words.endOthers}
-          run={() => end.mutateAsync()}
+          run={() => post('/dashboard/api/sessions/end-others')}
           onDone={async () => {
             setEnding(false)
             toast(words.ended)

@@ -118,7 +118,7 @@ export function LogsPage() {
 function soughtBy(text: string): Filters {
   const nothing = { requestId: undefined, endpoint: undefined, statusCode: undefined }
   if (/^[1-5]\d\d$/.test(text)) return { ...nothing, statusCode: text }
-  return /^[a-zA-Z-]+\.[a-zA-Z-]+$/.test(text) ? { ...nothing, endpoint: text } : { ...nothing, requestId: text }
+  return /^[a-zA-Z-]+(?:\.[a-zA-Z-]+)+$/.test(text) ? { ...nothing, endpoint: text } : { ...nothing, requestId: text }
 }
 
 /** One field finds by id, endpoint or status code; the menus act at once. */

@@ -40,7 +40,12 @@ function Doctor() {
   const { doctor: words } = texts
   const client = useQueryClient()
   // As long as the dashboard is open, also after a visit of other pages.
-  const { data: last } = useQuery<LastCheck | null>({ queryKey: lastCheck, queryFn: () => null, staleTime: Infinity, gcTime: Infinity })
+  const { data: last } = useQuery<LastCheck | null>({
+    queryKey: lastCheck,
+    queryFn: () => null,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: Number.POSITIVE_INFINITY,
+  })
   const examine = useMutation({
     mutationFn: () => post<DoctorResponse>('/dashboard/api/doctor'),
     onSuccess: ({ findings }) => client.setQueryData<LastCheck>(lastCheck, { findings, at: new Date().toISOString() }),

@@ -10,6 +10,7 @@ export const domainsTexts = {
     verified: 'Verified',
     notVerified: 'Not verified',
     trusted: 'Trusted',
+    withoutCheck: 'Verified without a check of its DNS records.',
     trustedMeans: 'An operator lets this domain send without its DNS records.',
     about: 'You can send from a domain once its DNS records are found. Postrider checks them again automatically.',
     state: 'Status',
