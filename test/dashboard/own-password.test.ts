@@ -39,7 +39,9 @@ test('a member sees the own sessions and ends the others', async () => {
   const other = await signedIn(service, 'emil@house.test', 'viewer')
   const list = async () =>
     (await ask(service, 'GET', '/dashboard/api/sessions', here)).data as unknown as { sessions: { isThis: boolean; seenAt: string }[] }
-  expect((await list()).sessions.map(({ isThis }) => isThis).toSorted()).toEqual([false, true])
+  const { sessions } = await list()
+  expect(sessions).toHaveLength(2)
+  expect(sessions.filter(({ isThis }) => isThis)).toHaveLength(1)
   expect((await post('/sessions/end-others', here, {})).status).toBe(200)
   expect((await list()).sessions).toMatchObject([{ isThis: true }])
   expect([await isIn(here), await isIn(there), await isIn(other)]).toEqual([true, false, true])

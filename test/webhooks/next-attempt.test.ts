@@ -68,7 +68,7 @@ test('each failed event has its own next attempt; an earlier attempt and a succe
     expect(total).toBe(deliveries.length)
     return deliveries.map(({ attempt }) => attempt)
   }
-  expect((await found({ isNewest: true })).toSorted()).toEqual([2, 3])
+  expect((await found({ isNewest: true })).toSorted((a, b) => a - b)).toEqual([2, 3])
   expect(await found({ isNewest: true, success: false })).toEqual([])
   expect(await found({ eventUuid: first?.eventUuid })).toEqual([3, 2, 1])
   expect(await found({ eventUuid: 'no uuid' })).toEqual([])

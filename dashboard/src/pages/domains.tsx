@@ -23,6 +23,7 @@ const words = texts.domains
 
 type Listed = DomainsListData['domains'][number]
 
+/** Long because each column is an element of one list. */
 export function DomainsPage() {
   const { scoped, mayChange, tenants } = useHere()
   const path = scoped('/v1/domains')
@@ -95,7 +96,7 @@ export function DomainsPage() {
 /** Not asked for as long as nothing is checked. */
 const hasPolicy = ({ dmarcPolicy, dnsCheckedAt }: Listed) => dmarcPolicy !== null || dnsCheckedAt === null
 
-/** What the domain asks receivers to do with mail that fails DMARC. */
+/** The treatment that the domain asks of receivers for mail that fails DMARC. */
 function Policy({ of: one }: { of: Listed }) {
   if (one.dmarcPolicy) return words.policies[one.dmarcPolicy]
   return hasPolicy(one) ? (
@@ -278,7 +279,7 @@ const Checked = ({ domain }: { domain: Domain }) => (
   </span>
 )
 
-/** What to do, with all records at once, and a warning if the records cannot work. */
+/** The next step, with all records at once, and a warning if the records cannot work. */
 const DnsState = ({ domain }: { domain: Domain }) => (
   <>
     {hostOf(domain) !== undefined && (

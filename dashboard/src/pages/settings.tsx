@@ -36,6 +36,7 @@ const order = ['problem', 'warning', 'unknown', 'ok'] as const
 const lastCheck = ['last check']
 type LastCheck = DoctorResponse & { at: string }
 
+/** Long because the box and its findings share the last check. */
 function Doctor() {
   const { doctor: words } = texts
   const client = useQueryClient()

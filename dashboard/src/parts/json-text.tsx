@@ -1,4 +1,4 @@
-/** Preformatted text whose JSON has colours: names soft, texts green, other values blue. Other text, and what is too long, stays plain. */
+/** Preformatted text whose JSON has colours: names soft, texts green, other values blue. Other text, and a long one, stays plain. */
 import type { ReactNode } from 'react'
 
 /** Colours cost an element for each name and value. */
