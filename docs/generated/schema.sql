@@ -840,6 +840,14 @@ create table tenant_hourly_stats (
   constraint tenant_hourly_stats_pkey PRIMARY KEY (tenant_id, hour)
 );
 
+create table tenant_record_retention (
+  tenant_id text collate "C" not null,
+  record_days integer not null,
+  changed_at timestamptz not null,
+  constraint tenant_record_retention_pkey PRIMARY KEY (tenant_id),
+  constraint tenant_record_retention_record_days_check CHECK ((record_days >= 1))
+);
+
 create table tenant_retention (
   tenant_id text collate "C" not null,
   content_days integer not null,

@@ -1,15 +1,17 @@
-/** Commands for the privacy of a tenant: its own retention, hashed addresses, the members who see its contents, and a report of the data that is left. */
+/** Commands for the privacy of a tenant: its own retention of contents and records, hashed addresses, the members who see its contents, and a report of the data that is left. */
 import {
   contentAudiences,
   getContentAudience,
   getContentDays,
   getHashDays,
+  getRecordDays,
   maxContentDays,
   type PrivacyReport,
   reportPrivacy,
   setContentAudience,
   setContentDays,
   setHashDays,
+  setRecordDays,
 } from '#privacy'
 import { type Command, type CommandArguments, jsonOption, printed, tenantOf, text, UsageError } from './command-definition.ts'
 
@@ -28,22 +30,23 @@ function daysIn(given: CommandArguments, option: string, other: string, least: n
 function wantedIn(given: CommandArguments) {
   const contentDays = daysIn(given, 'content-days', usual, 0)
   const hashDays = daysIn(given, 'hash-addresses-after-days', never, 1)
+  const recordDays = daysIn(given, 'record-days', usual, 1)
   const audience = text(given, 'content-visible-to')
-  if (contentDays === undefined && hashDays === undefined && audience === undefined)
-    throw new UsageError('--content-days, --hash-addresses-after-days or --content-visible-to is required')
+  if ([contentDays, hashDays, recordDays, audience].every((one) => one === undefined))
+    throw new UsageError('--content-days, --hash-addresses-after-days, --record-days or --content-visible-to is required')
   if (audience !== undefined && !contentAudiences.some((one) => one === audience))
     throw new UsageError(`--content-visible-to must be one of ${contentAudiences.join(', ')}: ${audience}`)
-  return { contentDays, hashDays, audience }
+  return { contentDays, hashDays, recordDays, audience }
 }
 
 export const privacySet: Command = {
   name: 'privacy set',
   audited: true,
-  summary: 'set how long the contents and addresses of a tenant are kept, and which members see contents',
+  summary: 'set how long the contents, addresses and records of a tenant are kept, and which members see contents',
   help: `postrider privacy set TENANT [--content-days DAYS|default] [--hash-addresses-after-days DAYS|never]
-                            [--content-visible-to everyone|admins|owners] [--json]
+                            [--record-days DAYS|default] [--content-visible-to everyone|admins|owners] [--json]
 
-Sets the retention of the contents of a tenant's emails, in days; their records stay. 0 deletes a content within a minute after the last
+--content-days sets the retention of the contents of a tenant's emails, in days; their records stay. 0 deletes a content within a minute after the last
 recipient's email is final. The bodies of the tenant's calls in the request log have the same retention; with 0 they are not stored.
 POSTRIDER_KEEP_CONTENT_DAYS applies to every tenant, so a longer retention of contents has no effect. Queued emails, and test mail in the
 test inbox, keep their content.
@@ -51,12 +54,17 @@ test inbox, keep their content.
 --hash-addresses-after-days replaces the recipients of final emails by hashes, that many days after acceptance, and the addresses in attempts,
 events, webhook deliveries and the request log too. This cannot be undone. Contents are deleted by then. Suppressions keep their addresses.
 
+--record-days reduces the records of final emails to id, times and status, that many days after acceptance, and deletes attempts, opens, clicks,
+events, webhook deliveries, received mail and entries of the request log. This cannot be undone. Contents are deleted by then. Counts and the
+pages of lists stay right.
+
 --content-visible-to hides the contents from members of lower roles, in the dashboard. It does not concern API keys.
 
 Example: postrider privacy set tq3v6k2m --content-days 0`,
   options: {
     'content-days': { type: 'string' },
     'hash-addresses-after-days': { type: 'string' },
+    'record-days': { type: 'string' },
     'content-visible-to': { type: 'string' },
     ...jsonOption,
   },
@@ -70,17 +78,20 @@ Example: postrider privacy set tq3v6k2m --content-days 0`,
         const nowMs = installation.clock.nowMs()
         if (wanted.contentDays !== undefined) await setContentDays(tx, id, wanted.contentDays, nowMs)
         if (wanted.hashDays !== undefined) await setHashDays(tx, id, wanted.hashDays, nowMs)
+        if (wanted.recordDays !== undefined) await setRecordDays(tx, id, wanted.recordDays, nowMs)
         if (wanted.audience !== undefined) await setContentAudience(tx, id, wanted.audience, nowMs)
         return {
           contentDays: await getContentDays(tx, id),
           hashAddressesAfterDays: await getHashDays(tx, id),
+          recordDays: await getRecordDays(tx, id),
           contentVisibleTo: await getContentAudience(tx, id),
         }
       })
-      const { contentDays, hashAddressesAfterDays: hashDays, contentVisibleTo } = found
-      const kept = contentDays === null ? 'as the installation keeps them' : `for ${contentDays} days`
+      const { contentDays, hashAddressesAfterDays: hashDays, recordDays, contentVisibleTo } = found
+      const keptFor = (days: number | null) => (days === null ? 'as the installation keeps them' : `for ${days} days`)
       const hashed = hashDays === null ? 'never hashed' : `hashed after ${hashDays} days`
-      const line = `contents of tenant ${id} are kept ${kept}, and visible to ${contentVisibleTo}; addresses are ${hashed}`
+      const contents = `contents of tenant ${id} are kept ${keptFor(contentDays)}, and visible to ${contentVisibleTo}`
+      const line = `${contents}; addresses are ${hashed}; records are kept ${keptFor(recordDays)}`
       printed(given, deps, { tenantId: id, ...found }, line)
     })
   },
@@ -95,7 +106,7 @@ export const privacyReport: Command = {
   help: `postrider privacy report TENANT [--json]
 
 Counts the contents, emails and attempts of a tenant in the database, with the time of the oldest, the contents that queued emails or
-the test inbox still need. It also counts the calls in the request log whose bodies are left, events, opens and clicks, webhook deliveries
+the test inbox still need. It also counts the emails whose record is not reduced, the calls in the request log, those whose bodies are left, events, opens and clicks, webhook deliveries
 and received messages, and the rows with addresses that are not hashed. It reads the tables themselves, which takes minutes for millions of emails.
 
 Example: postrider privacy report tq3v6k2m --json`,
@@ -112,6 +123,10 @@ Example: postrider privacy report tq3v6k2m --json`,
         line('contents', contents, `; ${contents.ofQueuedEmails} of queued emails, ${contents.ofTestMail} of test mail`),
         line('emails', emails, `; ${emails.erased} without an address`),
         line('attempts', attempts),
+        `retention of records: ${more.recordDays === null ? 'as the installation' : `${more.recordDays} days`}`,
+        line('emails whose record is not reduced', more.records, `; ${more.records.notFinal} not final`),
+        line('calls in the request log', more.requests),
+        line('calls in the request log for no single tenant', more.requests.ofNoTenant),
         line('bodies in the request log', requestBodies),
         line('bodies in the request log of calls for no single tenant', requestBodies.ofNoTenant),
         line('events', more.events),

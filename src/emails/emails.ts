@@ -56,6 +56,7 @@ export {
 export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './list-emails.ts'
 export { findMessageRecipients, listEmailsOfMessage, listMessages } from './messages.ts'
 export { findNumberedEmail, findNumbers } from './numbers.ts'
+export { countRecordsLeft, findUnreduced, type ReducedEmails, reduceRecordsOf } from './reduce-records.ts'
 export { openReplyNames, openReturnPaths, type ReplyNames, type ReturnPaths, replyNameLength } from './return-path.ts'
 export { findScheduled, forgetCancellation, markCancelled, setSchedule } from './scheduled-emails.ts'
 export { type AskedAttempt, findSendingFacts, type SendingFacts } from './sending-facts.ts'

@@ -25,7 +25,7 @@ const blankEmails = sql<ErasedEmail>`
   where (tenant_id, id) in (
     select tenant_id, id
     from emails
-    where lower(recipient) = $1 and ($2::text is null or tenant_id = $2) and status not in ('pending', 'softfail', 'held')
+    where lower(recipient) = $1 and recipient <> $4 and ($2::text is null or tenant_id = $2) and status not in ('pending', 'softfail', 'held')
     limit $3
   )
   returning tenant_id as "tenantId", id, content_id as "contentId"`

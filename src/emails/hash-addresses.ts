@@ -44,7 +44,7 @@ export async function hashRecipientsOf(
   { tenantId, after, beforeMs }: { tenantId: string; after: string; beforeMs: number },
   most: number,
   also: (tx: Tx, emailIds: readonly string[]) => Promise<void>,
-): Promise<{ last: string | undefined; isWhole: boolean; hashed: number }> {
+): Promise<{ last: string | undefined; isWhole: boolean; changed: number }> {
   const page = await db.rows(oldEmails, [tenantId, after, emailIdPrefix(beforeMs), most, erasedAddress, hashedPattern])
   const due = page.filter(({ isDue }) => isDue)
   const names = due.map(({ recipient }) => recipient)
@@ -59,7 +59,7 @@ export async function hashRecipientsOf(
     await also(tx, emailIds)
     return done.length
   })
-  return { last: page.at(-1)?.id, isWhole: page.length === most, hashed }
+  return { last: page.at(-1)?.id, isWhole: page.length === most, changed: hashed }
 }
 
 const recipientsLeft = sql<{ rows: number; oldest: Date | null; hashed: number }>`

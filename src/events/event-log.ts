@@ -47,9 +47,12 @@ const append = sql`
   select tenant_id, at, kind, email_id, data
   from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::jsonb[]) as happened (tenant_id, at, kind, email_id, data)`
 
+/** The members of an event's data that may name a recipient. */
+export const namingMembers = sql.part`array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent', 'bounce', 'address']`
+
 const blankEvents = sql`
   update events
-  set data = data - array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent', 'bounce', 'address']
+  set data = data - ${namingMembers}
   where tenant_id = any($1) and email_id = any($2)`
 
 /** Removes the texts that name a recipient from the events of these emails; counted data stays. */

@@ -29,4 +29,5 @@ export {
 export { countEventsWithAddresses, hashAddressesOfEvents } from './hash-addresses.ts'
 export { type AttemptEnd, type HourlyStats, readRecentEnds, summariseEvents } from './hourly-stats.ts'
 export { listEventsBetween } from './list-events.ts'
+export { removeOldEvents } from './old-events.ts'
 export { type OutcomeEvent, readOutcomeEvents } from './outcome-events.ts'

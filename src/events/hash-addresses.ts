@@ -23,7 +23,7 @@ export async function hashAddressesOfEvents(
   tenantId: string,
   { after, beforeMs }: { after: number; beforeMs: number },
   most: number,
-): Promise<{ last: number | undefined; isWhole: boolean; hashed: number }> {
+): Promise<{ last: number | undefined; isWhole: boolean; changed: number }> {
   const page = await db.rows(oldEvents, [tenantId, after, new Date(beforeMs), most, unhashedPattern])
   const due = page
     .filter(({ data }) => data !== null)
@@ -31,7 +31,7 @@ export async function hashAddressesOfEvents(
     .filter(({ data, hashed }) => JSON.stringify(data) !== JSON.stringify(hashed))
   const data = [due.map((one) => one.data), due.map((one) => one.hashed)]
   if (due.length > 0) await db.run(hashEvents, [tenantId, due.map(({ id }) => id), due.map(({ at }) => at), ...data])
-  return { last: page.at(-1)?.id, isWhole: page.length === most, hashed: due.length }
+  return { last: page.at(-1)?.id, isWhole: page.length === most, changed: due.length }
 }
 
 const eventsLeft = sql<{ rows: number; oldest: Date | null }>`

@@ -10,7 +10,7 @@
  */
 
 import { deleteExpiredKeys, markEveryMs, openMarking } from '#accept'
-import { type Clock, type Config, type Log, type Secrets, startLoop } from '#base'
+import { type Clock, type Config, type Log, type Loop, type Secrets, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
 import { deleteExpiredPolicies, deleteOldTlsSessions, expireHolds, followQueueUpdates, notifyWarmUps } from '#delivery'
 import { deleteOldReports } from '#domain-reports'
@@ -19,7 +19,7 @@ import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
-import { AddressHashing, ContentRetention } from '#privacy'
+import { AddressHashing, ContentRetention, RecordReduction } from '#privacy'
 import { deleteOldReceived } from '#received-mail'
 import { deleteOldDays, notifyChanges, openProviderNames, startBlocklistChecks, startCountingOutcomes } from '#reputation'
 import { logTables } from '#request-logs'
@@ -40,7 +40,7 @@ const tickMs = 500
 /** The same while there was no mail lately. */
 const asleepTickMs = 4000
 const contentsEveryMs = 10_000
-const hashEveryMs = 10_000
+const oldRecordsEveryMs = 10_000
 const receivedEveryMs = 60_000
 const daysAhead = 7
 const hourMs = 3_600_000
@@ -72,7 +72,7 @@ export interface HousekeepingDeps {
   clock: Clock
   log: Log
   limitSettings: LimitSettings
-  /** Undefined: addresses are not hashed. */
+  /** Undefined: the tenants' own retentions of addresses and records do not apply. */
   secrets?: Secrets | undefined
   keep: Keep & Pick<Config, 'keepReportDays' | 'keepReceivedDays'>
   brake: AutoPauseLimits
@@ -180,6 +180,19 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
   ]
 }
 
+/** Of the tenants' own retentions: addresses are hashed, and records reduced. */
+function startOldRecords({ db, clock, log, secrets }: HousekeepingDeps): Loop[] {
+  if (!secrets) return []
+  const every = (name: string, rounds: { run: (nowMs: number) => Promise<number> }) =>
+    startLoop({ clock, log, name, everyMs: oldRecordsEveryMs }, async () => {
+      await rounds.run(clock.nowMs())
+    })
+  return [
+    every('hashing addresses by the retention of tenants', new AddressHashing({ db, secrets })),
+    every('reducing records by the retention of tenants', new RecordReduction(db)),
+  ]
+}
+
 export async function startHousekeeping(deps: HousekeepingDeps): Promise<Housekeeping> {
   const { db, clock, log } = deps
   const wakefulness = await openWakefulness({ db, clock })
@@ -206,7 +219,6 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
 
   const tidying = startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn)
   wakefulness.wakes(tidying)
-  const addresses = deps.secrets && new AddressHashing({ db, secrets: deps.secrets })
   const rotating = deps.keyRotation ? [startKeyRotation({ db, clock, log, ...deps.keyRotation })] : []
   const counting = deps.reputation ? [startCountingOutcomes({ db, clock, log, providerOf: openProviderNames(deps.reputation) })] : []
   const loops = [tidying, startDomainChecks(deps), ...rotating, ...counting]
@@ -214,13 +226,7 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
   // must not delay other tasks. Several processes may do them at once.
   const patient = [
     ...(deps.reputation ? [startBlocklistChecks({ ...deps, config: deps.reputation })] : []),
-    ...(addresses
-      ? [
-          startLoop({ clock, log, name: 'hashing addresses by the retention of tenants', everyMs: hashEveryMs }, async () => {
-            await addresses.run(clock.nowMs())
-          }),
-        ]
-      : []),
+    ...startOldRecords(deps),
     startLoop({ clock, log, name: 'indexing completed days', everyMs: indexEveryMs }, async () => {
       await indexEndedDays(db, clock.nowMs())
     }),

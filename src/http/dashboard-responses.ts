@@ -294,6 +294,9 @@ export interface PrivacyReportResponse {
   contents: ShownLeft & { ofQueuedEmails: number; ofTestMail: number }
   emails: ShownLeft & { erased: number }
   attempts: ShownLeft
+  /** Emails whose record is not reduced. */
+  records: ShownLeft & { notFinal: number }
+  requests: ShownLeft & { ofNoTenant: ShownLeft }
   requestBodies: ShownLeft & { ofNoTenant: ShownLeft }
   events: ShownLeft
   opensAndClicks: ShownLeft

@@ -1,4 +1,4 @@
-/** The retention of contents that a tenant has of its own. The hashing of its addresses may shorten it. */
+/** The retention of contents that a tenant has of its own. The hashing of its addresses and the retention of its records may shorten it. */
 import { wrongField } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 import { getTenant } from '#tenants'
@@ -18,7 +18,7 @@ const retentionOf = sql<{ contentDays: number }>`
   from tenant_retention
   where tenant_id = $1`
 
-/** A content repeats the addresses, so that it is kept no longer than they are. */
+/** A content repeats the addresses and the record, so that it is kept no longer than they are. */
 const retentions = sql.part`
   select tenant_id as "tenantId", min(days) as "contentDays", max(changed_at) as "changedAt"
   from (
@@ -28,6 +28,9 @@ const retentions = sql.part`
     select tenant_id, hash_days, changed_at
     from tenant_address_retention
     where hash_days is not null
+    union all
+    select tenant_id, record_days, changed_at
+    from tenant_record_retention
   ) as own`
 
 const someRetentions = sql<TenantRetention>`

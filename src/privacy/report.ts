@@ -1,16 +1,17 @@
 /** The data that is left of a tenant's mail: counts and times, from the tables themselves. */
 import { Refusal } from '#base'
 import { type Db, inSnapshot, type Queryable, sql, sqlState } from '#db'
-import { countAddressesLeft, countEmailsLeft } from '#emails'
+import { countAddressesLeft, countEmailsLeft, countRecordsLeft } from '#emails'
 import { countEventsLeft, countEventsWithAddresses } from '#events'
 import { countReceivedLeft } from '#received-mail'
-import { countBodiesLeft, countCallsWithAddresses } from '#request-logs'
+import { countBodiesLeft, countCallsWithAddresses, countEntriesLeft } from '#request-logs'
 import { countQueuedContents } from '#spool'
 import { getTenant } from '#tenants'
 import { countHitsLeft, countHitsWithAddresses } from '#tracking'
 import { countDeliveriesLeft, countDeliveriesWithAddresses } from '#webhooks'
 import { getHashDays } from './address-retention.ts'
 import { getContentDays } from './manage-retention.ts'
+import { getRecordDays } from './record-retention.ts'
 
 interface Left {
   rows: number
@@ -28,6 +29,12 @@ export interface PrivacyReport {
   /** `erased`: without the recipient's address. */
   emails: Left & { erased: number }
   attempts: Left
+  /** Days; null: as the installation. */
+  recordDays: number | null
+  /** Emails whose record is not reduced to id, times and status. `notFinal`: those that therefore may be older than the retention. */
+  records: Left & { notFinal: number }
+  /** Calls in the request log. `ofNoTenant`: as below. */
+  requests: Left & { ofNoTenant: Left }
   /** Calls in the request log whose bodies are left. `ofNoTenant`: of calls for no single tenant, any of which may concern this one. */
   requestBodies: Left & { ofNoTenant: Left }
   /** In the event log. */
@@ -53,7 +60,7 @@ export interface PrivacyReport {
 interface Facts {
   nowMs: number
   keepContentDays: number
-  /** For one of a dozen statements; absent: unlimited. */
+  /** For one of about twenty statements; absent: unlimited. */
   statementMs?: number
 }
 
@@ -81,7 +88,8 @@ function countLeft(db: Db, tenantId: string, facts: Facts): Promise<PrivacyRepor
     const requestBodies = { ...(await countBodiesLeft(tx, tenantId)), ofNoTenant: await countBodiesLeft(tx, '') }
     const ownDays = await getContentDays(tx, tenantId)
     const hashAddressesAfterDays = await getHashDays(tx, tenantId)
-    const days = [ownDays, hashAddressesAfterDays].filter((one) => one !== null)
+    const recordDays = await getRecordDays(tx, tenantId)
+    const days = [ownDays, hashAddressesAfterDays, recordDays].filter((one) => one !== null)
     return {
       tenantId,
       at: new Date(facts.nowMs),
@@ -89,6 +97,9 @@ function countLeft(db: Db, tenantId: string, facts: Facts): Promise<PrivacyRepor
       contents: { ...contents, ofQueuedEmails },
       emails,
       attempts,
+      recordDays,
+      records: await countRecordsLeft(tx, tenantId),
+      requests: { ...(await countEntriesLeft(tx, tenantId)), ofNoTenant: await countEntriesLeft(tx, '') },
       requestBodies,
       events: await countEventsLeft(tx, tenantId),
       opensAndClicks: await countHitsLeft(tx, tenantId),

@@ -40,6 +40,7 @@ export {
   type ReceivedCopies,
   type ReceivedMail,
   type ReceivedSummary,
+  removeOldReceived,
   removeReceivedOfTenant,
 } from './stored-messages.ts'
 export { openReceiving, type ReceivingDeps } from './take-mail.ts'

@@ -113,6 +113,15 @@ const deleteOlder = sql`
     order by received_at
     limit $2)`
 
+const deleteOlderOf = sql`
+  delete from received_messages
+  where tenant_id = $1 and id in (
+    select id
+    from received_messages
+    where tenant_id = $1 and received_at < $2
+    order by received_at
+    limit $3)`
+
 const noteErasure = sql`
   insert into received_erasures (tenant_id)
   values ($1)
@@ -253,6 +262,10 @@ async function inRounds(deleteSome: () => Promise<number>): Promise<boolean> {
   for (let round = 0; round < maxRounds; round++) if ((await deleteSome()) < maxAtOnce) return true
   return false
 }
+
+/** Deletes messages of a tenant that were received before a time; returns their number. */
+export const removeOldReceived = (on: Queryable, tenantId: string, before: Date, most: number): Promise<number> =>
+  on.run(deleteOlderOf, [tenantId, before, most])
 
 /** The address as a whole, and not the end of a longer one. */
 const addressPattern = (address: string) =>

@@ -23,7 +23,7 @@ export async function hashAddressesOfLogs(
   tenantId: string,
   { after, before }: { after: LogPlace; before: Date },
   most: number,
-): Promise<{ last: LogPlace | undefined; isWhole: boolean; hashed: number }> {
+): Promise<{ last: LogPlace | undefined; isWhole: boolean; changed: number }> {
   const page = await db.rows(oldEntries, [tenantId, after.at, after.requestId, before, most, unhashedPattern])
   const due = page
     .filter(({ isNaming }) => isNaming)
@@ -33,7 +33,7 @@ export async function hashAddressesOfLogs(
   const texts = [due.map(({ hashed }) => hashed.path), due.map(({ hashed }) => hashed.details)]
   if (due.length > 0) await db.run(hashEntries, [tenantId, ...keys, ...texts])
   const last = page.at(-1)
-  return { last: last && { at: last.at, requestId: last.requestId }, isWhole: page.length === most, hashed: due.length }
+  return { last: last && { at: last.at, requestId: last.requestId }, isWhole: page.length === most, changed: due.length }
 }
 
 const entriesLeft = sql<{ rows: number; oldest: Date | null }>`

@@ -11,6 +11,7 @@ import { insertLogs, logTables } from './log-store.ts'
 import type { HeldBody } from './redact.ts'
 
 export { beforeFirstEntry, countBodiesLeft, type LogPlace, removeOwnBodies, removeSharedBodies } from './body-retention.ts'
+export { countEntriesLeft, removeOldEntries } from './entry-retention.ts'
 export { eraseFromLogs } from './erase.ts'
 export { countCallsWithAddresses, hashAddressesOfLogs } from './hash-addresses.ts'
 export type { LogDetails, LogEntry, NewEntry } from './log-entry.ts'

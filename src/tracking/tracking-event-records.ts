@@ -161,6 +161,15 @@ export async function listTrackedEmails(
 export const eraseFromHits = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<number> =>
   on.run(blankTrackingEvents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
 
+/** The emails are in order: the first and the last leave out the other partitions. */
+const dropHits = sql`
+  delete from tracking_events
+  where tenant_id = $1 and email_id between $2 and $3 and email_id = any($4)`
+
+/** Deletes the opens and clicks of these emails, whose ids are in order. */
+export const removeHits = (on: Queryable, tenantId: string, ids: readonly string[]): Promise<number> =>
+  on.run(dropHits, [tenantId, ids[0], ids.at(-1), ids])
+
 /**
  * Writes the batch with its events in one transaction; repeating it is harmless. Events whose email cannot be recorded are counted and
  * left out.

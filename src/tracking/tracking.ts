@@ -31,6 +31,7 @@ export {
   findReaderMarks,
   listHits,
   listTrackedEmails,
+  removeHits,
   trackingTables,
   writeTrackingEvents,
 } from './tracking-event-records.ts'

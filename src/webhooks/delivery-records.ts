@@ -200,6 +200,28 @@ const dropMentions = sql`
 export const eraseFromDeliveries = (on: Queryable, address: string, tenantId: string | null): Promise<number> =>
   on.run(dropMentions, [address, tenantId])
 
+const dropOld = sql`
+  delete from webhook_deliveries
+  using (
+    select id, at
+    from webhook_deliveries
+    where tenant_id = $1 and at < $2
+    limit $3
+  ) as old
+  where webhook_deliveries.tenant_id = $1 and webhook_deliveries.at < $2 and webhook_deliveries.id = old.id and webhook_deliveries.at = old.at`
+
+const dropOfEmails = sql`
+  delete from webhook_deliveries
+  where tenant_id = $1 and email_id = any($2)`
+
+/** Deletes records about a tenant's events that are older than `before`; returns their number. */
+export const removeOldDeliveries = (on: Queryable, tenantId: string, before: Date, most: number): Promise<number> =>
+  on.run(dropOld, [tenantId, before, most])
+
+/** Deletes the records about these emails, of any age. */
+export const removeDeliveriesOf = (on: Queryable, tenantId: string, emailIds: readonly string[]): Promise<number> =>
+  on.run(dropOfEmails, [tenantId, emailIds])
+
 const deliveriesLeft = sql<{ rows: number; oldest: Date | null }>`
   select count(*)::integer as rows, min(at) as oldest
   from webhook_deliveries

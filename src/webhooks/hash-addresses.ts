@@ -53,7 +53,7 @@ export async function hashAddressesOfDeliveries(
   tenantId: string,
   { after, beforeMs }: { after: string; beforeMs: number },
   most: number,
-): Promise<{ last: string | undefined; isWhole: boolean; hashed: number }> {
+): Promise<{ last: string | undefined; isWhole: boolean; changed: number }> {
   const page = await db.rows(oldDeliveries, [tenantId, unhashedPattern, after || beforeFirst, new Date(beforeMs), most])
   const changed = page
     .filter(({ hasAddress }) => hasAddress)
@@ -62,7 +62,7 @@ export async function hashAddressesOfDeliveries(
   const keys = [changed.map(({ one }) => one.id), changed.map(({ one }) => one.at)]
   const texts = places.map((_, nth) => changed.map(({ hashed }) => hashed[nth]))
   if (changed.length > 0) await db.run(hashDeliveries, [tenantId, ...keys, ...texts])
-  return { last: page.at(-1)?.id, isWhole: page.length === most, hashed: changed.length }
+  return { last: page.at(-1)?.id, isWhole: page.length === most, changed: changed.length }
 }
 
 const deliveriesLeft = sql<{ rows: number; oldest: Date | null }>`

@@ -57,6 +57,8 @@ export {
   eraseFromDeliveries,
   type NewDelivery,
   recordDeliveries,
+  removeDeliveriesOf,
+  removeOldDeliveries,
   type WebhookDeliveryDetails,
 } from './delivery-records.ts'
 export { type EventStream, openEventStream, parsePosition, positionText, type StreamEvent, type StreamStep } from './event-stream.ts'

@@ -46,6 +46,7 @@ describe.skipIf(!hasChromium)('privacy', () => {
     const dialog = owner.page.getByRole('dialog')
     await dialog.getByLabel('Days for which contents are kept').fill('7')
     await dialog.getByLabel('Days until addresses of recipients are hashed').fill('60')
+    await dialog.getByLabel('Days for which records are kept').fill('90')
     await dialog.getByLabel('Members who see contents').selectOption('Admins and owners')
     await dialog.getByRole('button', { name: 'Count the data that is left' }).click()
     await dialog.getByText('Contents of emails').waitFor()
@@ -53,7 +54,7 @@ describe.skipIf(!hasChromium)('privacy', () => {
     await dialog.getByRole('button', { name: 'Save' }).click()
     await dialog.waitFor({ state: 'hidden' })
     const saved = await service.call('GET', `/tenants/${tenantId}/privacy`, { key: service.liveKey })
-    expect(saved.body.data).toEqual({ tenantId, contentDays: 7, hashAddressesAfterDays: 60, contentVisibleTo: 'admins' })
+    expect(saved.body.data).toEqual({ tenantId, contentDays: 7, hashAddressesAfterDays: 60, recordDays: 90, contentVisibleTo: 'admins' })
     await owner.context.close()
 
     const viewer = await openPage(browser, service, phone)

@@ -236,16 +236,28 @@ test('the privacy of a tenant is read, changed and removed', async () => {
   const { id } = await made()
   const path = `/tenants/${id}/privacy`
   const read = async () => (await call('GET', path)).body.data
-  expect(await read()).toEqual({ tenantId: id, contentDays: null, hashAddressesAfterDays: null, contentVisibleTo: 'everyone' })
+  expect(await read()).toEqual({
+    tenantId: id,
+    contentDays: null,
+    hashAddressesAfterDays: null,
+    recordDays: null,
+    contentVisibleTo: 'everyone',
+  })
   for (const contentDays of [0, 3650, null]) {
     expect(await call('PATCH', path, { contentDays })).toMatchObject({ status: 200, body: { data: { tenantId: id, contentDays } } })
-    expect(await read()).toEqual({ tenantId: id, contentDays, hashAddressesAfterDays: null, contentVisibleTo: 'everyone' })
+    expect(await read()).toEqual({
+      tenantId: id,
+      contentDays,
+      hashAddressesAfterDays: null,
+      recordDays: null,
+      contentVisibleTo: 'everyone',
+    })
   }
   for (const contentDays of [-1, 3651, 1.5, '7'])
     expect(await call('PATCH', path, { contentDays })).toMatchObject({ status: 400, body: { error: { field: 'contentDays' } } })
   expect(await call('PATCH', path, {})).toMatchObject({ status: 400 })
   for (const hashAddressesAfterDays of [1, 3650, null]) {
-    const changed = { tenantId: id, contentDays: null, hashAddressesAfterDays, contentVisibleTo: 'everyone' }
+    const changed = { tenantId: id, contentDays: null, hashAddressesAfterDays, recordDays: null, contentVisibleTo: 'everyone' }
     expect(await call('PATCH', path, { hashAddressesAfterDays })).toMatchObject({ status: 200, body: { data: changed } })
     expect(await read()).toEqual(changed)
   }
@@ -254,11 +266,24 @@ test('the privacy of a tenant is read, changed and removed', async () => {
       status: 400,
       body: { error: { field: 'hashAddressesAfterDays' } },
     })
+  for (const recordDays of [1, 3650, null]) {
+    const changed = { tenantId: id, contentDays: null, hashAddressesAfterDays: null, recordDays, contentVisibleTo: 'everyone' }
+    expect(await call('PATCH', path, { recordDays })).toMatchObject({ status: 200, body: { data: changed } })
+    expect(await read()).toEqual(changed)
+  }
+  for (const recordDays of [0, 3651, 1.5, '7'])
+    expect(await call('PATCH', path, { recordDays })).toMatchObject({ status: 400, body: { error: { field: 'recordDays' } } })
   for (const contentVisibleTo of ['admins', 'owners', 'everyone'])
     expect(await call('PATCH', path, { contentVisibleTo })).toMatchObject({ body: { data: { contentDays: null, contentVisibleTo } } })
   for (const contentVisibleTo of ['nobody', null, 1])
     expect(await call('PATCH', path, { contentVisibleTo })).toMatchObject({ status: 400, body: { error: { field: 'contentVisibleTo' } } })
-  expect(await read()).toEqual({ tenantId: id, contentDays: null, hashAddressesAfterDays: null, contentVisibleTo: 'everyone' })
+  expect(await read()).toEqual({
+    tenantId: id,
+    contentDays: null,
+    hashAddressesAfterDays: null,
+    recordDays: null,
+    contentVisibleTo: 'everyone',
+  })
   expect(await call('PATCH', '/tenants/nosuchtenant/privacy', { contentDays: 0 })).toMatchObject({ status: 404 })
   expect(await call('GET', '/tenants/nosuchtenant/privacy')).toMatchObject({ status: 404 })
 })

@@ -85,7 +85,7 @@ export const goodBodies: Readonly<Record<string, Good>> = {
     anyKeys: true,
   },
   'tenants.updatePrivacy': {
-    body: () => ({ contentDays: 7, hashAddressesAfterDays: 60, contentVisibleTo: 'admins' }),
+    body: () => ({ contentDays: 7, hashAddressesAfterDays: 60, recordDays: 30, contentVisibleTo: 'admins' }),
     path: made('/tenants', () => ({ name: 'One' }), '/privacy'),
   },
   'credentials.create': { body: () => ({ name: 'one', type: 'api', mode: 'live', permissions: ['emails:send'] }) },

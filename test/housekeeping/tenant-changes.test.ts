@@ -22,6 +22,7 @@ const staying = [
   'tenant_hourly_stats', // each is deleted after a few days
   'tenant_retention', // contents that stay are still deleted after the tenant's own number of days
   'tenant_address_retention', // and addresses hashed
+  'tenant_record_retention', // and records reduced
 ]
 
 const columnsOfTenants = sql<{ table: string; column: string; type: string }>`

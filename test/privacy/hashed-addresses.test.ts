@@ -6,6 +6,7 @@ import { cancelQueued } from '#delivery'
 import { eraseAddress } from '#housekeeping'
 import { AddressHashing, ContentRetention, reportPrivacy, setHashDays } from '#privacy'
 import { type Service, startService } from '../support/in-process-service.ts'
+import { tablesWith } from '../support/tables-with.ts'
 
 const dayMs = 86_400_000
 let service: Service
@@ -36,28 +37,6 @@ async function makeShop(name: string, to: readonly string[]): Promise<{ tenantId
   return { tenantId, ids }
 }
 
-const tables = sql<{ name: string }>`
-  select relname as name
-  from pg_class
-  where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace
-  order by relname`
-
-/** The tables, with rows of any tenant, whose text contains the address. */
-async function tablesWith(address: string): Promise<string[]> {
-  const found: string[] = []
-  for (const { name } of await service.db.rows(tables)) {
-    const asked = `do $$ begin
-      if exists (select from "${name}" as one where position('${address}' in lower(replace(one::text, '%40', '@'))) > 0) then
-        raise exception 'found';
-      end if; end $$`
-    await service.db.script(asked).catch((error: Error) => {
-      if (error.message !== 'found') throw error
-      found.push(name)
-    })
-  }
-  return found
-}
-
 const copies = (tenantId: string, emailId: string, address: string) => `
   insert into attempts (tenant_id, email_id, number, status, at, duration_ms, details, output, secure, outcome_unknown, conversation)
   select tenant_id, id, 1, 'hardfail', accepted_at, 1, 'to ${address}', '<${address}>', false, false, 'RCPT TO:<${address}>'
@@ -83,7 +62,7 @@ test('after the days an address is left in suppressions only, and a search still
   await expect
     .poll(async () => (await report(tenantId)).addresses.requests, { timeout: 10_000 })
     .toMatchObject({ rows: 1, ofNoTenant: { rows: 1 } })
-  const before = await tablesWith(address)
+  const before = await tablesWith(service.db, address)
   expect(before).toEqual(
     expect.arrayContaining(['attempts', 'emails', 'events', 'request_logs', 'suppressions', 'tracking_events', 'webhook_deliveries']),
   )
@@ -93,13 +72,13 @@ test('after the days an address is left in suppressions only, and a search still
 
   await contents.run(later(29))
   await hashing().run(Date.now() + 29 * dayMs)
-  expect(await tablesWith(address)).toEqual(before)
+  expect(await tablesWith(service.db, address)).toEqual(before)
 
   await contents.run(later(30))
   const one = hashing({ tenants: 1, rows: 1, deliveries: 1, pages: 1 })
   await one.run(later(30))
   await hashing().run(later(30))
-  expect(await tablesWith(address)).toEqual(['suppressions'])
+  expect(await tablesWith(service.db, address)).toEqual(['suppressions'])
   const none = { rows: 0, oldest: null }
   expect(await report(tenantId)).toMatchObject({
     hashAddressesAfterDays: 30,

@@ -5,9 +5,11 @@ import { dnsText, makeEd25519Key, readPrivateKey, type SigningKey, signatureFiel
 import { openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
 import type { DnsAnswer } from '#net'
+import { ContentRetention, RecordReduction, setRecordDays } from '#privacy'
 import { feedbackAddress, openReturns, type ReceivedReport, type Returns, readHere } from '#returns'
 import { openTenants } from '#tenants'
 import { type Service, startService } from '../support/in-process-service.ts'
+import { tablesWith } from '../support/tables-with.ts'
 
 const dayMs = 86_400_000
 const hostname = 'house.test'
@@ -198,6 +200,19 @@ describe('a bounce to the return path of an email', () => {
     expect(await suppressionOf('erased@erased.invalid')).toBeNull()
     expect(await suppressionOf(to)).toBeNull()
     expect(JSON.stringify(await eventsOf(id, 'MessageBounced'))).not.toContain('example.org>')
+  })
+
+  test('of an email whose record was reduced is counted, and has no text of it', async () => {
+    const { id, to, address } = await sent('canary-reduced@example.org')
+    const { db, tenantId } = service
+    await db.transaction((tx) => setRecordDays(tx, tenantId, 1, clock.nowMs()))
+    await new ContentRetention(db).run(clock.nowMs() + 10 * dayMs)
+    await new RecordReduction(db).run(clock.nowMs() + 10 * dayMs)
+    await db.transaction((tx) => setRecordDays(tx, tenantId, null, clock.nowMs()))
+    expect(await returns.takeReport(address, reportOf({ ...noMailbox, reason: `550 <${to}>: no such user` }))).toBe('bounced')
+    expect(await emailOf(id)).toMatchObject({ status: 'bounced', to: 'erased@erased.invalid', deliveries: [{ details: '', output: '' }] })
+    expect(await tablesWith(db, 'canary-reduced')).toEqual([])
+    expect(await suppressionOf(to)).toBeNull()
   })
 
   test('of an email that is not sent changes nothing', async () => {

@@ -21,6 +21,7 @@ type Values = Record<Name, string>
 const fields: readonly { name: Name; kind: 'days' | 'audience'; least?: number; empty?: string }[] = [
   { name: 'contentDays', kind: 'days', least: 0, empty: words.unchanged },
   { name: 'hashAddressesAfterDays', kind: 'days', least: 1, empty: words.never },
+  { name: 'recordDays', kind: 'days', least: 1, empty: words.unchanged },
   { name: 'contentVisibleTo', kind: 'audience' },
 ]
 

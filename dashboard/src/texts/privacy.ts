@@ -17,6 +17,10 @@ export const privacyTexts = {
         label: 'Days until addresses of recipients are hashed',
         help: 'From acceptance. This cannot be undone. Empty: never.',
       },
+      recordDays: {
+        label: 'Days for which records are kept',
+        help: 'From acceptance. Then an email keeps its id, times and status. This cannot be undone. Empty: as the installation.',
+      },
       contentVisibleTo: {
         label: 'Members who see contents',
         help: 'Bodies, headers, attachments, received mail, and bodies of requests and webhooks. Keys are not members.',
@@ -31,7 +35,9 @@ export const privacyTexts = {
     kinds: {
       contents: 'Contents of emails',
       emails: 'Emails',
+      records: 'Emails with a record',
       attempts: 'Delivery attempts',
+      requests: 'Requests in the log',
       requestBodies: 'Requests with bodies',
       events: 'Events',
       opensAndClicks: 'Opens and clicks',

@@ -9,10 +9,12 @@ import {
   getContentAudience,
   getContentDays,
   getHashDays,
+  getRecordDays,
   maxContentDays,
   setContentAudience,
   setContentDays,
   setHashDays,
+  setRecordDays,
 } from '#privacy'
 import { getTenant } from '#tenants'
 import { nullable } from './common-schemas.ts'
@@ -37,6 +39,14 @@ const settings = {
       description: 'Days after acceptance until addresses are hashed, and contents deleted at the latest; null: addresses are not hashed',
     }),
   ),
+  recordDays: nullable(
+    Type.Integer({
+      minimum: 1,
+      maximum: maxContentDays,
+      description:
+        'Days after acceptance until records are reduced to id, times and status, and contents deleted at the latest; null: as the installation',
+    }),
+  ),
   contentVisibleTo: Type.Unsafe<ContentAudience>({
     type: 'string',
     enum: [...contentAudiences],
@@ -44,12 +54,15 @@ const settings = {
   }),
 }
 
+const names = Object.keys(settings).join(', ')
+
 const Privacy = Type.Object({ tenantId: Type.String(), ...settings })
 
 const privacyOf = async (on: Queryable, tenantId: string): Promise<Static<typeof Privacy>> => ({
   tenantId,
   contentDays: await getContentDays(on, tenantId),
   hashAddressesAfterDays: await getHashDays(on, tenantId),
+  recordDays: await getRecordDays(on, tenantId),
   contentVisibleTo: await getContentAudience(on, tenantId),
 })
 
@@ -74,16 +87,17 @@ export const updatePrivacy = route({
   data: Privacy,
   refuses: ['not_found'],
   handle: async ({ params: { tenantId }, body, credential }, { db, clock }) => {
-    const { contentDays, hashAddressesAfterDays, contentVisibleTo } = body
-    if (contentDays === undefined && hashAddressesAfterDays === undefined && contentVisibleTo === undefined)
+    const { contentDays, hashAddressesAfterDays, recordDays, contentVisibleTo } = body
+    if ([contentDays, hashAddressesAfterDays, recordDays, contentVisibleTo].every((one) => one === undefined))
       throw new Refusal('validation_error', {
-        message: 'the body changes nothing: contentDays, hashAddressesAfterDays or contentVisibleTo is required',
-        suggestion: 'Send at least one of contentDays, hashAddressesAfterDays and contentVisibleTo',
+        message: `the body changes nothing: one of ${names} is required`,
+        suggestion: `Send at least one of ${names}`,
       })
     if (contentVisibleTo !== undefined) refuseUnlessOwner(credential)
     return db.transaction(async (tx) => {
       if (contentDays !== undefined) await setContentDays(tx, tenantId, contentDays, clock.nowMs())
       if (hashAddressesAfterDays !== undefined) await setHashDays(tx, tenantId, hashAddressesAfterDays, clock.nowMs())
+      if (recordDays !== undefined) await setRecordDays(tx, tenantId, recordDays, clock.nowMs())
       if (contentVisibleTo !== undefined) await setContentAudience(tx, tenantId, contentVisibleTo, clock.nowMs())
       return privacyOf(tx, tenantId)
     })
