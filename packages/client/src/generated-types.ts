@@ -560,6 +560,8 @@ export interface TenantsRetrievePrivacyData {
   contentDays: number | null
   /** Days after acceptance until addresses are hashed, and contents deleted at the latest; null: addresses are not hashed */
   hashAddressesAfterDays: number | null
+  /** Days after acceptance until records are reduced to id, times and status, and contents deleted at the latest; null: as the installation */
+  recordDays: number | null
   /** Members who see contents in the dashboard: everyone; admins (and owners); owners. Keys are not members */
   contentVisibleTo: 'everyone' | 'admins' | 'owners'
 }
@@ -569,6 +571,8 @@ export interface TenantsUpdatePrivacyBody {
   contentDays?: number | null | undefined
   /** Days after acceptance until addresses are hashed, and contents deleted at the latest; null: addresses are not hashed */
   hashAddressesAfterDays?: number | null | undefined
+  /** Days after acceptance until records are reduced to id, times and status, and contents deleted at the latest; null: as the installation */
+  recordDays?: number | null | undefined
   /** Members who see contents in the dashboard: everyone; admins (and owners); owners. Keys are not members */
   contentVisibleTo?: 'everyone' | 'admins' | 'owners' | undefined
 }
