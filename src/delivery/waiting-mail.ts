@@ -4,13 +4,15 @@
  */
 import type { Db } from '#db'
 import { type LastAttempt, lastAttempts } from '#emails'
-import { listWaiting, queueByRecipientDomain, type WaitingEmail } from '#spool'
+import { lastAttemptMs, listWaiting, queueByRecipientDomain, type RetrySchedule, type WaitingEmail } from '#spool'
 import type { DelayReasons } from './delay-reason.ts'
 
 export interface WaitingLine extends WaitingEmail {
   lastReply: LastAttempt | null
   /** Null: due now, in flight, or held. */
   nextAttemptAt: Date | null
+  /** The expected time of the last attempt, after which it fails; null: it is held or scheduled. */
+  lastAttemptAt: Date | null
 }
 
 /** A provider's mail is sought in the longest queues. */
@@ -19,10 +21,15 @@ const hourMs = 3_600_000
 
 interface WaitingDeps {
   db: Db
+  schedule: RetrySchedule
   delayReasons: Pick<DelayReasons, 'providerOf'>
 }
 
-async function domainsOf({ db, delayReasons }: WaitingDeps, provider: string, tenantId: string | null): Promise<string[]> {
+async function domainsOf(
+  { db, delayReasons }: Omit<WaitingDeps, 'schedule'>,
+  provider: string,
+  tenantId: string | null,
+): Promise<string[]> {
   const queues = await queueByRecipientDomain(db, tenantId, maxDomains)
   const providers = await Promise.all(queues.map(({ recipientDomain }) => delayReasons.providerOf(recipientDomain)))
   return queues.flatMap(({ recipientDomain }, index) => (providers[index] === provider ? [recipientDomain] : []))
@@ -37,11 +44,12 @@ export async function readWaiting(
   const recipientDomains = 'provider' in place ? await domainsOf(deps, place.provider, tenantId) : [place.recipientDomain]
   const { emails, total } = await listWaiting(deps.db, { recipientDomains, tenantId }, page)
   const replies = await lastAttempts(deps.db, emails)
-  const lines = emails.map((one) => ({
-    ...one,
-    lastReply: replies.get(one.emailId) ?? null,
-    nextAttemptAt: nextAttemptOf(one, nowMs),
-  }))
+  const lines = emails.map((one) => {
+    const nextAttemptAt = nextAttemptOf(one, nowMs)
+    const isStopped = one.state === 'held' || one.state === 'scheduled'
+    const lastMs = lastAttemptMs(one.attempts, nextAttemptAt?.getTime() ?? nowMs, deps.schedule)
+    return { ...one, lastReply: replies.get(one.emailId) ?? null, nextAttemptAt, lastAttemptAt: isStopped ? null : new Date(lastMs) }
+  })
   return { recipientDomains, emails: lines, total }
 }
 

@@ -17,8 +17,8 @@ export interface Domain extends PublishedFacts {
   createdAt: Date
 }
 
-/** With the time of the last check. */
-export type ListedDomain = Domain & { checkedAt: Date | null }
+/** With the time of the last check, and the DMARC record that it found. */
+export type ListedDomain = Domain & { checkedAt: Date | null; dmarcRecord: string | null }
 
 /** With the last check's results. */
 export interface CheckedDomain extends Domain {
@@ -46,7 +46,8 @@ const domainByUuid = sql<CheckedDomain>`
   where uuid = $1 and ($2::text is null or tenant_id = $2)`
 
 const allDomains = sql<ListedDomain>`
-  select ${domainColumns}, checked_at as "checkedAt"
+  select ${domainColumns}, checked_at as "checkedAt",
+         case when findings->'dmarc'->>'status' = 'OK' then findings->'dmarc'->'found'->>0 end as "dmarcRecord"
   from domains
   where $1::text is null or tenant_id = $1
   order by created_at, id`

@@ -45,7 +45,9 @@ export interface AppDeps
   requestLogs: RequestLogs
   streams: Streams
   readiness: Readiness
-  config: Pick<Config, 'trustedProxies' | 'publicUrl' | 'oidcIssuer' | 'keepContentDays'> & ApiDeps['config'] & VendorSettings
+  config: Pick<Config, 'trustedProxies' | 'publicUrl' | 'oidcIssuer' | 'keepContentDays' | 'retryBaseSeconds' | 'retryMaxSeconds'> &
+    ApiDeps['config'] &
+    VendorSettings
   bounds: HttpLimits
 }
 

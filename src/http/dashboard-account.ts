@@ -1,7 +1,8 @@
-/** The signed-in member's own account: a new password. */
+/** The signed-in member's own account: a new password, and the sessions. */
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets, reader, Text } from './dashboard-context.ts'
+import type { OwnSessionsResponse } from './dashboard-responses.ts'
 
 const readChange = reader(Type.Object({ currentPassword: Text, password: Text, code: Type.Optional(Text) }))
 
@@ -22,5 +23,16 @@ export function serveAccount(api: FastifyInstance, context: DashboardContext, { 
       (tx) => context.recordAction(tx, request, member, 'members.change-password', {}),
     )
     return context.answer<object>(request, reply, { message: 'The password was changed' })
+  })
+
+  api.get('/sessions', async (request, reply) => {
+    const member = await context.requireMember(request)
+    return context.answer<OwnSessionsResponse>(request, reply, { sessions: await sessions.listOf(member) })
+  })
+
+  api.post('/sessions/end-others', { bodyLimit: maxBodyOctets }, async (request, reply) => {
+    const member = await context.requireMember(request)
+    await sessions.endOthers(member, (tx) => context.recordAction(tx, request, member, 'sessions.end-others', {}))
+    return context.answer<object>(request, reply, { message: 'The other sessions have ended' })
   })
 }

@@ -23,7 +23,7 @@ export interface DashboardDeps extends SessionDeps {
   secrets: Secrets
   tenants: Tenants
   rateLimiter: RateLimiter
-  config: Pick<Config, 'publicUrl' | 'oidcIssuer' | 'keepContentDays'>
+  config: Pick<Config, 'publicUrl' | 'oidcIssuer' | 'keepContentDays' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'>
   /** undefined: no identity provider is configured. */
   openId: OpenId | undefined
   /** The program's version, settings and doctor results, for owners. */

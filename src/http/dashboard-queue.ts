@@ -1,7 +1,7 @@
 /** The emails that wait for one recipient domain or provider, for owners of the organisation (docs/dashboard.md). */
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
-import { type Clock, emailIdTimeMs, Refusal } from '#base'
+import { type Clock, type Config, emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
 import { type DelayReasons, readWaiting, type WaitingLine } from '#delivery'
 import type { DashboardContext } from './dashboard-context.ts'
@@ -16,16 +16,25 @@ const readPlace = queryReader(
   query({ ...pageFields, destination: Name, provider: Name, tenantId: Type.Optional(Type.String({ maxLength: 64 })) }),
 )
 
+interface WaitingServiceDeps {
+  db: Db
+  clock: Clock
+  delayReasons: DelayReasons
+  config: Pick<Config, 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'>
+}
+
 export function serveWaiting(
   api: FastifyInstance,
   context: DashboardContext,
-  { db, clock, delayReasons }: { db: Db; clock: Clock; delayReasons: DelayReasons },
+  { db, clock, delayReasons, config }: WaitingServiceDeps,
 ): void {
+  const { maxAttempts, retryBaseSeconds, retryMaxSeconds } = config
+  const schedule = { maxAttempts, baseMs: retryBaseSeconds * 1000, maxMs: retryMaxSeconds * 1000 }
   api.get('/queue/emails', async (request, reply) => {
     await context.requireOperator(request)
     const { page: number, perPage, tenantId, ...wanted } = readPlace(request.query as Record<string, unknown>)
     const selection = { tenantId: tenantId ?? null, page: { number, size: perPage }, nowMs: clock.nowMs() }
-    const { emails, total } = await readWaiting({ db, delayReasons }, placeOf(wanted), selection)
+    const { emails, total } = await readWaiting({ db, delayReasons, schedule }, placeOf(wanted), selection)
     const items: readonly BeforeJson<ShownWaitingEmail>[] = emails.map(toShown)
     return reply
       .header('cache-control', 'no-store')
@@ -44,13 +53,13 @@ function placeOf({ destination, provider }: { destination?: string | undefined; 
   return provider === undefined ? { recipientDomain: domainName('destination', destination ?? '') } : { provider: provider.toLowerCase() }
 }
 
-const toShown = ({ emailId, tenantId, recipient, state, attempts, holdReason, delayReason, lastReply, nextAttemptAt }: WaitingLine) => ({
+const toShown = ({ emailId, recipient, holdReason, delayReason, lastReply, ...rest }: WaitingLine) => ({
   id: emailId,
-  tenantId,
+  tenantId: rest.tenantId,
   to: recipient,
   acceptedAt: new Date(emailIdTimeMs(emailId) ?? 0),
-  state,
-  attempts,
+  state: rest.state,
+  attempts: rest.attempts,
   reason: holdReason ?? delayReason,
   lastReply: lastReply && {
     at: lastReply.at,
@@ -58,5 +67,6 @@ const toShown = ({ emailId, tenantId, recipient, state, attempts, holdReason, de
     output: lastReply.output,
     remoteHost: lastReply.remoteHost,
   },
-  nextAttemptAt,
+  nextAttemptAt: rest.nextAttemptAt,
+  lastAttemptAt: rest.lastAttemptAt,
 })

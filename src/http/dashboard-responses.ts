@@ -26,6 +26,8 @@ export interface ShownListedMember extends ShownMember {
   hasPassword: boolean
   hasSecondFactor: boolean
   createdAt: string
+  /** The end of the sign-in link that the member has not used yet; null: it was used. */
+  invitedUntil: string | null
   /** Of the newest session that has not ended; null: signed out, or never signed in. */
   lastSeenAt: string | null
 }
@@ -66,6 +68,11 @@ export interface SecondFactorResponse {
   isOn: boolean
   since: string | null
   recoveryCodesLeft: number
+}
+
+/** Of `GET /sessions`: the sessions of the signed-in member that have not ended, the newest use first. */
+export interface OwnSessionsResponse {
+  sessions: { startedAt: string; seenAt: string; isThis: boolean }[]
 }
 
 export interface EnrolmentResponse {
@@ -265,6 +272,8 @@ export interface ShownWaitingEmail {
   lastReply: { at: string; details: string; output: string; remoteHost: string | null } | null
   /** null: due now, in flight, or held. */
   nextAttemptAt: string | null
+  /** The expected time of the last attempt, after which it fails; null: it is held or scheduled. */
+  lastAttemptAt: string | null
 }
 
 export interface FlushResponse {

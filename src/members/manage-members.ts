@@ -20,6 +20,8 @@ interface ListedMember extends Member {
   hasPassword: boolean
   hasSecondFactor: boolean
   createdAt: Date
+  /** The end of the sign-in link that the member has not used yet; null: it was used. */
+  invitedUntil: Date | null
   /** Of the newest session that has not ended; null: no session. */
   lastSeenAt: Date | null
 }
@@ -53,7 +55,7 @@ const organisationMembersAmong = sql<{ address: string }>`
 /** $1: only this tenant; null: all. */
 const allMembers = sql<ListedMember>`
   select address, role, tenant_id as "tenantId", password is not null or openid_subject is not null as "hasPassword",
-    totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt",
+    totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt", sign_in_expires_at as "invitedUntil",
     (select max(seen_at) from sessions where member_id = members.id) as "lastSeenAt"
   from members
   where $1::text is null or tenant_id = $1

@@ -21,6 +21,14 @@ export interface Session extends Member {
   memberId: number
 }
 
+/** A session as its member sees it. */
+export interface OwnSession {
+  startedAt: Date
+  seenAt: Date
+  /** The one that asks. */
+  isThis: boolean
+}
+
 /** Called in the transaction that creates the session. */
 type OnSession = (tx: Tx, session: Session) => Promise<void>
 
@@ -70,8 +78,10 @@ export interface Sessions {
   /** undefined: unknown, ended or expired. */
   find(token: string): Promise<Session | undefined>
   end(token: string): Promise<void>
-  /** Ends the member's other sessions. */
-  endOthers(session: { memberId: number; token: string }): Promise<void>
+  /** The member's sessions that have not ended, the newest use first. */
+  listOf(session: { memberId: number; token: string }): Promise<OwnSession[]>
+  /** Ends the member's other sessions; `onEnd` is part of the transaction. */
+  endOthers(session: { memberId: number; token: string }, onEnd?: (tx: Tx) => Promise<void>): Promise<void>
   /** Clears this process's cache after it ended sessions. */
   forget(): void
 }
@@ -123,6 +133,15 @@ const endAllOf = sql`
 const endOthersOf = sql`
   delete from sessions
   where member_id = $1 and token_hash <> $2`
+
+const maxListed = 100
+
+const ownSessions = sql<OwnSession>`
+  select started_at as "startedAt", seen_at as "seenAt", token_hash = $2 as "isThis"
+  from sessions
+  where member_id = $1 and started_at > $3 and seen_at > $4
+  order by seen_at desc, started_at desc
+  limit $5`
 
 const dropOld = sql`
   delete from sessions
@@ -218,8 +237,15 @@ export function openSessions({ db, clock, ids, secrets, passwordSignIn = true }:
       await db.run(endSession, [tokenHashOf(token)])
       known.clear()
     },
-    async endOthers({ memberId, token }) {
-      await db.run(endOthersOf, [memberId, tokenHashOf(token)])
+    async listOf({ memberId, token }) {
+      const nowMs = clock.nowMs()
+      return db.rows(ownSessions, [memberId, tokenHashOf(token), new Date(nowMs - maxMs), new Date(nowMs - maxUnusedMs), maxListed])
+    },
+    async endOthers({ memberId, token }, onEnd) {
+      await db.transaction(async (tx) => {
+        await tx.run(endOthersOf, [memberId, tokenHashOf(token)])
+        await onEnd?.(tx)
+      })
       known.clear()
     },
     forget: () => known.clear(),

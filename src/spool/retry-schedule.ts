@@ -20,6 +20,13 @@ export function retryDelayMs(attempts: number, schedule: RetrySchedule, random: 
 /** Upper bound of any delay. */
 export const maxRetryMs = ({ maxMs }: RetrySchedule): number => Math.ceil(maxMs * (1 + jitter))
 
+/** The expected time of the last attempt of an email with `attempts` failed ones, if only the schedule delays it. */
+export function lastAttemptMs(attempts: number, nextMs: number, schedule: RetrySchedule): number {
+  let atMs = nextMs
+  for (let failed = attempts + 1; failed < schedule.maxAttempts; failed++) atMs += retryDelayMs(failed, schedule, 1 / 2)
+  return atMs
+}
+
 /** Upper bound of the time for all attempts of the schedule, each made when it is due. */
 export function wholeScheduleMs(schedule: RetrySchedule): number {
   let sumMs = 0

@@ -82,17 +82,34 @@ const filtered = sql.part`
     and ($4::timestamptz is null or delivery.at > $4)
     and ($5::timestamptz is null or delivery.at < $5)
     and ($6::boolean is null or delivery.success = $6)
-    and ($7::text is null or delivery.event = $7)`
+    and ($7::text is null or delivery.event = $7)
+    and ($8::uuid is null or delivery.event_uuid = $8)`
+
+const newestOfEvent = sql.part`
+    and not exists (
+      select 1
+      from webhook_deliveries as later
+      where later.webhook_id = delivery.webhook_id and later.event_uuid = delivery.event_uuid and (later.at, later.id) > (delivery.at, delivery.id))`
 
 const listPage = sql<WebhookDelivery>`
   select ${listed}
   ${filtered}
   order by delivery.at desc, delivery.id
-  limit $8 offset $9`
+  limit $9 offset $10`
 
 const countMatching = sql<{ total: number }>`
   select count(*) as total
   ${filtered}`
+
+const listNewestPage = sql<WebhookDelivery>`
+  select ${listed}
+  ${filtered} ${newestOfEvent}
+  order by delivery.at desc, delivery.id
+  limit $9 offset $10`
+
+const countNewest = sql<{ total: number }>`
+  select count(*) as total
+  ${filtered} ${newestOfEvent}`
 
 const deliveryById = sql<WebhookDeliveryDetails>`
   select ${listed}, delivery.request_headers as "requestHeaders", delivery.payload,
@@ -141,24 +158,29 @@ export interface DeliveryFilter {
   before?: Date | undefined
   success?: boolean | undefined
   event?: string | undefined
+  /** All attempts of one event. */
+  eventUuid?: string | undefined
+  /** Of each event, only the newest attempt, to which the other members apply. */
+  isNewest?: boolean | undefined
 }
+
+const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Returns a page, newest first, and the number of all matches. */
 export async function listDeliveries(
   on: Queryable,
   { webhookId, ownerId }: DeliveryScope,
-  { tenantId, after, before, success, event }: DeliveryFilter,
+  { tenantId, after, before, success, event, eventUuid, isNewest = false }: DeliveryFilter,
   page: { number: number; size: number },
 ): Promise<{ deliveries: WebhookDelivery[]; total: number }> {
-  const parameters = [webhookId ?? null, ownerId ?? null, tenantId ?? null, after ?? null, before ?? null, success ?? null, event ?? null]
+  if (eventUuid !== undefined && !uuidForm.test(eventUuid)) return { deliveries: [], total: 0 }
+  const wanted = [webhookId, ownerId, tenantId, after, before, success, event, eventUuid].map((one) => one ?? null)
   const [counted, deliveries] = await Promise.all([
-    on.first(countMatching, parameters),
-    on.rows(listPage, [...parameters, page.size, (page.number - 1) * page.size]),
+    on.first(isNewest ? countNewest : countMatching, wanted),
+    on.rows(isNewest ? listNewestPage : listPage, [...wanted, page.size, (page.number - 1) * page.size]),
   ])
   return { deliveries, total: counted?.total ?? 0 }
 }
-
-const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 export async function findDelivery(
   on: Queryable,

@@ -10,11 +10,12 @@ import { countOutcomes, openProviderNames } from '#reputation'
 import { lateReport } from '#simulator'
 import { writeTrackingEvents } from '#tracking'
 import { openPayloadBodies, startSending } from '#webhooks'
+import { invite, useLink } from '../dashboard/signed-in-browser.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import type { Service, ServiceOptions } from '../support/in-process-service.ts'
 import { receiveReport } from '../support/received-report.ts'
 import { greetedClient, sendIncoming } from '../support/send-incoming.ts'
-import { startTestDns } from '../support/test-dns.ts'
+import { startTestDns, type TestDns } from '../support/test-dns.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { loopbackPost, sendingConfig } from '../support/webhook-sender-parts.ts'
 import { startDashboardService } from './chromium.ts'
@@ -126,7 +127,7 @@ export async function makeRealisticData(emails: number, wish: ServiceOptions = {
     version: 'test',
     processId: 'realistic',
   })
-  const week = new Week(service, clock, relay)
+  const week = new Week(service, clock, relay, dns)
   await week.setUp(receiver)
   await week.pass(emails)
   const ids = await week.finish()
@@ -148,16 +149,18 @@ class Week {
   readonly #service: Service
   readonly #clock: MovedClock
   readonly #relay: FakeMx
-  readonly #tenants: { id: string; domain: string; weight: number }[] = []
+  readonly #dns: TestDns
+  readonly #tenants: { id: string; domain: string; weight: number; key: string }[] = []
   #domainId = ''
   #webhookId = ''
   #sent = 0
   #reported = 0
 
-  constructor(service: Service, clock: MovedClock, relay: FakeMx) {
+  constructor(service: Service, clock: MovedClock, relay: FakeMx, dns: TestDns) {
     this.#service = service
     this.#clock = clock
     this.#relay = relay
+    this.#dns = dns
   }
 
   async #post<Made>(path: string, body: object, key = this.#service.liveKey): Promise<Made> {
@@ -169,11 +172,12 @@ class Week {
   async setUp(receiver: Receiver): Promise<void> {
     const service = this.#service
     await ensureUpcomingPartitions(service.db, this.#clock.nowMs())
-    this.#tenants.push({ id: service.tenantId, domain: 'agency.example', weight: 4 })
-    for (const [name, domain, weight] of customers) this.#tenants.push({ id: await service.makeTenant(name), domain, weight })
-    for (const { id, domain } of this.#tenants) {
-      await service.addDomain(id, domain)
-      await this.#post(`/tenants/${id}/credentials`, { name: 'production', type: 'api', mode: 'live', permissions: ['emails:send'] })
+    this.#tenants.push({ id: service.tenantId, domain: 'agency.example', weight: 4, key: '' })
+    for (const [name, domain, weight] of customers) this.#tenants.push({ id: await service.makeTenant(name), domain, weight, key: '' })
+    for (const one of this.#tenants) {
+      await service.addDomain(one.id, one.domain)
+      const wanted = { name: 'production', type: 'api', mode: 'live', permissions: ['emails:send'] }
+      one.key = (await this.#post<{ key: string }>(`/tenants/${one.id}/credentials`, wanted)).key
     }
     await this.#post('/credentials', { name: 'checkout', type: 'api', mode: 'live', permissions: ['emails:send', 'emails:read'] })
     await this.#post('/credentials', { name: 'ci', type: 'api', mode: 'test' })
@@ -211,7 +215,7 @@ class Week {
       const tenant = this.#tenants[Math.floor((((n * 13) % 97) / 97) * this.#tenants.length)] ?? this.#tenants[0]
       const [subject, tag] = subjects[(n / maxTogether) % subjects.length] ?? subjects[0]
       const to = Array.from({ length: Math.min(left, maxTogether) }, () => recipientOf(this.#sent++))
-      await this.#post('/emails', {
+      const email = {
         from: `${tenant?.domain.split('.')[0]} <hello@${tenant?.domain}>`,
         to,
         subject: subject.replace('{n}', String(41_000 + n)),
@@ -219,8 +223,8 @@ class Week {
         text: 'Thank you.',
         tag,
         metadata: { order_id: String(41_000 + n) },
-        tenantId: tenant?.id,
-      })
+      }
+      await this.#post('/emails', email, tenant?.key)
     }
     await this.#untilTried()
     await this.#report()
@@ -276,10 +280,38 @@ class Week {
     )
   }
 
+  /** The records of the domains that send, with several policies of DMARC; one domain has none. */
+  async #publishRecords(): Promise<void> {
+    const service = this.#service
+    const { domains } = (await service.call('GET', '/domains', { key: service.liveKey })).body.data as {
+      domains: { id: number; name: string }[]
+    }
+    for (const [index, { domain }] of this.#tenants.entries()) {
+      const id = domains.find(({ name }) => name === domain)?.id
+      const { dnsRecords } = (await service.call('GET', `/domains/${id}`, { key: service.liveKey })).body.data as {
+        dnsRecords: Record<string, { fullName: string; type: 'TXT' | 'CNAME'; value: string } | undefined>
+      }
+      for (const kind of ['spf', 'dkim', 'dkimEd25519', 'returnPath']) {
+        const record = dnsRecords[kind]
+        if (record) this.#dns.set(record.fullName, record.type, [record.value])
+      }
+      const policy = ['none', 'reject', undefined, 'quarantine', 'none', 'reject'][index]
+      if (policy) this.#dns.set(`_dmarc.${domain}`, 'TXT', [`v=DMARC1; p=${policy}`])
+      await this.#post(`/domains/${id}/verify`, {})
+    }
+  }
+
+  /** A member who has signed in, and one whose sign-in link is not used. */
+  async #addMembers(): Promise<void> {
+    await useLink(this.#service, await invite(this.#service, 'jonas@agency.example', 'admin'))
+    await invite(this.#service, 'farah@agency.example', 'viewer')
+  }
+
   /** A checked domain, templates, transports and a DMARC report, and the last uses of the keys. Returns the id of a template. */
   async #setUpMore(): Promise<string> {
     const service = this.#service
     await this.#post(`/domains/${this.#domainId}/verify`, {})
+    await this.#publishRecords()
     await receiveReport(service, 'agency.example')
     const { id } = await this.#post<{ id: string }>('/templates', {
       name: 'order-shipped',
@@ -362,16 +394,17 @@ class Week {
       await this.#post('/emails', { ...email, to: [`${to}@simulator.test`], subject: `Welcome to the agency (${to})` }, service.testKey)
     for (const address of ['legal@rival.example', 'old-list@school.example'])
       await this.#post('/suppressions', { address, reason: 'asked by phone' })
+    await this.#untilTried()
+    const templateId = await this.#setUpMore()
+    const receivedId = await this.#receive()
+    await this.#addMembers()
     await service.call('POST', '/emails', {
       key: service.liveKey,
       body: { from: 'nobody@elsewhere.example', to: ['x@y.example'], subject: 'Refused', text: 'x' },
     })
-    await this.#untilTried()
-    const templateId = await this.#setUpMore()
-    const receivedId = await this.#receive()
     // Each turn counts a limited number of events.
     for (let turn = 0; turn < 10; turn++) await countOutcomes(service.db, openProviderNames({ relay: undefined, providerRules: undefined }))
-    const { data } = (await service.call('GET', '/logs?perPage=1', { key: service.liveKey })).body
+    const { data } = (await service.call('GET', '/logs?perPage=1&endpoint=emails.send&status=success', { key: service.liveKey })).body
     return {
       emailId: await first('status=softfail'),
       bouncedId: await first('status=bounced'),

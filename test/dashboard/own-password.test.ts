@@ -1,4 +1,4 @@
-/** A member changes the own password: the current one is proven, other sessions end, and the audit log has it. */
+/** A member changes the own password: the current one is proven, other sessions end, and the audit log has it. Own sessions are listed and ended. */
 import { type TOTP, URI } from 'otpauth'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listAudit } from '#members'
@@ -31,6 +31,21 @@ test('the new password signs in, the old one does not, and only this session goe
   expect((await signIn('ann@house.test', password)).status).toBe(401)
   expect((await signIn('ann@house.test', newPassword)).status).toBe(200)
   expect(await audited('ann@house.test')).toContain('members.change-password')
+})
+
+test('a member sees the own sessions and ends the others', async () => {
+  const here = await signedIn(service, 'dora@house.test', 'viewer')
+  const there = { ...fromOurPages, cookie: cookieOf(await signIn('dora@house.test', password)) }
+  const other = await signedIn(service, 'emil@house.test', 'viewer')
+  const list = async () =>
+    (await ask(service, 'GET', '/dashboard/api/sessions', here)).data as unknown as { sessions: { isThis: boolean; seenAt: string }[] }
+  const { sessions } = await list()
+  expect(sessions).toHaveLength(2)
+  expect(sessions.filter(({ isThis }) => isThis)).toHaveLength(1)
+  expect((await post('/sessions/end-others', here, {})).status).toBe(200)
+  expect((await list()).sessions).toMatchObject([{ isThis: true }])
+  expect([await isIn(here), await isIn(there), await isIn(other)]).toEqual([true, false, true])
+  expect(await audited('dora@house.test')).toContain('sessions.end-others')
 })
 
 test('a wrong current password, a bad one and the same one change nothing', async () => {

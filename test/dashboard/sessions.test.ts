@@ -283,8 +283,14 @@ describe('a role', () => {
     const owner = await signedIn(service, 'owner@house.test', 'owner')
     const added = await ask(service, 'POST', '/dashboard/api/members', owner, { address: 'new@house.test', role: 'viewer' })
     const { signInUrl } = added.data as { signInUrl: string }
+    const invitedUntil = async () =>
+      (
+        (await ask(service, 'GET', '/dashboard/api/members', owner)).data as { members: { address: string; invitedUntil: string | null }[] }
+      ).members.find(({ address }) => address === 'new@house.test')?.invitedUntil
+    expect(Date.parse((await invitedUntil()) ?? '') - Date.now()).toBeGreaterThan(23 * 3_600_000)
     const session = await useLink(service, signInUrl.slice(signInUrl.lastIndexOf('/') + 1))
     expect(session.status).toBe(200)
+    expect(await invitedUntil()).toBeNull()
     const theirs = { ...fromOurPages, cookie: cookieOf(session) }
     expect((await ask(service, 'POST', '/dashboard/api/members/remove', owner, { address: 'new@house.test' })).status).toBe(200)
     expect((await limits(theirs)).status).toBe(401)

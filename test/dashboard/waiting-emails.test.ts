@@ -85,6 +85,10 @@ test('the emails of a recipient domain are listed, the oldest first, with reply 
     lastReply: { output: expect.stringContaining(reply), remoteHost: 'aspmx.l.google.com' },
   })
   expect(Date.parse(String(first?.nextAttemptAt))).toBeGreaterThan(Date.now())
+  // 30 attempts take about four days.
+  const lastsMs = Date.parse(String(first?.lastAttemptAt)) - Date.now()
+  expect(lastsMs / 3_600_000).toBeGreaterThan(85)
+  expect(lastsMs / 3_600_000).toBeLessThan(115)
 })
 
 test('a provider has the mail of all its domains, and not the mail of others', async () => {

@@ -236,7 +236,7 @@ describe('a domain', () => {
     const list = async (path: string, key = service.testKey) =>
       ((await call('GET', path, undefined, key)).body.data as { domains: Record<string, unknown>[] }).domains
     const { id, name, createdAt } = theirs
-    const unchecked = { recordsFound: 0, recordsRequired: 3, dnsCheckedAt: null }
+    const unchecked = { recordsFound: 0, recordsRequired: 3, dnsCheckedAt: null, dmarcPolicy: null }
     const expected = { id, name, verified: false, tenant_id: other, tenant_name: 'Other', tenantId: other, createdAt, ...unchecked }
     const idsOf = (domains: Record<string, unknown>[]) => domains.map((one) => one['id'])
     expect(idsOf(await list('/domains'))).toEqual(expect.arrayContaining([mine.id, id]))
@@ -383,9 +383,15 @@ describe('POST /domains/{id}/verify', () => {
       dmarc: { status: 'OK', found: ['v=DMARC1; p=reject'] },
       mx: { status: 'OK', found: ['10 mx.lab.test'] },
     })
+    const policy = async () => {
+      const { domains } = (await call('GET', '/domains')).body.data as unknown as { domains: { id: number; dmarcPolicy: string | null }[] }
+      return domains.find(({ id }) => id === domain.id)?.dmarcPolicy
+    }
+    expect(await policy()).toBe('reject')
     dns.set(`_dmarc.${domain.name}`, 'TXT', ['v=DMARC1; p=maybe'])
     dns.set(domain.name, 'MX', ['0 .'])
     expect((await verify(domain)).dnsRecords).toMatchObject({ dmarc: { status: 'Invalid' }, mx: { status: 'Invalid' } })
+    expect(await policy()).toBeNull()
   })
 
   test('keeps the DNS records of strangers bounded and harmless', async () => {

@@ -61,4 +61,15 @@ test('each failed event has its own next attempt; an earlier attempt and a succe
   isBack = true
   clock.move(400_000)
   expect((await attemptsOf(webhook.id, 5)).map(({ seconds }) => seconds)).toEqual([null, null, null, null, null])
+
+  // As a list of events, or of one event's attempts.
+  const found = async (filter: object) => {
+    const { deliveries, total } = await service.webhooks.listDeliveries({ webhookId: webhook.id }, filter, { number: 1, size: 100 })
+    expect(total).toBe(deliveries.length)
+    return deliveries.map(({ attempt }) => attempt)
+  }
+  expect((await found({ isNewest: true })).toSorted((a, b) => a - b)).toEqual([2, 3])
+  expect(await found({ isNewest: true, success: false })).toEqual([])
+  expect(await found({ eventUuid: first?.eventUuid })).toEqual([3, 2, 1])
+  expect(await found({ eventUuid: 'no uuid' })).toEqual([])
 })

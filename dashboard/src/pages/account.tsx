@@ -1,4 +1,4 @@
-/** The signed-in person's own settings: the password, two-factor authentication, and the time zone of all shown times. */
+/** The signed-in person's own settings: the password, two-factor authentication, sessions, and the time zone of all shown times. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
@@ -10,6 +10,7 @@ import { Time } from '../parts/time-and-copy.tsx'
 import { toast } from '../parts/toast.tsx'
 import { texts } from '../texts.ts'
 import { browserZone, chooseZone, chosenZone, useZone } from '../time-zone.ts'
+import { OwnSessions } from './own-sessions.tsx'
 import { SecondFactor } from './two-factor.tsx'
 
 const words = texts.account
@@ -19,6 +20,7 @@ export const Account = () => (
     <Rows>
       <OwnPassword />
       <SecondFactor />
+      <OwnSessions />
       <TimeZone />
     </Rows>
   </Section>

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import type { ShownAuditEntry } from '../api-types.ts'
 import { ActiveFilters } from '../parts/active-filters.tsx'
 import { areaOf, ChooseEntries } from '../parts/audit-filters.tsx'
-import { Badge, Heading } from '../parts/basic-components.tsx'
+import { Heading } from '../parts/basic-components.tsx'
 import type { Column } from '../parts/data-table.tsx'
 import { SaveList } from '../parts/file-transfer.tsx'
 import { Listing, RowLink, useList } from '../parts/paged-lists.tsx'
@@ -56,18 +56,14 @@ function useColumns(): readonly Column<ShownAuditEntry>[] {
   }
   return [
     { name: names.action, phone: 'title', cell: (one) => <Action of={one} /> },
-    { name: names.target, phone: 'full', className: 'min-w-48', cell: (one) => <Target of={one} /> },
+    { name: names.target, phone: 'line', className: 'md:min-w-48', cell: (one) => <Target of={one} /> },
     {
       name: names.actor,
       phone: 'line',
       className: '[overflow-wrap:anywhere]',
       cell: ({ actor: { kind, name } }) => (
         <>
-          {kind !== 'member' && (
-            <>
-              <Badge tone="none">{words.kinds[kind]}</Badge>{' '}
-            </>
-          )}
+          {kind !== 'member' && <span className="text-soft">{words.kinds[kind]} </span>}
           {name}
         </>
       ),
@@ -95,8 +91,9 @@ function codeInWords(code: string): string {
 }
 
 /** In words; the tooltip has the code. The entry of a key leads to its request. */
-function Action({ of: { action, requestId, actor } }: { of: ShownAuditEntry }) {
-  const said = actionInWords(action)
+function Action({ of: { action, requestId, actor, data } }: { of: ShownAuditEntry }) {
+  const way = action === signIn ? words.ways[String(data['by']) as keyof typeof words.ways] : undefined
+  const said = way ?? actionInWords(action)
   return (
     <span data-tip={action}>
       {requestId !== null && actor.kind === 'key' ? (
@@ -159,7 +156,7 @@ function Target({ of: { action, data } }: { of: ShownAuditEntry }) {
   // The address itself is not recorded, and nothing shows a suppression by its id.
   const isNameless = action.startsWith('suppressions.')
   const facts = factsOf(data)
-    .filter(([name]) => !((isNew && name === 'fields') || (isNameless && name === 'id')))
+    .filter(([name]) => !((isNew && name === 'fields') || (isNameless && name === 'id') || (action === signIn && name === 'by')))
     .map(([name, value]): [string, string] => (name === 'fields' ? [name, value.split(', ').map(fieldInWords).join(', ')] : [name, value]))
   const title = titles.flatMap((name) => facts.find(([key]) => key === name)?.[1] ?? [])[0]
   const others = facts.filter(
@@ -168,11 +165,11 @@ function Target({ of: { action, data } }: { of: ShownAuditEntry }) {
   return (
     <>
       {title && <p className="[overflow-wrap:anywhere]">{title}</p>}
-      <dl className="flex flex-wrap gap-x-3 text-xs">
+      <dl className="flex flex-wrap gap-x-3 text-xs empty:hidden">
         {others.map(([name, value]) => (
           <div key={name} className="flex min-w-0 gap-1.5">
-            <dt className="shrink-0 text-soft">{inWords(name)}</dt>
-            <dd className="min-w-0 [overflow-wrap:anywhere]">
+            <dt className={`shrink-0 text-soft ${name === 'id' ? 'sr-only' : ''}`}>{inWords(name)}</dt>
+            <dd className={`min-w-0 [overflow-wrap:anywhere] ${name === 'id' ? 'font-mono text-soft' : ''}`}>
               {name === 'emailId' ? (
                 <Link to="/emails/$emailId" params={{ emailId: value }} search={{}} className="link font-mono">
                   {value}
@@ -187,6 +184,8 @@ function Target({ of: { action, data } }: { of: ShownAuditEntry }) {
     </>
   )
 }
+
+const signIn = 'sessions.begin'
 
 /** Facts that name the object, the best first. */
 const titles = ['name', 'address', 'transportName', 'destination']

@@ -5,13 +5,15 @@ import { useState } from 'react'
 import { get, post, remove } from '../api-client.ts'
 import type { Domain, DomainsListData, ReputationRetrieveData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Coded, Empty, Heading, Meter, Problem, Warning } from '../parts/basic-components.tsx'
+import { Badge, Button, Coded, Empty, Heading, Meter, OnPhone, Problem, Warning } from '../parts/basic-components.tsx'
 import { tablePercent } from '../parts/chart.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { foundOf, Records, requiredOf, ZoneFile } from '../parts/domain-records.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { BackTo, RowLink, Waiting } from '../parts/paged-lists.tsx'
+import { QuietState } from '../parts/quiet-state.tsx'
+import { limits } from '../parts/rate-figure.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -21,6 +23,7 @@ const words = texts.domains
 
 type Listed = DomainsListData['domains'][number]
 
+/** Long because each column is an element of one list. */
 export function DomainsPage() {
   const { scoped, mayChange, tenants } = useHere()
   const path = scoped('/v1/domains')
@@ -29,23 +32,38 @@ export function DomainsPage() {
   const mail = useWeekOfMail()
   const columns: readonly Column<Listed>[] = [
     { name: words.domain, phone: 'title', by: (one) => one.name, cell: (one) => <RowLink to={`/domains/${one.id}`}>{one.name}</RowLink> },
-    { name: words.state, phone: 'side', by: (one) => Number(one.verified), cell: (one) => <Verified is={one.verified} /> },
+    {
+      name: words.state,
+      phone: 'side',
+      by: (one) => Number(one.verified),
+      cell: (one) => (one.verified ? <QuietState>{words.verified}</QuietState> : <Verified is={false} />),
+    },
     {
       name: words.foundRecords,
+      phone: 'full',
       by: (one) => one.recordsFound,
-      isUsual: hasNoFacts,
+      isUsual: (one) => one.recordsFound === one.recordsRequired || one.dnsCheckedAt === null,
       cell: (one) => <FoundRecords of={one} />,
     },
+    { name: words.dmarc, phone: 'line', by: (one) => one.dmarcPolicy ?? '', isUsual: hasPolicy, cell: (one) => <Policy of={one} /> },
+    ...(tenants.length > 1
+      ? [{ name: texts.shell.tenant, phone: 'line' as const, by: (one: Listed) => one.tenant_name, cell: (one: Listed) => one.tenant_name }]
+      : []),
     {
       name: words.week,
+      phone: 'line',
       isNumber: true,
-      by: (one) => attemptsIn(mail.get(one.name)),
+      by: (one) => mail.get(one.name)?.accepted ?? 0,
       cell: (one) => <WeekOfMail of={mail.get(one.name)} />,
     },
-    ...(tenants.length > 1
-      ? [{ name: texts.shell.tenant, by: (one: Listed) => one.tenant_name, cell: (one: Listed) => one.tenant_name }]
-      : []),
-    { name: words.added, phone: 'none', className: 'text-soft', by: (one) => one.createdAt, cell: (one) => <Time at={one.createdAt} /> },
+    {
+      name: words.rate,
+      phone: 'line',
+      isNumber: true,
+      by: (one) => rateOf(mail.get(one.name)) ?? -1,
+      isUsual: (one) => rateOf(mail.get(one.name)) === undefined,
+      cell: (one) => <Rate of={mail.get(one.name)} />,
+    },
   ]
   const isEmpty = data?.domains.length === 0
   const add = mayChange && (
@@ -75,8 +93,21 @@ export function DomainsPage() {
   )
 }
 
-/** Verified without a check, such as the simulator's domain. */
-const hasNoFacts = ({ verified, dnsCheckedAt }: Listed) => verified && dnsCheckedAt === null
+/** Not asked for as long as nothing is checked. */
+const hasPolicy = ({ dmarcPolicy, dnsCheckedAt }: Listed) => dmarcPolicy !== null || dnsCheckedAt === null
+
+/** The treatment that the domain asks of receivers for mail that fails DMARC. */
+function Policy({ of: one }: { of: Listed }) {
+  if (one.dmarcPolicy) return words.policies[one.dmarcPolicy]
+  return hasPolicy(one) ? (
+    <span className="text-soft">–</span>
+  ) : (
+    <span className="text-wait">
+      <span className="max-md:hidden">{words.noRecord}</span>
+      <span className="md:hidden">{words.noDmarc}</span>
+    </span>
+  )
+}
 
 type Counts = ReputationRetrieveData['groups'][number]
 
@@ -88,25 +119,43 @@ function useWeekOfMail(): ReadonlyMap<string, Counts> {
   return new Map(data?.groups.map((one) => [one.name, one]))
 }
 
-const attemptsIn = (counts: Counts | undefined) =>
-  counts === undefined ? 0 : counts.accepted + counts.deferred + counts.failed + counts.blocked
+/** Of the attempts that were final, the share that servers accepted; undefined: none was. */
+function rateOf(counts: Counts | undefined): number | undefined {
+  const final = counts ? counts.accepted + counts.failed + counts.blocked : 0
+  return counts && final > 0 ? counts.accepted / final : undefined
+}
 
-function WeekOfMail({ of: counts }: { of: Counts | undefined }) {
-  const attempts = attemptsIn(counts)
-  if (!counts || attempts === 0) return <span className="text-soft">{words.noMail}</span>
-  return (
+const WeekOfMail = ({ of: counts }: { of: Counts | undefined }) =>
+  counts?.accepted ? (
     <>
-      {attempts.toLocaleString()} <span className="text-soft">· {words.taken(tablePercent(counts.accepted, attempts))}</span>
+      {counts.accepted.toLocaleString()}
+      <OnPhone>{words.deliveredShort}</OnPhone>
     </>
+  ) : (
+    <span className="text-soft">{words.noMail}</span>
   )
+
+/** Amber from the limit of the tenants' rates on. */
+function Rate({ of: counts }: { of: Counts | undefined }) {
+  const rate = rateOf(counts)
+  if (rate === undefined) return <span className="text-soft">–</span>
+  return <span className={(1 - rate) * 100 >= limits.bounces.most ? 'text-wait' : ''}>{tablePercent(rate, 1)}</span>
 }
 
 /** The records that verification requires, as a bar and in words, and the time of the last check. */
-function FoundRecords({ of: { recordsFound, recordsRequired, dnsCheckedAt } }: { of: Listed }) {
-  if (dnsCheckedAt === null) return <span className="text-soft">{texts.dns.notChecked}</span>
+function FoundRecords({ of: { verified, recordsFound, recordsRequired, dnsCheckedAt } }: { of: Listed }) {
+  if (dnsCheckedAt === null)
+    return verified ? (
+      <span className="text-soft" data-tip={words.withoutCheck}>
+        –
+      </span>
+    ) : (
+      <span className="text-soft">{texts.dns.notChecked}</span>
+    )
+  const isWhole = recordsFound === recordsRequired
   return (
     <span className="inline-flex flex-wrap items-center gap-x-2 tabular-nums">
-      <Meter part={recordsFound} whole={recordsRequired} tone={recordsFound === recordsRequired ? 'good' : 'wait'} />
+      {!isWhole && <Meter part={recordsFound} whole={recordsRequired} tone="wait" />}
       <span className="whitespace-nowrap">{words.recordsOf(recordsFound, recordsRequired)}</span>
       <span className="whitespace-nowrap text-soft">
         {words.checked} <Time at={dnsCheckedAt} />
@@ -162,7 +211,7 @@ export function DomainPage() {
             )}
           </>
         }
-        about={words.foundOf(foundOf(domain), requiredOf(domain).length)}
+        about={<Checked domain={domain} />}
       >
         {mayChange && (
           <Button kind="main" disabled={check.isPending} onClick={() => check.mutate()}>
@@ -179,7 +228,6 @@ export function DomainPage() {
       <Problem error={check.error ?? error} />
       <DnsState domain={domain} />
       <Keys domain={domain} />
-      <ZoneFile domain={domain} />
       <Records of={domain} />
       {removing && (
         <Confirm
@@ -214,7 +262,24 @@ const Keys = ({ domain: { dkimKeys } }: { domain: Domain }) => (
   </>
 )
 
-/** The time of the last check, and a warning if the records cannot work. */
+/** How many records are found, and the time of the last check. */
+const Checked = ({ domain }: { domain: Domain }) => (
+  <span className="flex flex-wrap items-center gap-x-1.5" aria-live="polite">
+    <Meter part={foundOf(domain)} whole={requiredOf(domain).length} tone={domain.verified ? 'good' : 'wait'} />
+    <span>
+      {words.foundOf(foundOf(domain), requiredOf(domain).length)},{' '}
+      {domain.dnsCheckedAt ? (
+        <>
+          {words.checked} <Time at={domain.dnsCheckedAt} />
+        </>
+      ) : (
+        words.notCheckedYet
+      )}
+    </span>
+  </span>
+)
+
+/** The next step, with all records at once, and a warning if the records cannot work. */
 const DnsState = ({ domain }: { domain: Domain }) => (
   <>
     {hostOf(domain) !== undefined && (
@@ -222,18 +287,12 @@ const DnsState = ({ domain }: { domain: Domain }) => (
         <Coded>{words.notPublic(hostOf(domain) ?? '')}</Coded>
       </Warning>
     )}
-    <p className="text-sm" aria-live="polite">
-      {words.publish(domain.dnsRecords.zone)} {!domain.verified && words.watched}
-    </p>
-    <p className="mb-4 text-xs text-soft">
-      {domain.dnsCheckedAt ? (
-        <>
-          {texts.dns.checked} <Time at={domain.dnsCheckedAt} />
-        </>
-      ) : (
-        words.notCheckedYet
-      )}
-    </p>
+    <div className="flex flex-wrap items-center justify-between gap-x-6 gap-y-3">
+      <p className="max-w-2xl text-sm">
+        {words.publish(domain.dnsRecords.zone)} {!domain.verified && words.watched}
+      </p>
+      <ZoneFile domain={domain} />
+    </div>
   </>
 )
 

@@ -19,7 +19,7 @@ const words = texts.keys
 
 /** Long because the list, its filter and its dialogs share their state. */
 export function KeysPage() {
-  const { scoped, mayChange, tenantId, ofAll } = useHere()
+  const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [adding, setAdding] = useState(false)
   const [revoking, setRevoking] = useState<Credential>()
   const [binding, setBinding] = useState<Credential>()
@@ -27,7 +27,7 @@ export function KeysPage() {
   const [filters, change] = useFilters()
   const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, keyEnd: 'true', ...ofAll }))
   const isWhole = list.data !== undefined && list.data.totalPages <= 1
-  const shown = isWhole ? withType(list.data, filters.type) : list.data
+  const shown = isWhole ? withType(byTenant(list.data, nameOf), filters.type) : list.data
   const refresh = () => client.invalidateQueries({ queryKey: ['keys'] })
   const hold = useMutation({
     mutationFn: (one: Credential) => patch(scoped(`/v1/credentials/${one.id}`), { hold: !one.hold }),
@@ -41,7 +41,7 @@ export function KeysPage() {
             bare
             label={words.columnNames.type}
             value={filters.type ?? ''}
-            choices={typeChoices}
+            choices={typeChoicesOf(list.data?.items ?? [])}
             onChange={(type) => change({ type })}
           />
         )}
@@ -88,6 +88,14 @@ export function KeysPage() {
   )
 }
 
+/** The keys of the organisation first, then those of each tenant. */
+const byTenant = (list: Page<Credential>, nameOf: (id: string | null) => string): Page<Credential> => ({
+  ...list,
+  items: list.items.toSorted(
+    (a, b) => Number(a.tenantId !== null) - Number(b.tenantId !== null) || nameOf(a.tenantId).localeCompare(nameOf(b.tenantId)),
+  ),
+})
+
 const typeOf = ({ type, mode }: Credential) => (type === 'smtp' ? 'smtp' : mode)
 
 function withType(list: Page<Credential>, type: string | undefined): Page<Credential> {
@@ -95,9 +103,13 @@ function withType(list: Page<Credential>, type: string | undefined): Page<Creden
   return { ...list, items, total: items.length }
 }
 
-const typeChoices = [
+/** With the number of each. */
+const typeChoicesOf = (keys: readonly Credential[]) => [
   { value: '', label: words.all },
-  ...(['live', 'test', 'smtp'] as const).map((value) => ({ value, label: words.types[value] })),
+  ...(['live', 'test', 'smtp'] as const).map((value) => ({
+    value,
+    label: words.countOf(words.types[value], keys.filter((one) => typeOf(one) === value).length),
+  })),
 ]
 
 type OfKey = (one: Credential) => void
@@ -121,24 +133,40 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
       cell: (one) => (
         <>
           <span className="font-medium">{one.name}</span> {one.hold && <Badge tone="wait">{words.onHold}</Badge>}
-          <span className="block font-mono text-xs whitespace-nowrap text-soft">{`${one.keyPrefix}…${one.keyEnd ?? ''}`}</span>
         </>
       ),
+    },
+    {
+      name: names.key,
+      phone: 'line',
+      className: 'font-mono text-xs whitespace-nowrap text-soft max-md:leading-5',
+      cell: (one) => `${one.keyPrefix}…${one.keyEnd ?? ''}`,
     },
     {
       name: names.type,
       phone: 'side',
       by: (one) => `${one.type} ${one.mode}`,
-      cell: (one) => <Badge tone={one.mode === 'live' ? 'good' : 'none'}>{words.types[typeOf(one)]}</Badge>,
+      cell: (one) => (typeOf(one) === 'live' ? words.types.live : <Badge tone="none">{words.types[typeOf(one)]}</Badge>),
     },
     ...(tenantId === undefined
-      ? [{ name: names.tenant, by: (one: Credential) => nameOf(one.tenantId), cell: (one: Credential) => nameOf(one.tenantId) }]
+      ? [
+          {
+            name: names.tenant,
+            phone: 'line' as const,
+            by: (one: Credential) => nameOf(one.tenantId),
+            cell: (one: Credential) => nameOf(one.tenantId),
+          },
+        ]
       : []),
     {
       name: names.permissions,
+      phone: 'line',
       className: 'md:max-w-56',
       cell: (one) => (
-        <span {...(one.permissions ? { 'data-tip': one.permissions.join(', ') } : {})}>
+        <span
+          className={one.permissions ? 'text-soft' : 'font-medium'}
+          {...(one.permissions ? { 'data-tip': one.permissions.join(', ') } : {})}
+        >
           {one.permissions?.map((name) => words.permissionNames[name]).join(', ') ?? words.everything}
         </span>
       ),
@@ -146,12 +174,14 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
     ...(items.some(isBound) ? [boundsColumn] : []),
     {
       name: names.lastUsed,
+      phone: 'line',
       by: (one) => one.lastUsedAt ?? '',
-      className: 'text-soft whitespace-nowrap',
-      cell: (one) => (one.lastUsedAt ? <Time at={one.lastUsedAt} /> : words.never),
+      className: 'whitespace-nowrap',
+      cell: (one) => <LastUse of={one} />,
     },
     {
       name: names.created,
+      phone: 'none',
       by: (one) => one.createdAt,
       className: 'text-soft whitespace-nowrap',
       cell: (one) => <Time at={one.createdAt} />,
@@ -175,6 +205,18 @@ function useKeyColumns(items: readonly Credential[], onHold: OfKey, onBind: OfKe
     },
   ]
 }
+
+/** A key that lies unused for longer than a week may be one too many. */
+const LastUse = ({ of: { lastUsedAt, createdAt } }: { of: Credential }) =>
+  lastUsedAt ? (
+    <>
+      <span className="text-soft md:hidden">{words.used} </span>
+      <Time at={lastUsedAt} />
+    </>
+  ) : (
+    <span className={Date.now() - Date.parse(createdAt) > unusedMs ? 'text-wait' : 'text-soft'}>{words.never}</span>
+  )
+const unusedMs = 7 * 86_400_000
 
 const kinds = [
   { value: 'test', label: words.kinds.test },

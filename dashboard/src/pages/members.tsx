@@ -8,7 +8,9 @@ import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Choices, Field, Select } from '../parts/form-controls.tsx'
+import { WarningIcon } from '../parts/icons.tsx'
 import { Menu } from '../parts/menu.tsx'
+import { QuietState } from '../parts/quiet-state.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -44,10 +46,11 @@ export function MembersPage() {
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={3} />}
       {data && insecure > 0 && (
-        <p className="mb-3 text-sm text-soft">
-          {words.insecure(insecure, data.members.length)}{' '}
+        <p className="mb-4 flex flex-wrap items-center gap-x-2.5 rounded-lg bg-wait-back px-3 py-2 text-sm text-wait">
+          <WarningIcon size={16} className="shrink-0" />
+          {words.insecure(insecure, data.members.length)}
           {mayTurnOn && (
-            <Link to="/settings" search={{}} className="link">
+            <Link to="/settings" search={{}} className="font-medium underline underline-offset-2">
               {words.toSettings}
             </Link>
           )}
@@ -154,15 +157,24 @@ function useColumns(
         </Badge>
       ),
     },
-    { name: names.status, phone: 'line', by: (one) => Number(one.hasPassword), cell: (one) => <Status of={one} /> },
+    {
+      name: names.status,
+      phone: 'line',
+      by: (one) => Number(one.hasPassword),
+      isUsual: (one) => one.hasPassword,
+      cell: (one) => <Status of={one} />,
+    },
     ...(isSameAccess ? [] : [access]),
     {
       name: names.secondFactor,
+      phone: 'line',
       by: (one) => Number(one.hasSecondFactor),
-      cell: ({ hasSecondFactor }) => <Badge tone={hasSecondFactor ? 'good' : 'none'}>{hasSecondFactor ? words.isOn : words.isOff}</Badge>,
+      isUsual: (one) => !one.hasPassword,
+      cell: (one) => <Factor of={one} />,
     },
     {
       name: names.lastSeen,
+      phone: 'line',
       by: (one) => one.lastSeenAt ?? '',
       isUsual: (one) => one.lastSeenAt === null,
       cell: (one) => <LastSeen of={one} />,
@@ -178,15 +190,44 @@ function useColumns(
   ]
 }
 
-/** A member who has no password has not used the sign-in link yet. */
-const Status = ({ of: { hasPassword } }: { of: ShownListedMember }) => (
-  <Badge tone={hasPassword ? 'good' : 'wait'} title={hasPassword ? undefined : words.invitedMeans}>
-    {hasPassword ? words.active : words.invited}
-  </Badge>
-)
+/** A member who has no password has not used the sign-in link yet, which works until it ends. */
+function Status({ of: { hasPassword, invitedUntil } }: { of: ShownListedMember }) {
+  if (hasPassword) return <QuietState>{words.active}</QuietState>
+  const isOver = invitedUntil === null || Date.parse(invitedUntil) <= Date.now()
+  return (
+    <span className="inline-flex flex-wrap items-center gap-x-2">
+      <Badge tone={isOver ? 'bad' : 'wait'} title={words.invitedMeans}>
+        {isOver ? words.expired : words.invited}
+      </Badge>
+      {invitedUntil && !isOver && (
+        <span className="text-xs text-soft">
+          {words.ends} <Time at={invitedUntil} />
+        </span>
+      )}
+    </span>
+  )
+}
+
+function Factor({ of: { hasPassword, hasSecondFactor } }: { of: ShownListedMember }) {
+  if (!hasPassword) return <span className="text-soft">–</span>
+  return hasSecondFactor ? (
+    <QuietState>{words.isOn}</QuietState>
+  ) : (
+    <span className="text-wait">
+      <span className="max-md:hidden">{words.isOff}</span>
+      <span className="md:hidden">{words.withoutFactor}</span>
+    </span>
+  )
+}
 
 function LastSeen({ of: { hasPassword, lastSeenAt } }: { of: ShownListedMember }) {
-  if (lastSeenAt) return <Time at={lastSeenAt} />
+  if (lastSeenAt)
+    return (
+      <>
+        <span className="text-soft md:hidden">{words.activeShort} </span>
+        <Time at={lastSeenAt} />
+      </>
+    )
   return <span className="text-soft">{hasPassword ? words.signedOut : '–'}</span>
 }
 

@@ -49,7 +49,7 @@ function Waiting() {
       </Heading>
       {destination && <DomainState destination={destination} />}
       {same && (
-        <div className="mb-4 rounded-lg border border-line px-4 py-3 text-sm">
+        <div className="mb-4 rounded-lg border border-line border-l-2 border-l-chart-wait px-4 py-3 text-sm">
           <p className="font-medium [overflow-wrap:anywhere]">{replyText(same)}</p>
           <p className="text-xs text-soft">
             {words.sameReply(list.data?.items.length ?? 0)}
@@ -158,7 +158,11 @@ function useColumns(isReplyShown: boolean): readonly Column<ShownWaitingEmail>[]
   const { names } = words
   return [
     { name: names.to, phone: 'title', className: 'md:max-w-60', cell: (one) => <RowLink to={`/emails/${one.id}`}>{one.to}</RowLink> },
-    { name: names.state, phone: 'side', cell: (one) => <State of={one} /> },
+    {
+      name: names.state,
+      phone: 'side',
+      cell: (one) => (one.state === 'deferred' ? <span className="text-soft">{words.states.deferred}</span> : <State of={one} />),
+    },
     ...(tenantId === undefined && tenants.length > 1
       ? [
           {
@@ -184,19 +188,35 @@ function useColumns(isReplyShown: boolean): readonly Column<ShownWaitingEmail>[]
     },
     {
       name: names.next,
+      phone: 'line',
       className: 'whitespace-nowrap',
       by: (one) => one.nextAttemptAt ?? '',
-      cell: (one) => (one.nextAttemptAt ? <Time at={one.nextAttemptAt} /> : <span className="text-soft">{words.noNext[one.state]}</span>),
+      cell: (one) => (
+        <>
+          <span className="text-soft md:hidden">{words.nextShort} </span>
+          {one.nextAttemptAt ? <Time at={one.nextAttemptAt} /> : <span className="text-soft">{words.noNext[one.state]}</span>}
+        </>
+      ),
+    },
+    {
+      name: names.last,
+      phone: 'line',
+      className: 'whitespace-nowrap',
+      by: (one) => one.lastAttemptAt ?? '',
+      isUsual: (one) => one.lastAttemptAt === null,
+      cell: (one) => <GivesUp at={one.lastAttemptAt} />,
     },
     ...(isReplyShown ? [replyColumn] : []),
     {
       name: names.accepted,
-      className: 'whitespace-nowrap',
+      phone: 'line',
+      className: 'whitespace-nowrap text-soft',
       by: (one) => one.acceptedAt,
       cell: (one) => (
-        <span className={Date.now() - Date.parse(one.acceptedAt) >= lateMs ? 'text-wait' : 'text-soft'}>
-          <Time at={one.acceptedAt} />
-        </span>
+        <>
+          <span className="md:hidden">{words.since} </span>
+          <Age at={one.acceptedAt} />
+        </>
       ),
     },
   ]
@@ -209,7 +229,18 @@ const replyColumn: Column<ShownWaitingEmail> = {
   cell: (one) => <LastReply of={one} />,
 }
 
-const lateMs = 86_400_000
+const soonMs = 86_400_000
+
+/** Amber on the last day. */
+function GivesUp({ at }: { at: string | null }) {
+  if (at === null) return <span className="text-soft">–</span>
+  return (
+    <span className={Date.parse(at) - Date.now() < soonMs ? 'text-wait' : ''}>
+      <span className="text-soft md:hidden">{words.givesUp} </span>
+      <Time at={at} />
+    </span>
+  )
+}
 
 const tones: Record<ShownWaitingEmail['state'], Tone> = {
   ready: 'none',

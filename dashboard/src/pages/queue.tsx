@@ -46,6 +46,7 @@ export function QueuePage() {
       {!data && !error && <TableSkeleton />}
       {data?.recipientDomains.length === 0 && <Empty>{words.empty}</Empty>}
       {data && data.recipientDomains.length > 0 && <Summary of={data.recipientDomains} />}
+      {data && <SameReply of={data.recipientDomains} />}
       {data && data.recipientDomains.length > 0 && (
         <DataTable
           label={texts.pages.queue}
@@ -86,22 +87,43 @@ const firstOf = (times: readonly string[]) => times.toSorted()[0]
 
 const dayMs = 86_400_000
 
+const sizeOf = (one: Queued) => one.ready + one.overLimit + one.sending + one.deferred + one.held
+
+/** Such as "36 deferred, 3 held". */
+const statesIn = (items: readonly Queued[]) =>
+  counts
+    .filter(({ name }) => name !== names.perMinute)
+    .map(({ name, by }) => ({ name, sum: items.reduce((sum, one) => sum + Number(by?.(one) ?? 0), 0) }))
+    .filter(({ sum }) => sum > 0)
+    .map(({ name, sum }) => `${sum.toLocaleString()} ${name.toLowerCase()}`)
+    .join(', ')
+
 /** The shown queues in numbers: how much waits, since when, and until when. Mail of a day or more is late. */
 function Summary({ of: items }: { of: readonly Queued[] }) {
-  const emails = items.reduce((sum, one) => sum + one.ready + one.overLimit + one.sending + one.deferred + one.held, 0)
-  const oldestAt = firstOf(items.map((one) => one.oldestAt))
+  const emails = items.reduce((sum, one) => sum + sizeOf(one), 0)
+  const [oldest] = items.toSorted((a, b) => a.oldestAt.localeCompare(b.oldestAt))
+  const [longest] = items.toSorted((a, b) => sizeOf(b) - sizeOf(a))
   const nextAt = firstOf(items.flatMap(({ nextDueAt }) => nextDueAt ?? []))
   return (
     <div className="mb-4">
       <Figures>
-        <Figure name={words.figures.emails} value={emails.toLocaleString()} />
-        <Figure name={words.figures.domains} value={items.length.toLocaleString()} />
+        <Figure name={words.figures.emails} value={emails.toLocaleString()} note={statesIn(items)} />
+        <Figure
+          name={words.figures.domains}
+          value={items.length.toLocaleString()}
+          note={longest && words.longest(longest.recipientDomain, sizeOf(longest))}
+        />
         <Figure
           name={words.figures.oldest}
-          value={oldestAt === undefined ? '–' : <Age at={oldestAt} />}
-          {...(oldestAt !== undefined && isLate(oldestAt) ? { tone: 'wait', note: words.late } : {})}
+          value={oldest ? <Age at={oldest.oldestAt} /> : '–'}
+          {...(oldest && isLate(oldest.oldestAt) ? { tone: 'wait' as const } : {})}
+          note={oldest?.recipientDomain}
         />
-        <Figure name={words.figures.next} value={nextAt === undefined ? '–' : <DueTime at={nextAt} />} />
+        <Figure
+          name={words.figures.next}
+          value={nextAt === undefined ? '–' : <DueTime at={nextAt} />}
+          note={items.find(({ nextDueAt }) => nextDueAt === nextAt && nextAt !== undefined)?.recipientDomain}
+        />
       </Figures>
     </div>
   )
@@ -147,17 +169,26 @@ const counts: readonly Column<Queued>[] = [
 const isLate = (at: string) => Date.now() - Date.parse(at) >= dayMs
 
 const Oldest = ({ of: { oldestAt } }: { of: Queued }) => (
-  <span className={isLate(oldestAt) ? 'text-wait' : 'text-soft'}>
+  <span className="text-soft">
     <Age at={oldestAt} />
   </span>
 )
 
 const nextColumn: Column<Queued> = {
   name: names.next,
+  phone: 'line',
   className: 'whitespace-nowrap',
   by: (one) => one.nextDueAt ?? '',
   isUsual: (one) => one.nextDueAt === null,
-  cell: (one) => (one.nextDueAt ? <DueTime at={one.nextDueAt} /> : <span className="text-soft">–</span>),
+  cell: (one) =>
+    one.nextDueAt ? (
+      <>
+        <span className="text-soft md:hidden">{words.next} </span>
+        <DueTime at={one.nextDueAt} />
+      </>
+    ) : (
+      <span className="text-soft">–</span>
+    ),
 }
 
 /** A column with zeros only is left out. */
@@ -168,7 +199,7 @@ const columnsOf = (items: readonly Queued[], actions: RowActions): readonly Colu
     by: (one) => one.recipientDomain,
     cell: (one) => <Domain of={one} />,
   },
-  ...(items.some((one) => replyOf(one) !== '') ? [replyColumn] : []),
+  ...(items.some((one) => replyOf(one) !== '') && sameReply(items) === undefined ? [replyColumn] : []),
   ...counts.filter(({ by }) => items.some((one) => by?.(one) !== 0)),
   ...(items.some(({ nextDueAt }) => nextDueAt !== null) ? [nextColumn] : []),
   { name: names.oldest, phone: 'side', className: 'whitespace-nowrap', by: (one) => one.oldestAt, cell: (one) => <Oldest of={one} /> },
@@ -182,6 +213,24 @@ const columnsOf = (items: readonly Queued[], actions: RowActions): readonly Colu
 
 const maxReplyLength = 200
 const replyOf = (one: Queued) => (one.delayReason ?? (one.lastReply?.output || one.lastReply?.details) ?? '').slice(0, maxReplyLength)
+
+/** The last reply of all shown recipient domains, two or more, if it is the same. */
+function sameReply(items: readonly Queued[]): string | undefined {
+  const [reply = '', ...others] = new Set(items.map(replyOf))
+  return items.length > 1 && reply !== '' && others.length === 0 ? reply : undefined
+}
+
+/** One finding in place of a column of equal replies. */
+function SameReply({ of: items }: { of: readonly Queued[] }) {
+  const reply = sameReply(items)
+  if (reply === undefined) return null
+  return (
+    <div className="mb-4 rounded-lg border border-line border-l-2 border-l-chart-wait px-4 py-3 text-sm">
+      <p className="font-medium [overflow-wrap:anywhere]">{reply}</p>
+      <p className="text-xs text-soft">{words.sameReply(items.length)}</p>
+    </div>
+  )
+}
 
 const replyColumn: Column<Queued> = {
   name: names.reply,
@@ -203,11 +252,24 @@ function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActio
   const name = one.recipientDomain
   return (
     <span className="flex gap-1.5 md:justify-end">
-      <Button small aria-label={words.flushOf(name)} disabled={isBusy.flush || one.deferred === 0} onClick={() => onFlush(name)}>
+      <Button
+        small
+        kind="quiet"
+        className="max-md:border-line max-md:text-ink"
+        aria-label={words.flushOf(name)}
+        disabled={isBusy.flush || one.deferred === 0}
+        onClick={() => onFlush(name)}
+      >
         {words.flush}
       </Button>
       {one.pauseReason === null ? (
-        <Button small aria-label={words.pauseOf(name)} onClick={() => onPause(name)}>
+        <Button
+          small
+          kind="quiet"
+          className="max-md:border-line max-md:text-ink"
+          aria-label={words.pauseOf(name)}
+          onClick={() => onPause(name)}
+        >
           {words.pause}
         </Button>
       ) : (

@@ -1,17 +1,19 @@
 /** API requests and responses. */
-import { useQuery } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type FormEvent, type InputHTMLAttributes, type ReactNode, useState } from 'react'
-import { get } from '../api-client.ts'
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { get, type Page } from '../api-client.ts'
 import type { Credential, LoggedRequest, LogsRetrieveData } from '../api-types.ts'
 import { ActiveFilters } from '../parts/active-filters.tsx'
-import { Badge, Button, Heading, Section } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading, linkAs, Section } from '../parts/basic-components.tsx'
 import { ChooseKey, useKeys } from '../parts/choose-key.tsx'
 import type { Column } from '../parts/data-table.tsx'
+import { FactBox } from '../parts/fact-box.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { HiddenContent } from '../parts/hidden-content.tsx'
+import { JsonText } from '../parts/json-text.tsx'
 import { BackTo, Listing, RowLink, useList, Waiting } from '../parts/paged-lists.tsx'
-import { Copy, CopyIconButton, Pre, Time, Value } from '../parts/time-and-copy.tsx'
+import { Copy, CopyIconButton, Time, Value } from '../parts/time-and-copy.tsx'
 import { ChooseRange, instantsOf, isCustom } from '../parts/time-range.tsx'
 import { useFilters, useParam } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -27,36 +29,50 @@ const outcomes = [
 
 const Answered = ({ code }: { code: number }) => <Badge tone={code < 400 ? 'good' : code < 500 ? 'wait' : 'bad'}>{code}</Badge>
 
+/** In a list, only a failure has a colour. */
+const ListedAnswer = ({ code }: { code: number }) =>
+  code < 400 ? <span className="px-1.5 text-soft tabular-nums">{code}</span> : <Answered code={code} />
+
 const noBreak = '\u00a0'
 
 /** `nameOf`: the name of a key by its id, if it is known. */
 const columnsOf = (nameOf: (id: string) => string | undefined): readonly Column<LoggedRequest>[] => [
   {
+    name: words.names.response,
+    phone: 'side',
+    className: 'md:w-0',
+    by: (one) => one.statusCode,
+    cell: (one) => <ListedAnswer code={one.statusCode} />,
+  },
+  {
     name: words.names.request,
     phone: 'title',
-    className: 'max-w-[34rem]',
+    className: 'max-w-[40rem]',
     cell: (one) => (
-      <RowLink to={`/logs/${one.requestId}`}>
-        <span className="inline-block font-mono text-xs font-normal text-soft md:w-14">{one.method}</span>
-        {noBreak}
-        {one.path}
-      </RowLink>
+      <>
+        <RowLink to={`/logs/${one.requestId}`}>
+          <span className="font-mono text-xs font-normal text-soft">{one.method}</span>
+          {noBreak}
+          {one.path}
+        </RowLink>
+        {one.error && <span className="font-mono text-xs text-bad max-md:block md:ml-3">{one.error.code}</span>}
+      </>
     ),
-  },
-  { name: words.names.response, phone: 'side', by: (one) => one.statusCode, cell: (one) => <Answered code={one.statusCode} /> },
-  {
-    name: words.names.error,
-    phone: 'line',
-    className: 'font-mono text-xs text-bad',
-    cell: (one) => one.error?.code,
   },
   {
     name: words.names.key,
     phone: 'line',
-    className: 'md:max-w-40 truncate text-xs',
+    className: 'md:max-w-40 truncate text-soft',
     cell: (one) => nameOf(one.credential.id) ?? one.credential.keyPrefix,
   },
-  { name: words.names.duration, phone: 'line', isNumber: true, by: (one) => one.durationMs, cell: (one) => texts.ms(one.durationMs) },
+  {
+    name: words.names.duration,
+    phone: 'line',
+    isNumber: true,
+    className: 'text-soft',
+    by: (one) => one.durationMs,
+    cell: (one) => texts.ms(one.durationMs),
+  },
   {
     name: words.names.time,
     phone: 'line',
@@ -98,54 +114,43 @@ export function LogsPage() {
   )
 }
 
-const moreId = 'more-log-filters'
+/** One text is an id, an endpoint or a status code, which it looks like. */
+function soughtBy(text: string): Filters {
+  const nothing = { requestId: undefined, endpoint: undefined, statusCode: undefined }
+  if (/^[1-5]\d\d$/.test(text)) return { ...nothing, statusCode: text }
+  return /^[a-zA-Z-]+(?:\.[a-zA-Z-]+)+$/.test(text) ? { ...nothing, endpoint: text } : { ...nothing, requestId: text }
+}
 
-/** Finds requests by id, endpoint, status code, key and time. */
+/** One field finds by id, endpoint or status code; the menus act at once. */
 function FilterForm({ filters, change, keys }: { filters: Filters; change: Change; keys: readonly Credential[] }) {
-  const [given, setGiven] = useState<Filters>(pick(filters, [...typed, ...dates]))
-  const [isOpen, setOpen] = useState(filterNames.some((name) => name !== 'requestId' && filters[name]))
+  const [sought, setSought] = useState(filters.statusCode ?? filters.endpoint ?? filters.requestId ?? '')
+  const [range, setRange] = useState<Filters>(pick(filters, dates))
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    const range = given.after || given.before ? { ...pick(given, dates), within: undefined } : {}
-    change({ ...Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])), ...range })
+    change({ ...soughtBy(sought.trim()), ...(range.after || range.before ? { ...range, within: undefined } : {}) })
   }
-  const field = (name: (typeof typed)[number] | (typeof dates)[number], rest: InputHTMLAttributes<HTMLInputElement> = {}) => (
-    <Field
-      key={name}
-      label={words.filters[name]}
-      value={given[name] ?? ''}
-      onChange={({ target }) => setGiven({ ...given, [name]: target.value })}
-      {...rest}
-    />
-  )
   return (
     <search className="mb-4 block">
-      <form
-        onSubmit={submit}
-        className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-3 md:grid-cols-3 xl:grid-cols-[1.5fr_1.3fr_1fr_0.8fr_1.2fr_1fr_auto]"
-      >
-        {field('requestId', { placeholder: words.examples.requestId })}
-        <div
-          id={moreId}
-          className={`${isOpen ? 'grid' : 'hidden'} order-last col-span-full grid-cols-2 items-end gap-3 md:order-none md:contents`}
-        >
-          {field('endpoint', { placeholder: words.examples.endpoint })}
-          <Select label={words.filters.status} value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
-          {field('statusCode', { pattern: '[1-5][0-9][0-9]', inputMode: 'numeric' })}
-          <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
-          <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
-          {isCustom(filters) && dates.map((name) => field(name, { type: 'datetime-local' }))}
+      <form onSubmit={submit} className="grid grid-cols-3 items-end gap-3 xl:grid-cols-[minmax(0,1fr)_auto_9rem_12rem_9rem]">
+        <div className="max-xl:col-span-full xl:contents">
+          <div className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-3 xl:contents">
+            <Field label={words.find} placeholder={words.example} value={sought} onChange={({ target }) => setSought(target.value)} />
+            <Button type="submit">{texts.actions.search}</Button>
+          </div>
         </div>
-        <Button type="submit">{texts.actions.search}</Button>
-        <Button
-          kind="quiet"
-          className="col-span-full justify-self-start md:hidden"
-          aria-expanded={isOpen}
-          aria-controls={moreId}
-          onClick={() => setOpen(!isOpen)}
-        >
-          {isOpen ? texts.emails.fewer : texts.emails.more}
-        </Button>
+        <Select label={words.filters.status} value={filters.status ?? ''} choices={outcomes} onChange={(status) => change({ status })} />
+        <ChooseKey value={filters.credentialId ?? ''} keys={keys} onChange={(credentialId) => change({ credentialId })} />
+        <ChooseRange label={words.filters.within} filters={filters} onChange={change} />
+        {isCustom(filters) &&
+          dates.map((name) => (
+            <Field
+              key={name}
+              label={words.filters[name]}
+              type="datetime-local"
+              value={range[name] ?? ''}
+              onChange={({ target }) => setRange({ ...range, [name]: target.value })}
+            />
+          ))}
       </form>
     </search>
   )
@@ -163,12 +168,57 @@ const curlFor = ({ method, path, request }: LogsRetrieveData) => {
 
 const written = (body: object | string) => (typeof body === 'string' ? body : JSON.stringify(body, null, 2))
 
-/** A body with a copy button; absent for requests without a body. */
+/** A body, or the parameters of a query, with a copy button. */
 const Body = ({ title, label, body }: { title: string; label: string; body: object | string | null | undefined }) => (
   <Section title={title} aside={body != null && <CopyIconButton text={written(body)} label={texts.actions.copyOf(label)} />}>
-    {body == null ? <p className="text-sm text-soft">{words.noBody}</p> : <Pre label={label}>{written(body)}</Pre>}
+    {body == null ? <p className="text-sm text-soft">{words.noBody}</p> : <JsonText label={label}>{written(body)}</JsonText>}
   </Section>
 )
+
+const isFilled = (query: object | null) => query !== null && Object.keys(query).length > 0
+
+/** The input: the body, and the query, which is all that most requests without a body have. Without either, the response has the whole width. */
+function Bodies({ of: { request, response, context } }: { of: LogsRetrieveData }) {
+  const query = isFilled(context.queryParams) ? context.queryParams : null
+  const isOnly = query === null && request.body == null
+  return (
+    <div className={`grid gap-x-8 [&>*]:min-w-0 ${isOnly ? '' : 'xl:grid-cols-2'}`}>
+      {!isOnly && (
+        <div>
+          {query && <Body title={words.query} label={words.query} body={query} />}
+          {request.body != null && <Body title={words.request} label={words.requestBody} body={request.body} />}
+        </div>
+      )}
+      <Body title={words.answer} label={words.answerBody} body={response.body} />
+    </div>
+  )
+}
+
+/** The requests before and after this one in the list from which the page was opened. */
+function useNeighbours(id: string): { newer: string | undefined; older: string | undefined } {
+  const lists = useQueryClient().getQueriesData<Page<LoggedRequest>>({ queryKey: ['logs'] })
+  for (const [, list] of lists) {
+    const index = list?.items.findIndex(({ requestId }) => requestId === id) ?? -1
+    if (index >= 0) return { newer: list?.items[index - 1]?.requestId, older: list?.items[index + 1]?.requestId }
+  }
+  return { newer: undefined, older: undefined }
+}
+
+function Neighbours({ id }: { id: string }) {
+  const { newer, older } = useNeighbours(id)
+  const to = (requestId: string | undefined, name: string) =>
+    requestId && (
+      <Link to="/logs/$requestId" params={{ requestId }} search={{}} className={linkAs.plain}>
+        {name}
+      </Link>
+    )
+  return (
+    <>
+      {to(newer, texts.pager.newer)}
+      {to(older, texts.pager.older)}
+    </>
+  )
+}
 
 export function LogPage() {
   const id = useParam('requestId')
@@ -183,6 +233,7 @@ export function LogPage() {
     <>
       <BackTo to="/logs">{texts.pages.logs}</BackTo>
       <Heading title={`${entry.method} ${entry.path}`} beside={<Answered code={entry.statusCode} />}>
+        <Neighbours id={id} />
         {curl && <Copy text={curl} label={texts.email.curl} />}
       </Heading>
       {entry.error && (
@@ -192,14 +243,7 @@ export function LogPage() {
         </div>
       )}
       <RequestFacts of={entry} keyName={keys.find((one) => String(one.id) === entry.credential.id)?.name} />
-      {entry.contentHidden ? (
-        <HiddenContent />
-      ) : (
-        <div className="grid gap-x-8 xl:grid-cols-2 [&>*]:min-w-0">
-          <Body title={words.request} label={words.requestBody} body={entry.request?.body} />
-          <Body title={words.answer} label={words.answerBody} body={entry.response?.body} />
-        </div>
-      )}
+      {entry.contentHidden ? <HiddenContent /> : <Bodies of={entry} />}
     </>
   )
 }
@@ -207,14 +251,20 @@ export function LogPage() {
 /** The facts of the request beside its bodies. Absent ones are left out. */
 function RequestFacts({ of: entry, keyName }: { of: LogsRetrieveData; keyName: string | undefined }) {
   const { names } = words
-  const { ipAddress, userAgent } = entry.context
+  const { ipAddress, userAgent, idempotencyKey } = entry.context
   const facts: [string, ReactNode][] = [
     [names.time, <Time key="time" at={entry.timestamp} exact />],
     [names.duration, texts.ms(entry.durationMs)],
-    [names.key, [keyName, entry.credential.keyPrefix].filter((one) => one).join(' · ')],
+    [
+      names.key,
+      <Link key="key" to="/keys" search={{}} className="link">
+        {[keyName, entry.credential.keyPrefix].filter((one) => one).join(' · ')}
+      </Link>,
+    ],
     [names.endpoint, entry.endpoint],
     [names.ipAddress, ipAddress],
     [names.userAgent, userAgent],
+    [names.idempotencyKey, idempotencyKey],
     [
       words.email,
       entry.email && (
@@ -230,16 +280,5 @@ function RequestFacts({ of: entry, keyName }: { of: LogsRetrieveData; keyName: s
       </Value>,
     ],
   ]
-  return (
-    <dl className="grid grid-cols-2 gap-x-6 gap-y-3 rounded-lg border border-line px-4 py-3 text-sm md:grid-cols-4">
-      {facts.map(([name, value]) =>
-        value ? (
-          <div key={name} className="min-w-0">
-            <dt className="text-xs text-soft">{name}</dt>
-            <dd className="[overflow-wrap:anywhere]">{value}</dd>
-          </div>
-        ) : null,
-      )}
-    </dl>
-  )
+  return <FactBox facts={facts} />
 }

@@ -27,24 +27,26 @@ export function SignInPage({ token }: { token?: string }) {
   })
   useTitle(token === undefined ? words.title : words.choose)
   return (
-    <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-4 p-6">
+    <main className="flex min-h-dvh flex-col items-center justify-center gap-5 bg-sheet p-4">
       <h1 className="flex items-center gap-2.5 text-2xl font-semibold tracking-tight">
         <Mark />
         {texts.name}
       </h1>
-      {!window.isSecureContext && <Warning>{texts.insecure}</Warning>}
-      {link.error ? (
-        <>
-          <h2 className="text-lg font-semibold">{words.wrongLink}</h2>
-          <Problem error={link.error} />
-          <a href="/sign-in" className="link">
-            {words.title}
-          </a>
-        </>
-      ) : (
-        <SignInForm token={token} link={link.data} />
-      )}
-      {token === undefined && <ProviderButton />}
+      <div className="flex w-full max-w-sm flex-col gap-4 rounded-xl border border-line bg-paper p-6">
+        {!window.isSecureContext && <Warning>{texts.insecure}</Warning>}
+        {link.error ? (
+          <>
+            <h2 className="text-lg font-semibold">{words.wrongLink}</h2>
+            <Problem error={link.error} />
+            <a href="/sign-in" className="link">
+              {words.title}
+            </a>
+          </>
+        ) : (
+          <SignInForm token={token} link={link.data} />
+        )}
+        {token === undefined && <ProviderButton />}
+      </div>
     </main>
   )
 }
@@ -99,9 +101,12 @@ function SignInForm({ token, link }: { token: string | undefined; link: SignInLi
         {isLink ? words.setPassword : words.title}
       </Button>
       {!isLink && (
-        <p className="text-sm text-soft">
-          <Coded>{words.forgotten}</Coded>
-        </p>
+        <details className="text-sm text-soft">
+          <summary className="w-fit">{words.forgottenTitle}</summary>
+          <p className="mt-1">
+            <Coded>{words.forgotten}</Coded>
+          </p>
+        </details>
       )}
     </form>
   )

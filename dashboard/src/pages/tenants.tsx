@@ -10,6 +10,7 @@ import type { Column } from '../parts/data-table.tsx'
 import { Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
+import { QuietState } from '../parts/quiet-state.tsx'
 import { limits } from '../parts/rate-figure.tsx'
 import { AddTenant, AskedDialog, statuses, type TenantDialog } from '../parts/tenant-dialogs.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
@@ -46,7 +47,7 @@ export function TenantsPage() {
   const shared = standing.data?.sendPerHour ?? null
   return (
     <>
-      <Heading title={texts.pages.tenants} about={words.about}>
+      <Heading title={texts.pages.tenants} about={words.about(`${limits.bounces.most}%`)}>
         <Select
           bare
           label={words.statusLabel}
@@ -75,7 +76,11 @@ export function TenantsPage() {
 
 const TenantStatus = ({ status, reason }: { status: Tenant['status']; reason: string | undefined }) => (
   <>
-    <Badge tone={status === 'active' ? 'good' : 'wait'}>{words.status[status]}</Badge>{' '}
+    {status !== 'active' ? (
+      <Badge tone="wait">{words.status[status]}</Badge>
+    ) : (
+      reason === undefined && <QuietState>{words.status.active}</QuietState>
+    )}{' '}
     {reason !== undefined && <Badge tone="wait">{words.paused}</Badge>}
     {reason !== undefined && <span className="mt-1 block text-xs text-soft">{reason}</span>}
   </>
@@ -170,7 +175,9 @@ function useColumns({ reasonOf, ceilingOf, shared, mailOf }: TenantFacts, onAsk:
       by: (one) => ceilingOf(one.id) ?? Number.POSITIVE_INFINITY,
       cell: (one) =>
         ceilingOf(one.id)?.toLocaleString() ?? (
-          <span className="text-soft">{shared === null ? words.noLimit : words.shared(shared.toLocaleString())}</span>
+          <span className="text-soft" data-tip={shared === null ? undefined : words.shared(shared.toLocaleString())}>
+            {shared === null ? words.noLimit : words.sharedShort}
+          </span>
         ),
     },
     {
@@ -197,14 +204,9 @@ function Lost({ mail }: { mail: Mail }) {
   if (!mail || mail.accepted === 0) return '–'
   const rate = rateOf(mail)
   const shown = tablePercent(mail.lost, mail.accepted)
-  if (rate < limits.bounces.high) return shown
   const title = texts.rate.high(`${limits.bounces.high}%`, `${limits.bounces.most}%`)
-  if (rate < limits.bounces.most)
-    return (
-      <span className="text-wait" data-tip={title}>
-        {shown}
-      </span>
-    )
+  // Most tenants are between the two: a colour on all of them would hide the one over the limit.
+  if (rate < limits.bounces.most) return rate < limits.bounces.high ? shown : <span data-tip={title}>{shown}</span>
   return (
     <>
       <span className="text-xs text-bad">{words.high} </span>
@@ -229,13 +231,11 @@ function TenantActions({ tenant, isPaused, onAsk }: { tenant: Tenant; isPaused: 
   const { choose } = useHere()
   const navigate = useNavigate()
   return (
-    <span className="flex items-center gap-1 md:justify-end">
-      <Button small kind="quiet" aria-label={words.editOf(tenant.name)} onClick={() => onAsk('edit', tenant)}>
-        {words.edit}
-      </Button>
+    <span className="flex items-center md:justify-end">
       <Menu
         label={words.actionsOf(tenant.name)}
         actions={[
+          { label: words.edit, onChoose: () => onAsk('edit', tenant) },
           ...pagesOf.map(({ to, name }) => ({
             label: words.show(name),
             onChoose: () => {

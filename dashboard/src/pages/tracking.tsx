@@ -7,6 +7,7 @@ import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { DnsRecordLines } from '../parts/dns-value.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
+import { WarningIcon } from '../parts/icons.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
 import { CopyIconButton, Time } from '../parts/time-and-copy.tsx'
@@ -93,8 +94,14 @@ function Track({ track, isNext, refresh }: { track: TrackDomain; isNext: boolean
       <div className="px-4 empty:hidden">
         <Problem error={change.error ?? check.error} />
       </div>
-      <div className="grid gap-x-10 gap-y-6 p-4 lg:grid-cols-[19rem_minmax(0,1fr)]">
-        <div className="min-w-0">
+      {track.dnsStatus !== 'ok' && (
+        <p className="flex gap-2.5 border-b border-line bg-wait-back px-4 py-2.5 text-wait">
+          <WarningIcon size={16} className="mt-0.5 shrink-0" />
+          {words.notTracked}
+        </p>
+      )}
+      <div className="grid gap-x-10 gap-y-6 p-4 lg:grid-cols-[minmax(0,1fr)_19rem]">
+        <div className="min-w-0 lg:order-last">
           <PartTitle aside={<SaveState isSaving={change.isPending} isSaved={change.isSuccess} />}>{words.counts}</PartTitle>
           <Switches
             values={{ ...track, ...wanted }}
@@ -111,7 +118,7 @@ function Track({ track, isNext, refresh }: { track: TrackDomain; isNext: boolean
             onSave={(excludedClickDomains) => change.mutate({ excludedClickDomains })}
           />
         </div>
-        <div className="min-w-0">
+        <div className="min-w-0 max-lg:order-first">
           {track.dnsRecord && <RequiredRecord record={track.dnsRecord} isFound={track.dnsStatus === 'ok'} />}
           <ServedPaths origin={`${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`} />
         </div>
@@ -184,7 +191,7 @@ const RequiredRecord = ({ record, isFound }: { record: NonNullable<TrackDomain['
       <Badge tone="none">{record.type}</Badge>
     </div>
     {!isFound && <p className="mb-2 text-soft">{words.nextStep}</p>}
-    <DnsRecordLines record={record} zone={record.fullName.slice(record.name.length + 1)} />
+    <DnsRecordLines record={record} zone={record.fullName.slice(record.name.length + 1)} hasFullName={false} />
   </>
 )
 
@@ -200,7 +207,8 @@ const Switches = (props: {
       <label key={name} className="flex items-start gap-2.5">
         <input
           type="checkbox"
-          className="mt-0.5 size-4 shrink-0"
+          role="switch"
+          className="switch mt-0.5"
           checked={props.values[name]}
           disabled={props.disabled}
           onChange={({ target }) => props.onChange({ [name]: target.checked })}

@@ -1,12 +1,14 @@
 /** SMTP relays, their state, and the shares of the mail that they take. For owners of the organisation. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { get, post, remove } from '../api-client.ts'
-import type { Transport, TransportRule, TransportsListData } from '../api-types.ts'
+import { get, post, remove, withQuery } from '../api-client.ts'
+import type { ReputationRetrieveData, Transport, TransportRule, TransportsListData } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
+import { tablePercent } from '../parts/chart.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Menu } from '../parts/menu.tsx'
+import { QuietState } from '../parts/quiet-state.tsx'
 import { ShareDialog, type SharedMail } from '../parts/share-dialog.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { TestTransport, TransportForm } from '../parts/transport-dialogs.tsx'
@@ -29,6 +31,7 @@ export function TransportsPage() {
     queryFn: () => get<TransportsListData>('/v1/transports'),
     refetchInterval: everyMs,
   })
+  const mail = useMailOfTransports()
   const close = () => setAsked(undefined)
   const done = async () => {
     close()
@@ -55,7 +58,7 @@ export function TransportsPage() {
       {data && !isEmpty && (
         <DataTable
           label={texts.pages.transports}
-          columns={columnsOf(data, (what, transport) => setAsked({ what, transport }))}
+          columns={columnsOf(data, mail, (what, transport) => setAsked({ what, transport }))}
           items={data.transports}
           keyOf={(one) => one.name}
           isWhole
@@ -73,7 +76,7 @@ type OnAsk = (what: 'edit' | 'test' | 'remove', transport: Transport) => void
 const names = words.names
 
 /** Long because each column is an element of one list. */
-const columnsOf = (list: TransportsListData, onAsk: OnAsk): readonly Column<Transport>[] => [
+const columnsOf = (list: TransportsListData, mailOf: ReadonlyMap<string, Counts>, onAsk: OnAsk): readonly Column<Transport>[] => [
   {
     name: names.transport,
     phone: 'title',
@@ -89,42 +92,46 @@ const columnsOf = (list: TransportsListData, onAsk: OnAsk): readonly Column<Tran
   },
   { name: names.state, phone: 'side', by: (one) => one.state, cell: (one) => <State of={one} /> },
   {
+    name: names.week,
+    phone: 'line',
+    isNumber: true,
+    by: (one) => mailOf.get(one.name)?.accepted ?? 0,
+    cell: (one) => <WeekOfMail of={mailOf.get(one.name)} />,
+  },
+  {
     name: names.share,
+    phone: 'line',
     className: 'tabular-nums',
     isUsual: (one) => shareOf(list, one.name) === undefined,
     by: (one) => shareOfAll(list, one.name) ?? -1,
     cell: (one) => <OwnShare list={list} name={one.name} />,
   },
   {
-    name: names.login,
-    cell: ({ tls, username }) => (
+    name: names.connection,
+    phone: 'full',
+    className: 'text-xs text-soft tabular-nums md:max-w-72',
+    by: (one) => one.connections,
+    cell: ({ tls, username, connections, rate }) => (
       <>
-        {words.tls[tls]}
-        <span className="block text-xs text-soft [overflow-wrap:anywhere]">
-          {username === null ? words.noLogin : words.loginAs(username)}
+        <span className="block [overflow-wrap:anywhere]">
+          {words.tls[tls]} · {username === null ? words.noLogin : words.loginAs(username)}
+        </span>
+        <span className="block">
+          {words.connectionsOf(connections)} · {rate === null ? words.anyRate : words.rateOf(rate)}
         </span>
       </>
     ),
   },
-  {
-    name: names.limits,
-    className: 'tabular-nums',
-    by: (one) => one.connections,
-    cell: ({ connections, rate }) => (
-      <>
-        {words.connectionsOf(connections)}
-        <span className="block text-xs text-soft">{rate === null ? words.anyRate : words.rateOf(rate)}</span>
-      </>
-    ),
-  },
-  { name: names.fallback, isUsual: (one) => one.failover && one.fallback === null, cell: (one) => words.whenDown(one) },
+  ...(list.transports.every(isUsualFallback)
+    ? []
+    : [{ name: names.fallback, isUsual: isUsualFallback, cell: (one: Transport) => words.whenDown(one) }]),
   {
     name: texts.table.actions,
     isUnnamed: true,
     phone: 'menu',
     cell: (one) => (
       <span className="flex items-center gap-1 md:justify-end">
-        <Button small kind="quiet" aria-label={words.testOf(one.name)} onClick={() => onAsk('test', one)}>
+        <Button small aria-label={words.testOf(one.name)} onClick={() => onAsk('test', one)}>
           {words.test}
         </Button>
         <Menu
@@ -138,6 +145,28 @@ const columnsOf = (list: TransportsListData, onAsk: OnAsk): readonly Column<Tran
     ),
   },
 ]
+
+const isUsualFallback = (one: Transport) => one.failover && one.fallback === null
+
+type Counts = ReputationRetrieveData['groups'][number]
+
+/** Live mail of the last seven days, by transport: the provider of its attempts has its name. */
+function useMailOfTransports(): ReadonlyMap<string, Counts> {
+  const path = withQuery('/v1/reputation', { groupBy: 'provider' })
+  const { data } = useQuery({ queryKey: ['reputation', path], queryFn: () => get<ReputationRetrieveData>(path) })
+  return new Map(data?.groups.map((one) => [one.name, one]))
+}
+
+function WeekOfMail({ of: counts }: { of: Counts | undefined }) {
+  const final = counts ? counts.accepted + counts.failed + counts.blocked : 0
+  if (!counts || final === 0) return <span className="text-soft">{words.noMail}</span>
+  return (
+    <>
+      {counts.accepted.toLocaleString()}
+      <span className="text-soft md:block md:text-xs"> {words.deliveryRate(tablePercent(counts.accepted, final))}</span>
+    </>
+  )
+}
 
 const isOfAllMail = ({ tenantId, domain, tag }: TransportRule) => tenantId === null && domain === null && tag === null
 
@@ -166,7 +195,7 @@ function OwnShare({ list, name }: { list: TransportsListData; name: string }) {
 
 function State({ of: { state, down } }: { of: Transport }) {
   const { tenants } = useHere()
-  if (state === 'up') return <Badge tone="good">{words.up}</Badge>
+  if (state === 'up') return <QuietState>{words.up}</QuietState>
   return (
     <>
       <Badge tone="bad">{words.down}</Badge>
@@ -205,17 +234,25 @@ function Shares({ list, onChange }: SharesProps) {
             <OneRule of={rule} usual={list.default} mail={mailText(rule)} onChange={(transport) => onChange(rule, transport)} />
           </li>
         ))}
+        {!list.rules.some(isOfAllMail) && (
+          <li className="flex flex-wrap items-center gap-x-3 px-4 py-3">
+            <p className="font-medium">{words.otherMail}</p>
+            <p className="text-soft">
+              {words.theDefault(list.default)} <span className="tabular-nums">{words.percent(100)}</span>
+            </p>
+          </li>
+        )}
       </ul>
     </Section>
   )
 }
 
 /** Written out, because the build collects class names from the source. No colour of a state, because a share is none. */
-const parts = ['bg-chart-bounce', 'bg-chart-complaint', 'bg-soft'] as const
+const parts = ['bg-ink', 'bg-soft', 'bg-edge'] as const
 
 const OneRule = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string; onChange: (transport: string) => void }) => (
   <div className="min-w-0">
-    <div aria-hidden="true" className="mb-2 flex h-2 gap-px overflow-hidden rounded-full bg-edge">
+    <div aria-hidden="true" className="mb-2 flex h-2 gap-px overflow-hidden rounded-full bg-line ring-1 ring-edge/60 ring-inset">
       {props.of.shares.map(({ transport, percent }, index) => (
         <span key={transport} className={parts[index % parts.length]} style={{ width: `${percent}%` }} />
       ))}
@@ -233,7 +270,7 @@ const OneRule = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string
       ))}
       {rest(props.of) > 0 && (
         <li className="flex min-h-7 items-center gap-2 text-soft">
-          <span className="size-2 shrink-0 rounded-[2px] bg-edge" />
+          <span className="size-2 shrink-0 rounded-[2px] bg-line ring-1 ring-edge ring-inset" />
           {words.theDefault(props.usual)}
           <span className="tabular-nums">{words.percent(rest(props.of))}</span>
         </li>

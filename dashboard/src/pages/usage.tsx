@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { download, get, withQuery } from '../api-client.ts'
 import type { Limits, ShownPoint, UsageListTenantsItem } from '../api-types.ts'
-import { Heading, Meter, Problem, Section } from '../parts/basic-components.tsx'
+import { Heading, Meter, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
 import {
   ChooseMail,
   ChoosePeriod,
@@ -15,6 +15,7 @@ import {
   periodOf,
   sumOf,
   tablePercent,
+  useBefore,
   useOverTime,
   VolumeChart,
 } from '../parts/chart.tsx'
@@ -52,7 +53,7 @@ export function UsagePage() {
         {data && <SaveMenu onSeries={() => saveSeries(data.points, period)} onTenants={() => file.mutate()} />}
       </Heading>
       <Problem error={error ?? file.error} />
-      {data && <UseFigures points={data.points} isHourly={period === 'today'} mail={mail} limit={limits.data?.sendLimit} />}
+      {data && <UseFigures points={data.points} period={period} mail={mail} limit={limits.data?.sendLimit} />}
       {data && (
         <Section title={texts.overview.volume}>
           {accepted === 0 ? (
@@ -72,7 +73,7 @@ export function UsagePage() {
 
 interface UseProps {
   points: readonly ShownPoint[]
-  isHourly: boolean
+  period: ReturnType<typeof periodOf>
   mail: ReturnType<typeof mailOf>
   limit: Limits['sendLimit'] | undefined
 }
@@ -82,15 +83,22 @@ const hourOf = zonedFormat({ hour: 'numeric', minute: '2-digit' })
 const monthOf = zonedFormat({ month: 'long', year: 'numeric' })
 
 /** How much was sent: the outcomes are on the overview. */
-function UseFigures({ points, isHourly, mail, limit }: UseProps) {
+function UseFigures({ points, period, mail, limit }: UseProps) {
   const { tenantId } = useHere()
+  const isHourly = period === 'today'
   const month = useOverTime('this_month', tenantId, monthEveryMs, mail)
   const accepted = sumOf(points, 'sent')
   const busiest = points.reduce<ShownPoint | undefined>((most, one) => (one.sent > (most?.sent ?? 0) ? one : most), undefined)
   const each = points.length === 0 ? 0 : Math.round(accepted / points.length)
+  const perPart = isHourly ? words.perHour(each) : words.perDay(each)
+  const before = useBefore(period, tenantId, mail)
   return (
     <Figures>
-      <Figure name={texts.counts.sent} value={accepted.toLocaleString()} note={isHourly ? words.perHour(each) : words.perDay(each)} />
+      <Figure
+        name={texts.counts.sent}
+        value={accepted.toLocaleString()}
+        note={before?.sent ? texts.overview.was(before.sent.toLocaleString(), texts.overview.before[period]) : perPart}
+      />
       <Figure
         name={isHourly ? words.busiestHour : words.busiestDay}
         value={busiest ? busiest.sent.toLocaleString() : '–'}
@@ -126,31 +134,47 @@ const saveSeries = (points: readonly ShownPoint[], period: string) =>
 
 const lostOf = ({ emails }: UsageListTenantsItem) => emails.hard_failed + emails.bounced
 
-/** `all`: of the whole list. */
-const columnsOf = (all: number): readonly Column<UsageListTenantsItem>[] => [
+/** `all`: of the whole list; `most`: of the greatest tenant, whose bar is full. */
+const columnsOf = (all: number, most: number): readonly Column<UsageListTenantsItem>[] => [
   { name: words.tenant, phone: 'title', className: 'font-medium', by: (one) => one.tenantName, cell: (one) => one.tenantName },
   {
     name: texts.counts.sent,
+    phone: 'line',
     by: (one) => one.emails.sent,
     cell: (one) => (
       <span className="inline-flex flex-wrap items-center gap-x-2 tabular-nums">
-        <Meter part={one.emails.sent} whole={all} tone="none" />
+        <span className="max-md:hidden">
+          <Meter part={one.emails.sent} whole={most} tone="none" />
+        </span>
         <span className="md:min-w-12 md:text-right">{one.emails.sent.toLocaleString()}</span>
-        <span className="text-soft">{words.share(tablePercent(one.emails.sent, all))}</span>
+        <OnPhone>{texts.counts.sent}</OnPhone>
+        <span className="text-soft max-md:hidden">{words.share(tablePercent(one.emails.sent, all))}</span>
       </span>
     ),
   },
   {
     name: texts.counts.delivered,
+    phone: 'line',
     isNumber: true,
     by: (one) => one.emails.delivered / one.emails.sent,
-    cell: (one) => tablePercent(one.emails.delivered, one.emails.sent),
+    cell: (one) => (
+      <>
+        {tablePercent(one.emails.delivered, one.emails.sent)}
+        <OnPhone>{texts.counts.delivered}</OnPhone>
+      </>
+    ),
   },
   {
     name: texts.counts.lost,
+    phone: 'line',
     isNumber: true,
     by: (one) => lostOf(one) / one.emails.sent,
-    cell: (one) => tablePercent(lostOf(one), one.emails.sent),
+    cell: (one) => (
+      <>
+        {tablePercent(lostOf(one), one.emails.sent)}
+        <OnPhone>{words.lostShort}</OnPhone>
+      </>
+    ),
   },
 ]
 
@@ -165,7 +189,7 @@ function Tenants({ all, period, page, test }: { all: number; period: string; pag
       <Listing
         label={words.byTenant}
         list={list}
-        columns={columnsOf(all)}
+        columns={columnsOf(all, Math.max(0, ...(list.data?.items ?? []).map(({ emails }) => emails.sent)))}
         keyOf={(one) => one.tenantId}
         sortedBy={texts.counts.sent}
         empty={texts.overview.nothing}

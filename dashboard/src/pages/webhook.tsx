@@ -7,14 +7,16 @@ import { type Webhook, type WebhookDelivery, type WebhooksTestData, webhookEvent
 import { Confirm, FormDialog, Once, Several } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading, Problem, Warning } from '../parts/basic-components.tsx'
 import { Dialog } from '../parts/dialog.tsx'
+import { FactBox } from '../parts/fact-box.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { BackTo, Waiting } from '../parts/paged-lists.tsx'
-import { Code, Copy, CopyIconButton, Time } from '../parts/time-and-copy.tsx'
+import { Code, Copy, Time, Value } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { Deliveries } from '../parts/webhook-deliveries.tsx'
 import { ReplayRange } from '../parts/webhook-replay.tsx'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
+import { useLastDay } from '../parts/webhook-use.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -106,20 +108,37 @@ function Failing({ id, since, onReplay }: { id: string; since: string; onReplay:
   )
 }
 
-const Summary = ({ webhook }: { webhook: Webhook }) => (
-  <>
-    <p className="flex items-center gap-0.5 text-sm">
-      <span className="min-w-0 font-mono text-xs [overflow-wrap:anywhere]">{webhook.url}</span>
-      <CopyIconButton text={webhook.url} label={texts.actions.copyOf(texts.webhooks.url)} />
-    </p>
-    {!webhook.enabled && (
-      <p className="mt-1 text-sm empty:hidden">
-        <WebhookState webhook={webhook} />
-      </p>
-    )}
-    <p className="mt-1 text-xs text-soft [overflow-wrap:anywhere]">{webhook.allEvents ? words.allEvents : webhook.events.join(', ')}</p>
-  </>
-)
+function Summary({ webhook }: { webhook: Webhook }) {
+  const { nameOf, tenants } = useHere()
+  const use = useLastDay()?.[webhook.id]
+  return (
+    <>
+      {!webhook.enabled && (
+        <p className="mb-3 text-sm empty:hidden">
+          <WebhookState webhook={webhook} />
+        </p>
+      )}
+      <FactBox
+        facts={[
+          [
+            texts.webhooks.url,
+            <Value key="url" name={texts.webhooks.url}>
+              {webhook.url}
+            </Value>,
+          ],
+          [texts.webhooks.eventsShort, webhook.allEvents ? words.allEvents : webhook.events.join(', ')],
+          [
+            texts.webhooks.day,
+            use
+              ? `${texts.webhooks.delivered(use.delivered, use.requests, use.isComplete)}, ${texts.webhooks.median(use.medianMs)}`
+              : texts.webhooks.quiet,
+          ],
+          [texts.shell.tenant, tenants.length > 1 && nameOf(webhook.tenantId)],
+        ]}
+      />
+    </>
+  )
+}
 
 interface AskedProps {
   webhook: Webhook

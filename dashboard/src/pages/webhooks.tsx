@@ -10,8 +10,10 @@ import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Field } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
+import { QuietState } from '../parts/quiet-state.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
+import { useLastDay } from '../parts/webhook-use.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -44,26 +46,47 @@ export function WebhooksPage() {
         </>
       ),
     },
-    { name: words.state, phone: 'side', by: (one) => stateOrder(one), cell: (one) => <WebhookBadge webhook={one} /> },
+    {
+      name: words.state,
+      phone: 'side',
+      by: (one) => stateOrder(one),
+      cell: (one) => (one.enabled && !one.failingSince ? <QuietState>{texts.webhook.on}</QuietState> : <WebhookBadge webhook={one} />),
+    },
     {
       name: words.lastDelivery,
-      phone: 'line',
+      phone: 'full',
       className: 'text-xs',
       cell: (one) => (
         <>
-          <WebhookState webhook={one} />
           {asked.has(one.id) && one.enabled && <LastDelivery id={one.id} isFailing={one.failingSince !== null} />}
+          <WebhookState webhook={one} />
         </>
       ),
     },
-    { name: words.day, className: 'text-xs', cell: (one) => <LastDay of={use?.[one.id]} /> },
+    {
+      name: words.day,
+      phone: 'line',
+      className: 'text-xs whitespace-nowrap',
+      isUsual: (one) => use?.[one.id] === undefined,
+      cell: (one) => <LastDay of={use?.[one.id]} />,
+    },
     {
       name: words.eventsShort,
-      className: 'md:max-w-56 text-xs text-soft [overflow-wrap:anywhere]',
-      cell: (one) => (one.allEvents ? texts.webhook.allEvents : one.events.join(', ')),
+      phone: 'line',
+      className: 'text-xs text-soft whitespace-nowrap',
+      isUsual: (one) => one.allEvents,
+      cell: (one) => <Events of={one} />,
     },
     ...(tenantId === undefined
-      ? [{ name: texts.shell.tenant, by: (one: Webhook) => nameOf(one.tenantId), cell: (one: Webhook) => nameOf(one.tenantId) }]
+      ? [
+          {
+            name: texts.shell.tenant,
+            phone: 'line' as const,
+            className: 'whitespace-nowrap max-md:text-xs',
+            by: (one: Webhook) => nameOf(one.tenantId),
+            cell: (one: Webhook) => nameOf(one.tenantId),
+          },
+        ]
       : []),
     ...(mayChange ? [menuColumn((one) => toggle.mutate(one))] : []),
   ]
@@ -101,26 +124,38 @@ const menuColumn = (onToggle: (webhook: Webhook) => void): Column<Webhook> => ({
   ),
 })
 
-const useEveryMs = 30_000
-
-/** The requests of the last day, by webhook. */
-function useLastDay(): WebhookUseResponse['webhooks'] | undefined {
-  const path = '/dashboard/api/use/webhooks'
-  const { data } = useQuery({ queryKey: ['use of webhooks'], queryFn: () => get<WebhookUseResponse>(path), refetchInterval: useEveryMs })
-  return data?.webhooks
-}
-
 function LastDay({ of: use }: { of: WebhookUseResponse['webhooks'][string] | undefined }) {
   if (!use) return <span className="text-soft">{words.quiet}</span>
   const { requests, delivered, medianMs, isComplete } = use
   return (
-    <span className="inline-flex flex-wrap items-center gap-x-2 tabular-nums">
-      <Meter part={delivered} whole={requests} tone={delivered === requests ? 'good' : delivered * 2 >= requests ? 'wait' : 'bad'} />
-      <span className="whitespace-nowrap">{words.delivered(delivered, requests, isComplete)}</span>
-      <span className="whitespace-nowrap text-soft">{words.median(medianMs)}</span>
+    <span className="inline-flex items-center gap-x-2 tabular-nums">
+      <span className="max-md:hidden">
+        <DeliveredMeter delivered={delivered} requests={requests} />
+      </span>
+      <span>
+        {words.delivered(delivered, requests, isComplete)}
+        <span className="text-soft md:block max-md:hidden">{words.median(medianMs)}</span>
+      </span>
     </span>
   )
 }
+
+/** Without any success the whole bar is red, because an empty one looks like no data. */
+const DeliveredMeter = ({ delivered, requests }: { delivered: number; requests: number }) => (
+  <Meter
+    part={delivered === 0 ? requests : delivered}
+    whole={requests}
+    tone={delivered === requests ? 'good' : delivered === 0 ? 'bad' : 'wait'}
+  />
+)
+
+/** One by name, several by number; the tooltip names them. */
+const Events = ({ of: { allEvents, events } }: { of: Webhook }) =>
+  allEvents ? (
+    texts.webhook.allEvents
+  ) : (
+    <span data-tip={events.join(', ')}>{events.length === 1 ? events[0] : words.countOfEvents(events.length)}</span>
+  )
 
 /** The last delivery takes a request for each webhook. */
 const maxAsked = 30
@@ -140,7 +175,6 @@ function LastDelivery({ id, isFailing }: { id: string; isFailing: boolean }) {
       <span className={isFailing ? 'text-bad' : ''}>
         {last.statusCode ?? texts.webhook.noAnswer} · <Time at={last.timestamp} />
       </span>
-      <span className="block text-soft">{last.event}</span>
     </span>
   )
 }

@@ -5,6 +5,7 @@ import { texts } from '../texts.ts'
 import { Badge } from './basic-components.tsx'
 import { DnsRecordLines } from './dns-value.tsx'
 import { DownIcon } from './icons.tsx'
+import { QuietState } from './quiet-state.tsx'
 import { Code } from './time-and-copy.tsx'
 
 /** "Publish this record: …", beside the record itself, repeats it. */
@@ -20,12 +21,12 @@ interface OneRecordProps {
   aside?: ReactNode
   /** Below the name in the zone. */
   hasFullName?: boolean
-  /** A record that is found is one line, which opens. */
-  isFolded?: boolean
+  /** A row of a box of records, which opens. One that verification still needs is open. */
+  isRow?: boolean
 }
 
-export function OneRecord({ title, record, zone, advice, aside, hasFullName = true, isFolded = false }: OneRecordProps) {
-  const heading = <RecordTitle title={title} record={record} isAdvice={advice !== undefined} aside={aside} />
+export function OneRecord({ title, record, zone, advice, aside, hasFullName = true, isRow = false }: OneRecordProps) {
+  const heading = <RecordTitle title={title} record={record} advice={advice} isRow={isRow} aside={aside} />
   const content = (
     <>
       {advice && <p className="mb-2 text-xs text-soft">{advice}</p>}
@@ -33,15 +34,15 @@ export function OneRecord({ title, record, zone, advice, aside, hasFullName = tr
       <Found record={record} advice={advice} />
     </>
   )
-  if (isFolded && record.status === 'OK') {
+  if (isRow) {
     return (
-      <section aria-label={title} className="rounded-lg border border-line">
-        <details className="group">
+      <section aria-label={title}>
+        <details className="group" open={record.status !== 'OK' && advice === undefined}>
           <summary className="flex items-center gap-2 px-4 py-2.5">
             <DownIcon size={14} className="shrink-0 -rotate-90 text-soft group-open:rotate-0" />
             {heading}
           </summary>
-          <div className="px-4 pb-4">{content}</div>
+          <div className="px-4 pb-4 md:pl-10">{content}</div>
         </details>
       </section>
     )
@@ -54,21 +55,30 @@ export function OneRecord({ title, record, zone, advice, aside, hasFullName = tr
   )
 }
 
-function RecordTitle({ title, record, isAdvice, aside }: { title: string; record: DnsRecord; isAdvice: boolean; aside: ReactNode }) {
-  const tone = record.status === 'OK' ? 'good' : record.status === null || isAdvice ? 'none' : 'wait'
+function RecordTitle({ title, record, advice, isRow, aside }: Pick<OneRecordProps, 'title' | 'record' | 'advice' | 'isRow' | 'aside'>) {
+  const tone = record.status === null || advice !== undefined ? 'none' : 'wait'
   return (
-    <div className="flex grow flex-wrap items-center gap-2">
-      <h3 className="text-base font-semibold [overflow-wrap:anywhere]">{title}</h3>
-      <Badge tone="none">{record.type}</Badge>
-      <Badge tone={tone}>{record.status ?? texts.dns.notChecked}</Badge>
-      {aside && <span className="ml-auto">{aside}</span>}
+    <div className={`flex min-w-0 grow items-center gap-2 ${isRow ? '' : 'flex-wrap'}`}>
+      <h3 className="shrink-0 text-sm font-semibold max-md:shrink [overflow-wrap:anywhere]">{title}</h3>
+      <span className="font-mono text-xs text-soft">{record.type}</span>
+      {isRow && advice !== undefined && record.status !== 'OK' && (
+        <span className="min-w-0 truncate text-xs text-soft group-open:hidden max-lg:hidden">{advice}</span>
+      )}
+      <span className="ml-auto flex items-center gap-2">
+        {record.status === 'OK' ? (
+          <QuietState>{texts.dns.found}</QuietState>
+        ) : (
+          <Badge tone={tone}>{record.status ?? texts.dns.notChecked}</Badge>
+        )}
+        {aside}
+      </span>
     </div>
   )
 }
 
-/** The problem of the record, and the values that DNS has instead. Of a missing record the advice has already given the effect. */
+/** The problem of the record, and the values that DNS has instead. Of a missing record the badge says as much. */
 function Found({ record, advice }: { record: DnsRecord; advice: string | undefined }) {
-  if (advice !== undefined && record.status === 'Missing') return null
+  if (record.status === 'Missing' && record.found.length === 0) return null
   return (
     <>
       {record.problem && <p className={`mt-3 text-sm ${advice ? 'text-soft' : 'text-bad'}`}>{record.problem}</p>}

@@ -37,7 +37,7 @@ export function ZoneFile({ domain: { name, dnsRecords } }: { domain: Domain }) {
     .flatMap((key) => dnsRecords[key as keyof typeof words.records] ?? [])
   const text = `${records.map(zoneLine).join('\n')}\n`
   return (
-    <div className="mb-4 flex flex-wrap gap-2">
+    <div className="flex flex-wrap gap-2">
       <Copy text={text} label={words.copyAll} />
       <Button onClick={() => save(`${name}.zone`, new Blob([text], { type: 'text/plain' }))}>{words.zoneFile}</Button>
     </div>
@@ -75,7 +75,7 @@ interface GroupProps {
 function RecordGroup({ title, names, of: { dnsRecords }, hasFullNames, aside }: GroupProps) {
   return (
     <Section title={title} aside={aside}>
-      <div className="flex flex-col gap-3">
+      <div className="divide-y divide-line rounded-lg border border-line">
         {names.map((name) => {
           // The record for mail in takes the place of the example.
           const record = name === 'mx' && dnsRecords.receiving ? undefined : dnsRecords[name]
@@ -90,7 +90,7 @@ function RecordGroup({ title, names, of: { dnsRecords }, hasFullNames, aside }: 
               zone={dnsRecords.zone}
               advice={advice}
               hasFullName={hasFullNames}
-              isFolded
+              isRow
             />
           )
         })}

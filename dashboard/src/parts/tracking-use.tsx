@@ -29,7 +29,11 @@ export function TrackingUse({ of: tracks }: { of: readonly TrackDomain[] }) {
       <Figures columns={3}>
         <Figure name={words.opened} value={shown(data?.opened)} note={<Emails event="opened" />} />
         <Figure name={words.clicked} value={shown(data?.clicked)} note={<Emails event="clicked" />} />
-        <Figure name={words.ready} value={ofLimit({ used: found, limit: tracks.length })} note={words.readyHelp} />
+        <Figure
+          name={words.ready}
+          value={ofLimit({ used: found, limit: tracks.length })}
+          {...(found < tracks.length ? { tone: 'wait', note: words.readyHelp } : {})}
+        />
       </Figures>
     </div>
   )

@@ -21,7 +21,7 @@ export function WebhookState({ webhook: { failingSince, disabledAt, disabledReas
   }
   if (!failingSince) return null
   return (
-    <span className="block text-xs text-bad">
+    <span className="block text-xs text-soft">
       {texts.webhook.failingSince} <Time at={failingSince} />
     </span>
   )

@@ -30,10 +30,12 @@ export const auditLogTexts = {
     },
     names: { time: 'Time', actor: 'Actor', action: 'Action', target: 'Target', tenant: 'Tenant', ipAddress: 'IP address' },
     about: 'Sign-ins and changes made in the dashboard, with a key or by a command. Kept for 400 days. Emails are listed under Emails.',
+    ways: { link: 'Signed in with a link', password: 'Signed in with a password', openid: 'Signed in with the identity provider' },
     kinds: { member: 'Member', key: 'Key', command: 'Command' },
     /** By action; the others are made of `verbs` and `objects`. Commands have the singular of an object. */
     sentences: {
       'sessions.begin': 'Signed in',
+      'sessions.end-others': 'Signed out everywhere else',
       'members.change-password': 'Changed their password',
       'members.change-role': 'Changed the role of a member',
       'members.role': 'Changed the role of a member',

@@ -5,7 +5,8 @@ export const keysTexts = {
     ofAll: 'Keys of all tenants. Those that you create here belong to the organisation and act for every tenant.',
     ofTenant: 'Keys of this tenant.',
     columnNames: {
-      name: 'Key',
+      name: 'Name',
+      key: 'Key',
       tenant: 'Tenant',
       type: 'Type',
       permissions: 'Permissions',
@@ -19,6 +20,7 @@ export const keysTexts = {
     onHold: 'On hold',
     everything: 'Full access',
     never: 'Never used',
+    used: 'used',
     permissionNames: {
       'emails:send': 'Send emails',
       'emails:read': 'Read emails',
@@ -27,6 +29,7 @@ export const keysTexts = {
       'suppressions:manage': 'Manage suppressions',
     },
     all: 'All types',
+    countOf: (type: string, count: number) => `${type} (${count})`,
     noneOfType: 'No keys of this type.',
     hold: 'Hold',
     release: 'Release',

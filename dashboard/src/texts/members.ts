@@ -23,9 +23,13 @@ export const membersTexts = {
     you: 'You',
     isOn: 'On',
     isOff: 'Off',
+    withoutFactor: 'Two-factor off',
     signedOut: 'Signed out',
     active: 'Active',
     invited: 'Invited',
+    expired: 'Link expired',
+    ends: 'link ends',
+    activeShort: 'active',
     invitedMeans: 'The sign-in link is not used yet. It works for 24 hours; the menu makes a new one.',
     insecure: (count: number, all: number) =>
       all === 1 ? 'You sign in without a second factor.' : `${count} of ${all} members sign in without a second factor.`,

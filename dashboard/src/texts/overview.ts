@@ -79,6 +79,7 @@ export const overviewTexts = {
     busiestHour: 'Busiest hour',
     thisMonth: 'This month',
     share: (percent: string) => `${percent} of all`,
+    lostShort: 'failed',
     overTime: 'Over time',
     byTenant: 'By tenant',
     tenant: 'Tenant',

@@ -3,6 +3,7 @@
 export const settingsTexts = {
   doctor: {
     title: 'System check',
+    check: 'Check this installation',
     about:
       'Checks DNS, port 25, blocklists, certificates, the clock, the disk and PostgreSQL, as `postrider doctor` does. Changes nothing. Takes up to 30 seconds.',
     run: 'Run checks',

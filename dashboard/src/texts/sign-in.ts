@@ -16,7 +16,8 @@ export const signInTexts = {
     choose: 'Choose a password',
     chooseHelp: 'At least 10 characters. Your link works only once: from now on, sign in with your address and this password.',
     withProvider: (name: string) => `Sign in with ${name}`,
-    forgotten: 'Forgot your password? Ask an owner for a new link: on the page Members, or with `postrider member reset ADDRESS`.',
+    forgottenTitle: 'Forgot your password?',
+    forgotten: 'Ask an owner for a new link: on the page Members, or with `postrider member reset ADDRESS`.',
     setPassword: 'Save and sign in',
   },
   account: {
@@ -34,6 +35,18 @@ export const signInTexts = {
     now: 'It is now',
     zone: 'Time zone',
     byBrowser: (zone: string) => `Same as the browser (${zone})`,
+  },
+  ownSessions: {
+    title: 'Sessions',
+    count: (sessions: number) => (sessions === 1 ? 'You are signed in only here.' : `You are signed in ${sessions} times.`),
+    here: 'Here',
+    elsewhere: 'Elsewhere',
+    since: 'since',
+    seen: 'last used',
+    endOthers: 'Sign out elsewhere',
+    endTitle: 'Sign out everywhere else?',
+    endText: 'All your other sessions end. This one goes on.',
+    ended: 'Your other sessions have ended.',
   },
   secondFactor: {
     title: 'Two-factor authentication',

@@ -2,7 +2,7 @@
 
 export const tenantsTexts = {
   tenants: {
-    about: 'Live mail of the last 30 days.',
+    about: (limit: string) => `Live mail of the last 30 days. More than ${limit} failed and bounced mail costs reputation.`,
     names: {
       tenant: 'Tenant',
       status: 'Status',
@@ -21,14 +21,14 @@ export const tenantsTexts = {
     default: 'Default',
     paused: 'Paused',
     high: 'High',
-    shared: (limit: string) => `${limit} (shared)`,
+    shared: (limit: string) => `All tenants share ${limit} emails per hour`,
+    sharedShort: 'Shared',
     noLimit: 'No limit',
     show: (page: string) => `Show ${page.toLowerCase()}`,
     add: 'Add tenant',
     addTitle: 'Add a tenant',
     name: 'Name',
     edit: 'Edit',
-    editOf: (name: string) => `Edit ${name}`,
     editTitle: (name: string) => `Edit ${name}`,
     ceiling: 'Emails per hour',
     ceilingHelp: 'Within the limit of the organisation. Leave empty to use only that limit.',

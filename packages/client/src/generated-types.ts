@@ -881,6 +881,8 @@ export interface DomainsListData {
     recordsFound: number
     /** null: not checked yet */
     dnsCheckedAt: string | null
+    /** Of the DMARC record that the last check found; null: none was found */
+    dmarcPolicy: 'none' | 'quarantine' | 'reject' | null
   })[]
 }
 
@@ -1364,6 +1366,10 @@ export interface WebhooksListDeliveriesQuery {
   before?: number | undefined
   success?: boolean | undefined
   event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning' | undefined
+  /** Only the attempts of this event */
+  eventId?: string | undefined
+  /** true: only the newest attempt of each event; the other filters apply to it */
+  newest?: boolean | undefined
   /** Tenant id */
   tenantId?: string | undefined
 }
@@ -1546,6 +1552,10 @@ export interface PlatformWebhooksListDeliveriesQuery {
   before?: number | undefined
   success?: boolean | undefined
   event?: 'MessageSent' | 'MessageDelayed' | 'MessageDeliveryFailed' | 'MessageBounced' | 'MessageLoaded' | 'MessageLinkClicked' | 'MessageHeld' | 'DomainDNSError' | 'ComplaintReceived' | 'RecipientUnsubscribed' | 'SuppressionAdded' | 'SuppressionRemoved' | 'MessageReceived' | 'ReputationWarning' | undefined
+  /** Only the attempts of this event */
+  eventId?: string | undefined
+  /** true: only the newest attempt of each event; the other filters apply to it */
+  newest?: boolean | undefined
   /** Tenant id */
   tenantId?: string | undefined
   /** Id of the webhook */

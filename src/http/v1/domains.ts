@@ -12,6 +12,9 @@ const manages = { permission: 'domains:manage', scope: 'organisation or tenant',
 
 const Instant = Type.String({ format: 'date-time' })
 
+const dmarcPolicies = ['none', 'quarantine', 'reject'] as const
+type DmarcPolicy = (typeof dmarcPolicies)[number]
+
 const Record = Type.Object({
   type: Type.Unsafe<DnsRecord['type']>({ type: 'string', enum: ['TXT', 'CNAME', 'MX'] }),
   name: Type.String({ description: 'Relative to the zone; `@` at the apex' }),
@@ -124,6 +127,13 @@ export const listDomainsRoute = route({
         recordsRequired: Type.Integer({ description: 'DNS records that verification requires' }),
         recordsFound: Type.Integer({ description: 'Those of them that the last check found' }),
         dnsCheckedAt: nullable(Type.String({ format: 'date-time', description: 'null: not checked yet' })),
+        dmarcPolicy: nullable(
+          Type.Unsafe<DmarcPolicy>({
+            type: 'string',
+            enum: [...dmarcPolicies],
+            description: 'Of the DMARC record that the last check found; null: none was found',
+          }),
+        ),
       }),
     ),
   }),
@@ -179,11 +189,18 @@ const summaryToWire = ({ id, name, verified, tenantId, tenantName, createdAt }: 
   createdAt: createdAt.toISOString(),
 })
 
+/** The record of a check with the status OK has one of the policies. */
+const policyOf = (record: string | null): DmarcPolicy | null => {
+  const named = /;\s*p\s*=\s*(\w+)/i.exec(record ?? '')?.[1]?.toLowerCase()
+  return dmarcPolicies.find((policy) => policy === named) ?? null
+}
+
 const listedToWire = (domain: Awaited<ReturnType<DomainService['list']>>[number]) => ({
   ...summaryToWire(domain),
   recordsRequired: requiredRecords.length,
   recordsFound: requiredRecords.filter((kind) => domain[`${kind}Status`] === 'OK').length,
   dnsCheckedAt: domain.checkedAt?.toISOString() ?? null,
+  dmarcPolicy: policyOf(domain.dmarcRecord),
 })
 
 const domainToWire = (domain: DomainView): Static<typeof DomainObject> => ({

@@ -1,6 +1,6 @@
 /** Records of webhook requests, and repeating one (contract 13.6, 13.7), in both views. */
 
-import Type, { type Static } from 'typebox'
+import Type, { type Static, type TObject } from 'typebox'
 import type { Credential } from '#credentials'
 import { organisationWide, type Replayed, type ShownDelivery, type WebhookDeliveryDetails } from '#webhooks'
 import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
@@ -71,10 +71,22 @@ const filterFields = {
   before: Second('Earlier than: unix seconds'),
   success: Type.Optional(Type.Boolean()),
   event: Type.Optional(Event),
+  eventId: Type.Optional(Type.String({ maxLength: 64, description: 'Only the attempts of this event' })),
+  newest: Type.Optional(Type.Boolean({ description: 'true: only the newest attempt of each event; the other filters apply to it' })),
   tenantId: tenantParameter,
 }
 
 const instant = (seconds: number | undefined) => (seconds === undefined ? undefined : new Date(seconds * 1000))
+
+/** The filters of the query, except for the tenant. */
+const filterIn = ({ success, event, eventId, newest, after, before }: Omit<Static<TObject<typeof filterFields>>, 'page' | 'perPage'>) => ({
+  success,
+  event,
+  eventUuid: eventId,
+  isNewest: newest,
+  after: instant(after),
+  before: instant(before),
+})
 
 export const listWebhookDeliveries = listRoute({
   method: 'GET',
@@ -87,8 +99,8 @@ export const listWebhookDeliveries = listRoute({
   refuses: ['not_found', 'tenant_mismatch'],
   handle: async ({ params, query: { page, perPage, ...filter }, tenantId }, { webhooks }) => {
     const { webhook } = await webhooks.get(params.webhookId, tenantId)
-    const wanted = { success: filter.success, event: filter.event, after: instant(filter.after), before: instant(filter.before) }
-    const { deliveries, total } = await webhooks.listDeliveries({ webhookId: webhook.id }, wanted, { number: page, size: perPage })
+    const scope = { webhookId: webhook.id }
+    const { deliveries, total } = await webhooks.listDeliveries(scope, filterIn(filter), { number: page, size: perPage })
     return { items: deliveries.map(itemToWire), page, perPage, total }
   },
 })
@@ -155,13 +167,7 @@ export const listPlatformDeliveries = listRoute({
   refuses: ['not_found'],
   handle: async ({ query: { page, perPage, webhookId, ...filter }, tenantId }, { webhooks }) => {
     const webhook = webhookId === undefined ? undefined : (await webhooks.get(webhookId, organisationWide)).webhook
-    const wanted = {
-      tenantId: tenantId ?? undefined,
-      success: filter.success,
-      event: filter.event,
-      after: instant(filter.after),
-      before: instant(filter.before),
-    }
+    const wanted = { tenantId: tenantId ?? undefined, ...filterIn(filter) }
     const scope = { ownerId: organisationWide, webhookId: webhook?.id }
     const { deliveries, total } = await webhooks.listDeliveries(scope, wanted, { number: page, size: perPage })
     return { items: deliveries.map(itemToWire), page, perPage, total }
