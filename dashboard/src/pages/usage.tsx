@@ -97,7 +97,8 @@ function UseFigures({ points, period, mail, limit }: UseProps) {
       <Figure
         name={texts.counts.sent}
         value={accepted.toLocaleString()}
-        note={before?.sent ? texts.overview.was(before.sent.toLocaleString(), texts.overview.before[period]) : perPart}
+        before={before?.sent ? texts.overview.was(before.sent.toLocaleString()) : undefined}
+        note={before?.sent ? texts.overview.thanBefore(texts.overview.before[period]) : perPart}
       />
       <Figure
         name={isHourly ? words.busiestHour : words.busiestDay}
