@@ -129,9 +129,16 @@ function Summary({ webhook }: { webhook: Webhook }) {
           [texts.webhooks.eventsShort, webhook.allEvents ? words.allEvents : webhook.events.join(', ')],
           [
             texts.webhooks.day,
-            use
-              ? `${texts.webhooks.delivered(use.delivered, use.requests, use.isComplete)}, ${texts.webhooks.median(use.medianMs)}`
-              : texts.webhooks.quiet,
+            use ? (
+              <span key="day">
+                <span className={use.delivered === 0 ? 'font-medium text-bad' : ''}>
+                  {texts.webhooks.delivered(use.delivered, use.requests, use.isComplete)}
+                </span>
+                {use.delivered > 0 && `, ${texts.webhooks.median(use.medianMs)}`}
+              </span>
+            ) : (
+              texts.webhooks.quiet
+            ),
           ],
           [texts.shell.tenant, tenants.length > 1 && nameOf(webhook.tenantId)],
         ]}

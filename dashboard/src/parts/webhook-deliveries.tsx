@@ -5,11 +5,11 @@ import { post, withQuery } from '../api-client.ts'
 import { type WebhookDelivery, webhookEvents } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { Button, Section } from './basic-components.tsx'
-import type { Column } from './data-table.tsx'
+import { Button, Empty, Problem, Section } from './basic-components.tsx'
+import { type Column, DataTable, Pager, TableSkeleton } from './data-table.tsx'
 import { Select } from './form-controls.tsx'
-import { Listing, useList } from './paged-lists.tsx'
-import { Time } from './time-and-copy.tsx'
+import { useList } from './paged-lists.tsx'
+import { dayInWords, Time } from './time-and-copy.tsx'
 import { toast } from './toast.tsx'
 import { useFilters } from './url-params.ts'
 import { Answer, OneDelivery } from './webhook-delivery.tsx'
@@ -23,6 +23,7 @@ const outcomes = [
   { value: 'true', label: words.outcomes.success },
 ] as const
 
+/** Long because the dialogs share the chosen delivery. */
 export function Deliveries({ id }: { id: string }) {
   const { mayChange } = useHere()
   const [filters, change] = useFilters()
@@ -40,28 +41,47 @@ export function Deliveries({ id }: { id: string }) {
   })
   const columns = columnsOf(setShown, mayChange ? (delivery) => replay.mutate(delivery) : undefined, replay.isPending)
   return (
-    <Section title={words.deliveries} aside={mayChange && <Button onClick={() => setReplaying(true)}>{words.replayRange}</Button>}>
-      <div className="mb-3 flex flex-wrap gap-2">
-        <Select label={words.outcome} value={success ?? ''} choices={outcomes} onChange={(next) => change({ success: next })} />
-        <Select
-          label={words.eventFilter}
-          value={event ?? ''}
-          choices={[{ value: '', label: words.anyEvent }, ...webhookEvents.map((value) => ({ value, label: value }))]}
-          onChange={(next) => change({ event: next })}
+    <Section title={words.deliveries} aside={<Filters onReplayRange={mayChange ? () => setReplaying(true) : undefined} />}>
+      <Problem error={replay.error ?? list.error} />
+      {!list.data && !list.error && <TableSkeleton />}
+      {list.data?.items.length === 0 && <Empty>{success || event ? words.emptyFiltered : words.empty}</Empty>}
+      {list.data && list.data.items.length > 0 && (
+        <DataTable
+          label={words.deliveries}
+          columns={columns}
+          items={list.data.items}
+          keyOf={(one) => one.eventId}
+          groupOf={(one) => dayInWords(one.timestamp)}
         />
-      </div>
-      <Listing
-        label={words.deliveries}
-        list={list}
-        error={replay.error}
-        columns={columns}
-        keyOf={(one) => one.eventId}
-        total={words.total}
-        empty={success || event ? words.emptyFiltered : words.empty}
-      />
-      {shown && <OneDelivery webhook={id} of={shown} onClose={() => setShown(undefined)} />}
+      )}
+      {list.data && <Pager {...list.data} totalIn={words.total} onPage={(next) => change({ page: String(next) })} />}
+      {shown && (
+        <OneDelivery
+          webhook={id}
+          of={shown}
+          onReplay={mayChange ? () => replay.mutate(shown.id, { onSuccess: () => setShown(undefined) }) : undefined}
+          onClose={() => setShown(undefined)}
+        />
+      )}
       {isReplaying && <ReplayRange id={id} onDone={refresh} onClose={() => setReplaying(false)} />}
     </Section>
+  )
+}
+
+function Filters({ onReplayRange }: { onReplayRange: (() => void) | undefined }) {
+  const [{ success, event }, change] = useFilters()
+  return (
+    <div className="flex flex-wrap gap-2">
+      <Select bare label={words.outcome} value={success ?? ''} choices={outcomes} onChange={(next) => change({ success: next })} />
+      <Select
+        bare
+        label={words.eventFilter}
+        value={event ?? ''}
+        choices={[{ value: '', label: words.anyEvent }, ...webhookEvents.map((value) => ({ value, label: value }))]}
+        onChange={(next) => change({ event: next })}
+      />
+      {onReplayRange && <Button onClick={onReplayRange}>{words.replayRange}</Button>}
+    </div>
   )
 }
 
@@ -75,17 +95,27 @@ const columnsOf = (
     name: words.event,
     phone: 'title',
     cell: (one) => (
-      <button type="button" data-row-link onClick={() => onLook(one)} className="rounded py-0.5 text-left font-medium hover:underline">
+      <button
+        type="button"
+        data-row-link
+        onClick={() => onLook(one)}
+        className={`block max-w-full truncate rounded py-0.5 text-left hover:underline ${one.recipient === null ? 'font-medium' : 'text-soft'}`}
+      >
         {one.event}
+        {one.recipient !== null && (
+          <span className="md:hidden">
+            {' · '}
+            <span className="font-medium text-ink">{one.recipient}</span>
+          </span>
+        )}
       </button>
     ),
   },
   {
     name: words.recipient,
-    phone: 'full',
-    className: 'text-soft md:max-w-64 md:truncate',
-    isUsual: (one) => one.recipient === null,
-    cell: (one) => one.recipient ?? '–',
+    phone: 'none',
+    className: 'font-medium md:max-w-80 md:truncate',
+    cell: (one) => one.recipient ?? <span className="font-normal text-soft">–</span>,
   },
   { name: words.response, phone: 'side', cell: (one) => <Answer of={one} /> },
   {
@@ -110,16 +140,16 @@ const columnsOf = (
     name: words.time,
     phone: 'line',
     className: 'text-soft whitespace-nowrap',
-    cell: (one) => <Time at={one.timestamp} clock="minutes" />,
+    cell: (one) => <Time at={one.timestamp} clock="minutes" ofDay />,
   },
   {
     name: texts.table.actions,
     isUnnamed: true,
-    phone: 'menu',
+    phone: 'none',
     className: 'md:text-right',
     cell: (one) =>
       onReplay && (
-        <Button small kind="quiet" disabled={isBusy} onClick={() => onReplay(one.id)}>
+        <Button small kind="quiet" className="on-row" disabled={isBusy} onClick={() => onReplay(one.id)}>
           {words.replay}
         </Button>
       ),

@@ -6,21 +6,34 @@ import { get, getPage, withQuery } from '../api-client.ts'
 import type { WebhookDelivery, WebhooksRetrieveDeliveryData } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { zonedFormat } from '../time-zone.ts'
-import { Badge, Button, Problem, Skeleton } from './basic-components.tsx'
+import { Button, Problem, Skeleton } from './basic-components.tsx'
 import { Dialog } from './dialog.tsx'
 import { Select } from './form-controls.tsx'
 import { HiddenContent } from './hidden-content.tsx'
 import { JsonText } from './json-text.tsx'
+import { QuietState } from './quiet-state.tsx'
 import { CopyIconButton, Pre, Time } from './time-and-copy.tsx'
 
 const words = texts.webhook
 const maxAttempts = 100
 
-export const Answer = ({ of: one }: { of: Pick<WebhookDelivery, 'success' | 'willRetry' | 'statusCode'> }) => (
-  <Badge tone={one.success ? 'good' : one.willRetry ? 'wait' : 'bad'}>{one.statusCode ?? words.noAnswer}</Badge>
-)
+/** A failed attempt is red also while another follows: the time of that one is beside it. */
+export const Answer = ({ of: { success, statusCode } }: { of: Pick<WebhookDelivery, 'success' | 'statusCode'> }) =>
+  success ? (
+    <QuietState>{String(statusCode ?? words.noAnswer)}</QuietState>
+  ) : (
+    <span className="text-sm font-medium whitespace-nowrap text-bad tabular-nums">{statusCode ?? words.noAnswer}</span>
+  )
 
-export function OneDelivery({ webhook, of, onClose }: { webhook: string; of: WebhookDelivery; onClose: () => void }) {
+interface OneDeliveryProps {
+  webhook: string
+  of: WebhookDelivery
+  /** Undefined for those who may not. */
+  onReplay: (() => void) | undefined
+  onClose: () => void
+}
+
+export function OneDelivery({ webhook, of, onReplay, onClose }: OneDeliveryProps) {
   const [id, setId] = useState(of.id)
   const { data, error } = useQuery({
     queryKey: ['delivery', id],
@@ -61,7 +74,8 @@ export function OneDelivery({ webhook, of, onClose }: { webhook: string; of: Web
           </details>
         </>
       )}
-      <div className="mt-4 flex justify-end">
+      <div className="mt-4 flex justify-end gap-2">
+        {onReplay && <Button onClick={onReplay}>{words.replay}</Button>}
         <Button onClick={onClose}>{texts.actions.close}</Button>
       </div>
     </Dialog>
