@@ -1,16 +1,17 @@
-/** Track domains: their switches, the DNS record that each needs, and the paths to forward. A change is saved at once. */
+/** Track domains: the DNS record that each needs, their switches, which are saved at once, and the paths to forward. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { type FormEvent, useState } from 'react'
 import { get, patch, post, remove } from '../api-client.ts'
 import type { DomainsListData, TrackDomain, TrackingListData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { DnsRecordLines } from '../parts/dns-value.tsx'
 import { Field, Select } from '../parts/form-controls.tsx'
+import { ForwardedPaths } from '../parts/forwarded-paths.tsx'
 import { WarningIcon } from '../parts/icons.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { Waiting } from '../parts/paged-lists.tsx'
-import { CopyIconButton, Time } from '../parts/time-and-copy.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
 import { TrackingUse } from '../parts/tracking-use.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -43,7 +44,7 @@ export function TrackingPage() {
           {words.empty}
         </Empty>
       )}
-      {data && !isEmpty && <TrackingUse of={data.trackDomains} />}
+      {data && !isEmpty && <TrackingUse />}
       <div className="flex flex-col gap-6">
         {data?.trackDomains.map((track) => (
           <Track key={track.id} track={track} isNext={track === next} refresh={refresh} />
@@ -81,31 +82,22 @@ function Track({ track, isNext, refresh }: { track: TrackDomain; isNext: boolean
     onSuccess: refresh,
     onSettled: () => setWanted({}),
   })
+  const saved = change.isSuccess ? Object.keys(change.variables)[0] : undefined
   const check = useMutation({ mutationFn: () => post(`${path}/verify`), onSuccess: refresh })
   return (
     <section aria-label={track.fullName} className="overflow-hidden rounded-lg border border-line text-sm">
-      <TrackHeading
-        track={track}
-        isNext={isNext}
-        isChecking={check.isPending}
-        onCheck={() => check.mutate()}
-        onRemove={() => setRemoving(true)}
-      />
+      <TrackHeading track={track} isChecking={check.isPending} onCheck={() => check.mutate()} onRemove={() => setRemoving(true)} />
       <div className="px-4 empty:hidden">
         <Problem error={change.error ?? check.error} />
       </div>
-      {track.dnsStatus !== 'ok' && (
-        <p className="flex gap-2.5 border-b border-line bg-wait-back px-4 py-2.5 text-wait">
-          <WarningIcon size={16} className="mt-0.5 shrink-0" />
-          {words.notTracked}
-        </p>
-      )}
+      {track.dnsStatus !== 'ok' && <NotTracked track={track} isNext={isNext} isChecking={check.isPending} onCheck={() => check.mutate()} />}
       <div className="grid gap-x-10 gap-y-6 p-4 lg:grid-cols-[minmax(0,1fr)_19rem]">
         <div className="min-w-0 lg:order-last">
-          <PartTitle aside={<SaveState isSaving={change.isPending} isSaved={change.isSuccess} />}>{words.counts}</PartTitle>
+          <h3 className="mb-2 font-semibold">{words.counts}</h3>
           <Switches
             values={{ ...track, ...wanted }}
             disabled={!mayChange || change.isPending}
+            saved={saved}
             onChange={(changes) => {
               setWanted(changes)
               change.mutate(changes)
@@ -115,12 +107,13 @@ function Track({ track, isNext, refresh }: { track: TrackDomain; isNext: boolean
             key={track.excludedClickDomains}
             track={track}
             busy={change.isPending}
+            isSaved={saved === 'excludedClickDomains'}
             onSave={(excludedClickDomains) => change.mutate({ excludedClickDomains })}
           />
         </div>
         <div className="min-w-0 max-lg:order-first">
           {track.dnsRecord && <RequiredRecord record={track.dnsRecord} isFound={track.dnsStatus === 'ok'} />}
-          <ServedPaths origin={`${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`} />
+          <ForwardedPaths origin={`${track.sslEnabled ? 'https' : 'http'}://${track.fullName}`} />
         </div>
       </div>
       {removing && (
@@ -140,49 +133,76 @@ function Track({ track, isNext, refresh }: { track: TrackDomain; isNext: boolean
   )
 }
 
-const PartTitle = ({ children, aside }: { children: string; aside?: ReactNode }) => (
-  <div className="mb-2 flex min-h-5 items-center justify-between gap-2">
-    <h3 className="font-semibold">{children}</h3>
-    {aside}
-  </div>
+interface CheckProps {
+  track: TrackDomain
+  isChecking: boolean
+  onCheck: () => void
+}
+
+const CheckButton = ({ track, isChecking, isMain = false, onCheck }: CheckProps & { isMain?: boolean }) => (
+  <Button kind={isMain ? 'main' : 'plain'} disabled={isChecking} onClick={onCheck}>
+    {isChecking ? texts.dns.checking : track.dnsCheckedAt === null ? words.check : texts.dns.check}
+  </Button>
 )
 
-const SaveState = ({ isSaving, isSaved }: { isSaving: boolean; isSaved: boolean }) => (
-  <span role="status" className="text-xs text-soft">
-    {isSaving ? words.saving : isSaved ? words.saved : words.savedAtOnce}
-  </span>
-)
-
-function TrackHeading(props: { track: TrackDomain; isNext: boolean; isChecking: boolean; onCheck: () => void; onRemove: () => void }) {
+/** Until the record is found, the check is in the strip that says so. */
+function TrackHeading({ onRemove, ...props }: CheckProps & { onRemove: () => void }) {
   const { mayChange } = useHere()
-  const { track, isNext, isChecking, onCheck, onRemove } = props
+  const { track } = props
+  const isFound = track.dnsStatus === 'ok'
   return (
-    <div className="flex flex-wrap items-center justify-between gap-3 border-b border-line bg-sheet px-4 py-3">
+    <div className="flex items-start justify-between gap-3 border-b border-line bg-sheet px-4 py-3">
       <div className="min-w-0">
-        <h2 className="flex flex-wrap items-center gap-2 text-base font-semibold [overflow-wrap:anywhere]">
+        <h2 className="flex min-h-7 flex-wrap items-center gap-x-2 text-base font-semibold [overflow-wrap:anywhere]">
           {track.fullName}
-          <Badge tone={track.dnsStatus === null ? 'wait' : tones[track.dnsStatus]}>
-            {track.dnsStatus === null ? texts.dns.notChecked : words.dns[track.dnsStatus]}
-          </Badge>
+          {track.dnsStatus !== null && <Badge tone={tones[track.dnsStatus]}>{words.dns[track.dnsStatus]}</Badge>}
         </h2>
-        {track.dnsCheckedAt && (
+        {isFound && track.dnsCheckedAt && (
           <p className="text-xs text-soft" aria-live="polite">
             {texts.dns.checked} <Time at={track.dnsCheckedAt} />
-            {track.dnsError && `: ${track.dnsError}`}
           </p>
         )}
       </div>
       {mayChange && (
-        <span className="flex flex-wrap items-center gap-2">
-          <Button kind={isNext ? 'main' : 'plain'} disabled={isChecking} onClick={onCheck}>
-            {isChecking ? texts.dns.checking : track.dnsCheckedAt === null ? words.check : texts.dns.check}
-          </Button>
+        <span className="flex items-center gap-2">
+          {isFound && <CheckButton {...props} />}
           <Menu label={words.actionsOf(track.fullName)} actions={[{ label: texts.actions.remove, isDanger: true, onChoose: onRemove }]} />
         </span>
       )}
     </div>
   )
 }
+
+/** What the last check found, and what follows from it. */
+function NotTracked({ isNext, ...props }: CheckProps & { isNext: boolean }) {
+  const { mayChange } = useHere()
+  const { dnsCheckedAt, dnsError } = props.track
+  return (
+    <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2 border-b border-line bg-wait-back px-4 py-2.5 text-wait">
+      <p className="flex min-w-0 flex-1 basis-56 gap-2.5" aria-live="polite">
+        <WarningIcon size={16} className="mt-0.5 shrink-0" />
+        <span className="min-w-0 [overflow-wrap:anywhere]">
+          {dnsCheckedAt ? (
+            <>
+              {words.looked} <Time at={dnsCheckedAt} />
+              {`: ${dnsError ?? words.noRecord}. `}
+            </>
+          ) : (
+            words.notLooked
+          )}
+          {words.notTracked}
+        </span>
+      </p>
+      {mayChange && <CheckButton {...props} isMain={isNext} />}
+    </div>
+  )
+}
+
+const Saved = ({ isShown }: { isShown: boolean }) => (
+  <span role="status" className="text-xs text-soft">
+    {isShown && words.saved}
+  </span>
+)
 
 const RequiredRecord = ({ record, isFound }: { record: NonNullable<TrackDomain['dnsRecord']>; isFound: boolean }) => (
   <>
@@ -200,45 +220,35 @@ type Switch = (typeof switches)[number][0]
 const Switches = (props: {
   values: Record<Switch, boolean>
   disabled: boolean
+  /** The name of the setting that was saved last. */
+  saved: string | undefined
   onChange: (changes: Partial<Record<Switch, boolean>>) => void
 }) => (
   <div className="flex flex-col gap-2">
     {switches.map(([name, label, means]) => (
-      <label key={name} className="flex items-start gap-2.5">
-        <input
-          type="checkbox"
-          role="switch"
-          className="switch mt-0.5"
-          checked={props.values[name]}
-          disabled={props.disabled}
-          onChange={({ target }) => props.onChange({ [name]: target.checked })}
-        />
-        <span>
-          {label}
-          <span className="block text-xs text-soft">{means}</span>
-        </span>
-      </label>
+      <div key={name} className="flex items-start justify-between gap-2.5">
+        <label className="flex items-start gap-2.5">
+          <input
+            type="checkbox"
+            role="switch"
+            className="switch mt-0.5"
+            checked={props.values[name]}
+            disabled={props.disabled}
+            onChange={({ target }) => props.onChange({ [name]: target.checked })}
+          />
+          <span>
+            {label}
+            <span className="block text-xs text-soft">{means}</span>
+          </span>
+        </label>
+        <Saved isShown={props.saved === name} />
+      </div>
     ))}
   </div>
 )
 
-const ServedPaths = ({ origin }: { origin: string }) => (
-  <div className="mt-5">
-    <PartTitle>{words.served}</PartTitle>
-    <p className="mb-2 text-soft">{words.publish}</p>
-    <ul className="flex flex-col gap-1">
-      {(['o', 'c', 'u'] as const).map((letter) => (
-        <li key={letter} className="flex flex-wrap items-center gap-x-2 [overflow-wrap:anywhere]">
-          <code className="font-mono text-xs">{`${origin}/${letter}/*`}</code>
-          <CopyIconButton text={`${origin}/${letter}/`} label={words.copyPath(letter)} />
-          <span className="text-xs text-soft">{words.servedAt[letter]}</span>
-        </li>
-      ))}
-    </ul>
-  </div>
-)
-
-function Excluded({ track, busy, onSave }: { track: TrackDomain; busy: boolean; onSave: (text: string) => void }) {
+function Excluded(props: { track: TrackDomain; busy: boolean; isSaved: boolean; onSave: (text: string) => void }) {
+  const { track, busy, isSaved, onSave } = props
   const { mayChange } = useHere()
   const [text, setText] = useState(track.excludedClickDomains ?? '')
   const submit = (event: FormEvent) => {
@@ -260,6 +270,7 @@ function Excluded({ track, busy, onSave }: { track: TrackDomain; busy: boolean; 
           {texts.actions.save}
         </Button>
       )}
+      <Saved isShown={isSaved} />
     </form>
   )
 }

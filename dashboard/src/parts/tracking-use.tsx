@@ -1,17 +1,40 @@
-/** The opened and clicked emails of the last week, and the track domains that are found in DNS. */
+/** The share of the last week's emails that people opened, and of those with a click. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { get } from '../api-client.ts'
-import type { TrackDomain, TrackingUseResponse } from '../api-types.ts'
+import type { OverTimeResponse, TrackingUseResponse } from '../api-types.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
-import { Figure, Figures, ofLimit } from './chart.tsx'
+import { Figure, percentIn, sumOf } from './chart.tsx'
 
 const words = texts.tracking.figures
 const useEveryMs = 60_000
+const weekMs = 604_800_000
+const wholePercent = percentIn(0)
+const dayOf = (atMs: number) => new Date(atMs).toISOString().slice(0, 10)
+
+/** The emails accepted in the same week, live and test, as the service counts those who read them; true to an hour. */
+function useSentInWeek(): number | undefined {
+  const { scoped } = useHere()
+  const nowMs = Date.now()
+  const period = `${dayOf(nowMs - weekMs)}..${dayOf(nowMs)}`
+  const path = scoped('/dashboard/api/over-time', { period, granularity: 'hour' })
+  const { data } = useQuery({
+    queryKey: ['over-time', path],
+    queryFn: () => get<OverTimeResponse>(path),
+    refetchInterval: useEveryMs,
+  })
+  return (
+    data &&
+    sumOf(
+      data.points.filter(({ timestamp }) => Date.parse(timestamp) >= nowMs - weekMs),
+      'sent',
+    )
+  )
+}
 
 /** The mail of the last week whose readers left a trace. */
-export function TrackingUse({ of: tracks }: { of: readonly TrackDomain[] }) {
+export function TrackingUse() {
   const { scoped } = useHere()
   const path = scoped('/dashboard/api/use/tracking')
   const { data } = useQuery({
@@ -19,23 +42,22 @@ export function TrackingUse({ of: tracks }: { of: readonly TrackDomain[] }) {
     queryFn: () => get<TrackingUseResponse>(path),
     refetchInterval: useEveryMs,
   })
-  const shown = (count: number | undefined) => {
-    if (count === undefined) return '–'
-    return data?.isComplete ? count.toLocaleString() : words.atLeast(count.toLocaleString())
+  const sent = useSentInWeek()
+  // A rate only of a whole count; the count of readers has a limit.
+  const rateOf = (count: number) => (sent && data?.isComplete ? wholePercent(Math.min(count, sent), sent) : undefined)
+  const figure = (event: 'opened' | 'clicked') => {
+    const count = data?.[event]
+    if (count === undefined) return { value: '–' }
+    const rate = rateOf(count)
+    const said = data?.isComplete ? count.toLocaleString() : words.atLeast(count.toLocaleString())
+    return rate === undefined ? { value: said } : { value: rate, before: words.emails(said) }
   }
-  const found = tracks.filter(({ dnsStatus }) => dnsStatus === 'ok').length
   return (
-    <div className="mb-6">
-      <Figures columns={3}>
-        <Figure name={words.opened} value={shown(data?.opened)} note={<Emails event="opened" />} />
-        <Figure name={words.clicked} value={shown(data?.clicked)} note={<Emails event="clicked" />} />
-        <Figure
-          name={words.ready}
-          value={ofLimit({ used: found, limit: tracks.length })}
-          {...(found < tracks.length ? { tone: 'wait', note: words.readyHelp } : {})}
-        />
-      </Figures>
-    </div>
+    <dl className="mb-6 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-paper *:outline *:outline-line">
+      {(['opened', 'clicked'] as const).map((event) => (
+        <Figure key={event} name={words[event]} {...figure(event)} note={<Emails event={event} />} />
+      ))}
+    </dl>
   )
 }
 
