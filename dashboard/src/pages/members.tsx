@@ -1,6 +1,6 @@
 /** Members: their rights and the time of their last visit; added with a sign-in link. For owners. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
 import type { InvitationResponse, MembersResponse, ShownListedMember, ShownMember } from '../api-types.ts'
@@ -9,6 +9,7 @@ import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-component
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Choices, Field, Select } from '../parts/form-controls.tsx'
 import { WarningIcon } from '../parts/icons.tsx'
+import { Initials, Roles } from '../parts/member-identity.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { QuietState } from '../parts/quiet-state.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
@@ -37,7 +38,9 @@ export function MembersPage() {
   const isAlone = data?.members.length === 1
   const { member: self } = useHere()
   const mayTurnOn = data?.members.some((one) => isSame(one, self) && !one.hasSecondFactor) ?? false
-  const insecure = (data?.members ?? []).filter(({ hasSecondFactor }) => !hasSecondFactor).length
+  // An invited member cannot sign in yet.
+  const active = (data?.members ?? []).filter(({ hasPassword }) => hasPassword)
+  const insecure = active.filter(({ hasSecondFactor }) => !hasSecondFactor).length
   return (
     <>
       <Heading title={texts.pages.members} about={words.about}>
@@ -46,25 +49,28 @@ export function MembersPage() {
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={3} />}
       {data && insecure > 0 && (
-        <p className="mb-4 flex flex-wrap items-center gap-x-2.5 rounded-lg bg-wait-back px-3 py-2 text-sm text-wait">
-          <WarningIcon size={16} className="shrink-0" />
-          {words.insecure(insecure, data.members.length)}
-          {mayTurnOn && (
-            <Link to="/settings" search={{}} className="font-medium underline underline-offset-2">
-              {words.toSettings}
-            </Link>
-          )}
+        <p className="mb-4 flex gap-x-2.5 rounded-lg bg-wait-back px-3 py-2 text-sm text-wait">
+          <WarningIcon size={16} className="mt-0.5 shrink-0" />
+          <span>
+            {words.insecure(insecure, active.length)}{' '}
+            {mayTurnOn && (
+              <Link to="/settings" search={{}} className="font-medium underline underline-offset-2">
+                {words.toSettings}
+              </Link>
+            )}
+          </span>
         </p>
       )}
       {data && (
         <DataTable
           label={texts.pages.members}
           columns={columns}
-          items={data.members}
+          items={inOrder(data.members, self)}
           keyOf={(one) => `${one.address} ${one.tenantId}`}
           isWhole
         />
       )}
+      {data && <Roles />}
       {isAlone && (
         <div className="mt-4">
           <Empty title={words.alone} action={add}>
@@ -119,6 +125,15 @@ export function MembersPage() {
 
 const isSame = (a: ShownMember, b: ShownMember) => a.address === b.address && a.tenantId === b.tenantId
 
+const ranks = { owner: 1, admin: 2, viewer: 3 } as const
+const invitedRank = 4
+
+/** The reader first, then by role, those who have not signed in last. */
+function inOrder(members: readonly ShownListedMember[], self: ShownMember): readonly ShownListedMember[] {
+  const rankOf = (one: ShownListedMember) => (isSame(one, self) ? 0 : one.hasPassword ? ranks[one.role] : invitedRank)
+  return members.toSorted((a, b) => rankOf(a) - rankOf(b) || a.address.localeCompare(b.address))
+}
+
 /** Long because each column is an element of one list. */
 function useColumns(
   members: readonly ShownListedMember[],
@@ -142,8 +157,11 @@ function useColumns(
       className: 'font-medium [overflow-wrap:anywhere]',
       by: (one) => one.address,
       cell: (one) => (
-        <span className="flex flex-wrap items-center gap-x-2">
-          {one.address} {isSelf(one) && <Badge tone="none">{words.you}</Badge>}
+        <span className="flex items-center gap-x-2.5 md:-my-1">
+          <Initials of={one} />
+          <span className="flex min-w-0 flex-wrap items-center gap-x-2">
+            {one.address} {isSelf(one) && <Badge tone="none">{words.you}</Badge>}
+          </span>
         </span>
       ),
     },
@@ -185,7 +203,7 @@ function useColumns(
       isUnnamed: true,
       phone: 'menu',
       className: 'md:text-right',
-      cell: (one) => !isSelf(one) && <MemberMenu of={one} onAsk={(what) => onAsk(what, one)} />,
+      cell: (one) => (isSelf(one) ? <OwnMenu of={one} /> : <MemberMenu of={one} onAsk={(what) => onAsk(what, one)} />),
     },
   ]
 }
@@ -242,6 +260,17 @@ const MemberMenu = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: W
     ]}
   />
 )
+
+/** The own account is changed on the page of settings. */
+function OwnMenu({ of: one }: { of: ShownListedMember }) {
+  const navigate = useNavigate()
+  return (
+    <Menu
+      label={words.actionsOf(one.address)}
+      actions={[{ label: words.ownPassword, onChoose: () => void navigate({ to: '/settings', search: {} }) }]}
+    />
+  )
+}
 
 function AskedDialog(props: {
   what: Confirmed

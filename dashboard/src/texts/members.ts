@@ -35,6 +35,7 @@ export const membersTexts = {
       all === 1 ? 'You sign in without a second factor.' : `${count} of ${all} members sign in without a second factor.`,
     toSettings: 'Turn on yours',
     actionsOf: (address: string) => `Actions for ${address}`,
+    ownPassword: 'Change password',
     changeRole: 'Change role',
     roleTitle: (address: string) => `Role of ${address}`,
     newLink: 'Create new link',
