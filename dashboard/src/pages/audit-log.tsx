@@ -3,11 +3,12 @@ import { Link } from '@tanstack/react-router'
 import type { ShownAuditEntry } from '../api-types.ts'
 import { ActiveFilters } from '../parts/active-filters.tsx'
 import { areaOf, ChooseEntries } from '../parts/audit-filters.tsx'
-import { Heading } from '../parts/basic-components.tsx'
-import type { Column } from '../parts/data-table.tsx'
+import { useNames } from '../parts/audit-names.ts'
+import { Empty, Heading, Problem } from '../parts/basic-components.tsx'
+import { type Column, DataTable, Pager, TableSkeleton } from '../parts/data-table.tsx'
 import { SaveList } from '../parts/file-transfer.tsx'
-import { Listing, RowLink, useList } from '../parts/paged-lists.tsx'
-import { Time } from '../parts/time-and-copy.tsx'
+import { RowLink, useList } from '../parts/paged-lists.tsx'
+import { dayInWords, Time } from '../parts/time-and-copy.tsx'
 import { instantsOf } from '../parts/time-range.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
@@ -25,26 +26,34 @@ export function AuditPage() {
   const { scoped } = useHere()
   const [filters, change] = useFilters()
   const list = useList<ShownAuditEntry>('audit', scoped('/dashboard/api/audit', { ...asked(filters), page: filters.page }))
+  const { data, error } = list
+  const columns = useColumns(useNames(data?.items ?? []))
   const isFiltered = filterNames.some((name) => filters[name])
   return (
     <>
       <Heading title={texts.pages.audit} about={words.about}>
         <SaveAudit filters={filters} />
       </Heading>
-      <ChooseEntries filters={filters} change={change} entries={list.data?.items ?? []} />
+      <ChooseEntries filters={filters} change={change} entries={data?.items ?? []} />
       <ActiveFilters labels={words.filters} names={filterNames} filters={filters} change={change} valueOf={areaOf} />
-      <Listing
-        label={texts.pages.audit}
-        list={list}
-        columns={useColumns()}
-        keyOf={(one) => String(one.id)}
-        empty={isFiltered ? words.emptyFiltered : words.empty}
-      />
+      <Problem error={error} />
+      {!data && !error && <TableSkeleton />}
+      {data?.items.length === 0 && <Empty>{isFiltered ? words.emptyFiltered : words.empty}</Empty>}
+      {data && data.items.length > 0 && (
+        <DataTable
+          label={texts.pages.audit}
+          columns={columns}
+          items={data.items}
+          keyOf={(one) => String(one.id)}
+          groupOf={(one) => dayInWords(one.at)}
+        />
+      )}
+      {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
     </>
   )
 }
 
-function useColumns(): readonly Column<ShownAuditEntry>[] {
+function useColumns(named: ReadonlyMap<string, string>): readonly Column<ShownAuditEntry>[] {
   const { tenants, tenantId } = useHere()
   const { names } = words
   const tenantName = (id: string | null) => (id === null ? '' : (tenants.find((one) => one.id === id)?.name ?? id))
@@ -56,7 +65,14 @@ function useColumns(): readonly Column<ShownAuditEntry>[] {
   }
   return [
     { name: names.action, phone: 'title', cell: (one) => <Action of={one} /> },
-    { name: names.target, phone: 'line', className: 'md:min-w-48', cell: (one) => <Target of={one} /> },
+    {
+      name: names.target,
+      phone: 'line',
+      className: 'md:min-w-48',
+      // A cell without content would leave its dot on a phone.
+      isUsual: (one) => isEmpty(targetOf(one, named)),
+      cell: (one) => <Target of={targetOf(one, named)} />,
+    },
     {
       name: names.actor,
       phone: 'line',
@@ -70,7 +86,7 @@ function useColumns(): readonly Column<ShownAuditEntry>[] {
     },
     ...(tenantId === undefined && tenants.length > 1 ? [ofTenant] : []),
     { name: names.ipAddress, phone: 'none', className: 'font-mono text-xs text-soft', cell: (one) => one.ipAddress },
-    { name: names.time, phone: 'side', className: 'text-soft', cell: (one) => <Time at={one.at} clock="seconds" /> },
+    { name: names.time, phone: 'side', className: 'text-soft', cell: (one) => <Time at={one.at} clock="seconds" ofDay /> },
   ]
 }
 
@@ -147,45 +163,61 @@ const fieldInWords = (name: string) => spaced(name).replace(/ id$/, '')
 /** `emailId` is written as `email id`. */
 const inWords = (name: string) => words.dataNames[name as keyof typeof words.dataNames] ?? spaced(name)
 
-/**
- * The name of the object, or its id, then the other facts. The same value is shown once. An email's id leads to the email. The fields of a new object are
- * left out.
- */
-function Target({ of: { action, data } }: { of: ShownAuditEntry }) {
+interface ShownTarget {
+  title: string | undefined
+  others: readonly [name: string, value: string][]
+}
+
+const isEmpty = ({ title, others }: ShownTarget) => title === undefined && others.length === 0
+
+/** The name of the object, or its id, then the other facts. The same value is shown once. The fields of a new object are left out. */
+function targetOf({ action, data }: ShownAuditEntry, named: ReadonlyMap<string, string>): ShownTarget {
   const isNew = /\.(?:create|add)$/.test(action)
   // The address itself is not recorded, and nothing shows a suppression by its id.
   const isNameless = action.startsWith('suppressions.')
   const facts = factsOf(data)
     .filter(([name]) => !((isNew && name === 'fields') || (isNameless && name === 'id') || (action === signIn && name === 'by')))
     .map(([name, value]): [string, string] => (name === 'fields' ? [name, value.split(', ').map(fieldInWords).join(', ')] : [name, value]))
-  const title = titles.flatMap((name) => facts.find(([key]) => key === name)?.[1] ?? [])[0]
+  const isIdOf = (area: string) => action.startsWith(area) && facts.find(([name]) => idNames.includes(name))?.[1]
+  const known = named.get(isIdOf('routes.') || isIdOf('tracking.') || '')
+  const title = known ?? titles.flatMap((name) => facts.find(([key]) => key === name)?.[1] ?? [])[0]
   const others = facts.filter(
-    ([name, value], index) => value !== title && (name !== 'id' || !title) && facts.findIndex(([, other]) => other === value) === index,
+    ([name, value], index) =>
+      value !== title &&
+      !(title && name === 'id') &&
+      !(known && (name === 'name' || idNames.includes(name))) &&
+      facts.findIndex(([, other]) => other === value) === index,
   )
-  return (
-    <>
-      {title && <p className="[overflow-wrap:anywhere]">{title}</p>}
-      <dl className="flex flex-wrap gap-x-3 text-xs empty:hidden">
-        {others.map(([name, value]) => (
-          <div key={name} className="flex min-w-0 gap-1.5">
-            <dt className={`shrink-0 text-soft ${name === 'id' ? 'sr-only' : ''}`}>{inWords(name)}</dt>
-            <dd className={`min-w-0 [overflow-wrap:anywhere] ${name === 'id' ? 'font-mono text-soft' : ''}`}>
-              {name === 'emailId' ? (
-                <Link to="/emails/$emailId" params={{ emailId: value }} search={{}} className="link font-mono">
-                  {value}
-                </Link>
-              ) : (
-                value
-              )}
-            </dd>
-          </div>
-        ))}
-      </dl>
-    </>
-  )
+  return { title, others }
 }
+
+/** On a phone one line of words. An email's id leads to the email. */
+const Target = ({ of: { title, others } }: { of: ShownTarget }) => (
+  <>
+    {title && <p className="[overflow-wrap:anywhere] max-md:inline">{title} </p>}
+    <dl className="flex flex-wrap gap-x-3 text-xs empty:hidden max-md:inline">
+      {others.map(([name, value]) => (
+        <div key={name} className="flex min-w-0 gap-1.5 max-md:inline">
+          <dt className={`shrink-0 text-soft max-md:inline ${name === 'id' ? 'sr-only' : ''}`}>{inWords(name)} </dt>
+          <dd className={`min-w-0 [overflow-wrap:anywhere] max-md:inline ${name === 'id' ? 'font-mono text-soft' : ''}`}>
+            {name === 'emailId' ? (
+              <Link to="/emails/$emailId" params={{ emailId: value }} search={{}} className="link font-mono">
+                {value}
+              </Link>
+            ) : (
+              value
+            )}{' '}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  </>
+)
 
 const signIn = 'sessions.begin'
 
 /** Facts that name the object, the best first. */
 const titles = ['name', 'address', 'transportName', 'destination']
+
+/** Of the object itself, in a path and in an answer. */
+const idNames = ['id', 'routeId', 'trackingId']

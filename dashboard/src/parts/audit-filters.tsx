@@ -39,20 +39,22 @@ export function ChooseEntries({ filters, change, entries }: ChooseEntriesProps) 
   // A bookmark may name another beginning.
   const others = action === '' || Object.hasOwn(areas, action) ? [] : [{ value: action, label: action }]
   return (
-    <search className="mb-4 grid grid-cols-2 gap-3 md:max-w-3xl md:grid-cols-3">
+    <search className="mb-4 grid grid-cols-2 items-end gap-3 md:max-w-3xl md:grid-cols-3">
       <Select
+        bare
         label={words.area}
         value={action}
         choices={[{ value: '', label: words.anyArea }, ...Object.entries(areas).map(([value, label]) => ({ value, label })), ...others]}
         onChange={(next) => change({ action: next })}
       />
       <Select
+        bare
         label={words.who}
         value={filters.actor ?? ''}
         choices={[{ value: '', label: words.anyActor }, ...actors.map((value) => ({ value, label: value }))]}
         onChange={(actor) => change({ actor })}
       />
-      <ChooseRange label={words.within} filters={filters} onChange={change} />
+      <ChooseRange bare label={words.within} filters={filters} onChange={change} />
       {isCustom(filters) &&
         (['after', 'before'] as const).map((name) => (
           <Field
