@@ -21,8 +21,10 @@ import {
 } from '../parts/chart.tsx'
 import { saveCsv } from '../parts/csv.ts'
 import type { Column } from '../parts/data-table.tsx'
+import { DownloadIcon } from '../parts/icons.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
+import { limits as rateLimits } from '../parts/rate-figure.tsx'
 import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -64,9 +66,7 @@ export function UsagePage() {
           <PointsTable points={data.points} />
         </Section>
       )}
-      {member.tenantId === null && tenantId === undefined && data && (
-        <Tenants all={accepted} period={period} page={filters.page} test={testOf(mail)} />
-      )}
+      {member.tenantId === null && tenantId === undefined && data && <Tenants period={period} page={filters.page} test={testOf(mail)} />}
     </>
   )
 }
@@ -78,17 +78,28 @@ interface UseProps {
   limit: Limits['sendLimit'] | undefined
 }
 
-const dayOf = zonedFormat({ dateStyle: 'medium' })
-const hourOf = zonedFormat({ hour: 'numeric', minute: '2-digit' })
 const monthOf = zonedFormat({ month: 'long', year: 'numeric' })
 
-/** How much was sent: the outcomes are on the overview. */
+/** From this growth on, percents say less than the difference. */
+const mostPercent = 1000
+
+/** "↑ 12%", or "↑ 4,492" for growth from very little. */
+function changeOf(now: number, before: number): string {
+  const percent = Math.round(((now - before) / before) * 100)
+  const arrow = now < before ? '↓' : '↑'
+  if (percent === 0) return words.unchanged
+  return percent < mostPercent ? `${arrow} ${Math.abs(percent)}%` : `${arrow} ${(now - before).toLocaleString()}`
+}
+
+const isHigh = (lost: number, sent: number) => sent > 0 && (lost / sent) * 100 >= rateLimits.bounces.most
+
+/** How much was sent, and the part that arrived: the rates are on the overview. */
 function UseFigures({ points, period, mail, limit }: UseProps) {
   const { tenantId } = useHere()
   const isHourly = period === 'today'
   const month = useOverTime('this_month', tenantId, monthEveryMs, mail)
   const accepted = sumOf(points, 'sent')
-  const busiest = points.reduce<ShownPoint | undefined>((most, one) => (one.sent > (most?.sent ?? 0) ? one : most), undefined)
+  const lost = sumOf(points, 'hard_failed') + sumOf(points, 'bounced')
   const each = points.length === 0 ? 0 : Math.round(accepted / points.length)
   const perPart = isHourly ? words.perHour(each) : words.perDay(each)
   const before = useBefore(period, tenantId, mail)
@@ -97,18 +108,23 @@ function UseFigures({ points, period, mail, limit }: UseProps) {
       <Figure
         name={texts.counts.sent}
         value={accepted.toLocaleString()}
-        before={before?.sent ? texts.overview.was(before.sent.toLocaleString()) : undefined}
+        before={before?.sent ? changeOf(accepted, before.sent) : undefined}
         note={before?.sent ? texts.overview.thanBefore(texts.overview.before[period]) : perPart}
       />
       <Figure
-        name={isHourly ? words.busiestHour : words.busiestDay}
-        value={busiest ? busiest.sent.toLocaleString() : '–'}
-        note={busiest && (isHourly ? hourOf : dayOf)(new Date(busiest.timestamp))}
+        name={texts.counts.delivered}
+        value={accepted === 0 ? '–' : tablePercent(sumOf(points, 'delivered'), accepted)}
+        note={words.lostOf(tablePercent(lost, accepted))}
+        {...(isHigh(lost, accepted) ? { tone: 'wait' as const } : {})}
       />
       <Figure
         name={words.thisMonth}
         value={month.data ? sumOf(month.data.points, 'sent').toLocaleString() : '–'}
-        note={monthOf(new Date())}
+        note={
+          month.data
+            ? words.daysOf(monthOf(new Date()), month.data.points.length, Number(month.data.lastDay.slice(-2)))
+            : monthOf(new Date())
+        }
       />
       <Figure
         name={texts.overview.thisHour}
@@ -124,7 +140,13 @@ const monthEveryMs = 60_000
 function SaveMenu({ onSeries, onTenants }: { onSeries: () => void; onTenants: () => void }) {
   const { member } = useHere()
   const ofTenants = member.tenantId === null ? [{ label: words.byTenant, onChoose: onTenants }] : []
-  return <Menu isNamed label={texts.files.save} actions={[{ label: words.overTime, onChoose: onSeries }, ...ofTenants]} />
+  return (
+    <Menu
+      label={texts.files.save}
+      icon={<DownloadIcon size={16} />}
+      actions={[{ label: words.overTime, onChoose: onSeries }, ...ofTenants]}
+    />
+  )
 }
 
 const saveSeries = (points: readonly ShownPoint[], period: string) =>
@@ -135,21 +157,30 @@ const saveSeries = (points: readonly ShownPoint[], period: string) =>
 
 const lostOf = ({ emails }: UsageListTenantsItem) => emails.hard_failed + emails.bounced
 
-/** `all`: of the whole list; `most`: of the greatest tenant, whose bar is full. */
-const columnsOf = (all: number, most: number): readonly Column<UsageListTenantsItem>[] => [
-  { name: words.tenant, phone: 'title', className: 'font-medium', by: (one) => one.tenantName, cell: (one) => one.tenantName },
+/** `most`: of the greatest tenant, whose bar is full. */
+const columnsOf = (most: number): readonly Column<UsageListTenantsItem>[] => [
+  {
+    name: words.tenant,
+    phone: 'title',
+    className: 'font-medium md:whitespace-nowrap',
+    by: (one) => one.tenantName,
+    cell: (one) => one.tenantName,
+  },
   {
     name: texts.counts.sent,
     phone: 'line',
+    // The bars take the width that the other columns leave.
+    className: 'md:w-full',
     by: (one) => one.emails.sent,
     cell: (one) => (
-      <span className="inline-flex flex-wrap items-center gap-x-2 tabular-nums">
-        <span className="max-md:hidden">
+      <span className="inline-flex items-center gap-x-3 tabular-nums md:flex">
+        <span className="flex grow max-md:hidden [&>span]:w-full">
           <Meter part={one.emails.sent} whole={most} tone="none" />
         </span>
-        <span className="md:min-w-12 md:text-right">{one.emails.sent.toLocaleString()}</span>
-        <OnPhone>{texts.counts.sent}</OnPhone>
-        <span className="text-soft max-md:hidden">{words.share(tablePercent(one.emails.sent, all))}</span>
+        <span className="md:min-w-12 md:text-right">
+          {one.emails.sent.toLocaleString()}
+          <OnPhone>{texts.counts.sent}</OnPhone>
+        </span>
       </span>
     ),
   },
@@ -171,16 +202,15 @@ const columnsOf = (all: number, most: number): readonly Column<UsageListTenantsI
     isNumber: true,
     by: (one) => lostOf(one) / one.emails.sent,
     cell: (one) => (
-      <>
+      <span className={isHigh(lostOf(one), one.emails.sent) ? 'text-wait' : ''}>
         {tablePercent(lostOf(one), one.emails.sent)}
         <OnPhone>{words.lostShort}</OnPhone>
-      </>
+      </span>
     ),
   },
 ]
 
-/** `all`: accepted emails of the period. */
-function Tenants({ all, period, page, test }: { all: number; period: string; page: string | undefined; test: string | undefined }) {
+function Tenants({ period, page, test }: { period: string; page: string | undefined; test: string | undefined }) {
   const list = useList<UsageListTenantsItem>(
     'usage of tenants',
     withQuery('/v1/usage/tenants', { period, timezone: zoneNow(), page, minSent: 1, test }),
@@ -190,7 +220,7 @@ function Tenants({ all, period, page, test }: { all: number; period: string; pag
       <Listing
         label={words.byTenant}
         list={list}
-        columns={columnsOf(all, Math.max(0, ...(list.data?.items ?? []).map(({ emails }) => emails.sent)))}
+        columns={columnsOf(Math.max(0, ...(list.data?.items ?? []).map(({ emails }) => emails.sent)))}
         keyOf={(one) => one.tenantId}
         sortedBy={texts.counts.sent}
         empty={texts.overview.nothing}

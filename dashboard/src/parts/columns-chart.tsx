@@ -17,6 +17,8 @@ const fills = {
   complaint: 'bg-chart-complaint',
 } as const
 export type Fill = keyof typeof fills
+/** Hatched: the day goes on. */
+const unfinished = '[mask-image:repeating-linear-gradient(135deg,#000_0_4px,transparent_4px_6px)]'
 
 export interface Series {
   name: string
@@ -90,7 +92,9 @@ export function Columns({ label, times, series, atLeast = 0, unit = '', limits =
             ))}
             {times.map((at, index) => (
               <div key={at.getTime()} data-tip={tip(at, index)} className="relative h-full min-w-0 flex-1 basis-0 hover:bg-sheet">
-                <div className={`mx-auto flex h-full w-[72%] flex-col-reverse ${isSmall ? 'max-w-7' : 'max-w-11'}`}>
+                <div
+                  className={`mx-auto flex h-full w-[72%] flex-col-reverse ${isSmall ? 'max-w-7' : 'max-w-11'} ${!isHourly && isToday(at) ? unfinished : ''}`}
+                >
                   {series.map(({ name, fill, fillOf, values }) => (
                     <div
                       key={name}

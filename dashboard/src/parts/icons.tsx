@@ -15,6 +15,7 @@ export {
   CircleAlert as ProblemIcon,
   Code as ReferenceIcon,
   Copy as CopyIcon,
+  Download as DownloadIcon,
   Ellipsis as MoreIcon,
   Eye as OpenedIcon,
   Flag as ComplaintIcon,

@@ -75,10 +75,10 @@ export const overviewTexts = {
   usage: {
     perDay: (count: number) => `in this period, ${count.toLocaleString()} a day`,
     perHour: (count: number) => `in this period, ${count.toLocaleString()} an hour`,
-    busiestDay: 'Busiest day',
-    busiestHour: 'Busiest hour',
+    unchanged: 'unchanged',
+    lostOf: (percent: string) => `${percent} failed or bounced`,
+    daysOf: (month: string, gone: number, all: number) => `${month}, day ${gone} of ${all}`,
     thisMonth: 'This month',
-    share: (percent: string) => `${percent} of all`,
     lostShort: 'failed',
     overTime: 'Over time',
     byTenant: 'By tenant',
