@@ -1,17 +1,17 @@
 /** SMTP relays, their state, and the shares of the mail that they take. For owners of the organisation. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { get, post, remove, withQuery } from '../api-client.ts'
-import type { ReputationRetrieveData, Transport, TransportRule, TransportsListData } from '../api-types.ts'
+import { get, post, remove } from '../api-client.ts'
+import type { Transport, TransportRule, TransportsListData } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
-import { tablePercent } from '../parts/chart.tsx'
+import { Badge, Button, Coded, Empty, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { QuietState } from '../parts/quiet-state.tsx'
 import { ShareDialog, type SharedMail } from '../parts/share-dialog.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { TestTransport, TransportForm } from '../parts/transport-dialogs.tsx'
+import { type Counts, useMailOfTransports, WeekOfMail } from '../parts/transport-mail.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -31,7 +31,7 @@ export function TransportsPage() {
     queryFn: () => get<TransportsListData>('/v1/transports'),
     refetchInterval: everyMs,
   })
-  const mail = useMailOfTransports()
+  const mail = useMailOfTransports(data?.transports ?? [])
   const close = () => setAsked(undefined)
   const done = async () => {
     close()
@@ -59,8 +59,8 @@ export function TransportsPage() {
         <DataTable
           label={texts.pages.transports}
           columns={columnsOf(data, mail, (what, transport) => setAsked({ what, transport }))}
-          items={data.transports}
-          keyOf={(one) => one.name}
+          items={[undefined, ...data.transports]}
+          keyOf={(one) => one?.name ?? data.default}
           isWhole
         />
       )}
@@ -72,101 +72,98 @@ export function TransportsPage() {
   )
 }
 
+/** Undefined: the default, which has no settings here. */
+type Row = Transport | undefined
 type OnAsk = (what: 'edit' | 'test' | 'remove', transport: Transport) => void
 const names = words.names
 
 /** Long because each column is an element of one list. */
-const columnsOf = (list: TransportsListData, mailOf: ReadonlyMap<string, Counts>, onAsk: OnAsk): readonly Column<Transport>[] => [
+const columnsOf = (
+  list: TransportsListData,
+  mailOf: (name: string | undefined) => Counts | undefined,
+  onAsk: OnAsk,
+): readonly Column<Row>[] => [
   {
     name: names.transport,
     phone: 'title',
-    by: (one) => one.name,
-    cell: ({ name, host, port }) => (
-      <>
-        <span className="font-medium">{name}</span>
-        <span className="block font-mono text-xs text-soft [overflow-wrap:anywhere]">
-          {host}:{port}
-        </span>
-      </>
-    ),
+    by: (one) => one?.name ?? '',
+    cell: (one) =>
+      one ? (
+        <>
+          <span className="font-medium">{one.name}</span>
+          <span className="block font-mono text-xs text-soft [overflow-wrap:anywhere]">
+            {one.host}:{one.port}
+          </span>
+        </>
+      ) : (
+        <>
+          <span className="font-medium">{words.defaultName[list.default]}</span>
+          <span className="block text-xs text-soft">
+            <Coded>{words.defaultMeans[list.default]}</Coded>
+          </span>
+        </>
+      ),
   },
-  { name: names.state, phone: 'side', by: (one) => one.state, cell: (one) => <State of={one} /> },
+  { name: names.state, phone: 'side', by: (one) => one?.state ?? '', cell: (one) => one && <State of={one} /> },
   {
     name: names.week,
     phone: 'line',
     isNumber: true,
-    by: (one) => mailOf.get(one.name)?.accepted ?? 0,
-    cell: (one) => <WeekOfMail of={mailOf.get(one.name)} />,
+    by: (one) => mailOf(one?.name)?.accepted ?? 0,
+    cell: (one) => <WeekOfMail of={mailOf(one?.name)} isExpected={one !== undefined && shareOf(list, one.name) !== undefined} />,
   },
   {
     name: names.share,
     phone: 'line',
     className: 'tabular-nums',
-    isUsual: (one) => shareOf(list, one.name) === undefined,
-    by: (one) => shareOfAll(list, one.name) ?? -1,
-    cell: (one) => <OwnShare list={list} name={one.name} />,
+    isUsual: (one) => one !== undefined && shareOf(list, one.name) === undefined,
+    by: (one) => (one ? (shareOfAll(list, one.name) ?? -1) : rest(list.rules.find(isOfAllMail))),
+    cell: (one) => (one ? <OwnShare list={list} name={one.name} /> : <DefaultShare list={list} />),
   },
   {
     name: names.connection,
     phone: 'full',
     className: 'text-xs text-soft tabular-nums md:max-w-72',
-    by: (one) => one.connections,
-    cell: ({ tls, username, connections, rate }) => (
-      <>
-        <span className="block [overflow-wrap:anywhere]">
-          {words.tls[tls]} · {username === null ? words.noLogin : words.loginAs(username)}
-        </span>
-        <span className="block">
-          {words.connectionsOf(connections)} · {rate === null ? words.anyRate : words.rateOf(rate)}
-        </span>
-      </>
-    ),
+    by: (one) => one?.connections ?? 0,
+    cell: (one) => one && <Connection of={one} />,
   },
   ...(list.transports.every(isUsualFallback)
     ? []
-    : [{ name: names.fallback, isUsual: isUsualFallback, cell: (one: Transport) => words.whenDown(one) }]),
+    : [{ name: names.fallback, isUsual: isUsualFallback, cell: (one: Row) => one && words.whenDown(one) }]),
   {
     name: texts.table.actions,
     isUnnamed: true,
     phone: 'menu',
-    cell: (one) => (
-      <span className="flex items-center gap-1 md:justify-end">
-        <Button small aria-label={words.testOf(one.name)} onClick={() => onAsk('test', one)}>
-          {words.test}
-        </Button>
-        <Menu
-          label={words.actionsOf(one.name)}
-          actions={[
-            { label: words.edit, onChoose: () => onAsk('edit', one) },
-            { label: texts.actions.remove, isDanger: true, onChoose: () => onAsk('remove', one) },
-          ]}
-        />
-      </span>
-    ),
+    cell: (one) =>
+      one && (
+        <span className="flex items-center gap-1 md:justify-end">
+          <Button small aria-label={words.testOf(one.name)} onClick={() => onAsk('test', one)}>
+            {words.test}
+          </Button>
+          <Menu
+            label={words.actionsOf(one.name)}
+            actions={[
+              { label: words.edit, onChoose: () => onAsk('edit', one) },
+              { label: texts.actions.remove, isDanger: true, onChoose: () => onAsk('remove', one) },
+            ]}
+          />
+        </span>
+      ),
   },
 ]
 
-const isUsualFallback = (one: Transport) => one.failover && one.fallback === null
+const isUsualFallback = (one: Row) => one === undefined || (one.failover && one.fallback === null)
 
-type Counts = ReputationRetrieveData['groups'][number]
-
-/** Live mail of the last seven days, by transport: the provider of its attempts has its name. */
-function useMailOfTransports(): ReadonlyMap<string, Counts> {
-  const path = withQuery('/v1/reputation', { groupBy: 'provider' })
-  const { data } = useQuery({ queryKey: ['reputation', path], queryFn: () => get<ReputationRetrieveData>(path) })
-  return new Map(data?.groups.map((one) => [one.name, one]))
-}
-
-function WeekOfMail({ of: counts }: { of: Counts | undefined }) {
-  const final = counts ? counts.accepted + counts.failed + counts.blocked : 0
-  if (!counts || final === 0) return <span className="text-soft">{words.noMail}</span>
-  return (
-    <>
-      {counts.accepted.toLocaleString()}
-      <span className="text-soft md:block md:text-xs"> {words.deliveryRate(tablePercent(counts.accepted, final))}</span>
-    </>
-  )
-}
+const Connection = ({ of: { tls, username, connections, rate } }: { of: Transport }) => (
+  <>
+    <span className="block [overflow-wrap:anywhere]">
+      {words.tls[tls]} · {username === null ? words.noLogin : words.loginAs(username)}
+    </span>
+    <span className="block">
+      {words.connectionsOf(connections)} · {rate === null ? words.anyRate : words.rateOf(rate)}
+    </span>
+  </>
+)
 
 const isOfAllMail = ({ tenantId, domain, tag }: TransportRule) => tenantId === null && domain === null && tag === null
 
@@ -191,6 +188,17 @@ function OwnShare({ list, name }: { list: TransportsListData; name: string }) {
   const { domain, tag } = found.rule
   const mail = domain !== null && tag === null ? domain : words.mailOf(nameOf)(found.rule)
   return words.shareOf(found.percent, mail, found.isOnly)
+}
+
+/** Such as "10% of news.example, and other mail". */
+function DefaultShare({ list }: { list: TransportsListData }) {
+  const { nameOf } = useHere()
+  const ofAll = list.rules.find(isOfAllMail)
+  if (ofAll) return words.shareOf(rest(ofAll), words.mailOf(nameOf)(ofAll), list.rules.length === 1)
+  const part = list.rules.find((rule) => rest(rule) > 0)
+  if (!part) return words.otherMail
+  const { domain, tag } = part
+  return words.shareOf(rest(part), domain !== null && tag === null ? domain : words.mailOf(nameOf)(part), false)
 }
 
 function State({ of: { state, down } }: { of: Transport }) {
@@ -279,7 +287,8 @@ const OneRule = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string
   </div>
 )
 
-const rest = ({ shares }: TransportRule) => shares.reduce((sum, { percent }) => sum - percent, 100)
+/** Percent of the default. */
+const rest = (rule: TransportRule | undefined) => (rule?.shares ?? []).reduce((sum, { percent }) => sum - percent, 100)
 
 interface Doing {
   list: TransportsListData

@@ -110,7 +110,7 @@ export const domainsTexts = {
       opened: 'Opened',
       clicked: 'Clicked',
       emails: (count: string) => `${count} emails`,
-      period: 'by people, of all in the last 7 days',
+      period: 'by people, in the last 7 days',
       atLeast: (count: string) => `${count} or more`,
       toOpened: 'Show them',
     },

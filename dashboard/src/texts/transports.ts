@@ -4,6 +4,8 @@ export const transportsTexts = {
   transports: {
     intro: (usual: string) => `Send part of your mail through another SMTP server. The rest goes ${usual}.`,
     defaults: { mx: "directly to the recipients' mail servers", relay: 'through the relay in POSTRIDER_RELAY' },
+    defaultName: { mx: 'Direct delivery', relay: 'Default relay' },
+    defaultMeans: { mx: "to the recipients' mail servers", relay: 'in `POSTRIDER_RELAY`' },
     emptyTitle: 'Move to Postrider step by step',
     empty: 'No transports. Add the SMTP server of the service that you move away from, then give it a share of the mail.',
     names: {
