@@ -122,7 +122,18 @@ export interface TrackingUseResponse {
 
 /** Of `GET /use/webhooks`, by webhook id: the newest requests of the last 24 hours. Webhooks without requests are absent. */
 export interface WebhookUseResponse {
-  webhooks: Record<string, { requests: number; delivered: number; medianMs: number; isComplete: boolean }>
+  webhooks: Record<
+    string,
+    {
+      requests: number
+      delivered: number
+      medianMs: number
+      /** Of 24 hours, the oldest first. */
+      requestsByHour: number[]
+      deliveredByHour: number[]
+      isComplete: boolean
+    }
+  >
 }
 
 /** Of `GET /email-marks`, by email id. */

@@ -1,32 +1,50 @@
-/** The share of recent requests that each webhook took, and how long they lasted: bounded, for the list of webhooks. */
+/** The share of recent requests that each webhook took, and how long they lasted, also by hour: bounded, for the pages of webhooks. */
 import { type Queryable, sql } from '#db'
 
 export interface RecentDeliveries {
   requests: number
   delivered: number
   medianMs: number
+  /** The requests of each hour since the given time, the oldest first. */
+  requestsByHour: number[]
+  deliveredByHour: number[]
   /** false: there are more requests than are counted. */
   isComplete: boolean
 }
 
 /** Of each webhook, the newest. */
 const maxRequests = 1000
+const hours = 24
 
-const recentOf = sql<{ webhookId: number; requests: number; delivered: number; medianMs: number }>`
-  select asked.id as "webhookId", count(*)::integer as requests, count(*) filter (where success)::integer as delivered,
+/** `hour` null: of all hours. */
+const recentOf = sql<{ webhookId: number; hour: number | null; requests: number; delivered: number; medianMs: number }>`
+  select asked.id as "webhookId", recent.hour, count(*)::integer as requests, count(*) filter (where success)::integer as delivered,
          percentile_disc(0.5) within group (order by duration_ms) as "medianMs"
   from unnest($1::bigint[]) as asked (id)
   cross join lateral (
-    select success, duration_ms
+    select success, duration_ms, floor(extract(epoch from webhook_deliveries.at - $2::timestamptz) / 3600)::integer as hour
     from webhook_deliveries
     where webhook_deliveries.webhook_id = asked.id and webhook_deliveries.at > $2
     order by webhook_deliveries.at desc
     limit $3
   ) as recent
-  group by asked.id`
+  group by grouping sets ((asked.id), (asked.id, recent.hour))`
 
-/** By the id of the webhook; one without requests since then is absent. */
+/** By the id of the webhook; one without requests in the 24 hours since then is absent. */
 export async function recentDeliveries(on: Queryable, webhookIds: readonly number[], since: Date): Promise<Map<number, RecentDeliveries>> {
   const rows = await on.rows(recentOf, [webhookIds, since, maxRequests])
-  return new Map(rows.map(({ webhookId, ...counts }) => [webhookId, { ...counts, isComplete: counts.requests < maxRequests }]))
+  const byHour = (id: number, key: 'requests' | 'delivered') =>
+    Array.from({ length: hours }, (_, hour) => rows.find((row) => row.webhookId === id && row.hour === hour)?.[key] ?? 0)
+  const sums = rows.filter(({ hour }) => hour === null)
+  return new Map(
+    sums.map(({ webhookId, hour: _, ...counts }) => [
+      webhookId,
+      {
+        ...counts,
+        requestsByHour: byHour(webhookId, 'requests'),
+        deliveredByHour: byHour(webhookId, 'delivered'),
+        isComplete: counts.requests < maxRequests,
+      },
+    ]),
+  )
 }

@@ -80,7 +80,17 @@ test('the requests of the last day are counted by webhook, with their median tim
   await recordDeliveries(service.db, [request(10, true), request(20, true), request(90, false), request(5000, false, 25 * 3_600_000)])
   const use = async (who: string) =>
     ((await as(who, 'GET', '/use/webhooks')).data as unknown as { webhooks: Record<string, object> }).webhooks
-  expect(await use('viewer')).toEqual({ [busy]: { requests: 3, delivered: 2, medianMs: 20, isComplete: true } })
+  const inLastHour = (count: number) => [...Array.from({ length: 23 }, () => 0), count]
+  expect(await use('viewer')).toEqual({
+    [busy]: {
+      requests: 3,
+      delivered: 2,
+      medianMs: 20,
+      requestsByHour: inLastHour(3),
+      deliveredByHour: inLastHour(2),
+      isComplete: true,
+    },
+  })
   expect(Object.keys(await use('viewer'))).not.toContain(quiet)
   expect(await use('landlord')).toEqual({})
 })

@@ -14,6 +14,7 @@ import { BackTo, Waiting } from '../parts/paged-lists.tsx'
 import { Code, Copy, Time, Value } from '../parts/time-and-copy.tsx'
 import { useParam } from '../parts/url-params.ts'
 import { Deliveries } from '../parts/webhook-deliveries.tsx'
+import { RequestsByHour } from '../parts/webhook-hours.tsx'
 import { ReplayRange } from '../parts/webhook-replay.tsx'
 import { WebhookBadge, WebhookState } from '../parts/webhook-state.tsx'
 import { useLastDay } from '../parts/webhook-use.ts'
@@ -143,6 +144,7 @@ function Summary({ webhook }: { webhook: Webhook }) {
           [texts.shell.tenant, tenants.length > 1 && nameOf(webhook.tenantId)],
         ]}
       />
+      {use && <RequestsByHour of={use} />}
     </>
   )
 }

@@ -39,6 +39,12 @@ export const webhooksTexts = {
     lastAnswer: 'The last response:',
     replaySince: 'Replay since then',
     removeText: 'It receives no further events, and its past deliveries can no longer be replayed.',
+    byHour: 'Requests by hour, failed ones in red',
+    byHourIs: (delivered: string, requests: string) => `Requests by hour: ${delivered} of ${requests} delivered`,
+    hourIs: (ago: number, delivered: string, requests: string) =>
+      `${ago === 0 ? 'Last hour' : `${ago} to ${ago + 1} hours ago`}: ${delivered} of ${requests} delivered`,
+    hoursAgo: (count: number) => `${count} hours ago`,
+    now: 'now',
     deliveries: 'Deliveries',
     attempts: 'Attempts',
     total: (count: string) => `${count} ${count === '1' ? 'event' : 'events'}`,
