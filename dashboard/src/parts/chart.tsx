@@ -9,7 +9,6 @@ import { Button, Empty } from './basic-components.tsx'
 import { Columns, type Fill, type Series } from './columns-chart.tsx'
 import { Table } from './data-table.tsx'
 import { Select } from './form-controls.tsx'
-import { DownIcon } from './icons.tsx'
 import { testOf } from './url-params.ts'
 
 export const counted = [
@@ -109,11 +108,8 @@ const headroom = 1.3
 const exactly = zonedFormat({ dateStyle: 'medium', timeStyle: 'short' })
 
 export const PointsTable = ({ points }: { points: readonly ShownPoint[] }) => (
-  <details className="group mt-3">
-    <summary className="flex w-fit items-center gap-1 text-xs text-soft hover:text-ink">
-      <DownIcon size={14} className="shrink-0 -rotate-90 group-open:rotate-0" />
-      {texts.chart.asTable}
-    </summary>
+  <details className="mt-3">
+    <summary className="text-xs text-accent">{texts.chart.asTable}</summary>
     <div className="mt-2">
       <Table label={texts.chart.table} columns={[texts.chart.from, ...counted.map(([, name]) => name)]}>
         {points.map((point) => (
