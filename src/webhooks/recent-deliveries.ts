@@ -33,17 +33,20 @@ const recentOf = sql<{ webhookId: number; hour: number | null; requests: number;
 /** By the id of the webhook; one without requests in the 24 hours since then is absent. */
 export async function recentDeliveries(on: Queryable, webhookIds: readonly number[], since: Date): Promise<Map<number, RecentDeliveries>> {
   const rows = await on.rows(recentOf, [webhookIds, since, maxRequests])
+  const byPlace = new Map(rows.map((row) => [`${row.webhookId} ${row.hour}`, row]))
   const byHour = (id: number, key: 'requests' | 'delivered') =>
-    Array.from({ length: hours }, (_, hour) => rows.find((row) => row.webhookId === id && row.hour === hour)?.[key] ?? 0)
+    Array.from({ length: hours }, (_, hour) => byPlace.get(`${id} ${hour}`)?.[key] ?? 0)
   const sums = rows.filter(({ hour }) => hour === null)
   return new Map(
-    sums.map(({ webhookId, hour: _, ...counts }) => [
+    sums.map(({ webhookId, requests, delivered, medianMs }) => [
       webhookId,
       {
-        ...counts,
+        requests,
+        delivered,
+        medianMs,
         requestsByHour: byHour(webhookId, 'requests'),
         deliveredByHour: byHour(webhookId, 'delivered'),
-        isComplete: counts.requests < maxRequests,
+        isComplete: requests < maxRequests,
       },
     ]),
   )

@@ -173,7 +173,7 @@ function TrackHeading({ onRemove, ...props }: CheckProps & { onRemove: () => voi
   )
 }
 
-/** What the last check found, and what follows from it. */
+/** The finding of the last check, and its consequence. */
 function NotTracked({ isNext, ...props }: CheckProps & { isNext: boolean }) {
   const { mayChange } = useHere()
   const { dnsCheckedAt, dnsError } = props.track

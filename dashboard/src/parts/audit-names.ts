@@ -1,4 +1,4 @@
-/** Names of what audit entries give only by id or in part: the address of a route and the host of a track domain, while they exist. */
+/** Names of objects that audit entries give only by id or in part: the address of a route and the host of a track domain, while they exist. */
 import { useQuery } from '@tanstack/react-query'
 import { get, getPage } from '../api-client.ts'
 import type { RoutesCreateData, ShownAuditEntry, TrackingListData } from '../api-types.ts'

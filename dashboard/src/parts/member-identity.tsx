@@ -1,10 +1,10 @@
-/** A member's initials, and what each role may do. */
+/** The initials of a member, and the rights of each role. */
 import type { ShownListedMember } from '../api-types.ts'
 import { texts } from '../texts.ts'
 
 const words = texts.members
 
-/** What each role may do. */
+/** The rights of each role. */
 export const Roles = () => (
   <dl className="mt-3 grid gap-x-3 gap-y-0.5 text-xs text-soft md:grid-cols-[auto_1fr]">
     {(['owner', 'admin', 'viewer'] as const).map((role) => (
