@@ -193,9 +193,15 @@ function OwnShare({ list, name }: { list: TransportsListData; name: string }) {
 /** Such as "10% of news.example, and other mail". */
 function DefaultShare({ list }: { list: TransportsListData }) {
   const { nameOf } = useHere()
+  const parts = list.rules.filter((rule) => rest(rule) > 0)
   const ofAll = list.rules.find(isOfAllMail)
-  if (ofAll) return words.shareOf(rest(ofAll), words.mailOf(nameOf)(ofAll), list.rules.length === 1)
-  const part = list.rules.find((rule) => rest(rule) > 0)
+  if (ofAll)
+    return words.shareOf(
+      rest(ofAll),
+      words.mailOf(nameOf)(ofAll),
+      parts.every((rule) => rule === ofAll),
+    )
+  const [part] = parts
   if (!part) return words.otherMail
   const { domain, tag } = part
   return words.shareOf(rest(part), domain !== null && tag === null ? domain : words.mailOf(nameOf)(part), false)
