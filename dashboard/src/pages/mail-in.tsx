@@ -1,13 +1,13 @@
 /** Mail in: whether mail arrives, the messages that routes received, newest first, and the routes. */
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { get, type Page, withQuery } from '../api-client.ts'
 import type { Domain, ReceivedListItem, RoutesCreateData, WebhooksListData } from '../api-types.ts'
 import { Badge, Button, Coded, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, TableSkeleton } from '../parts/data-table.tsx'
-import { Field } from '../parts/form-controls.tsx'
 import { AttachmentIcon, WarningIcon } from '../parts/icons.tsx'
+import { LiveSearch } from '../parts/live-search.tsx'
 import { AddRoute, MailRoutes } from '../parts/mail-routes.tsx'
 import { Listing, RowLink, useList } from '../parts/paged-lists.tsx'
 import { DmarcBadge, senderOf } from '../parts/received-checks.tsx'
@@ -68,7 +68,14 @@ export function MailInPage() {
           ) : (
             <>
               <Arrival routes={routes.data.items} />
-              <Search text={filters.search ?? ''} onSearch={(search) => change({ search })} />
+              <div className="mb-3">
+                <LiveSearch
+                  label={words.search}
+                  example={words.searchExample}
+                  text={filters.search ?? ''}
+                  onSearch={(search) => change({ search })}
+                />
+              </div>
               <Listing
                 label={words.messages}
                 list={{ data: matching(messages.data, wanted), error: undefined }}
@@ -155,31 +162,6 @@ function matching(page: Page<ReceivedListItem>, wanted: string): Page<ReceivedLi
   const textOf = (one: ReceivedListItem) => [one.subject, senderOf(one), ...one.recipients.map(({ address }) => address)].join('\n')
   const items = page.items.filter((one) => textOf(one).toLowerCase().includes(wanted))
   return page.totalPages > 1 ? { ...page, items } : { ...page, items, total: items.length }
-}
-
-/** Without a keystroke. */
-const quietMs = 300
-
-/** Acts while one types. */
-function Search({ text, onSearch }: { text: string; onSearch: (text: string) => void }) {
-  const [typed, setTyped] = useState(text)
-  useEffect(() => {
-    if (typed === text) return undefined
-    const timeout = setTimeout(() => onSearch(typed), quietMs)
-    return () => clearTimeout(timeout)
-  }, [typed, text, onSearch])
-  return (
-    <search className="mb-3 block md:max-w-sm">
-      <Field
-        bare
-        type="search"
-        label={words.search}
-        placeholder={words.searchExample}
-        value={typed}
-        onChange={({ target }) => setTyped(target.value)}
-      />
-    </search>
-  )
 }
 
 const columnsFor = (receivers: readonly string[] | undefined): readonly Column<ReceivedListItem>[] => [

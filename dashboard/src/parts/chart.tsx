@@ -109,7 +109,7 @@ const exactly = zonedFormat({ dateStyle: 'medium', timeStyle: 'short' })
 
 export const PointsTable = ({ points }: { points: readonly ShownPoint[] }) => (
   <details className="mt-3">
-    <summary className="text-xs text-accent">{texts.chart.asTable}</summary>
+    <summary className="w-fit text-xs text-soft hover:text-ink">{texts.chart.asTable}</summary>
     <div className="mt-2">
       <Table label={texts.chart.table} columns={[texts.chart.from, ...counted.map(([, name]) => name)]}>
         {points.map((point) => (

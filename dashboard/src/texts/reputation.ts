@@ -10,6 +10,7 @@ export const reputationTexts = {
     changes: 'Changes since yesterday',
     unchanged: 'No changes since yesterday.',
     overLimit: (limit: string, names: string) => `Complaints are over the limit of ${limit}${names === '' ? '' : `: ${names}`}.`,
+    inClear: (share: string) => `${share} of the accepted attempts went without TLS.`,
     severity: { warning: 'Warning', problem: 'Problem' },
     ofTenant: (name: string) => `Tenant ${name}`,
     attempts: 'Attempts',
