@@ -181,6 +181,7 @@ function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppr
           {
             name: names.tenant,
             phone: 'line' as const,
+            className: 'max-md:text-soft',
             by: (one: Suppression) => nameOf(one.tenantId),
             cell: (one: Suppression) => nameOf(one.tenantId),
           },

@@ -100,12 +100,9 @@ const columns: readonly Column<TemplatesListItem>[] = [
         <TemplateThumbnail of={one} />
         <span className="min-w-0">
           <RowLink to={`/templates/${encodeURIComponent(one.id)}`}>{one.name}</RowLink>
-          <span className="block text-xs text-soft [overflow-wrap:anywhere]">
-            {one.subject}
-            <span className="whitespace-nowrap md:hidden">
-              {' · '}
-              {words.changed} <Time at={one.updatedAt} />
-            </span>
+          <span className="block text-xs text-soft [overflow-wrap:anywhere]">{one.subject}</span>
+          <span className="block text-xs text-soft md:hidden">
+            {words.changed} <Time at={one.updatedAt} /> <DraftChanged of={one} />
           </span>
         </span>
       </span>
@@ -116,9 +113,11 @@ const columns: readonly Column<TemplatesListItem>[] = [
     phone: 'side',
     by: (one) => one.publishedVersion ?? 0,
     cell: (one) => (
-      <span className="inline-flex flex-wrap items-center gap-x-2 max-md:justify-end">
+      <span className="inline-flex items-center gap-x-2">
         <TemplateBadge version={one.publishedVersion} />
-        <DraftChanged of={one} />
+        <span className="empty:hidden max-md:hidden">
+          <DraftChanged of={one} />
+        </span>
       </span>
     ),
   },

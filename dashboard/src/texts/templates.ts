@@ -9,7 +9,7 @@ export const templatesTexts = {
     copyTitle: (name: string) => `Duplicate ${name}`,
     copyId: 'Copy ID',
     idCopied: 'The ID is copied.',
-    changed: 'changed',
+    changed: 'Changed',
     draftChanged: 'draft changed',
     draftChangedMeans: 'The draft differs from the version that sends use.',
     noPlaceholders: 'none',
