@@ -25,6 +25,7 @@ export const reputationTexts = {
     bounced: 'Bounced',
     bouncedHelp: 'returned in this period, whenever sent',
     tls: 'Over TLS',
+    overTls: 'over TLS',
     tlsLow: 'low: below 90% of the accepted attempts',
     tlsHelp: 'of the accepted attempts',
     dmarc: 'DMARC pass rate',
