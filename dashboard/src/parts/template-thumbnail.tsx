@@ -67,9 +67,9 @@ export function TemplateThumbnail({ of: template }: { of: TemplatesListItem }) {
           source={source}
           isInert
           look={{
-            style: { colorScheme: 'light' },
+            style: { colorScheme: 'light', background: '#fff' },
             className:
-              'pointer-events-none absolute top-1 left-1 h-[660px] w-[600px] origin-top-left scale-[0.065] bg-white md:top-1.5 md:left-[7px] md:h-[440px] md:scale-[0.133]',
+              'pointer-events-none absolute top-1 left-1 h-[660px] w-[600px] origin-top-left scale-[0.065] md:top-1.5 md:left-[7px] md:h-[440px] md:scale-[0.133]',
           }}
         />
       )}
