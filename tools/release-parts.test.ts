@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { checkedDate, checksums, chooseBuilders, releasedChangelog, releaseProblems } from './release-parts.ts'
+import { checkedDate, checksums, chooseBuilders, isReleased, releasedChangelog, releaseProblems } from './release-parts.ts'
 import { type Sbom, sbomProblems, shippedPart } from './sbom.ts'
 
 const changelog = '# Changelog\n\n## Unreleased\n\n### Added\n\n- Costs $1 and $&.\n\n## 0.1.0 (2026-12-01)\n\nThe first release.\n'
@@ -54,6 +54,11 @@ test('a builder without its script or its programs is left out with the reason',
   expect(chooseBuilders(builders, both, (name) => name !== 'apt-get').leftOut).toEqual([
     expect.stringContaining('image archives, because this machine has no apt-get'),
   ])
+})
+
+test("Debian's packages, which an image was made of, are not released", () => {
+  const built = ['postrider_0.2.0_arm64.deb', 'postrider-0.2.0-amd64.oci.tar', 'bash_5.2.37-2+b10_amd64.deb', 'postrider-0.2.0-amd64.log']
+  expect(built.filter((file) => isReleased(file, { name: 'postrider' }))).toEqual(built.slice(0, 2))
 })
 
 test('sha256sum accepts the checksums', () => {

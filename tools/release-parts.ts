@@ -67,6 +67,10 @@ export interface Builder {
   needs: readonly string[]
 }
 
+/** Whether a file is an archive of this package. Others are Debian's packages, which the image was made of. */
+export const isReleased = (file: string, { name }: { name: string }): boolean =>
+  [`${name}-`, `${name}_`].some((beginning) => file.startsWith(beginning)) && /\.(deb|tar|tar\.[a-z]+|oci)$/.test(file)
+
 /** The builders that can run, and a sentence for each that cannot. */
 export function chooseBuilders(
   builders: readonly Builder[],

@@ -7,7 +7,7 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, w
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { buildPackages } from './package.ts'
-import { type Builder, checkedDate, checksums, chooseBuilders, releasedChangelog, releaseProblems } from './release-parts.ts'
+import { type Builder, checkedDate, checksums, chooseBuilders, isReleased, releasedChangelog, releaseProblems } from './release-parts.ts'
 import { readLockedSbom, type Shipped, sbomProblems, shippedPart } from './sbom.ts'
 import { filesBelow } from './source-files.ts'
 
@@ -26,7 +26,7 @@ const artifacts = join(root, 'artifacts')
 const into = join(artifacts, 'release')
 const architectures = ['amd64', 'arm64']
 const builders: Builder[] = [
-  { script: 'package:deb', makes: 'Debian packages', needs: ['dpkg-deb'] },
+  { script: 'package:deb', makes: 'Debian packages', needs: ['dh', 'dpkg-deb'] },
   { script: 'package:image', makes: 'image archives', needs: ['dpkg-deb', 'apt-get'] },
 ]
 /** Of the dashboard's dependencies, those that build it and are not part of it. */
@@ -86,13 +86,13 @@ function writeSbom(manifest: Manifest, file: string): number {
 }
 
 /** Runs a builder for each architecture; returns the archives that it wrote below artifacts/. */
-function runBuilder({ script, makes }: Builder): string[] {
+function runBuilder({ script, makes }: Builder, manifest: Manifest): string[] {
   const beganMs = Date.now()
   for (const architecture of architectures)
     execFileSync('npm', ['run', script, '--', '--arch', architecture], { cwd: root, stdio: 'inherit' })
   const found = filesBelow(root, 'artifacts', '')
     .map((path) => join(root, path))
-    .filter((path) => /\.(deb|tar|tar\.[a-z]+|oci)$/.test(path) && !path.startsWith(into) && statSync(path).mtimeMs >= beganMs)
+    .filter((path) => isReleased(basename(path), manifest) && !path.startsWith(into) && statSync(path).mtimeMs >= beganMs)
   if (found.length === 0) throw new Error(`npm run ${script} wrote no ${makes} below artifacts/`)
   return found
 }
@@ -100,7 +100,7 @@ function runBuilder({ script, makes }: Builder): string[] {
 function build(manifest: Manifest, chosen: readonly Builder[]): void {
   rmSync(into, { recursive: true, force: true })
   mkdirSync(into, { recursive: true })
-  const files = [...buildPackages(join(artifacts, 'packages')), ...chosen.flatMap(runBuilder)]
+  const files = [...buildPackages(join(artifacts, 'packages')), ...chosen.flatMap((builder) => runBuilder(builder, manifest))]
   for (const file of files) copyFileSync(file, join(into, basename(file)))
   const components = writeSbom(manifest, join(into, `${manifest.name}-${manifest.version}.cdx.json`))
   const names = readdirSync(into)

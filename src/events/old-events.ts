@@ -46,18 +46,19 @@ interface OldEvents {
   after: number
   /** Of the emails that are old. */
   acceptedBeforeMs: number
-  /** Of the events that are old. */
-  beforeMs: number
+  /** Of the events that are old; asked after a page is read, so that an event of the page is counted if the bound says so. */
+  findBeforeMs: () => Promise<number>
 }
 
 /** Reads a page of events. `keeps`: those of these emails whose events stay, with their texts. */
 export async function removeOldEvents(
   db: Db,
-  { tenantId, after, acceptedBeforeMs, beforeMs }: OldEvents,
+  { tenantId, after, acceptedBeforeMs, findBeforeMs }: OldEvents,
   most: number,
   keeps: (emailIds: readonly string[]) => Promise<ReadonlySet<string>>,
 ): Promise<{ last: number | undefined; isWhole: boolean; changed: number }> {
   const page = await db.rows(nextEvents, [tenantId, after, most])
+  const beforeMs = await findBeforeMs()
   const isOld = ({ at }: SomeEvent) => at.getTime() < beforeMs
   const firstYoung = emailIdPrefix(acceptedBeforeMs)
   const due = page.filter((one) => isOld(one) || (one.isNaming && one.emailId !== null && one.emailId < firstYoung))

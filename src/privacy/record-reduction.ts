@@ -68,9 +68,9 @@ export class RecordReduction {
   }
 
   /** An event that is not counted yet stays, as do the events of an email whose record is not reduced. */
-  async #removeEvents({ tenantId, after, beforeMs, nowMs }: { tenantId: string; after: number; beforeMs: number; nowMs: number }) {
-    const countedMs = (await findUncountedMs(this.#db)) ?? nowMs
-    const old = { tenantId, after, acceptedBeforeMs: beforeMs, beforeMs: Math.min(beforeMs, countedMs) }
+  #removeEvents({ tenantId, after, beforeMs, nowMs }: { tenantId: string; after: number; beforeMs: number; nowMs: number }) {
+    const findBeforeMs = async () => Math.min(beforeMs, (await findUncountedMs(this.#db)) ?? nowMs)
+    const old = { tenantId, after, acceptedBeforeMs: beforeMs, findBeforeMs }
     return removeOldEvents(this.#db, old, this.#bounds.rows, (ids) => findUnreduced(this.#db, tenantId, ids))
   }
 }
