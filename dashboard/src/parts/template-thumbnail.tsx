@@ -1,7 +1,7 @@
 /**
- * What a list shows of each template beside its row: a small picture, because people know a template by its looks, its placeholders, and whether
- * its draft differs from the published version. The picture is the draft, rendered with its defaults, in a frame that cannot run scripts. A
- * draft that cannot be rendered has none.
+ * Facts of a template for its row in a list: a small picture, because people know a template by its looks, its placeholders, and whether its
+ * draft differs from the published version. The picture is the draft, rendered with its defaults, in a frame that cannot run scripts. A draft
+ * that cannot be rendered has none.
  */
 import { useQuery } from '@tanstack/react-query'
 import { get, getPage, post } from '../api-client.ts'

@@ -2,8 +2,8 @@
 
 export const mailInTexts = {
   mailIn: {
-    about: 'Mail sent to your domains, and what became of it.',
-    aboutDefault: 'Mail sent to the domains of the default tenant, and what became of it.',
+    about: 'Mail sent to your domains, and its result.',
+    aboutDefault: 'Mail sent to the domains of the default tenant, and its result.',
     search: 'Search the messages',
     searchExample: 'Sender, recipient or subject',
     noMatch: 'No messages match.',
