@@ -80,7 +80,7 @@ describe.skipIf(!hasChromium)('an owner', () => {
     await record.getByText('Not checked', { exact: true }).waitFor()
     await record.getByRole('button', { name: 'Check again' }).focus()
     await page.keyboard.press('Enter')
-    await record.getByText('OK', { exact: true }).waitFor()
+    await record.getByText('Found', { exact: true }).waitFor()
     await record.getByRole('button', { name: 'Copy value' }).focus()
     await page.keyboard.press('Enter')
     await expect.poll(() => page.evaluate('navigator.clipboard.readText()')).toBe('10 house.test')
@@ -90,8 +90,20 @@ describe.skipIf(!hasChromium)('an owner', () => {
     // A new route takes effect within about a second.
     await expect.poll(() => sendIncoming(client, { to: ['help@shop.example'], octets }), { timeout: 10_000 }).toMatch(/^250/)
     await page.goto('/mail-in')
-    await page.getByRole('row', { name: /^Where is order 41233\?.* pass help@shop\.example Webhook Shop/ }).waitFor()
+    await page.getByRole('row', { name: /^Where is order 41233\?.* help@shop\.example Webhook Shop pass/ }).waitFor()
     await expectFine(watched, 'mail-in', wide)
+    const search = page.getByRole('searchbox', { name: 'Search the messages' })
+    for (const [typed, isFound] of [
+      ['nobody@example.net', false],
+      ['HELP@shop.example', true],
+      ['order 99', false],
+      ['order 41', true],
+    ] as const) {
+      await search.fill(typed)
+      await page.getByText('No messages match.').waitFor({ state: isFound ? 'detached' : 'visible' })
+      await page.getByRole('link', { name: 'Where is order 41233?' }).waitFor({ state: isFound ? 'visible' : 'detached' })
+    }
+    await search.blur()
     await page.keyboard.press('j')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'Where is order 41233?' }).waitFor()

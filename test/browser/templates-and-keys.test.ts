@@ -82,6 +82,8 @@ describe.skipIf(!hasChromium)('an owner', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Duplicate' }).click()
     await page.getByRole('heading', { level: 1, name: `${templateName}-copy` }).waitFor()
     await page.goto('/templates')
+    await page.getByRole('row', { name: new RegExp(`^${templateName} Order \\{\\{ number \\}\\}.* Published · v1 1 name`) }).waitFor()
+    await expectFine(watched, 'templates', look)
     for (const name of [`${templateName}-copy`, templateName]) {
       await page.getByRole('button', { name: `Actions for ${name}`, exact: true }).click()
       await page.getByRole('menuitem', { name: 'Delete' }).click()

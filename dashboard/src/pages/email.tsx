@@ -86,12 +86,16 @@ const looks = {
 } as const
 const looksOf = { pending: 'none', sent: 'none', softfail: 'wait', held: 'wait', hardfail: 'bad', bounced: 'bad' } as const
 
+/** "Attempt 2 at …", which the time says better. */
+const onlyAttempt = /^Attempt \d+ at \S+\.$/
+
 /** The reason of the status and the next step. The words of the last attempt are in the timeline; here is their kind. */
 function Explanation({ of: { status, deliveries = [], explanation } }: { of: Email }) {
   const { now, next, nextAt, blockedBy } = explanation
   const last = deliveries.toSorted((a, b) => a.timestampIso.localeCompare(b.timestampIso)).at(-1)
   const kind = last?.classification?.replaceAll('_', ' ')
   const isRepeated = last !== undefined && kind !== undefined && now.includes(last.details)
+  const isAhead = nextAt && Date.parse(nextAt) > Date.now()
   return (
     <div className={`rounded-lg px-4 py-3 text-sm ${looks[looksOf[status]]}`}>
       <p className="font-medium">
@@ -105,11 +109,19 @@ function Explanation({ of: { status, deliveries = [], explanation } }: { of: Ema
         )}
       </p>
       <p className={`mt-0.5 ${looksOf[status] === 'none' ? 'text-soft' : ''}`}>
-        <Sentence>{next}</Sentence>
-        {nextAt && Date.parse(nextAt) > Date.now() && (
+        {isAhead && onlyAttempt.test(next) ? (
           <>
-            {' '}
-            · <Time at={nextAt} />
+            {words.next} <Time at={nextAt} /> (<Time at={nextAt} clock="minutes" />)
+          </>
+        ) : (
+          <>
+            <Sentence>{next}</Sentence>
+            {isAhead && (
+              <>
+                {' '}
+                · <Time at={nextAt} />
+              </>
+            )}
           </>
         )}
       </p>

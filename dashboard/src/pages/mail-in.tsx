@@ -1,12 +1,13 @@
-/** Mail in: the messages that routes received, newest first, and the routes. */
+/** Mail in: whether mail arrives, the messages that routes received, newest first, and the routes. */
 import { useQuery } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
-import { get, withQuery } from '../api-client.ts'
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import { get, type Page, withQuery } from '../api-client.ts'
 import type { Domain, ReceivedListItem, RoutesCreateData, WebhooksListData } from '../api-types.ts'
 import { Badge, Button, Coded, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, TableSkeleton } from '../parts/data-table.tsx'
-import { Field } from '../parts/form-controls.tsx'
-import { AttachmentIcon } from '../parts/icons.tsx'
+import { AttachmentIcon, WarningIcon } from '../parts/icons.tsx'
+import { LiveSearch } from '../parts/live-search.tsx'
 import { AddRoute, MailRoutes } from '../parts/mail-routes.tsx'
 import { Listing, RowLink, useList } from '../parts/paged-lists.tsx'
 import { DmarcBadge, senderOf } from '../parts/received-checks.tsx'
@@ -31,16 +32,17 @@ export function MailInPage() {
   const [adding, setAdding] = useState(false)
   const [filters, change] = useFilters()
   const view = filters.view === 'routes' ? 'routes' : 'messages'
+  const wanted = (filters.search ?? '').trim().toLowerCase()
   const pageOf = (one: typeof view) => (one === view ? filters.page : undefined)
   const routes = useList<RoutesCreateData>('routes', scoped('/v1/routes', { page: pageOf('routes'), perPage: 100 }))
   const messages = useList<ReceivedListItem>(
     'received',
-    scoped('/v1/received', { from: filters.from, page: pageOf('messages'), perPage: 50 }),
+    scoped('/v1/received', { ...addressIn(wanted, routes.data?.items), page: pageOf('messages'), perPage: 100 }),
     everyMs,
   )
   const receivers = useReceivers(messages.data?.items[0]?.tenantId)
   const isKnown = routes.data !== undefined && messages.data !== undefined
-  const isEmpty = routes.data?.total === 0 && messages.data?.total === 0 && !filters.from
+  const isEmpty = routes.data?.total === 0 && messages.data?.total === 0 && wanted === ''
   const error = routes.error ?? messages.error
   const add = mayChange && (
     <Button kind={isEmpty || view === 'routes' ? 'main' : 'plain'} onClick={() => setAdding(true)}>
@@ -49,7 +51,7 @@ export function MailInPage() {
   )
   return (
     <>
-      <Heading title={texts.pages.mailIn} about={tenantId === undefined && tenants.length > 1 ? words.ofDefault : words.about}>
+      <Heading title={texts.pages.mailIn} about={tenantId === undefined && tenants.length > 1 ? words.aboutDefault : words.about}>
         {isKnown && !isEmpty && add}
       </Heading>
       <Problem error={error} />
@@ -66,14 +68,24 @@ export function MailInPage() {
           ) : (
             <>
               <Arrival routes={routes.data.items} />
-              <SearchForm key={filters.from} from={filters.from ?? ''} onSearch={(from) => change({ from })} />
+              <div className="mb-3">
+                <LiveSearch
+                  label={words.search}
+                  example={words.searchExample}
+                  text={filters.search ?? ''}
+                  onSearch={(search) => change({ search })}
+                />
+              </div>
               <Listing
                 label={words.messages}
-                list={{ data: messages.data, error: undefined }}
+                list={{ data: matching(messages.data, wanted), error: undefined }}
                 columns={columnsFor(receivers)}
                 keyOf={(one) => one.id}
-                empty={filters.from ? words.noMatch : words.noMessages}
+                empty={wanted ? words.noMatch : words.noMessages}
               />
+              {messages.data.totalPages > 1 && wanted !== '' && !isAddress(wanted) && (
+                <p className="mt-2 text-xs text-soft">{words.onlyPage}</p>
+              )}
             </>
           )}
         </Tabs>
@@ -100,7 +112,7 @@ function useReceivers(tenantId: string | undefined): readonly string[] | undefin
     .map(({ name }) => name)
 }
 
-/** Where to send mail, and whether DNS leads it here. */
+/** Where to send mail, and, if DNS does not lead it here, the way to the record that does. */
 function Arrival({ routes }: { routes: readonly RoutesCreateData[] }) {
   const open = routes.filter(({ enabled }) => enabled)
   const id = open[0]?.domainId
@@ -112,47 +124,49 @@ function Arrival({ routes }: { routes: readonly RoutesCreateData[] }) {
   if (id === undefined) return null
   const status = data?.dnsRecords.receiving?.status ?? 'unchecked'
   return (
-    <p className="mb-3 flex flex-wrap items-center gap-x-3 gap-y-1 rounded-lg border border-line px-4 py-2 text-sm">
-      {data && <Badge tone={status === 'OK' ? 'good' : 'wait'}>{words.mxStates[status]}</Badge>}
-      <span className="text-soft">{words.arrives}</span>
-      {open.slice(0, maxShown).map(({ address }) => (
-        <Value key={address} name={words.address}>
-          {address}
-        </Value>
-      ))}
-      {open.length > maxShown && <span className="text-soft">{words.more(open.length - maxShown)}</span>}
-    </p>
+    <div className="mb-3 overflow-hidden rounded-lg border border-line text-sm">
+      {data && status !== 'OK' && (
+        <p className="flex flex-wrap items-center gap-x-2.5 gap-y-1 border-b border-line bg-wait-back px-4 py-2 text-wait">
+          <WarningIcon size={16} className="shrink-0" />
+          <span className="min-w-0 [overflow-wrap:anywhere] max-md:basis-[calc(100%-2rem)]">{words.mxStates[status](data.name)}</span>
+          <Link to="/mail-in" search={{ view: 'routes' } as never} className="font-medium underline underline-offset-2">
+            {words.showRecord}
+          </Link>
+        </p>
+      )}
+      <p className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-1.5 text-soft">
+        {status === 'OK' ? words.arrives : words.receives}
+        {open.slice(0, maxShown).map(({ address }) => (
+          <Value key={address} name={words.address}>
+            {address}
+          </Value>
+        ))}
+        {open.length > maxShown && words.more(open.length - maxShown)}
+      </p>
+    </div>
   )
 }
 
-function SearchForm({ from: begun, onSearch }: { from: string; onSearch: (from: string) => void }) {
-  const [from, setFrom] = useState(begun)
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    onSearch(from.trim())
-  }
-  return (
-    <search className="mb-3 block">
-      <form onSubmit={submit} className="flex items-end gap-2">
-        <div className="min-w-0 grow md:max-w-sm">
-          <Field
-            bare
-            type="search"
-            label={words.search}
-            placeholder={words.searchExample}
-            value={from}
-            onChange={({ target }) => setFrom(target.value)}
-          />
-        </div>
-        <Button type="submit">{texts.actions.search}</Button>
-      </form>
-    </search>
-  )
+const isAddress = (text: string) => /^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(text)
+
+/** The service finds whole addresses: those at the domains of routes are of recipients. */
+function addressIn(wanted: string, routes: readonly RoutesCreateData[] | undefined): { from?: string; to?: string } {
+  if (!isAddress(wanted)) return {}
+  const domain = wanted.slice(wanted.indexOf('@'))
+  return routes?.some(({ address }) => address.toLowerCase().endsWith(domain)) ? { to: wanted } : { from: wanted }
+}
+
+/** The messages of this page with these words in the subject, or as a part of an address. */
+function matching(page: Page<ReceivedListItem>, wanted: string): Page<ReceivedListItem> {
+  if (wanted === '' || isAddress(wanted)) return page
+  const textOf = (one: ReceivedListItem) => [one.subject, senderOf(one), ...one.recipients.map(({ address }) => address)].join('\n')
+  const items = page.items.filter((one) => textOf(one).toLowerCase().includes(wanted))
+  return page.totalPages > 1 ? { ...page, items } : { ...page, items, total: items.length }
 }
 
 const columnsFor = (receivers: readonly string[] | undefined): readonly Column<ReceivedListItem>[] => [
   {
-    name: words.subject,
+    name: words.message,
     phone: 'title',
     className: 'md:max-w-96',
     cell: (one) => (
@@ -173,11 +187,10 @@ const columnsFor = (receivers: readonly string[] | undefined): readonly Column<R
       </>
     ),
   },
-  { name: 'DMARC', phone: 'side', cell: (one) => <DmarcBadge of={one.authentication} isShort /> },
   {
     name: words.recipients,
-    phone: 'full',
-    className: '[overflow-wrap:anywhere]',
+    phone: 'line',
+    className: '[overflow-wrap:anywhere] max-md:text-soft',
     cell: ({ recipients }) => (
       <>
         <span className="text-soft md:hidden">{words.toAddress('')}</span>
@@ -188,8 +201,17 @@ const columnsFor = (receivers: readonly string[] | undefined): readonly Column<R
   {
     name: words.result,
     phone: 'line',
-    className: '[overflow-wrap:anywhere]',
+    className: '[overflow-wrap:anywhere] max-md:text-soft',
     cell: (one) => <Result of={one} receivers={receivers} />,
+  },
+  {
+    name: 'DMARC',
+    phone: 'side',
+    cell: (one) => (
+      <span className={one.authentication?.dmarc.result === 'pass' ? 'max-md:hidden' : ''}>
+        <DmarcBadge of={one.authentication} isShort />
+      </span>
+    ),
   },
   { name: words.received, phone: 'line', className: 'whitespace-nowrap text-soft', cell: (one) => <Time at={one.receivedAt} /> },
 ]

@@ -92,7 +92,7 @@ function Done({ of: { forwarded, tenantId } }: { of: ReceivedRetrieveData }) {
         <DoneLine name={words.webhooks}>
           {error ? <Problem error={error} /> : null}
           {named?.length === 0 && (
-            <span className="text-soft">
+            <span className={forwarded.length === 0 ? 'text-wait' : 'text-soft'}>
               {words.noWebhook}{' '}
               <Link to="/webhooks" search={{}} className="link">
                 {words.addWebhook}
@@ -180,10 +180,14 @@ function Parts({ of: message }: { of: ReceivedRetrieveData }) {
         <HiddenContent />
       </Section>
     )
+  const isAbsent = { text: message.text === null && message.html !== null, html: !message.html, attachments: message.attachmentCount === 0 }
+  const shown = forms
+    .filter((name) => name === 'headers' || !isAbsent[name])
+    .map((name) => ({ name, label: words.forms[name], ...(name === 'attachments' ? { count: message.attachmentCount } : {}) }))
   return (
     <Section title={words.content} about={words.stranger}>
       {message.truncated && <p className="mb-2 text-sm text-wait">{words.cut}</p>}
-      <Tabs label={words.form} tabs={forms.map((name) => ({ name, label: words.forms[name] }))} chosen={form} onChoose={setForm}>
+      <Tabs label={words.form} tabs={shown} chosen={form} onChoose={setForm}>
         {form === 'attachments' ? <Attachments of={message} /> : <Source of={message} form={form} />}
       </Tabs>
     </Section>

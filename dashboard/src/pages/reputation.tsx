@@ -40,7 +40,9 @@ export function ReputationPage() {
     <>
       <Heading
         title={texts.pages.reputation}
-        about={data && data.findings.length === 0 && !isOver(data) ? `${words.about} ${words.unchanged}` : words.about}
+        about={
+          data && data.findings.length === 0 && !isOver(data) && !isInClear(data.totals) ? `${words.about} ${words.unchanged}` : words.about
+        }
       >
         <Select
           bare
@@ -65,6 +67,9 @@ export function ReputationPage() {
       {data && (
         <>
           {isOver(data) && <Over data={data} />}
+          {isInClear(data.totals) && (
+            <Warning>{words.inClear(tablePercent(data.totals.accepted - data.totals.secured, data.totals.accepted))}</Warning>
+          )}
           {data.findings.length > 0 && <Changes findings={data.findings} />}
           {attemptsOf(data.totals) + data.totals.bounced + data.totals.complained > 0 ? (
             <Figured data={data} onGroup={(by) => change({ by })} />
@@ -150,7 +155,7 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
             name={words.tls}
             value={tablePercent(totals.secured, totals.accepted)}
             note={words.tlsHelp}
-            {...(totals.accepted > 0 && totals.secured < totals.accepted * tlsAtLeast ? { tone: 'wait', note: words.tlsLow } : {})}
+            {...(isInClear(totals) ? { tone: 'wait', note: words.tlsLow } : {})}
           />
           <Figure
             isSmall
@@ -189,6 +194,8 @@ function Figured({ data, onGroup }: { data: ReputationRetrieveData; onGroup: (by
 
 /** Most mailbox providers offer TLS, so that a lower share names a fault. */
 const tlsAtLeast = 0.9
+
+const isInClear = ({ accepted, secured }: ReputationRetrieveData['totals']) => accepted > 0 && secured < accepted * tlsAtLeast
 
 /** Days without figures are absent in the answer, and empty in the charts. Noon in UTC is on the same date in nearly every time zone. */
 function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieveData }) {
@@ -256,7 +263,7 @@ const tableColumns = ['accepted', 'deferred', 'failed', 'blocked', 'bounced'] as
 
 const DaysTable = ({ days }: { days: readonly Day[] }) => (
   <details className="mt-3">
-    <summary className="text-xs text-accent">{words.asTable}</summary>
+    <summary className="w-fit text-xs text-soft hover:text-ink">{words.asTable}</summary>
     <div className="mt-2">
       <Table label={words.overTime} columns={[words.day, ...tableColumns.map((key) => words[key]), words.complaints]}>
         {days.map((one) => (

@@ -1,16 +1,17 @@
 /** Suppressed addresses: search, add, remove, import and export. */
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueries, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
-import { post, remove, withQuery } from '../api-client.ts'
+import { useState } from 'react'
+import { getPage, post, remove, withQuery } from '../api-client.ts'
 import type { Suppression, SuppressionsBulkCreateData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
-import { Badge, Button, Heading, Problem, type Tone } from '../parts/basic-components.tsx'
+import { Badge, Button, Heading, Problem } from '../parts/basic-components.tsx'
 import { readCsv } from '../parts/csv.ts'
 import { BulkBar, type Column, type Selection } from '../parts/data-table.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Progress, SaveList } from '../parts/file-transfer.tsx'
-import { Field, Select } from '../parts/form-controls.tsx'
+import { Field } from '../parts/form-controls.tsx'
+import { LiveSearch } from '../parts/live-search.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { useFilters } from '../parts/url-params.ts'
@@ -47,7 +48,7 @@ export function SuppressionsPage() {
           </Button>
         )}
       </Heading>
-      <SearchForm address={filters.address ?? ''} reason={filters.reason ?? ''} onSearch={change} />
+      <Filters address={filters.address ?? ''} reason={filters.reason ?? ''} onChange={change} />
       <Listing
         label={texts.pages.suppressions}
         list={list}
@@ -76,44 +77,63 @@ export function SuppressionsPage() {
   )
 }
 
-interface SearchFormProps {
+/** The reasons that Postrider gives; callers of the API may give others. */
+const reasons = ['hard fail', 'too many soft fails', 'bounce', 'complaint', 'unsubscribe'] as const
+const countedForMs = 60_000
+
+/** The number of addresses with each reason; none while an address is searched. */
+function useCounts(isSearch: boolean): Readonly<Record<string, string>> {
+  const { scoped, ofAll } = useHere()
+  const counts = useQueries({
+    queries: reasons.map((reason) => {
+      const path = scoped('/v1/suppressions', { reason, perPage: 1, ...ofAll })
+      return {
+        queryKey: ['suppressions', 'count', path],
+        queryFn: () => getPage<Suppression>(path),
+        staleTime: countedForMs,
+        enabled: !isSearch,
+      }
+    }),
+  })
+  return Object.fromEntries(
+    reasons.flatMap((reason, index) => {
+      const total = isSearch ? 0 : counts[index]?.data?.total
+      return total ? [[reason, total.toLocaleString()]] : []
+    }),
+  )
+}
+
+interface FiltersProps {
   address: string
   /** Empty: any. */
   reason: string
-  onSearch: (by: { address?: string; reason?: string }) => void
+  onChange: (by: { address?: string; reason?: string }) => void
 }
 
-/** The reasons that Postrider gives; callers of the API may give others. */
-const reasons = ['hard fail', 'too many soft fails', 'bounce', 'complaint', 'unsubscribe'] as const
-
-function SearchForm({ address: begun, reason, onSearch }: SearchFormProps) {
-  const [address, setAddress] = useState(begun)
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    onSearch({ address: address.trim() })
-  }
-  const choices = [
-    { value: '', label: words.anyReason },
-    ...reasons.map((name) => ({ value: name, label: words.reasons[name] })),
-    ...(reason !== '' && !reasons.some((name) => name === reason) ? [{ value: reason, label: reason }] : []),
-  ]
+/** Both act at once. */
+function Filters({ address, reason, onChange }: FiltersProps) {
+  const counts = useCounts(address !== '')
+  const isOther = reason !== '' && !reasons.some((name) => name === reason)
   return (
-    <search className="mb-4 block">
-      <form onSubmit={submit} className="flex items-end gap-2">
-        <div className="grow md:max-w-sm">
-          <Field
-            bare
-            type="search"
-            label={words.contains}
-            placeholder={words.example}
-            value={address}
-            onChange={(event) => setAddress(event.target.value)}
-          />
-        </div>
-        <Select bare label={words.reason} value={reason} choices={choices} onChange={(chosen) => onSearch({ reason: chosen })} />
-        <Button type="submit">{texts.actions.search}</Button>
-      </form>
-    </search>
+    <div className="mb-4 flex flex-wrap items-center gap-x-3 gap-y-2">
+      <LiveSearch label={words.contains} example={words.example} text={address} onSearch={(text) => onChange({ address: text })} />
+      <fieldset className="flex flex-wrap gap-0.5 max-md:-mx-1.5">
+        <legend className="sr-only">{words.reason}</legend>
+        {['', ...reasons, ...(isOther ? [reason] : [])].map((name) => (
+          <Button
+            key={name}
+            small
+            kind="quiet"
+            aria-pressed={name === reason}
+            className="aria-pressed:bg-line/70 aria-pressed:text-ink"
+            onClick={() => onChange({ reason: name })}
+          >
+            {name === '' ? words.anyReason : (known[name] ?? name)}
+            {counts[name] && <span className="font-normal text-soft tabular-nums">{counts[name]}</span>}
+          </Button>
+        ))}
+      </fieldset>
+    </div>
   )
 }
 
@@ -161,6 +181,7 @@ function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppr
           {
             name: names.tenant,
             phone: 'line' as const,
+            className: 'max-md:text-soft',
             by: (one: Suppression) => nameOf(one.tenantId),
             cell: (one: Suppression) => nameOf(one.tenantId),
           },
@@ -183,26 +204,21 @@ function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppr
   ]
 }
 
-const tones: Readonly<Record<string, Tone>> = {
-  complaint: 'bad',
-  bounce: 'wait',
-  'hard fail': 'wait',
-  'too many soft fails': 'wait',
-}
 const known: Readonly<Record<string, string>> = words.reasons
 const meanings: Readonly<Record<string, string>> = words.means
 
 const isKnown = (reason: string) => Object.hasOwn(known, reason)
 
-/** A reason that Postrider gives; the text of a person is a note. */
-const Reason = ({ of: { reason, source } }: { of: Suppression }) =>
-  reason && isKnown(reason) ? (
-    <Badge tone={tones[reason] ?? 'none'} title={meanings[reason]}>
+/** A reason that Postrider gives; the text of a person is a note. Only a complaint is an alarm. */
+function Reason({ of: { reason, source } }: { of: Suppression }) {
+  if (!reason || !isKnown(reason)) return source === 'manual' && <span className="text-soft">{words.manual}</span>
+  if (reason !== 'complaint') return <span data-tip={meanings[reason]}>{known[reason]}</span>
+  return (
+    <Badge tone="bad" title={meanings[reason]}>
       {known[reason]}
     </Badge>
-  ) : (
-    source === 'manual' && <Badge tone="none">{words.manual}</Badge>
   )
+}
 
 /** The email that caused the entry, or the note of the person who added it. */
 function Cause({ of: { address, reason, emailId } }: { of: Suppression }) {

@@ -14,7 +14,7 @@ import { SourceEditor } from '../parts/source-editor.tsx'
 import { Tabs } from '../parts/tabs.tsx'
 import { TemplateDialog, templateActions } from '../parts/template-actions.tsx'
 import { TemplatePreview } from '../parts/template-preview.tsx'
-import { type Draft, objectIn, sourceOf } from '../parts/template-values.tsx'
+import { type Draft, draftOf, objectIn, sameAsPublished, sourceOf } from '../parts/template-values.tsx'
 import { Time, Value } from '../parts/time-and-copy.tsx'
 import { toast } from '../parts/toast.tsx'
 import { useParam } from '../parts/url-params.ts'
@@ -36,13 +36,6 @@ export function TemplatePage() {
   if (!data) return <Waiting error={error} />
   return <Template key={data.id} template={data} />
 }
-
-const draftOf = ({ subject, html, text, variables }: Pick<TemplatesCreateData, 'subject' | 'html' | 'text' | 'variables'>): Draft => ({
-  subject,
-  html: html ?? '',
-  text: text ?? '',
-  variables: JSON.stringify(variables, null, 2),
-})
 
 type Asked = 'test' | 'copy' | 'remove'
 
@@ -197,12 +190,6 @@ function useVersions(id: string): readonly TemplatesListVersionsItem[] {
   const path = scoped(`/v1/templates/${encodeURIComponent(id)}/versions`, { perPage: 20 })
   const { data } = useQuery({ queryKey: ['template', id, 'versions'], queryFn: () => getPage<TemplatesListVersionsItem>(path) })
   return data?.items ?? []
-}
-
-/** Publishing such a draft would make a version without a change. */
-function sameAsPublished(template: TemplatesCreateData, versions: readonly TemplatesListVersionsItem[]): boolean {
-  const published = versions.find(({ version }) => version === template.publishedVersion)
-  return published !== undefined && JSON.stringify(draftOf(published)) === JSON.stringify(draftOf(template))
 }
 
 const Versions = ({ of: versions }: { of: readonly TemplatesListVersionsItem[] }) => (

@@ -11,8 +11,9 @@ import { Field, Select } from '../parts/form-controls.tsx'
 import { Menu } from '../parts/menu.tsx'
 import { RowLink, useList } from '../parts/paged-lists.tsx'
 import { type TemplateAction, TemplateDialog, templateActions } from '../parts/template-actions.tsx'
-import { TemplateThumbnail } from '../parts/template-thumbnail.tsx'
-import { Time, Value } from '../parts/time-and-copy.tsx'
+import { TemplateThumbnail, useKnown } from '../parts/template-thumbnail.tsx'
+import { Time } from '../parts/time-and-copy.tsx'
+import { copyText } from '../parts/toast.tsx'
 import { useFilters } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -48,7 +49,7 @@ export function TemplatesPage() {
       {data && !isEmpty && (
         <DataTable
           label={texts.pages.templates}
-          columns={mayChange ? [...columns, menuColumn((action, of) => setAsked({ action, of }))] : columns}
+          columns={[...columns, menuColumn(mayChange ? (action, of) => setAsked({ action, of }) : undefined)]}
           items={data.items}
           keyOf={(one) => one.id}
           isWhole={data.totalPages <= 1}
@@ -100,6 +101,9 @@ const columns: readonly Column<TemplatesListItem>[] = [
         <span className="min-w-0">
           <RowLink to={`/templates/${encodeURIComponent(one.id)}`}>{one.name}</RowLink>
           <span className="block text-xs text-soft [overflow-wrap:anywhere]">{one.subject}</span>
+          <span className="block text-xs text-soft md:hidden">
+            {words.changed} <Time at={one.updatedAt} /> <DraftChanged of={one} />
+          </span>
         </span>
       </span>
     ),
@@ -108,30 +112,65 @@ const columns: readonly Column<TemplatesListItem>[] = [
     name: words.names.state,
     phone: 'side',
     by: (one) => one.publishedVersion ?? 0,
-    cell: (one) => <TemplateBadge version={one.publishedVersion} />,
+    cell: (one) => (
+      <span className="inline-flex items-center gap-x-2">
+        <TemplateBadge version={one.publishedVersion} />
+        <span className="empty:hidden max-md:hidden">
+          <DraftChanged of={one} />
+        </span>
+      </span>
+    ),
   },
   {
-    name: words.names.id,
+    name: words.names.placeholders,
     phone: 'none',
-    className: 'text-soft',
-    cell: (one) => <Value name={words.names.id}>{one.id}</Value>,
+    className: 'text-soft md:max-w-64',
+    cell: (one) => <Placeholders of={one} />,
   },
   {
     name: words.names.updated,
-    phone: 'line',
+    phone: 'none',
     className: 'text-soft',
     by: (one) => one.updatedAt,
     cell: (one) => <Time at={one.updatedAt} />,
   },
 ]
 
-const menuColumn = (onChoose: (action: TemplateAction, of: TemplatesListItem) => void): Column<TemplatesListItem> => ({
+/** Without `onChoose`, for a reader. */
+const menuColumn = (onChoose?: (action: TemplateAction, of: TemplatesListItem) => void): Column<TemplatesListItem> => ({
   name: texts.table.actions,
   isUnnamed: true,
   phone: 'menu',
   className: 'md:text-right',
-  cell: (one) => <Menu label={words.actionsOf(one.name)} actions={[...templateActions((action) => onChoose(action, one))]} />,
+  cell: (one) => (
+    <Menu
+      label={words.actionsOf(one.name)}
+      actions={[
+        { label: words.copyId, onChoose: () => void copyText(one.id, words.idCopied) },
+        ...(onChoose ? templateActions((action) => onChoose(action, one)) : []),
+      ]}
+    />
+  ),
 })
+
+/** Sends use the published version until the draft is published too. */
+const DraftChanged = ({ of: template }: { of: TemplatesListItem }) =>
+  useKnown(template)?.isChanged ? (
+    <span data-tip={words.draftChangedMeans} className="text-xs whitespace-nowrap text-wait">
+      {words.draftChanged}
+    </span>
+  ) : null
+
+function Placeholders({ of: template }: { of: TemplatesListItem }) {
+  const names = useKnown(template)?.placeholders
+  if (names === undefined) return null
+  if (names.length === 0) return words.noPlaceholders
+  return (
+    <span className="block truncate" data-tip={names.join(', ')}>
+      <span className="text-ink tabular-nums">{names.length}</span> {names.join(', ')}
+    </span>
+  )
+}
 
 /** The version that sends use. */
 export const TemplateBadge = ({ version }: { version: number | null }) =>

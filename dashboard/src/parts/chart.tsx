@@ -109,7 +109,7 @@ const exactly = zonedFormat({ dateStyle: 'medium', timeStyle: 'short' })
 
 export const PointsTable = ({ points }: { points: readonly ShownPoint[] }) => (
   <details className="mt-3">
-    <summary className="text-xs text-accent">{texts.chart.asTable}</summary>
+    <summary className="w-fit text-xs text-soft hover:text-ink">{texts.chart.asTable}</summary>
     <div className="mt-2">
       <Table label={texts.chart.table} columns={[texts.chart.from, ...counted.map(([, name]) => name)]}>
         {points.map((point) => (
@@ -201,7 +201,7 @@ interface FigureProps {
 
 /** A number with its name; `note`: its meaning or period. */
 export const Figure = ({ name, value, note, before, isSmall = false, tone }: FigureProps) => (
-  <div className={`min-w-0 bg-paper px-4 ${isSmall ? 'py-2' : 'py-3'}`}>
+  <div className={`min-w-0 bg-paper px-4 ${isSmall ? 'py-2 max-sm:grid max-sm:grid-cols-[1fr_auto] max-sm:items-baseline' : 'py-3'}`}>
     <dt className="text-xs text-soft">{name}</dt>
     <dd
       className={`font-semibold tabular-nums ${isSmall ? 'text-base' : 'mt-0.5 text-xl tracking-tight'} ${tone === 'wait' ? 'text-wait' : ''}`}

@@ -55,13 +55,13 @@ const Details = ({ attempt, number, conversation }: { attempt: Attempt; number: 
       <div className="mt-1 flex flex-wrap gap-x-4 [&>details[open]]:basis-full">
         {output && (
           <details className="min-w-0">
-            <summary className="w-fit text-xs text-accent">{words.reply}</summary>
+            <summary className="w-fit text-xs text-soft hover:text-ink">{words.reply}</summary>
             <Pre label={words.replyOf(number)}>{output}</Pre>
           </details>
         )}
         {conversation && (
           <details className="min-w-0">
-            <summary className="w-fit text-xs text-accent">{words.conversation}</summary>
+            <summary className="w-fit text-xs text-soft hover:text-ink">{words.conversation}</summary>
             <Pre label={words.conversationOf(number)}>{conversation}</Pre>
           </details>
         )}

@@ -171,7 +171,7 @@ function LateBounce({ attempt }: { attempt: Attempt }) {
       </p>
       {attempt.output && (
         <details className="mt-1">
-          <summary className="w-fit text-xs text-accent">{words.report}</summary>
+          <summary className="w-fit text-xs text-soft hover:text-ink">{words.report}</summary>
           <Pre label={words.report}>{attempt.output}</Pre>
         </details>
       )}

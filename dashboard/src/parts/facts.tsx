@@ -32,7 +32,7 @@ export function Addresses({ name, value }: { name: string; value: string }) {
         {addresses.slice(0, maxShown).join(', ')}
         {addresses.length > maxShown && (
           <details>
-            <summary className="text-xs text-accent">{texts.email.moreAddresses(addresses.length - maxShown)}</summary>
+            <summary className="w-fit text-xs text-soft hover:text-ink">{texts.email.moreAddresses(addresses.length - maxShown)}</summary>
             {addresses.slice(maxShown).join(', ')}
           </details>
         )}

@@ -95,9 +95,15 @@ export const columnsOf = (groupBy: Grouping, groups: readonly Group[]): readonly
 
 const tlsColumn: Column<Group> = {
   name: words.tls,
+  phone: 'line',
   isNumber: true,
   by: (one) => one.secured / Math.max(1, one.accepted),
-  cell: (one) => tablePercent(one.secured, one.accepted),
+  cell: (one) => (
+    <>
+      {tablePercent(one.secured, one.accepted)}
+      <span className="text-soft md:hidden"> {words.overTls}</span>
+    </>
+  ),
 }
 
 const dmarcColumn: Column<Group> = {

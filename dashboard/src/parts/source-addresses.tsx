@@ -23,7 +23,7 @@ const sourceColumns: readonly Column<Source>[] = [
     isUsual: ({ warmUp }) => warmUp === null,
     cell: ({ warmUp }) => (warmUp === null ? words.noWarmUp : words.warmUpDay(warmUp.day, warmUp.messagesPerDay)),
   },
-  { name: words.blocklists, by: ({ blocklists }) => -blocklists.filter(({ listed }) => listed).length, cell: placement },
+  { name: words.blocklists, phone: 'full', by: ({ blocklists }) => -blocklists.filter(({ listed }) => listed).length, cell: placement },
 ]
 
 function placement({ blocklists }: Source) {

@@ -1,6 +1,6 @@
 /** The source of a template as it is edited, and the values of its variables: a field for each declared one. */
 import { useState } from 'react'
-import type { TemplatesCreateData } from '../api-types.ts'
+import type { TemplatesCreateData, TemplatesListVersionsItem } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Field, Select, TextArea } from './form-controls.tsx'
 
@@ -23,6 +23,18 @@ export function objectIn(text: string): Record<string, unknown> {
   }
   throw new Error(words.notJson)
 }
+
+export const draftOf = ({
+  subject,
+  html,
+  text,
+  variables,
+}: Pick<TemplatesCreateData, 'subject' | 'html' | 'text' | 'variables'>): Draft => ({
+  subject,
+  html: html ?? '',
+  text: text ?? '',
+  variables: JSON.stringify(variables, null, 2),
+})
 
 /** As the service takes it: an empty part is absent. */
 export const sourceOf = ({ subject, html, text, variables }: Draft) => ({
@@ -133,4 +145,10 @@ function JsonValue({ name, value, help, onChange }: { name: string; value: unkno
     }
   }
   return <TextArea label={words.jsonOf(name)} help={help} rows={2} value={text} onChange={({ target }) => change(target.value)} />
+}
+
+/** Publishing such a draft would make a version without a change. */
+export function sameAsPublished(template: TemplatesCreateData, versions: readonly TemplatesListVersionsItem[]): boolean {
+  const published = versions.find(({ version }) => version === template.publishedVersion)
+  return published !== undefined && JSON.stringify(draftOf(published)) === JSON.stringify(draftOf(template))
 }

@@ -2,13 +2,21 @@
 
 export const mailInTexts = {
   mailIn: {
-    about: 'Mail that routes receive for addresses of your verified domains. Postrider stores and checks it, and reports it to webhooks.',
-    ofDefault: 'Mail of the default tenant. Choose another tenant in the navigation.',
-    search: 'Sender',
-    searchExample: 'Full address of a sender',
-    noMatch: 'No messages of this sender.',
+    about: 'Mail sent to your domains, and its result.',
+    aboutDefault: 'Mail sent to the domains of the default tenant, and its result.',
+    search: 'Search the messages',
+    searchExample: 'Sender, recipient or subject',
+    noMatch: 'No messages match.',
+    onlyPage: 'Words are looked for on this page only. A full address is looked for in all messages.',
     arrives: 'Mail arrives here for',
-    mxStates: { OK: 'MX found', Missing: 'MX missing', Invalid: 'MX wrong', unchecked: 'MX not checked' },
+    receives: 'Routes receive mail for',
+    mxStates: {
+      Missing: (domain: string) => `${domain} has no MX record that leads here, so mail from outside does not arrive.`,
+      Invalid: (domain: string) => `The MX record of ${domain} does not lead here, so mail from outside may not arrive.`,
+      unchecked: (domain: string) => `The MX record of ${domain} is not checked yet.`,
+    },
+    showRecord: 'Show the record',
+    message: 'Message',
     result: 'Result',
     forwardedTo: (addresses: string) => `Forwarded to ${addresses}`,
     webhook: (names: string) => `Webhook ${names}`,
