@@ -91,7 +91,8 @@ beforeAll(async () => {
   await service.db.transaction((tx) => eraseEmails(tx, 'delivered+erased@simulator.test', null, 10))
   logged = await vi.waitFor(async () => {
     const all = await readEvents(service.db, startOfLog, 500)
-    expect(all.at(-1)).toMatchObject({ kind: 'MessageDeliveryFailed', data: {} })
+    // A delivery of the simulator may be recorded later.
+    expect(all).toContainEqual(expect.objectContaining({ kind: 'MessageDeliveryFailed', data: {} }))
     return all
   }, 20_000)
   prepared = await openPayloadBodies(service)(logged)
