@@ -19,6 +19,7 @@ import { startTestDns, type TestDns } from '../support/test-dns.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { loopbackPost, sendingConfig } from '../support/webhook-sender-parts.ts'
 import { startDashboardService } from './chromium.ts'
+import { orderTemplate, welcomeTemplate } from './realistic-templates.ts'
 
 const hourMs = 3_600_000
 const hoursOfWeek = 7 * 24
@@ -316,7 +317,7 @@ class Week {
     const { id } = await this.#post<{ id: string }>('/templates', {
       name: 'order-shipped',
       subject: 'Your order {{ number }} is on its way',
-      html: '<h1>Hello {{ name }},</h1>\n<p>your order {{ number }} has left our warehouse.</p>\n<p><a href="https://agency.example/orders/{{ number }}">Follow it</a></p>\n',
+      html: orderTemplate,
       variables: {
         name: { type: 'string', default: 'Ann' },
         number: { type: 'number', default: 41_233 },
@@ -327,7 +328,7 @@ class Week {
     await this.#post('/templates', {
       name: 'welcome',
       subject: 'Welcome to {{ shop }}',
-      html: '<p>Welcome.</p>',
+      html: welcomeTemplate,
       variables: { shop: { type: 'string' } },
     })
     for (const [name, connections] of [

@@ -188,7 +188,7 @@ function NotTracked({ isNext, ...props }: CheckProps & { isNext: boolean }) {
               {`: ${dnsError ?? words.noRecord}. `}
             </>
           ) : (
-            words.notLooked
+            `${words.notLooked} `
           )}
           {words.notTracked}
         </span>
