@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
       .getByRole('row', { name: new RegExp(`^${name}`) })
       .getByText('95% of all mail')
       .waitFor()
-    await shares.getByText('mx (default)').waitFor()
+    await shares.getByText('Direct delivery').waitFor()
     await shares.getByRole('button', { name: `Change the share of ${name}: all mail` }).click()
     await dialog.getByLabel('Percent').fill('50')
     await dialog.getByRole('button', { name: 'Save' }).click()

@@ -252,7 +252,7 @@ function Shares({ list, onChange }: SharesProps) {
           <li className="flex flex-wrap items-center gap-x-3 px-4 py-3">
             <p className="font-medium">{words.otherMail}</p>
             <p className="text-soft">
-              {words.theDefault(list.default)} <span className="tabular-nums">{words.percent(100)}</span>
+              {words.defaultName[list.default]} <span className="tabular-nums">{words.percent(100)}</span>
             </p>
           </li>
         )}
@@ -285,7 +285,7 @@ const OneRule = (props: { of: TransportRule; usual: 'mx' | 'relay'; mail: string
       {rest(props.of) > 0 && (
         <li className="flex min-h-7 items-center gap-2 text-soft">
           <span className="size-2 shrink-0 rounded-[2px] bg-line ring-1 ring-edge ring-inset" />
-          {words.theDefault(props.usual)}
+          {words.defaultName[props.usual]}
           <span className="tabular-nums">{words.percent(rest(props.of))}</span>
         </li>
       )}

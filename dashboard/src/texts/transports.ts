@@ -56,7 +56,6 @@ export const transportsTexts = {
     change: 'Change',
     changeOf: (transport: string, mail: string) => `Change the share of ${transport}: ${mail}`,
     percent: (percent: number) => `${percent}%`,
-    theDefault: (name: string) => `${name} (default)`,
     mailOf:
       (tenantName: (id: string) => string) =>
       ({ tenantId, domain, tag }: { tenantId: string | null; domain: string | null; tag: string | null }) =>
