@@ -22,6 +22,8 @@ const filters: Record<string, (round: number) => string> = {
   sender: (round) => `from=shop@mail${round % 20}.example.net`,
   tag: (round) => `tag=tag${1 + round * 3}`,
   status: () => 'status=bounced',
+  'status, live mail': () => 'status=bounced&test=false',
+  'status of none, live mail': () => 'status=held&test=false',
   time: (round) => `before=${new Date(Date.now() - (5 + (round % 20)) * 86_400_000).toISOString()}`,
   'subject, one word of few emails': (round) => `subject=word${2100 + round}`,
   'subject, a word of nearly all': () => 'subject=order',

@@ -51,9 +51,17 @@ const spanMs: Record<CountSpan, number> = { second: secondMs, '15min': quarterHo
 
 type CountExactly = (fromMs: number, toMs: number) => Promise<number>
 
-/** `countExactly` reads the emails of a range, where counts are too coarse. */
-export async function openCountPager(tx: Tx, range: Range, countExactly: CountExactly): Promise<CountPager> {
-  const spans = new SpanCounts(tx, range, [...(await readTail(tx, range.tenantId))], countExactly)
+/** A change of the counts in one second of acceptance, in milliseconds. */
+export type CountChange = readonly [atMs: number, change: EmailCounts]
+
+/** `countExactly` reads the emails of a range, where counts are too coarse. `changes`: such as those of emails that are left out. */
+export async function openCountPager(
+  tx: Tx,
+  range: Range,
+  countExactly: CountExactly,
+  changes: readonly CountChange[] = [],
+): Promise<CountPager> {
+  const spans = new SpanCounts(tx, range, [...(await readTail(tx, range.tenantId)), ...changes], countExactly)
   return new CountPager(spans, await spans.segments())
 }
 
@@ -92,10 +100,10 @@ class SpanCounts {
   readonly #tx: Tx
   readonly #range: Range
   /** Changes that the counts do not contain yet. */
-  readonly #tail: readonly (readonly [number, EmailCounts])[]
+  readonly #tail: readonly CountChange[]
   readonly #countExactly: CountExactly
 
-  constructor(tx: Tx, range: Range, tail: readonly (readonly [number, EmailCounts])[], countExactly: CountExactly) {
+  constructor(tx: Tx, range: Range, tail: readonly CountChange[], countExactly: CountExactly) {
     this.#tx = tx
     this.#range = range
     this.#tail = tail

@@ -5,10 +5,11 @@
  */
 import { emailIdPrefix, emailIdTimeMs, Refusal } from '#base'
 import { type Db, indexPartitions, inSnapshot, type Queryable, type Sql, sql, sqlState, type Tx } from '#db'
-import { type CountPager, openCountPager } from './count-pager.ts'
+import { type CountChange, type CountPager, openCountPager } from './count-pager.ts'
 import { dayMs } from './email-counts.ts'
 import { type Email, emailColumns } from './email-record.ts'
 import type { EmailStatus } from './status-transitions.ts'
+import { withoutTestMail } from './test-mail-counts.ts'
 
 /** Absent members match every email; times are exclusive. `tenantId` null means all tenants. */
 export interface EmailFilter {
@@ -185,7 +186,8 @@ export function listEmails(
 
 const listBy = (filter: EmailFilter) => {
   if ([filter.recipient, filter.sender, filter.tag].some((one) => one !== undefined)) return listFiltered
-  return isSearch(filter) || (filter.status !== undefined && filter.test !== undefined) ? lookThrough : listByCounts
+  if (isSearch(filter)) return lookThrough
+  return filter.status !== undefined && filter.test !== undefined ? listOfKind : listByCounts
 }
 
 const isSearch = ({ words, domain, credentialId, metadata, findIds }: EmailFilter) =>
@@ -292,12 +294,30 @@ async function listFiltered(
   return { emails: offset < total ? await tx.rows(chosen.page, [...parameters, size, offset]) : [], total }
 }
 
-function walkOf(tx: Tx, { tenantId, status, test }: EmailFilter, range: { fromMs: number; toMs: number }): Promise<CountPager> {
+function walkOf(
+  tx: Tx,
+  { tenantId, status, test }: EmailFilter,
+  range: { fromMs: number; toMs: number },
+  changes?: readonly CountChange[],
+): Promise<CountPager> {
   const { count } = tenantId === null ? plain.all : plain.tenant
   const scope = tenantId ?? ''
-  return openCountPager(tx, { tenantId: scope, status, test, ...range }, async (fromMs, toMs) => {
-    return (await tx.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null]))?.total ?? 0
-  })
+  const countExactly = async (fromMs: number, toMs: number) =>
+    (await tx.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null]))?.total ?? 0
+  return openCountPager(tx, { tenantId: scope, status, test, ...range }, countExactly, changes)
+}
+
+/** Live or test mail of one status: the counts know the status of all mail only, and most mail is live. */
+async function listOfKind(
+  tx: Tx,
+  filter: FoundFilter,
+  range: { fromMs: number; toMs: number },
+  offset: number,
+  size: number,
+): Promise<{ emails: Email[]; total: number }> {
+  const { tenantId, status, test } = filter
+  const changes = status === undefined || test !== false ? undefined : await withoutTestMail(tx, tenantId, status, range)
+  return changes ? listByCounts(tx, filter, range, offset, size, changes) : lookThrough(tx, filter, range, offset, size)
 }
 
 async function listByCounts(
@@ -306,13 +326,14 @@ async function listByCounts(
   range: { fromMs: number; toMs: number },
   offset: number,
   size: number,
+  changes?: readonly CountChange[],
 ): Promise<{ emails: Email[]; total: number }> {
   const { tenantId, status, test } = filter
   const { page } = tenantId === null ? plain.all : plain.tenant
   const scope = tenantId ?? ''
   const read = (fromMs: number, toMs: number, maximum: number, skip: number) =>
     tx.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null, maximum, skip])
-  const walk = await walkOf(tx, filter, range)
+  const walk = await walkOf(tx, filter, range, changes)
   const emails: Email[] = []
   if (offset >= walk.total) return { emails, total: walk.total }
   for await (const { segment, skip } of walk.from(offset)) {

@@ -2,9 +2,10 @@
  * Counts of test mail by current status, read from the stored emails and subtracted from the counts of all mail to separate live from
  * test. An index of test emails finds them, so the cost of a period depends on its test mail.
  */
-import { emailIdPrefix } from '#base'
+import { emailIdPrefix, emailIdTimeMs } from '#base'
 import { sql, type Tx } from '#db'
-import { type EmailCounts, noEmailCounts } from './email-counts.ts'
+import type { CountChange } from './count-pager.ts'
+import { type EmailCounts, noEmailCounts, secondMs } from './email-counts.ts'
 import type { EmailStatus } from './status-transitions.ts'
 
 const byBucket = sql<{ bucket: number; status: EmailStatus; count: number }>`
@@ -24,6 +25,28 @@ const testAmong = sql<{ bucket: number; count: number }>`
   from emails
   where test and id = any($1)
   group by 1`
+
+const inStatus = sql<{ id: string }>`
+  select id
+  from emails
+  where test and ($1::text is null or tenant_id = $1) and id >= $2 and id < $3 and status = $4
+  limit $5`
+
+/** More than these would take longer to subtract than a scan for the first matches. */
+const maxSubtracted = 10_000
+
+/** The changes that leave test mail of this status out of the counts; undefined if there is too much of it. */
+export async function withoutTestMail(
+  tx: Tx,
+  tenantId: string | null,
+  status: EmailStatus,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<CountChange[] | undefined> {
+  const found = await tx.rows(inStatus, [tenantId, emailIdPrefix(fromMs), emailIdPrefix(toMs), status, maxSubtracted + 1])
+  if (found.length > maxSubtracted) return undefined
+  const one = { ...noEmailCounts(), accepted: -1, test: -1, ...(status === 'pending' ? {} : { [status]: -1 }) }
+  return found.map(({ id }) => [Math.floor((emailIdTimeMs(id) ?? 0) / secondMs) * secondMs, one])
+}
 
 function add(to: EmailCounts | undefined, status: EmailStatus, count: number): void {
   if (!to) return

@@ -12,8 +12,9 @@ const nowMs = startMs + 5 * day
 
 const addEmails = sql`
   insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, tag, message_id, test, status, accepted_at)
-  select tenant_id, id, id, recipient, sender, sender, 's', tag, id, false, 'pending', accepted_at
-  from json_to_recordset($1::json) as given (tenant_id text, id text, accepted_at timestamptz, recipient text, sender text, tag text)`
+  select tenant_id, id, id, recipient, sender, sender, 's', tag, id, test, 'pending', accepted_at
+  from json_to_recordset($1::json) as given (tenant_id text, id text, accepted_at timestamptz, recipient text, sender text, tag text,
+                                            test boolean)`
 const setStatus = sql`
   update emails
   set status = $2
@@ -44,6 +45,7 @@ interface ExpectedEmail {
   recipient: string
   sender: string
   tag: string | null
+  test: boolean
 }
 
 const kinds: Record<EmailStatus, EventKind> = {
@@ -55,20 +57,20 @@ const kinds: Record<EmailStatus, EventKind> = {
   held: 'MessageHeld',
 }
 
-async function accept(tenantId: string, times: readonly number[]): Promise<ExpectedEmail[]> {
+async function accept(tenantId: string, times: readonly number[], isTest = false): Promise<ExpectedEmail[]> {
   const { db } = database
   const made = times.map((atMs, index): ExpectedEmail => {
     const id = `${emailIdPrefix(atMs)}${String(serial++).padStart(12, '0')}${String(index % 100).padStart(2, '0')}`
     const tag = serial % 2 === 0 ? 'even' : serial % 31 === 0 ? 'rare' : null
     const [recipient, sender] = [`Person${serial % 9}@Example.com`, serial % 5 === 0 ? 'five@example.com' : 'shop@example.com']
-    return { tenantId, id, atMs, status: 'pending', recipient, sender, tag }
+    return { tenantId, id, atMs, status: 'pending', recipient, sender, tag, test: isTest }
   })
   const seconds = Map.groupBy(made, ({ atMs }) => Math.floor(atMs / 1000))
   await db.transaction(async (tx) => {
     await tx.run(addEmails, [
       JSON.stringify(made.map(({ atMs, ...one }) => ({ ...one, tenant_id: tenantId, accepted_at: new Date(atMs) }))),
     ])
-    const data = { test: false, seconds: [...seconds].map(([second, some]) => [second, some.length]) }
+    const data = { test: isTest, seconds: [...seconds].map(([second, some]) => [second, some.length]) }
     await appendEvents(tx, [{ tenantId, kind: 'EmailsAccepted', emailId: null, at: new Date(startMs), data }])
   })
   return made
@@ -169,15 +171,17 @@ interface Wanted {
   recipient?: string | undefined
   sender?: string | undefined
   tag?: string | undefined
+  test?: boolean | undefined
 }
 
 async function expectWholeList(emails: readonly ExpectedEmail[], filter: Wanted, size: number): Promise<void> {
-  const { tenantId, status, after, before, recipient, sender, tag } = filter
+  const { tenantId, status, after, before, recipient, sender, tag, test: isTest } = filter
   const expected = emails
     .filter((one) => (tenantId === null || one.tenantId === tenantId) && (status === undefined || one.status === status))
     .filter((one) => recipient === undefined || one.recipient.toLowerCase() === recipient.toLowerCase())
     .filter((one) => (sender === undefined || one.sender === sender) && (tag === undefined || one.tag === tag))
     .filter((one) => (!after || one.atMs > after.getTime()) && (!before || one.atMs < before.getTime()))
+    .filter((one) => isTest === undefined || one.test === isTest)
     .map((one) => one.id)
     .sort((a, b) => (a < b ? 1 : -1))
   const found: string[] = []
@@ -202,6 +206,8 @@ async function crowd(): Promise<ExpectedEmail[]> {
   }
   const thin = Array.from({ length: 300 }, (_, n) => startMs + n * 1_397_111)
   emails.push(...(await accept('tb', thin)))
+  const tests = Array.from({ length: 400 }, (_, n) => (n % 2 === 0 ? crowded + n * 31 : startMs + n * 1_000_003))
+  emails.push(...(await accept('ta', tests.slice(0, 350), true)), ...(await accept('tb', tests.slice(350), true)))
   for (const [index, email] of emails.entries()) if (index % 40 === 0) await change(email, emailStatuses[(index / 40) % 6] as EmailStatus)
   return emails
 }
@@ -221,6 +227,9 @@ describe('the pages of a list', () => {
         { tenantId: 'tb', status: 'hardfail' as const },
         { tenantId: null, status: 'pending' as const },
         { tenantId: null, status: 'held' as const },
+        { tenantId: null, status: 'pending' as const, test: false },
+        { tenantId: 'ta', status: 'bounced' as const, test: false },
+        { tenantId: 'ta', status: 'bounced' as const, test: true },
         { tenantId: 'ta', after: new Date(crowded + 1500), before: new Date(crowded + 9300) },
         { tenantId: null, status: 'sent' as const, after: new Date(startMs + 1000), before: new Date(crowded + 5001) },
       ])
@@ -242,6 +251,7 @@ describe('the pages of a list', () => {
     const wanted = fc.record({
       tenantId: fc.constantFrom(null, 'ta', 'tb'),
       status: fc.option(fc.constantFrom(...emailStatuses), { nil: undefined }),
+      test: fc.constantFrom(undefined, false),
       after: near.map((ms) => new Date(ms)),
       lastsMs: fc.oneof(fc.integer({ min: 1, max: 2_000_000 }), fc.integer({ min: 1, max: 3 * day })),
     })

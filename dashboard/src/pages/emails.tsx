@@ -62,7 +62,7 @@ export function EmailsPage() {
   const list = useList<ListedEmail>('emails', pathOf({ page: filters.page, perPage: 30 }), everyMs)
   const { data, error } = list
   const isFiltered = filterNames.some((name) => filters[name])
-  const isSearch = searchNames.some((name) => filters[name]) || (Boolean(filters.status) && mail !== 'all')
+  const isSearch = searchNames.some((name) => filters[name]) || (Boolean(filters.status) && mail === 'test')
   // A search may take longer than the time to the next event, so a running one is not restarted.
   useNews(tenantId, () => void (isFiltered || client.invalidateQueries({ queryKey: ['emails'] }, { cancelRefetch: false })))
   const columns = useEmailColumns(data?.items ?? [])
@@ -143,7 +143,7 @@ function usePresetCounts(mail: ReturnType<typeof mailOf>): Readonly<Record<strin
     }),
   })
   const shown = (total: number) =>
-    total === maxCounted && mail !== 'all' ? words.presets.atLeast(total.toLocaleString()) : total.toLocaleString()
+    total === maxCounted && mail === 'test' ? words.presets.atLeast(total.toLocaleString()) : total.toLocaleString()
   return Object.fromEntries(
     statuses.flatMap((status, index) => (counts[index]?.data?.total ? [[status, shown(counts[index].data.total)]] : [])),
   )

@@ -190,7 +190,7 @@ function OwnShare({ list, name }: { list: TransportsListData; name: string }) {
   return words.shareOf(found.percent, mail, found.isOnly)
 }
 
-/** Such as "10% of news.example, and other mail". */
+/** Such as "All other mail, and 10% of news.example". */
 function DefaultShare({ list }: { list: TransportsListData }) {
   const { nameOf } = useHere()
   const parts = list.rules.filter((rule) => rest(rule) > 0)
@@ -204,7 +204,8 @@ function DefaultShare({ list }: { list: TransportsListData }) {
   const [part] = parts
   if (!part) return words.otherMail
   const { domain, tag } = part
-  return words.shareOf(rest(part), domain !== null && tag === null ? domain : words.mailOf(nameOf)(part), false)
+  const mail = domain !== null && tag === null ? domain : words.mailOf(nameOf)(part)
+  return words.otherMailAnd(words.shareOf(rest(part), mail, parts.length === 1))
 }
 
 function State({ of: { state, down } }: { of: Transport }) {

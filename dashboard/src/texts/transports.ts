@@ -52,6 +52,7 @@ export const transportsTexts = {
     sharesHelp: 'If several rules match, the rule for the domain wins, then the tenant, then the tag.',
     setShare: 'Set a share',
     otherMail: 'All other mail',
+    otherMailAnd: (part: string) => `All other mail, and ${part}`,
     noShares: (usual: string) => `No transport has a share. All mail goes ${usual}.`,
     change: 'Change',
     changeOf: (transport: string, mail: string) => `Change the share of ${transport}: ${mail}`,
