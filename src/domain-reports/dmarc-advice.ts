@@ -1,6 +1,6 @@
 /** Advice on the next DMARC policy of a domain, none, quarantine or reject, with the evidence from its reports. Pure. */
 
-export type DmarcPolicy = 'none' | 'quarantine' | 'reject'
+import type { DmarcPolicy } from '#domains'
 
 export interface Evidence {
   met: boolean

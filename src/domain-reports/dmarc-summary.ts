@@ -1,6 +1,7 @@
 /** The mail that receivers report for a sending domain, over a number of days: totals, days, sources, reporters, and advice. */
 import { type Queryable, sql } from '#db'
-import { type Advice, adviseDmarc, type DmarcPolicy } from './dmarc-advice.ts'
+import { dmarcPolicyOf } from '#domains'
+import { type Advice, adviseDmarc } from './dmarc-advice.ts'
 import { type DmarcCounts, listDmarcDays, listDmarcSources, readProvenFacts, type SourceRow } from './dmarc-days.ts'
 import { dayOf } from './stored-reports.ts'
 
@@ -73,7 +74,7 @@ export async function summariseDmarc(on: Queryable, { domain, published, ownAddr
     sources: sources.map((row) => ({ ...row, kind: kindOf(row) })),
     moreSources: all - sources.length,
     reporters,
-    advice: adviseDmarc({ policy: policyOf(published), ...proven }),
+    advice: adviseDmarc({ policy: dmarcPolicyOf(published ?? ''), ...proven }),
   }
 }
 
@@ -88,8 +89,3 @@ const totalsOf = (days: readonly DmarcCounts[]): DmarcCounts => ({
   rejected: sum(days, 'rejected'),
   unauthenticated: sum(days, 'unauthenticated'),
 })
-
-function policyOf(record: string | undefined): DmarcPolicy | null {
-  const [, policy] = /;\s*p\s*=\s*(none|quarantine|reject)\s*(?:;|$)/i.exec(record?.slice(0, 2_000) ?? '') ?? []
-  return policy === undefined ? null : (policy.toLowerCase() as DmarcPolicy)
-}

@@ -15,7 +15,6 @@ import { type ReportMail, readReportMail } from './read-report-mail.ts'
 import { openReportAddresses, platformUuid } from './report-addresses.ts'
 import { type ReportEffect, takeAggregate, takeTls } from './take-report.ts'
 
-export type { DmarcPolicy } from './dmarc-advice.ts'
 export { compareDmarcDays, type DmarcShare, sumDmarc, sumDmarcBy } from './dmarc-shares.ts'
 export { type DmarcSummary, type SourceKind, summariseDmarc } from './dmarc-summary.ts'
 export { openReportAddresses, platformUuid } from './report-addresses.ts'

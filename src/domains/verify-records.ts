@@ -5,6 +5,7 @@
 import type { Clock } from '#base'
 import type { DnsAnswer, Resolver } from '#net'
 import { looksLikeKey, parseKeyRecord } from './dkim-record.ts'
+import { dmarcPolicyOf, isDmarcRecord } from './dmarc-record.ts'
 import {
   type DnsRecord,
   type PublishedFacts,
@@ -183,7 +184,7 @@ async function checkDmarc(record: DnsRecord, name: string, ask: Pick<Ask, 'txt'>
   for (const place of new Set([record.fullName, `_dmarc.${zoneOf(name)}`])) {
     const answer = await ask.txt(place)
     if (answer.kind === 'trouble') return withoutValues(answer, record)
-    const policies = answer.kind === 'found' ? answer.value.filter((text) => /^v\s*=\s*DMARC1\s*(?:;|$)/.test(text)) : []
+    const policies = answer.kind === 'found' ? answer.value.filter(isDmarcRecord) : []
     if (policies.length > 1)
       return judged(
         'Invalid',
@@ -192,7 +193,7 @@ async function checkDmarc(record: DnsRecord, name: string, ask: Pick<Ask, 'txt'>
         'Keep only one record',
       )
     if (policies.length === 0) continue
-    if (/;\s*p\s*=\s*(?:none|quarantine|reject)\s*(?:;|$)/i.test(policies[0] as string)) return judged('OK', policies)
+    if (dmarcPolicyOf(policies[0] as string)) return judged('OK', policies)
     return judged(
       'Invalid',
       policies,

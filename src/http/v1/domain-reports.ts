@@ -3,7 +3,6 @@
 import Type, { type Static, type TProperties } from 'typebox'
 import { listSources } from '#delivery'
 import {
-  type DmarcPolicy,
   type DmarcSummary,
   openReportAddresses,
   type ReportRecords,
@@ -12,7 +11,7 @@ import {
   summariseDmarc,
   summariseTls,
 } from '#domain-reports'
-import { type DomainView, returnPathDomainOf } from '#domains'
+import { type DmarcPolicy, type DomainView, dmarcPolicies, returnPathDomainOf } from '#domains'
 import { nullable, tenantParameter } from './common-schemas.ts'
 import { type ApiDeps, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
@@ -51,7 +50,7 @@ const addressFields = {
   address: Type.String({ description: 'Receives the DMARC and TLS reports of this domain' }),
 }
 
-const Policy = Type.Unsafe<DmarcPolicy>({ type: 'string', enum: ['none', 'quarantine', 'reject'] })
+const Policy = Type.Unsafe<DmarcPolicy>({ type: 'string', enum: [...dmarcPolicies] })
 
 const DmarcObject = Type.Object({
   ...addressFields,

@@ -2,7 +2,16 @@
 
 import Type, { type Static } from 'typebox'
 import { deleteDomain } from '#delivery'
-import { type DnsRecord, type Domain, type DomainService, type DomainView, requiredRecords } from '#domains'
+import {
+  type DmarcPolicy,
+  type DnsRecord,
+  type Domain,
+  type DomainService,
+  type DomainView,
+  dmarcPolicies,
+  dmarcPolicyOf,
+  requiredRecords,
+} from '#domains'
 import { hasRoute, receivingRecord } from '#received-mail'
 import { nullable, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { type ApiDeps, route } from './define-endpoint.ts'
@@ -11,9 +20,6 @@ import { query } from './query-parameters.ts'
 const manages = { permission: 'domains:manage', scope: 'organisation or tenant', families: 'both' } as const
 
 const Instant = Type.String({ format: 'date-time' })
-
-const dmarcPolicies = ['none', 'quarantine', 'reject'] as const
-type DmarcPolicy = (typeof dmarcPolicies)[number]
 
 const Record = Type.Object({
   type: Type.Unsafe<DnsRecord['type']>({ type: 'string', enum: ['TXT', 'CNAME', 'MX'] }),
@@ -189,18 +195,12 @@ const summaryToWire = ({ id, name, verified, tenantId, tenantName, createdAt }: 
   createdAt: createdAt.toISOString(),
 })
 
-/** The record of a check with the status OK has one of the policies. */
-const policyOf = (record: string | null): DmarcPolicy | null => {
-  const named = /;\s*p\s*=\s*(\w+)/i.exec(record ?? '')?.[1]?.toLowerCase()
-  return dmarcPolicies.find((policy) => policy === named) ?? null
-}
-
 const listedToWire = (domain: Awaited<ReturnType<DomainService['list']>>[number]) => ({
   ...summaryToWire(domain),
   recordsRequired: requiredRecords.length,
   recordsFound: requiredRecords.filter((kind) => domain[`${kind}Status`] === 'OK').length,
   dnsCheckedAt: domain.checkedAt?.toISOString() ?? null,
-  dmarcPolicy: policyOf(domain.dmarcRecord),
+  dmarcPolicy: dmarcPolicyOf(domain.dmarcRecord ?? ''),
 })
 
 const domainToWire = (domain: DomainView): Static<typeof DomainObject> => ({
