@@ -39,6 +39,25 @@ interface FoundFilter extends EmailFilter {
   ids?: readonly string[] | undefined
 }
 
+/** Times of acceptance in ms, the end exclusive. */
+interface Span {
+  fromMs: number
+  toMs: number
+}
+
+/** `size` emails of `span` that match, after the first `offset`. */
+interface PageQuery {
+  filter: FoundFilter
+  span: Span
+  offset: number
+  size: number
+}
+
+interface EmailPage {
+  emails: Email[]
+  total: number
+}
+
 /** Counting stops here where emails are scanned. */
 export const maxCounted = 1000
 
@@ -156,12 +175,7 @@ export const findOldestEmailMs = async (on: Queryable): Promise<number | undefin
   emailIdTimeMs((await on.first(oldestEmail))?.id ?? '')
 
 /** A page of the matching emails, newest first, and the total number of matches. */
-export function listEmails(
-  db: Db,
-  filter: EmailFilter,
-  page: { number: number; size: number },
-  nowMs: number,
-): Promise<{ emails: Email[]; total: number }> {
+export function listEmails(db: Db, filter: EmailFilter, page: { number: number; size: number }, nowMs: number): Promise<EmailPage> {
   return inSnapshot(db, async (tx) => {
     const oldestMs = await findOldestEmailMs(tx)
     if (oldestMs === undefined) return { emails: [], total: 0 }
@@ -171,7 +185,8 @@ export function listEmails(
     if (toMs <= fromMs) return { emails: [], total: 0 }
     const offset = (page.number - 1) * page.size
     const list = listBy(filter)
-    if (!isSearch(filter)) return list(tx, filter, { fromMs, toMs }, offset, page.size)
+    const query = { filter, span: { fromMs, toMs }, offset, size: page.size }
+    if (!isSearch(filter)) return list(tx, query)
     if (offset >= maxScanned)
       throw new Refusal('validation_error', {
         field: 'page',
@@ -179,12 +194,12 @@ export function listEmails(
         suggestion: 'Set before to the time of the last email on the previous page, and start with page 1',
       })
     await tx.run(planForValues)
-    const found = async () => list(tx, { ...filter, ids: await filter.findIds?.(tx) }, { fromMs, toMs }, offset, page.size)
+    const found = async () => list(tx, { ...query, filter: { ...filter, ids: await filter.findIds?.(tx) } })
     return found().catch(refuseTooLong)
   })
 }
 
-const listBy = (filter: EmailFilter) => {
+const listBy = (filter: EmailFilter): ((tx: Tx, query: PageQuery) => Promise<EmailPage>) => {
   if ([filter.recipient, filter.sender, filter.tag].some((one) => one !== undefined)) return listFiltered
   if (isSearch(filter)) return lookThrough
   return filter.status !== undefined && filter.test !== undefined ? listOfKind : listByCounts
@@ -202,7 +217,7 @@ const queryOf = (words: readonly string[]) => words.map((word) => `'${word.repla
 const containedIn = (word: string) => (/[\p{L}\p{N}]+/u.exec(word) ?? []).map((letters) => `%${letters}%`)
 
 /** The parameters of the statements of `filtered`, before limit and offset. */
-const parametersOf = (filter: FoundFilter, { fromMs, toMs }: { fromMs: number; toMs: number }) => [
+const parametersOf = (filter: FoundFilter, { fromMs, toMs }: Span) => [
   filter.recipient?.toLowerCase() ?? null,
   filter.sender?.toLowerCase() ?? null,
   filter.tag ?? null,
@@ -243,15 +258,9 @@ const readInOrder = sql`
   select set_config('enable_sort', 'off', true)`
 
 /** With few matches all are read and sorted; with many the newest are found soon. `total` stops at `maxCounted`. */
-async function lookThrough(
-  tx: Tx,
-  filter: FoundFilter,
-  range: { fromMs: number; toMs: number },
-  offset: number,
-  size: number,
-): Promise<{ emails: Email[]; total: number }> {
+async function lookThrough(tx: Tx, { filter, span, offset, size }: PageQuery): Promise<EmailPage> {
   const { page, some } = filter.tenantId === null ? filteredOfAll : filteredOfTenant
-  const parameters = parametersOf(filter, range)
+  const parameters = parametersOf(filter, span)
   const found = (await tx.rows(some, [...parameters, maxCounted])).map(({ id }) => id)
   if (found.length === maxCounted) {
     await tx.run(readInOrder)
@@ -265,23 +274,17 @@ async function lookThrough(
 }
 
 /** Scans the smaller of two sets: the filter's matches in all tenants, and the tenant's emails. */
-async function listFiltered(
-  tx: Tx,
-  filter: FoundFilter,
-  { fromMs, toMs }: { fromMs: number; toMs: number },
-  offset: number,
-  size: number,
-): Promise<{ emails: Email[]; total: number }> {
+async function listFiltered(tx: Tx, { filter, span, offset, size }: PageQuery): Promise<EmailPage> {
   const { tenantId, status, test } = filter
-  const parameters = parametersOf(filter, { fromMs, toMs })
+  const parameters = parametersOf(filter, span)
   const [recipient, sender, tag] = parameters as (string | null)[]
   const [column, value] = recipient != null ? [byRecipient, recipient] : tag != null ? [byTag, tag] : [bySender, sender]
-  const range = [emailIdPrefix(fromMs), emailIdPrefix(toMs)]
+  const range = [emailIdPrefix(span.fromMs), emailIdPrefix(span.toMs)]
   const found = async (maximum: number) => (await tx.first(column.found, [value, ...range, maximum]))?.total ?? 0
   const isHashed = filter.recipientHashes !== undefined
   let chosen: { page: Sql<Email>; count: Sql<{ total: number }> } = isHashed ? byHashes : column
   if (tenantId !== null) {
-    const owned = (await walkOf(tx, { tenantId }, { fromMs, toMs })).total
+    const owned = (await walkOf(tx, { tenantId }, span)).total
     if (owned === 0) return { emails: [], total: 0 }
     if (owned <= fewOfTenant || (!isHashed && (await found(owned)) >= owned)) chosen = filteredOfTenant
   }
@@ -294,52 +297,34 @@ async function listFiltered(
   return { emails: offset < total ? await tx.rows(chosen.page, [...parameters, size, offset]) : [], total }
 }
 
-function walkOf(
-  tx: Tx,
-  { tenantId, status, test }: EmailFilter,
-  range: { fromMs: number; toMs: number },
-  changes?: readonly CountChange[],
-): Promise<CountPager> {
+function walkOf(tx: Tx, { tenantId, status, test }: EmailFilter, span: Span, changes?: readonly CountChange[]): Promise<CountPager> {
   const { count } = tenantId === null ? plain.all : plain.tenant
   const scope = tenantId ?? ''
   const countExactly = async (fromMs: number, toMs: number) =>
     (await tx.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null]))?.total ?? 0
-  return openCountPager(tx, { tenantId: scope, status, test, ...range }, countExactly, changes)
+  return openCountPager(tx, { tenantId: scope, status, test, ...span }, countExactly, changes)
 }
 
 /** Live or test mail of one status: the counts know the status of all mail only, and most mail is live. */
-async function listOfKind(
-  tx: Tx,
-  filter: FoundFilter,
-  range: { fromMs: number; toMs: number },
-  offset: number,
-  size: number,
-): Promise<{ emails: Email[]; total: number }> {
-  const { tenantId, status, test } = filter
-  const changes = status === undefined || test !== false ? undefined : await withoutTestMail(tx, tenantId, status, range)
-  return changes ? listByCounts(tx, filter, range, offset, size, changes) : lookThrough(tx, filter, range, offset, size)
+async function listOfKind(tx: Tx, query: PageQuery): Promise<EmailPage> {
+  const { tenantId, status, test } = query.filter
+  const changes = status === undefined || test !== false ? undefined : await withoutTestMail(tx, tenantId, status, query.span)
+  return changes ? listByCounts(tx, query, changes) : lookThrough(tx, query)
 }
 
-async function listByCounts(
-  tx: Tx,
-  filter: FoundFilter,
-  range: { fromMs: number; toMs: number },
-  offset: number,
-  size: number,
-  changes?: readonly CountChange[],
-): Promise<{ emails: Email[]; total: number }> {
+async function listByCounts(tx: Tx, { filter, span, offset, size }: PageQuery, changes?: readonly CountChange[]): Promise<EmailPage> {
   const { tenantId, status, test } = filter
   const { page } = tenantId === null ? plain.all : plain.tenant
   const scope = tenantId ?? ''
   const read = (fromMs: number, toMs: number, maximum: number, skip: number) =>
     tx.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null, maximum, skip])
-  const walk = await walkOf(tx, filter, range, changes)
+  const walk = await walkOf(tx, filter, span, changes)
   const emails: Email[] = []
   if (offset >= walk.total) return { emails, total: walk.total }
   for await (const { segment, skip } of walk.from(offset)) {
     // Without a status filter the page is the next rows; emails with one status may be far apart.
     const isOfAny = status === undefined && test === undefined
-    const fromMs = isOfAny ? range.fromMs : segment.fromMs
+    const fromMs = isOfAny ? span.fromMs : segment.fromMs
     emails.push(...(await read(fromMs, segment.toMs, size - emails.length, skip)))
     if (emails.length >= size || isOfAny) break
   }
