@@ -8,18 +8,19 @@
 import { LRUCache } from 'lru-cache'
 import { atMost, type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
+import { importedKeyForm } from './imported-keys.ts'
 import { type KeyBounds, keyBoundsOf, refuseOutOfBounds, type StoredBounds } from './key-bounds.ts'
 import {
   accessKeyHashOf,
   accessKeyIdOf,
   addCredential,
   type CredentialType,
-  importedKeyForm,
   keyHashOf,
   type Permission,
   signingSecretOf,
 } from './manage-credentials.ts'
 
+export { findImportedKeys, type ImportedKey, importCredential, importedKeyForm } from './imported-keys.ts'
 export { type KeyBounds, maySendFrom } from './key-bounds.ts'
 export {
   accessKeyIdOf,
@@ -27,11 +28,7 @@ export {
   type CredentialRecord,
   changeCredential,
   credentialTypes,
-  findImportedKeys,
   getCredential,
-  type ImportedKey,
-  importCredential,
-  importedKeyForm,
   keyFormats,
   listCredentials,
   type Permission,
