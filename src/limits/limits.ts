@@ -23,5 +23,6 @@ export {
 export { openPresence } from './only-api-process.ts'
 export { openRateLimiter, type RateLimiter, type RateVerdict } from './request-rate.ts'
 export { takeSandboxSlots } from './sandbox-limit.ts'
-export { addWaiting, type FreeSlots, readSendLimitUsage, roomForWaiting, type SendLimitUsage, settleWaiting } from './send-limit.ts'
+export { readSendLimitUsage, type SendLimitUsage } from './send-limit.ts'
 export { type GrantedSlots, openSlots, type Slots } from './send-limit-slots.ts'
+export { addWaiting, type FreeSlots, roomForWaiting, settleWaiting } from './waiting-emails.ts'

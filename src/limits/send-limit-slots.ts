@@ -6,7 +6,8 @@
 import { CommitUnknown, type Db, sql } from '#db'
 import type { Tell } from './limit-notifications.ts'
 import type { SendLimits } from './limit-overrides.ts'
-import { type Demand, hourOf, type SendLimitUsage, type Spent, takeAgain, takeSlots } from './send-limit.ts'
+import { type Demand, type SendLimitUsage, type Spent, takeAgain, takeSlots } from './send-limit.ts'
+import { hourOf } from './send-limit-counters.ts'
 
 /** Numbers only grow, so that a take that reaches the server after its return has no effect. */
 const takeBack = sql`

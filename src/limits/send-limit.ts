@@ -4,11 +4,10 @@
  * that follows in the same log flushes them too, so no slot is given twice for an accepted email. If the server was lost between the two,
  * the counters are raised again. A process that crashes between the two loses the slot until the hour ends.
  */
-import { type Db, type Queryable, sql, type Tx } from '#db'
-import { approachingFrom, notifyLimitReached, type Tell, type Watched } from './limit-notifications.ts'
-import { keyIdOf, keyLimitScope, organisationLimitScope, type SendLimits, tenantIdOf, tenantLimitScope } from './limit-overrides.ts'
-
-const hourMs = 3_600_000
+import { type Db, type Queryable, sql } from '#db'
+import { approachingFrom, notifyLimitReached, type Tell } from './limit-notifications.ts'
+import { keyLimitScope, organisationLimitScope, type SendLimits, tenantLimitScope } from './limit-overrides.ts'
+import { type Counter, hourOf, lockCounters, resetSecondsOf, runningHour, saveCounters, takesNow, usedNow } from './send-limit-counters.ts'
 
 /** The figures in the send-limit headers: always the organisation's. */
 export interface SendLimitUsage {
@@ -34,12 +33,6 @@ interface Ceiling {
   tenantId: string | null | undefined
 }
 
-interface Counter extends Watched {
-  scope: string
-}
-
-type Standing = Pick<Counter, 'scope' | 'test' | 'used' | 'waiting'>
-
 /** The effect of a take on one counter: slots taken, and emails that wait. */
 export interface Spent {
   scope: string
@@ -54,40 +47,6 @@ export interface Taker {
   nth: number
   tried: Spent[][]
 }
-
-/**
- * The clocks of several machines differ: near the top of an hour a counter may already be in the next one. It then counts for both hours;
- * restarting it each time would give out the hour's slots repeatedly. A counter further ahead than that came from a wrong clock.
- */
-const isRunning = sql.part`hour >= $1::timestamptz and hour <= $1::timestamptz + interval '1 hour'`
-const runningHour = sql.part`case when ${isRunning} then hour else $1::timestamptz end`
-const usedNow = sql.part`case when ${isRunning} then used else 0 end`
-/** Takes of another hour are dropped, and with them writers that have gone. */
-const takesNow = sql.part`case when ${isRunning} then takes else '{}' end`
-
-const lockCounters = sql<Counter>`
-  with relaxed as (select set_config('synchronous_commit', 'off', true))
-  select scope, test, ${usedNow} as used, waiting,
-         coalesce(approaching_notified_at >= $1, false) as "approachingNotified", coalesce(exceeded_notified_at >= $1, false) as "exceededNotified"
-  from send_limit_usage, relaxed
-  where scope = any($2)
-  order by scope, test
-  for update of send_limit_usage`
-
-const addCounters = sql`
-  insert into send_limit_usage (scope, test, hour, used, waiting)
-  select scope, test, $1, 0, 0
-  from unnest($2::text[]) as scope, (values (false), (true)) as mode (test)
-  on conflict (scope, test) do nothing`
-
-const saveCounters = sql`
-  update send_limit_usage
-  set hour = ${runningHour}, used = counted.used, waiting = counted.waiting, takes = ${takesNow} || $8::jsonb,
-      approaching_notified_at = case when counted.approaching then greatest(approaching_notified_at, $1) else approaching_notified_at end,
-      exceeded_notified_at = case when counted.exceeded then greatest(exceeded_notified_at, $1) else exceeded_notified_at end
-  from unnest($2::text[], $3::boolean[], $4::bigint[], $5::bigint[], $6::boolean[], $7::boolean[])
-    as counted (scope, test, used, waiting, approaching, exceeded)
-  where send_limit_usage.scope = counted.scope and send_limit_usage.test = counted.test`
 
 /**
  * Takes $4 slots of the organisation at once, or no slot. It takes no slot when other emails wait, when the limit would be passed, before
@@ -120,37 +79,6 @@ const readCounter = sql<{ used: number }>`
   select ${usedNow} as used
   from send_limit_usage
   where scope = $2 and test = $3`
-
-const readWaiting = sql<Standing>`
-  select scope, test, ${usedNow} as used, waiting
-  from send_limit_usage
-  where waiting > 0 or scope = $2`
-
-export const hourOf = (nowMs: number) => new Date(Math.floor(nowMs / hourMs) * hourMs)
-const resetSecondsOf = (nowMs: number) => (Math.floor(nowMs / hourMs) + 1) * (hourMs / 1000)
-
-/** The counters of the organisation and of each tenant with a ceiling, locked until the transaction ends. */
-async function lock(tx: Tx, scopes: string[], nowMs: number): Promise<(scope: string, test: boolean) => Counter> {
-  let rows = await tx.rows(lockCounters, [hourOf(nowMs), scopes])
-  if (rows.length < scopes.length * 2) {
-    await tx.run(addCounters, [hourOf(nowMs), scopes])
-    rows = await tx.rows(lockCounters, [hourOf(nowMs), scopes])
-  }
-  return (scope, test) => rows.find((row) => row.scope === scope && row.test === test) as Counter
-}
-
-async function save(tx: Tx, counters: readonly Counter[], nowMs: number, taker?: Taker): Promise<void> {
-  await tx.run(saveCounters, [
-    hourOf(nowMs),
-    counters.map((one) => one.scope),
-    counters.map((one) => one.test),
-    counters.map((one) => one.used),
-    counters.map((one) => one.waiting),
-    counters.map((one) => one.approachingNotified),
-    counters.map((one) => one.exceededNotified),
-    JSON.stringify(taker ? { [taker.writer]: taker.nth } : {}),
-  ])
-}
 
 /** Free slots; zero while other emails wait, so that no email overtakes them. */
 const roomFor = (counter: Counter, limit: number | null) =>
@@ -196,7 +124,7 @@ export async function takeSlots(
   const scopes = [...new Set([organisation, ...chains.flat()].map((one) => one.scope))]
   return db.transaction(async (tx) => {
     taker.tried.length = 0
-    const counter = await lock(tx, scopes, nowMs)
+    const counter = await lockCounters(tx, scopes, nowMs)
     const touched = new Map<Counter, Ceiling>()
     const granted = demands.map(({ test, count }, index) => {
       // Emails beyond a ceiling wait for it only; those within it go on to the wider one.
@@ -219,7 +147,7 @@ export async function takeSlots(
       tenantId === undefined ? [] : [{ counter: one, limit, tenantId }],
     )
     await notifyLimitReached(tx, watched, nowMs, tell)
-    await save(tx, [...touched.keys()], nowMs, taker)
+    await saveCounters(tx, [...touched.keys()], nowMs, taker)
     const standings = [false, true].map((test) => ({
       limit: limits.organisation,
       used: counter(organisationLimitScope, test).used,
@@ -233,122 +161,4 @@ export async function takeSlots(
 export async function readSendLimitUsage(on: Queryable, test: boolean, limits: SendLimits, nowMs: number): Promise<SendLimitUsage> {
   const row = await on.first(readCounter, [hourOf(nowMs), organisationLimitScope, test])
   return { limit: limits.organisation, used: row?.used ?? 0, resetSeconds: resetSecondsOf(nowMs) }
-}
-
-/** Counts emails that begin to wait for slots without having asked for them: they are released like those that found no slot. */
-export async function addWaiting(tx: Tx, waiting: { live: number; test: number }, limits: SendLimits, nowMs: number): Promise<void> {
-  const counter = await lock(tx, [organisationLimitScope, ...[...limits.ceilings.keys()].map(tenantLimitScope)], nowMs)
-  const counters = [
-    { more: waiting.live, of: counter(organisationLimitScope, false) },
-    { more: waiting.test, of: counter(organisationLimitScope, true) },
-  ]
-  for (const { more, of } of counters) of.waiting += more
-  await save(
-    tx,
-    counters.map((one) => one.of),
-    nowMs,
-  )
-}
-
-export interface FreeSlots {
-  test: boolean
-  /** Free slots of the organisation in this hour. */
-  organisation: number
-  /** Free slots of tenants with a ceiling, and of those whose emails wait for one that was removed. */
-  tenants: Map<string, number>
-  /** Free slots of the keys whose emails wait, or have waited. */
-  keys: Map<number, number>
-}
-
-/**
- * The capacity for waiting emails, separately for live and test mail; empty if no email can be released now. `listWaitingKeys`: the keys with
- * a limit of their own whose emails wait.
- */
-export async function roomForWaiting(
-  tx: Tx,
-  limits: SendLimits,
-  nowMs: number,
-  listWaitingKeys: (tx: Tx) => Promise<readonly number[]>,
-): Promise<FreeSlots[]> {
-  // Without a lock: every flush waits for the counters, and a backlog at its limit would keep them for as long as it takes to read it.
-  const standings = await tx.rows(readWaiting, [hourOf(nowMs), organisationLimitScope])
-  if (movableKinds(standings, limits).length === 0) return []
-  const waiting = standings.filter((one) => one.waiting > 0).map((one) => one.scope)
-  const settledKeys = waiting.filter((scope) => scope.startsWith('key:')).map(keyIdOf)
-  const keys = [...new Set([...settledKeys, ...(limits.keys?.size ? await listWaitingKeys(tx) : [])])]
-  const settledTenants = waiting.filter((scope) => scope.startsWith('tenant:')).map(tenantIdOf)
-  const tenantIds = [...new Set([...limits.ceilings.keys(), ...settledTenants])]
-  const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...keys.map(keyLimitScope)]
-  const counter = await lock(tx, scopes, nowMs)
-  // Another process may have released meanwhile.
-  const locked = scopes.flatMap((scope) => [counter(scope, false), counter(scope, true)])
-  const leftOf = (scope: string, test: boolean) => left(counter(scope, test), limitOf(scope, limits))
-  return movableKinds(locked, limits).map((test) => ({
-    test,
-    organisation: leftOf(organisationLimitScope, test),
-    tenants: new Map(tenantIds.map((id) => [id, leftOf(tenantLimitScope(id), test)])),
-    keys: new Map(keys.map((id) => [id, leftOf(keyLimitScope(id), test)])),
-  }))
-}
-
-/**
- * The kinds of mail, live (false) and test (true), that can move: the organisation has room, and so has a limit that emails wait for. Those
- * emails then go, or wait for another of their limits.
- */
-function movableKinds(standings: readonly Standing[], limits: SendLimits): boolean[] {
-  const hasRoom = (one: Standing) => left(one, limitOf(one.scope, limits)) > 0
-  return [false, true].filter((test) => {
-    const ofKind = standings.filter((one) => one.test === test)
-    return (
-      ofKind.some((one) => one.waiting > 0 && hasRoom(one)) && ofKind.every((one) => one.scope !== organisationLimitScope || hasRoom(one))
-    )
-  })
-}
-
-/** null: unlimited, or the limit was removed. */
-function limitOf(scope: string, { organisation, ceilings, keys }: SendLimits): number | null {
-  if (scope === organisationLimitScope) return organisation
-  return (scope.startsWith('key:') ? keys?.get(keyIdOf(scope)) : ceilings.get(tenantIdOf(scope))) ?? null
-}
-
-const left = ({ used }: Standing, limit: number | null) => (limit === null ? Number.MAX_SAFE_INTEGER : Math.max(0, limit - used))
-
-interface Released {
-  taken: Map<string, number>
-  /** `tenants`: each tenant in `FreeSlots.tenants`. */
-  stillWaiting: { organisation: number; tenants: Map<string, number> }
-  /** Of each key in `FreeSlots.keys`. */
-  keys: Map<number, { taken: number; stillWaiting: number }>
-}
-
-/** Stores the effect of `roomForWaiting`: slots taken now, and emails still waiting, for each subject. */
-export async function settleWaiting(
-  tx: Tx,
-  test: boolean,
-  outcome: Released,
-  limits: SendLimits,
-  nowMs: number,
-  tell: Tell,
-): Promise<void> {
-  const tenantIds = [...outcome.stillWaiting.tenants.keys()]
-  const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...[...outcome.keys.keys()].map(keyLimitScope)]
-  const counter = await lock(tx, scopes, nowMs)
-  const organisation = counter(organisationLimitScope, test)
-  for (const taken of outcome.taken.values()) organisation.used += taken
-  organisation.waiting = outcome.stillWaiting.organisation
-  const tenants = tenantIds.map((id) => {
-    const tenant = counter(tenantLimitScope(id), test)
-    tenant.used += outcome.taken.get(id) ?? 0
-    tenant.waiting = outcome.stillWaiting.tenants.get(id) ?? 0
-    return { counter: tenant, tenantId: id, limit: limits.ceilings.get(id) ?? null }
-  })
-  const counters = [{ counter: organisation, tenantId: null, limit: limits.organisation }, ...tenants]
-  await notifyLimitReached(tx, counters, nowMs, tell)
-  const ofKeys = [...outcome.keys].map(([id, { taken, stillWaiting }]) => {
-    const key = counter(keyLimitScope(id), test)
-    key.used += taken
-    key.waiting = stillWaiting
-    return key
-  })
-  await save(tx, [...counters.map((one) => one.counter), ...ofKeys], nowMs)
 }

@@ -1,0 +1,128 @@
+/** Emails that wait for slots of a send limit: the number that may go now, and the counters after some have gone. */
+import { sql, type Tx } from '#db'
+import { notifyLimitReached, type Tell } from './limit-notifications.ts'
+import { keyIdOf, keyLimitScope, organisationLimitScope, type SendLimits, tenantIdOf, tenantLimitScope } from './limit-overrides.ts'
+import { hourOf, lockCounters, type Standing, saveCounters, usedNow } from './send-limit-counters.ts'
+
+const readWaiting = sql<Standing>`
+  select scope, test, ${usedNow} as used, waiting
+  from send_limit_usage
+  where waiting > 0 or scope = $2`
+
+/** Counts emails that begin to wait for slots without having asked for them: they are released like those that found no slot. */
+export async function addWaiting(tx: Tx, waiting: { live: number; test: number }, limits: SendLimits, nowMs: number): Promise<void> {
+  const counter = await lockCounters(tx, [organisationLimitScope, ...[...limits.ceilings.keys()].map(tenantLimitScope)], nowMs)
+  const counters = [
+    { more: waiting.live, of: counter(organisationLimitScope, false) },
+    { more: waiting.test, of: counter(organisationLimitScope, true) },
+  ]
+  for (const { more, of } of counters) of.waiting += more
+  await saveCounters(
+    tx,
+    counters.map((one) => one.of),
+    nowMs,
+  )
+}
+
+export interface FreeSlots {
+  test: boolean
+  /** Free slots of the organisation in this hour. */
+  organisation: number
+  /** Free slots of tenants with a ceiling, and of those whose emails wait for one that was removed. */
+  tenants: Map<string, number>
+  /** Free slots of the keys whose emails wait, or have waited. */
+  keys: Map<number, number>
+}
+
+/**
+ * The capacity for waiting emails, separately for live and test mail; empty if no email can be released now. `listWaitingKeys`: the keys with
+ * a limit of their own whose emails wait.
+ */
+export async function roomForWaiting(
+  tx: Tx,
+  limits: SendLimits,
+  nowMs: number,
+  listWaitingKeys: (tx: Tx) => Promise<readonly number[]>,
+): Promise<FreeSlots[]> {
+  // Without a lock: every flush waits for the counters, and a backlog at its limit would keep them for as long as it takes to read it.
+  const standings = await tx.rows(readWaiting, [hourOf(nowMs), organisationLimitScope])
+  if (movableKinds(standings, limits).length === 0) return []
+  const waiting = standings.filter((one) => one.waiting > 0).map((one) => one.scope)
+  const settledKeys = waiting.filter((scope) => scope.startsWith('key:')).map(keyIdOf)
+  const keys = [...new Set([...settledKeys, ...(limits.keys?.size ? await listWaitingKeys(tx) : [])])]
+  const settledTenants = waiting.filter((scope) => scope.startsWith('tenant:')).map(tenantIdOf)
+  const tenantIds = [...new Set([...limits.ceilings.keys(), ...settledTenants])]
+  const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...keys.map(keyLimitScope)]
+  const counter = await lockCounters(tx, scopes, nowMs)
+  // Another process may have released meanwhile.
+  const locked = scopes.flatMap((scope) => [counter(scope, false), counter(scope, true)])
+  const leftOf = (scope: string, test: boolean) => left(counter(scope, test), limitOf(scope, limits))
+  return movableKinds(locked, limits).map((test) => ({
+    test,
+    organisation: leftOf(organisationLimitScope, test),
+    tenants: new Map(tenantIds.map((id) => [id, leftOf(tenantLimitScope(id), test)])),
+    keys: new Map(keys.map((id) => [id, leftOf(keyLimitScope(id), test)])),
+  }))
+}
+
+/**
+ * The kinds of mail, live (false) and test (true), that can move: the organisation has room, and so has a limit that emails wait for. Those
+ * emails then go, or wait for another of their limits.
+ */
+function movableKinds(standings: readonly Standing[], limits: SendLimits): boolean[] {
+  const hasRoom = (one: Standing) => left(one, limitOf(one.scope, limits)) > 0
+  return [false, true].filter((test) => {
+    const ofKind = standings.filter((one) => one.test === test)
+    return (
+      ofKind.some((one) => one.waiting > 0 && hasRoom(one)) && ofKind.every((one) => one.scope !== organisationLimitScope || hasRoom(one))
+    )
+  })
+}
+
+/** null: unlimited, or the limit was removed. */
+function limitOf(scope: string, { organisation, ceilings, keys }: SendLimits): number | null {
+  if (scope === organisationLimitScope) return organisation
+  return (scope.startsWith('key:') ? keys?.get(keyIdOf(scope)) : ceilings.get(tenantIdOf(scope))) ?? null
+}
+
+const left = ({ used }: Standing, limit: number | null) => (limit === null ? Number.MAX_SAFE_INTEGER : Math.max(0, limit - used))
+
+interface Released {
+  taken: Map<string, number>
+  /** `tenants`: each tenant in `FreeSlots.tenants`. */
+  stillWaiting: { organisation: number; tenants: Map<string, number> }
+  /** Of each key in `FreeSlots.keys`. */
+  keys: Map<number, { taken: number; stillWaiting: number }>
+}
+
+/** Stores the effect of `roomForWaiting`: slots taken now, and emails still waiting, for each subject. */
+export async function settleWaiting(
+  tx: Tx,
+  test: boolean,
+  outcome: Released,
+  limits: SendLimits,
+  nowMs: number,
+  tell: Tell,
+): Promise<void> {
+  const tenantIds = [...outcome.stillWaiting.tenants.keys()]
+  const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...[...outcome.keys.keys()].map(keyLimitScope)]
+  const counter = await lockCounters(tx, scopes, nowMs)
+  const organisation = counter(organisationLimitScope, test)
+  for (const taken of outcome.taken.values()) organisation.used += taken
+  organisation.waiting = outcome.stillWaiting.organisation
+  const tenants = tenantIds.map((id) => {
+    const tenant = counter(tenantLimitScope(id), test)
+    tenant.used += outcome.taken.get(id) ?? 0
+    tenant.waiting = outcome.stillWaiting.tenants.get(id) ?? 0
+    return { counter: tenant, tenantId: id, limit: limits.ceilings.get(id) ?? null }
+  })
+  const counters = [{ counter: organisation, tenantId: null, limit: limits.organisation }, ...tenants]
+  await notifyLimitReached(tx, counters, nowMs, tell)
+  const ofKeys = [...outcome.keys].map(([id, { taken, stillWaiting }]) => {
+    const key = counter(keyLimitScope(id), test)
+    key.used += taken
+    key.waiting = stillWaiting
+    return key
+  })
+  await saveCounters(tx, [...counters.map((one) => one.counter), ...ofKeys], nowMs)
+}
