@@ -14,7 +14,7 @@ import { type BenchRequest, openAsking } from './client.ts'
 import { endChild, paced, type Sink, startChild, startSink, typicalBody } from './helpers.ts'
 import { type Figures, Sampler } from './soak-samples.ts'
 import type { SoakCounts } from './soak-sink.ts'
-import { failuresOf, type IdleAgain, idleAgain, type SoakResult, summaryLines } from './soak-summary.ts'
+import { failuresOf, type IdleAgain, idleAgain, type SoakResult, summaryLines, warmUpMinutes } from './soak-summary.ts'
 
 const usage = `npm run soak [-- --minutes 120] [--rate 200] [--json]
 
@@ -26,9 +26,11 @@ const connections = 64
 const domain = 'shop.soak.test'
 const recipientDomains = 20
 const differentBodies = 200
-/** Before the idle figures at the start: by then the start's own work is done. */
-const settleMs = 60_000
 const minuteMs = 60_000
+/** By then the start's own work is done. */
+const settleMs = minuteMs
+/** A process returns memory after two minutes of rest. */
+const restMs = 3 * minuteMs
 const maxDrainMinutes = 5
 const maxIdleMinutes = 10
 const environment = {
@@ -198,6 +200,28 @@ async function runLoad(world: World, options: { minutes: number; rate: number },
   return { load, samples }
 }
 
+/** Of a service that has done nothing, and of the same service at rest after a minute of load, which has loaded and compiled its code. */
+async function idleFigures(world: World, { rate }: { rate: number }, note: Note): Promise<{ fresh: Figures; warm: Figures; load: Load }> {
+  note('idle figures after the start: two minutes')
+  await wait(settleMs)
+  const fresh = await minuteOf(world)
+  note('idle figures after a minute of load: up to ten minutes')
+  const load = new Load(world.service, rate)
+  const running = load.run()
+  await wait(warmUpMinutes * minuteMs)
+  load.stop()
+  await running
+  await drain(world, note)
+  await wait(restMs)
+  return { fresh, warm: await minuteOf(world), load }
+}
+
+async function minuteOf({ sampler }: World): Promise<Figures> {
+  await sampler.sample()
+  await wait(minuteMs)
+  return sampler.sample()
+}
+
 /** Waits until every accepted email has left the queue and no webhook is due. */
 async function drain(world: World, note: Note): Promise<void> {
   let received = -1
@@ -211,7 +235,7 @@ async function drain(world: World, note: Note): Promise<void> {
   })
 }
 
-async function waitForIdle(world: World, before: Figures, note: Note): Promise<IdleAgain> {
+async function waitForIdle(world: World, before: { fresh: Figures; warm: Figures }, note: Note): Promise<IdleAgain> {
   let found: IdleAgain = { afterMinutes: undefined, figures: [] }
   await world.sampler.sample()
   await everyMinute(maxIdleMinutes, async (minute) => {
@@ -227,11 +251,7 @@ type Note = (text: string) => void
 
 async function soak(options: { minutes: number; rate: number }, note: Note): Promise<SoakResult> {
   await using world = await openWorld()
-  note(`the service is settling for ${(settleMs + minuteMs) / 1000} s, for the idle figures`)
-  await wait(settleMs)
-  await world.sampler.sample()
-  await wait(minuteMs)
-  const idleBefore = await world.sampler.sample()
+  const { load: earlier, ...idleBefore } = await idleFigures(world, options, note)
   const pids = world.sampler.programPids()
   const { load, samples } = await runLoad(world, options, note)
   await drain(world, note)
@@ -243,8 +263,8 @@ async function soak(options: { minutes: number; rate: number }, note: Note): Pro
     samples,
     idle,
     totals: {
-      accepted: load.accepted,
-      failedRequests: load.failed,
+      accepted: earlier.accepted + load.accepted,
+      failedRequests: earlier.failed + load.failed,
       delivered: outside.messages,
       deferred: outside.deferred,
       queued: counts?.queued ?? 0,
