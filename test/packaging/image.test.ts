@@ -27,8 +27,8 @@ interface ImageConfig {
 }
 
 /** Unpacks the layers of an OCI archive (image-layout.md) into a folder. */
-async function unpackImage(file: string, folder: string, rootFolder: string): Promise<ImageConfig> {
-  const layout = join(folder, 'layout')
+async function unpackImage(file: string, rootFolder: string): Promise<ImageConfig> {
+  const layout = `${rootFolder}-layout`
   for (const path of [layout, rootFolder]) await mkdir(path)
   await run('tar', ['--extract', '--file', file, '--directory', layout])
   const blob = (digest: string) => join(layout, 'blobs', digest.replace(':', '/'))
@@ -53,15 +53,18 @@ mount -t proc proc "$root/proc"
 mount --bind "$volume" "$root/data"
 exec "$@"`
 
-test('the image starts read-only without root, delivers a first email, keeps it over a restart, and stops in order', async () => {
+test('the image starts read-only without root, delivers a first email, another after an upgrade, and stops in order', async () => {
   const { file, treeOctets } = buildImage(process.arch === 'arm64' ? 'arm64' : 'amd64')
   expect(treeOctets / 2 ** 20).toBeLessThan(maxMebioctets)
   const folder = await mkdtemp(join(tmpdir(), 'postrider-image-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const rootFolder = join(folder, 'root')
-  const config = await unpackImage(file, folder, rootFolder)
+  const [previous, current] = [join(folder, 'previous'), join(folder, 'current')]
+  const config = await unpackImage(file, previous)
+  await unpackImage(file, current)
   expect(config).toMatchObject({ User: '10001:10001', StopSignal: 'SIGTERM', Volumes: { '/data': {} } })
-  await writeFile(join(rootFolder, 'etc/resolv.conf'), await readFile('/etc/resolv.conf'))
+  for (const one of [previous, current]) await writeFile(join(one, 'etc/resolv.conf'), await readFile('/etc/resolv.conf'))
+  const manifest = join(previous, 'app/package.json')
+  await writeFile(manifest, JSON.stringify({ ...JSON.parse(await readFile(manifest, 'utf8')), version: '0.0.9' }))
   const volume = join(folder, 'volume')
   await mkdir(volume, { mode: 0o700 })
   await chown(volume, 10001, 10001)
@@ -76,10 +79,10 @@ test('the image starts read-only without root, delivers a first email, keeps it 
   }
   const programs = { ...env, PATH: `${env['PATH'] ?? ''}:/usr/sbin:/sbin:/bin` }
   const limits = ['--no-new-privs', '--inh-caps=-all', '--bounding-set=-all,+sys_chroot,+setuid,+setgid']
-  const change = ['setpriv', ...limits, 'chroot', `--userspec=${config.User}`, '--groups=', rootFolder]
   let output = ''
-  const start = (): ChildProcess => {
+  const start = (rootFolder: string): ChildProcess => {
     const words = ['--mount', '--propagation', 'private', '--pid', '--fork', '--kill-child', '/bin/sh', '-c', startScript, 'start']
+    const change = ['setpriv', ...limits, 'chroot', `--userspec=${config.User}`, '--groups=', rootFolder]
     const child = spawn('unshare', [...words, rootFolder, volume, ...change, ...config.Entrypoint, ...config.Cmd], { env: programs })
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
     onTestFinished(() => void child.kill('SIGKILL'))
@@ -91,7 +94,7 @@ test('the image starts read-only without root, delivers a first email, keeps it 
     return (await once(child, 'exit'))[0] as number | null
   }
   const isReady = async () => (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.status
-  const child = start()
+  const child = start(previous)
   await expect.poll(isReady, { timeout: 240_000 }).toBe(200)
 
   const pid = await firstProcess(child)
@@ -101,7 +104,7 @@ test('the image starts read-only without root, delivers a first email, keeps it 
   expect(status).toMatch(/^CapEff:\s+0000000000000000$/m)
   expect(status).toMatch(/^NoNewPrivs:\s+1$/m)
   const inside = (user: string, ...words: string[]) =>
-    run('nsenter', ['--target', pid, '--mount', '--pid', 'chroot', `--userspec=${user}`, rootFolder, ...words], { env: programs })
+    run('nsenter', ['--target', pid, '--mount', '--pid', 'chroot', `--userspec=${user}`, previous, ...words], { env: programs })
   await expect(inside('0:0', '/bin/sh', '-c', 'echo x > /app/x')).rejects.toThrow(/Read-only file system/)
   expect((await inside(config.User, 'postrider', 'key', 'list')).stdout).toContain('test')
 
@@ -112,13 +115,16 @@ test('the image starts read-only without root, delivers a first email, keeps it 
     const answer = await fetch(`http://127.0.0.1:${port}/v1${path}`, init)
     return ((await answer.json()) as { data: { id: string; status: string } }).data
   }
-  const email = { from: 'hello@simulator.test', to: ['delivered@simulator.test'], subject: 'First', text: 'It works.' }
-  const { id } = await call('/emails', email)
-  await expect.poll(() => call(`/emails/${id}`)).toMatchObject({ status: 'sent' })
+  const accept = (subject: string) =>
+    call('/emails', { from: 'hello@simulator.test', to: ['delivered@simulator.test'], subject, text: 'It works.' })
+  const isSent = (id: string) => expect.poll(() => call(`/emails/${id}`)).toMatchObject({ status: 'sent' })
+  const first = await accept('First')
+  await isSent(first.id)
+  const last = await accept('Perhaps still queued')
   expect(await stop(child)).toBe(0)
 
-  const again = start()
+  const upgraded = start(current)
   await expect.poll(isReady, { timeout: 240_000 }).toBe(200)
-  expect(await call(`/emails/${id}`)).toMatchObject({ status: 'sent' })
-  expect(await stop(again)).toBe(0)
+  for (const { id } of [first, last, await accept('After the upgrade')]) await isSent(id)
+  expect(await stop(upgraded)).toBe(0)
 })
