@@ -63,7 +63,7 @@ test('the image starts read-only without root, delivers a first email, another a
   await unpackImage(file, current)
   expect(config).toMatchObject({ User: '10001:10001', StopSignal: 'SIGTERM', Volumes: { '/data': {} } })
   for (const one of [previous, current]) await writeFile(join(one, 'etc/resolv.conf'), await readFile('/etc/resolv.conf'))
-  const manifest = join(previous, 'app/package.json')
+  const manifest = join(previous, 'app/node_modules/postrider/package.json')
   await writeFile(manifest, JSON.stringify({ ...JSON.parse(await readFile(manifest, 'utf8')), version: '0.0.9' }))
   const volume = join(folder, 'volume')
   await mkdir(volume, { mode: 0o700 })
