@@ -13,7 +13,7 @@ const lanes = 1
 const batch = 10_000
 const claims = 40
 const warmUpClaims = 5
-/** As delivery.ts claims under load. */
+/** As delivery-process.ts claims under load. */
 export const claimed = 400
 
 /** Those of a delivery process (src/main/hosted-roles.ts). */

@@ -6,7 +6,7 @@ const steady: SoakResult = {
   minutes: 4,
   rate: 200,
   samples: [flat, flat, flat, flat],
-  idle: { afterMinutes: 2, figures: [{ name: 'queue, deferred', fresh: 0, before: 0, after: 0, isIdle: true }] },
+  idle: { afterMinutes: 2, figures: [{ name: 'queue, deferred', fresh: 0, warm: 0, after: 0, isIdle: true }] },
   totals: {
     accepted: 60_000,
     failedRequests: 0,
@@ -46,6 +46,10 @@ test('each check names its failure', () => {
     '2 requests failed',
     '1000 opens were not recorded',
     '1 processes ended during the soak',
+  ])
+  const figures = [{ name: 'memory of serve, MiB', fresh: 70, warm: 100, after: 120, isIdle: false }]
+  expect(failuresOf({ ...steady, idle: { afterMinutes: undefined, figures } })).toEqual([
+    'memory of serve, MiB is not idle again: 120.0, after the first minute of load 100.0',
   ])
   expect(failuresOf({ ...steady, rate: 400 })).toEqual(['the rate was not reached: 60000 of 120000 emails'])
 })

@@ -5,12 +5,12 @@ import { driftOf } from './trend.ts'
 
 /** A figure may grow by so much along its line in the second half. */
 const maxDriftPercent = 2
-/** Load before the idle figures that the end is compared with. Its emails count in the totals. */
-export const warmUpMinutes = 1
 /** And afterwards exceed its idle value by so much. */
 const maxIdleRatio = 1.1
 /** An idle service uses 1 to 2% of a core, so that a tenth of it is less than the clock's ticks can show. */
 const idleProcessorSlack = 1
+/** Minutes of load before the idle figures with which the end is compared. Their emails count in the totals. */
+export const warmUpMinutes = 1
 
 export interface Trend {
   name: string
@@ -25,7 +25,7 @@ export interface Trend {
 export interface IdleAgain {
   /** Undefined: some figure was not idle again in time. */
   afterMinutes: number | undefined
-  figures: { name: string; fresh: number; before: number; after: number; isIdle: boolean }[]
+  figures: { name: string; fresh: number; warm: number; after: number; isIdle: boolean }[]
 }
 
 export interface SoakResult {
@@ -77,7 +77,7 @@ export function idleAgain({ fresh, warm }: { fresh: Figures; warm: Figures }, af
   const figures = names.map((name) => {
     const [was, is] = [warm[name] ?? 0, after[name] ?? 0]
     const slack = name === processorTimeInAll ? idleProcessorSlack : 0
-    return { name, fresh: fresh[name] ?? 0, before: was, after: is, isIdle: is <= was * maxIdleRatio + slack }
+    return { name, fresh: fresh[name] ?? 0, warm: was, after: is, isIdle: is <= was * maxIdleRatio + slack }
   })
   return { afterMinutes: figures.every(({ isIdle }) => isIdle) ? minute : undefined, figures }
 }
@@ -92,7 +92,7 @@ export function failuresOf({ samples, idle, totals, minutes, rate }: SoakResult)
       .map(({ name, driftPercent }) => `${name} grew by ${driftPercent.toFixed(1)}% in the second half`),
     ...idle.figures
       .filter(({ isIdle }) => !isIdle)
-      .map(({ name, before, after }) => `${name} is not idle again: ${after.toFixed(1)}, before the load ${before.toFixed(1)}`),
+      .map(({ name, warm, after }) => `${name} is not idle again: ${after.toFixed(1)}, after the first minute of load ${warm.toFixed(1)}`),
     ...(lost > 0 ? [`${lost} accepted emails were not delivered; ${totals.queued} of them are queued`] : []),
     ...(totals.failedRequests > 0 ? [`${totals.failedRequests} requests failed`] : []),
     ...(totals.accepted < wanted * 0.99 ? [`the rate was not reached: ${totals.accepted} of ${wanted} emails`] : []),
@@ -120,14 +120,14 @@ export function summaryLines(result: SoakResult): string[] {
     `| figure | idle after the start | idle after a minute of load | idle after the load | at most ${maxIdleRatio} times |`,
     '|---|---|---|---|---|',
     ...idle.figures.map(
-      ({ name, fresh, before, after, isIdle }) =>
-        `| ${name} | ${shown(fresh)} | ${shown(before)} | ${shown(after)} | ${isIdle ? 'pass' : 'FAIL'} |`,
+      ({ name, fresh, warm, after, isIdle }) =>
+        `| ${name} | ${shown(fresh)} | ${shown(warm)} | ${shown(after)} | ${isIdle ? 'pass' : 'FAIL'} |`,
     ),
     '',
     idle.afterMinutes === undefined
       ? 'The service was not idle again in time.'
       : `The service was idle again ${idle.afterMinutes} min after the queue was empty.`,
-    `${minutes} min at ${rate} messages a second: ${Object.entries(totals)
+    `${minutes} min at ${rate} messages a second after a first of ${warmUpMinutes}, all together: ${Object.entries(totals)
       .map(([name, count]) => `${name} ${count.toLocaleString('en')}`)
       .join(', ')}`,
     ...(failures.length === 0 ? ['All checks pass.'] : ['Failed:', ...failures.map((one) => `- ${one}`)]),

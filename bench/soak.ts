@@ -200,11 +200,21 @@ async function runLoad(world: World, options: { minutes: number; rate: number },
   return { load, samples }
 }
 
-/** Of a service that has done nothing, and of the same service at rest after a minute of load, which has loaded and compiled its code. */
-async function idleFigures(world: World, { rate }: { rate: number }, note: Note): Promise<{ fresh: Figures; warm: Figures; load: Load }> {
+interface Idle {
+  /** Of a service that has done nothing. */
+  fresh: Figures
+  /** Of the same service at rest after a minute of load. By then its code is loaded and compiled. */
+  warm: Figures
+  load: Load
+  /** The processes before the load. */
+  pids: number[]
+}
+
+async function idleFigures(world: World, { rate }: { rate: number }, note: Note): Promise<Idle> {
   note('idle figures after the start: two minutes')
   await wait(settleMs)
   const fresh = await minuteOf(world)
+  const pids = world.sampler.programPids()
   note('idle figures after a minute of load: up to ten minutes')
   const load = new Load(world.service, rate)
   const running = load.run()
@@ -213,7 +223,7 @@ async function idleFigures(world: World, { rate }: { rate: number }, note: Note)
   await running
   await drain(world, note)
   await wait(restMs)
-  return { fresh, warm: await minuteOf(world), load }
+  return { fresh, warm: await minuteOf(world), load, pids }
 }
 
 async function minuteOf({ sampler }: World): Promise<Figures> {
@@ -251,8 +261,7 @@ type Note = (text: string) => void
 
 async function soak(options: { minutes: number; rate: number }, note: Note): Promise<SoakResult> {
   await using world = await openWorld()
-  const { load: earlier, ...idleBefore } = await idleFigures(world, options, note)
-  const pids = world.sampler.programPids()
+  const { load: earlier, pids, ...idleBefore } = await idleFigures(world, options, note)
   const { load, samples } = await runLoad(world, options, note)
   await drain(world, note)
   const idle = await waitForIdle(world, idleBefore, note)

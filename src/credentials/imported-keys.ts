@@ -1,4 +1,4 @@
-/** Keys that another program made. Their callers go on with them, and only their hashes are stored. */
+/** Keys that another program made, for callers that go on with them. Of a key its hash and its first and last four characters are stored. */
 import { type Ids, wrongField } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 import { tenantForNew } from '#tenants'
@@ -45,7 +45,7 @@ export async function findImportedKeys(on: Queryable, keys: readonly string[]): 
 }
 
 /**
- * Stores the hash of a key that another program made, so that its callers go on with it. Returns false if this installation has the key
+ * Stores a key that another program made, so that its callers go on with it. Returns false if this installation has the key
  * already, also a revoked one. Refuses `validation_error` for a key of another form, and as `tenantForNew`.
  */
 export async function importCredential(tx: Tx, imported: ImportedKey, { ids }: { ids: Ids }): Promise<boolean> {

@@ -37,7 +37,7 @@ import type { Outcome } from './attempt-outcome.ts'
 import { openCursors } from './claim-cursors.ts'
 import { Dispatch, type DispatchDeps, defaultNameOf } from './dispatch.ts'
 import { storeTransports } from './diverted-jobs.ts'
-import { startDueTimes } from './due-times.ts'
+import { startDueTimeLoops } from './due-time-loops.ts'
 import { openSources } from './egress/egress-sources.ts'
 import { type InFlight, openInFlight } from './in-flight.ts'
 import { jobsOf } from './job.ts'
@@ -236,7 +236,13 @@ class DeliveryProcess implements Delivery {
     const { clock, log, takeReport } = this.#deps
     const loop = (name: string, everyMs: number, turn: () => Promise<number | void>) => startLoop({ clock, log, name, everyMs }, turn)
     const nudge = () => this.#claiming.nudge()
-    const loops = startDueTimes({ ...this.#deps, leases: this.#leases, schedule: this.#schedule, wakefulness: this.#wakefulness, nudge })
+    const loops = startDueTimeLoops({
+      ...this.#deps,
+      leases: this.#leases,
+      schedule: this.#schedule,
+      wakefulness: this.#wakefulness,
+      nudge,
+    })
     const tlsSessions = this.#tlsSessions
     if (tlsSessions) loops.push(loop('counting TLS sessions', countTlsMs, () => tlsSessions.flush()))
     if (takeReport) loops.push(loop('the simulator', simulatedEventsEveryMs, () => this.#runSimulatedEvents(takeReport)))

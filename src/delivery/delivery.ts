@@ -1,7 +1,8 @@
 /**
- * Delivers queued recipients in one process: claim, prepare, attempt, record. A claimed recipient passes `preSendChecks` and joins a `job`.
- * `dispatch` asks the `router` and hands the job to a `site`, whose connections (`open-connection`) send prepared messages
- * (`connection-worker`, `prepare-messages`, `render-message`). The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
+ * Delivers queued recipients in one process: claim, prepare, attempt, record. `delivery-process` claims recipients, and `due-time-loops`
+ * makes deferred ones ready. A claimed recipient passes `preSendChecks` and joins a `job`. `dispatch` asks the `router` and hands the job
+ * to a `site`, whose connections (`open-connection`) send prepared messages (`connection-worker`, `prepare-messages`, `render-message`).
+ * The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
  * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy, `transports/` the relay of a share of the
  * mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping, connection_leases, simulated_events,
  * egress_sources, pool_assignments, sts_policies, tls_requirements, tls_session_policies, tls_session_failures, warm_up_days, transports, transport_rules, transport_states. Uses:

@@ -51,12 +51,12 @@ const saveRows = sql`
   where send_limit_usage.scope = counted.scope and send_limit_usage.test = counted.test`
 
 /** The writer of a take, and its number. */
-interface Take {
+export interface Take {
   writer: string
   nth: number
 }
 
-/** The counters of the organisation and of each tenant with a ceiling, locked until the transaction ends. */
+/** The counters of these scopes, for live and test mail, locked until the transaction ends. Missing ones are added. */
 export async function lockCounters(tx: Tx, scopes: string[], nowMs: number): Promise<(scope: string, test: boolean) => Counter> {
   let rows = await tx.rows(lockRows, [hourOf(nowMs), scopes])
   if (rows.length < scopes.length * 2) {

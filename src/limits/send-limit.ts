@@ -7,7 +7,17 @@
 import { type Db, type Queryable, sql } from '#db'
 import { approachingFrom, notifyLimitReached, type Tell } from './limit-notifications.ts'
 import { keyLimitScope, organisationLimitScope, type SendLimits, tenantLimitScope } from './limit-overrides.ts'
-import { type Counter, hourOf, lockCounters, resetSecondsOf, runningHour, saveCounters, takesNow, usedNow } from './send-limit-counters.ts'
+import {
+  type Counter,
+  hourOf,
+  lockCounters,
+  resetSecondsOf,
+  runningHour,
+  saveCounters,
+  type Take,
+  takesNow,
+  usedNow,
+} from './send-limit-counters.ts'
 
 /** The figures in the send-limit headers: always the organisation's. */
 export interface SendLimitUsage {
@@ -41,10 +51,8 @@ export interface Spent {
   waiting: number
 }
 
-/** The writer and the number of its take; `tried` receives the slots of each demand before they can be committed. */
-export interface Taker {
-  writer: string
-  nth: number
+export interface Taker extends Take {
+  /** Receives the slots of each demand before they can be committed. */
   tried: Spent[][]
 }
 

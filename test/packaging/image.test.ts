@@ -89,6 +89,10 @@ test('the image starts read-only without root, delivers a first email, another a
     return child
   }
   const firstProcess = async ({ pid }: ChildProcess) => (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim()
+  const versionOf = async (child: ChildProcess) => {
+    const file = `/proc/${await firstProcess(child)}/root/app/node_modules/postrider/package.json`
+    return (JSON.parse(await readFile(file, 'utf8')) as { version: string }).version
+  }
   const stop = async (child: ChildProcess) => {
     process.kill(Number(await firstProcess(child)), 'SIGTERM')
     return (await once(child, 'exit'))[0] as number | null
@@ -97,6 +101,7 @@ test('the image starts read-only without root, delivers a first email, another a
   const child = start(previous)
   await expect.poll(isReady, { timeout: 240_000 }).toBe(200)
 
+  expect(await versionOf(child)).toBe('0.0.9')
   const pid = await firstProcess(child)
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   expect(status).toMatch(/^Uid:\s+10001\s+10001\s+10001/m)
@@ -125,6 +130,7 @@ test('the image starts read-only without root, delivers a first email, another a
 
   const upgraded = start(current)
   await expect.poll(isReady, { timeout: 240_000 }).toBe(200)
+  expect(await versionOf(upgraded)).not.toBe('0.0.9')
   for (const { id } of [first, last, await accept('After the upgrade')]) await isSent(id)
   expect(await stop(upgraded)).toBe(0)
 })

@@ -48,6 +48,7 @@ test('installs from its file alone, starts, delivers a first email, and another 
   const install = (...files: string[]) => run('npm', ['install', '--no-audit', '--no-fund', ...files], { cwd: app, env, timeout: 300_000 })
   await install(await previousOf(packed, join(folder, 'previous')), client)
   const program = join(app, 'node_modules/postrider')
+  expect(await readdir(join(program, 'lib'))).toContain('left-over.js')
   // The first command fetches the right Node if the machine's is too old.
   const { stdout: help } = await run('npx', ['postrider', '--help'], { cwd: app, env, timeout: 200_000 })
   expect(help).toContain('serve')
@@ -61,6 +62,7 @@ test('installs from its file alone, starts, delivers a first email, and another 
   }
   const get = async (id: string) => (await service.call('GET', `/emails/${id}`, undefined, service.testKey)).body.data
   const isSent = (id: string) => expect.poll(() => get(id), { timeout: 30_000 }).toMatchObject({ status: 'sent' })
+  expect(await service.command('version')).toMatchObject({ version: '0.0.9' })
   const first = await accept('First')
   await isSent(first)
   const last = await accept('Perhaps still queued')
@@ -73,6 +75,7 @@ test('installs from its file alone, starts, delivers a first email, and another 
   const files = await readdir(program, { recursive: true })
   expect(files.filter((name) => /\.test\.|\.ts$|left-over/.test(name))).toEqual([])
   await service.start()
+  expect(await service.command('version')).not.toMatchObject({ version: '0.0.9' })
   for (const id of [first, last, await accept('After the upgrade')]) await isSent(id)
   for (const page of ['/', '/docs/', '/docs/guide']) expect((await fetch(`${service.url}${page}`)).status, page).toBe(200)
 

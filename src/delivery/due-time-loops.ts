@@ -1,9 +1,10 @@
-/** Keeps the due times of queued mail right: makes deferred mail ready when its time has come, and corrects times that are too far ahead. */
+/** The loops of a delivery process that make deferred mail of its shards ready in time, and correct due times that are too far ahead. */
 import { type Clock, type Log, type Loop, metrics, startLoop } from '#base'
 import type { Db } from '#db'
 import { type Leases, maxRetryMs, promote, type RetrySchedule, recall, type Wakefulness } from '#spool'
 import { maxPostponeMs } from './egress/pool-wait.ts'
 
+/** Interval of promotions while there was mail lately. */
 const promoteMs = 250
 /** The same without new mail. */
 const asleepPromoteMs = 2000
@@ -12,7 +13,7 @@ const recallMs = 60_000
 /** Emails for one turn. */
 const maxChanged = 2000
 
-interface DueTimesDeps {
+interface DueTimeDeps {
   db: Db
   clock: Clock
   log: Log
@@ -23,7 +24,7 @@ interface DueTimesDeps {
   nudge: () => void
 }
 
-export function startDueTimes(deps: DueTimesDeps): Loop[] {
+export function startDueTimeLoops(deps: DueTimeDeps): Loop[] {
   const { clock, log } = deps
   return [
     startLoop({ clock, log, name: 'making deferred mail due', everyMs: promoteMs }, () => promoteDue(deps)),
@@ -32,7 +33,7 @@ export function startDueTimes(deps: DueTimesDeps): Loop[] {
 }
 
 /** Returns the ms until the next turn. */
-async function promoteDue({ db, clock, leases, wakefulness, nudge }: DueTimesDeps): Promise<number> {
+async function promoteDue({ db, clock, leases, wakefulness, nudge }: DueTimeDeps): Promise<number> {
   const shards = leases.owned()
   if (shards.length > 0 && (await promote(db, shards, clock.nowMs(), maxChanged)) > 0) {
     wakefulness.stayAwake()
@@ -42,7 +43,7 @@ async function promoteDue({ db, clock, leases, wakefulness, nudge }: DueTimesDep
 }
 
 /** A row that is due later than the schedule can produce was written by a clock that was wrong. */
-async function recallFar({ db, clock, log, leases, schedule }: DueTimesDeps): Promise<undefined> {
+async function recallFar({ db, clock, log, leases, schedule }: DueTimeDeps): Promise<undefined> {
   const shards = leases.owned()
   if (shards.length === 0) return
   const nowMs = clock.nowMs()
