@@ -9,7 +9,7 @@ const maxDriftPercent = 2
 const maxIdleRatio = 1.1
 /** An idle service uses 1 to 2% of a core, so that a tenth of it is less than the clock's ticks can show. */
 const idleProcessorSlack = 1
-/** Minutes of load before the idle figures with which the end is compared. Their emails count in the totals. */
+/** Minutes of load before the second idle figures. Their emails count in the totals. */
 export const warmUpMinutes = 1
 
 export interface Trend {
@@ -67,17 +67,17 @@ function verdictOf(percent: number, uncertainty: number): Trend['verdict'] {
 const isMemory = (name: string) => name.startsWith('memory of') || name === memoryInAll
 
 /**
- * Compares with the idle figures after a minute of load (`warm`): memory, processor time, the queue. Not the shared buffers, which PostgreSQL
- * keeps, and so not the sum of all memory. The figures of a service that has done nothing (`fresh`) are only shown: compiled code stays.
+ * Compares with the idle figures after the start (`fresh`): memory, processor time, the queue. Not the shared buffers, which PostgreSQL
+ * keeps, and so not the sum of all memory. The figures after a minute of load (`warm`) are only shown: they tell compiled code from growth.
  */
 export function idleAgain({ fresh, warm }: { fresh: Figures; warm: Figures }, after: Figures, minute: number): IdleAgain {
-  const names = Object.keys(warm).filter(
+  const names = Object.keys(fresh).filter(
     (name) => (isMemory(name) && name !== sharedBuffers && name !== memoryInAll) || name === processorTimeInAll || name.startsWith('queue'),
   )
   const figures = names.map((name) => {
-    const [was, is] = [warm[name] ?? 0, after[name] ?? 0]
+    const [was, is] = [fresh[name] ?? 0, after[name] ?? 0]
     const slack = name === processorTimeInAll ? idleProcessorSlack : 0
-    return { name, fresh: fresh[name] ?? 0, warm: was, after: is, isIdle: is <= was * maxIdleRatio + slack }
+    return { name, fresh: was, warm: warm[name] ?? 0, after: is, isIdle: is <= was * maxIdleRatio + slack }
   })
   return { afterMinutes: figures.every(({ isIdle }) => isIdle) ? minute : undefined, figures }
 }
@@ -92,7 +92,7 @@ export function failuresOf({ samples, idle, totals, minutes, rate }: SoakResult)
       .map(({ name, driftPercent }) => `${name} grew by ${driftPercent.toFixed(1)}% in the second half`),
     ...idle.figures
       .filter(({ isIdle }) => !isIdle)
-      .map(({ name, warm, after }) => `${name} is not idle again: ${after.toFixed(1)}, after the first minute of load ${warm.toFixed(1)}`),
+      .map(({ name, fresh, after }) => `${name} is not idle again: ${after.toFixed(1)}, before the load ${fresh.toFixed(1)}`),
     ...(lost > 0 ? [`${lost} accepted emails were not delivered; ${totals.queued} of them are queued`] : []),
     ...(totals.failedRequests > 0 ? [`${totals.failedRequests} requests failed`] : []),
     ...(totals.accepted < wanted * 0.99 ? [`the rate was not reached: ${totals.accepted} of ${wanted} emails`] : []),
@@ -117,7 +117,7 @@ export function summaryLines(result: SoakResult): string[] {
         `| ${name} | ${shown(level)} | ${driftPercent.toFixed(1)} (${uncertainty.toFixed(1)}) | ${verdict} |`,
     ),
     '',
-    `| figure | idle after the start | idle after a minute of load | idle after the load | at most ${maxIdleRatio} times |`,
+    `| figure | idle after the start | idle after a minute of load | idle after the load | at most ${maxIdleRatio} times the first |`,
     '|---|---|---|---|---|',
     ...idle.figures.map(
       ({ name, fresh, warm, after, isIdle }) =>
