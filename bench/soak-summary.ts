@@ -68,7 +68,7 @@ const isMemory = (name: string) => name.startsWith('memory of') || name === memo
 
 /**
  * Compares with the idle figures after the start (`fresh`): memory, processor time, the queue. Not the shared buffers, which PostgreSQL
- * keeps, and so not the sum of all memory. The figures after a minute of load (`warm`) are only shown: they tell compiled code from growth.
+ * keeps, and so not the sum of all memory. The figures after a minute of load (`warm`) are only shown: compiled code stays.
  */
 export function idleAgain({ fresh, warm }: { fresh: Figures; warm: Figures }, after: Figures, minute: number): IdleAgain {
   const names = Object.keys(fresh).filter(
