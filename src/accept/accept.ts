@@ -14,7 +14,7 @@ import type { Mailbox } from '#mail'
 import { getTestClockOffsetMs } from '#spool'
 import type { Tenant, Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
-import { obeySandboxRules, refuseUnlessActive, type Sender, senderFor, senderOf, tenantFor } from './authorize-sender.ts'
+import { refuseUnlessActive, type Sender, senderFor, senderOf, tenantFor, withinSandboxRules } from './authorize-sender.ts'
 import { type BatchElement, makeElements, prepareBatch, refuseOverfullBatch, type UnmadeElement } from './batch.ts'
 import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
@@ -165,8 +165,10 @@ export function openAccept(deps: AcceptDeps): Accept {
         const tenant = await activeTenant(tenantId, caller)
         const { submission, checked } = known ?? (await makeSubmission(given, tenant))
         const sender = await senderFor(checked.from.address, tenant, caller, deps)
-        if (sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
-        const prepared = await prepareSubmission(checked, submission, await factsFor(tenant, sender, caller))
+        const { envelope } = checked.recipients
+        const prepared = await withinSandboxRules({ sender, envelope }, { db, nowMs: clock.nowMs() }, async () =>
+          prepareSubmission(checked, submission, await factsFor(tenant, sender, caller)),
+        )
         return { submissions: [prepared], result: prepared.accepted }
       })
     },

@@ -138,8 +138,20 @@ function insteadOf(caller: Caller, sandboxSender: string): string {
     : 'Add and verify the domain'
 }
 
-/** The sandbox sender may write only to members of the organisation, ten emails a UTC day. */
-export async function obeySandboxRules(db: Db, envelope: readonly Address[], nowMs: number): Promise<void> {
+/** Prepares a submission. The sandbox sender may write only to members of the organisation, ten emails a UTC day; refused ones do not count. */
+export async function withinSandboxRules<T>(
+  { sender, envelope }: { sender: Sender; envelope: readonly Address[] },
+  { db, nowMs }: { db: Db; nowMs: number },
+  prepare: () => Promise<T>,
+): Promise<T> {
+  if (!sender.sandbox) return prepare()
+  await refuseStrangers(db, envelope)
+  const prepared = await prepare()
+  await takeSandboxSlots(db, envelope.length, nowMs)
+  return prepared
+}
+
+async function refuseStrangers(db: Db, envelope: readonly Address[]): Promise<void> {
   const members = await membersAmong(
     db,
     envelope.map((address) => address.text),
@@ -151,5 +163,4 @@ export async function obeySandboxRules(db: Db, envelope: readonly Address[], now
       message: `to: ${stranger.text} is not a member of the organisation: the sandbox sender cannot send to it`,
     })
   }
-  await takeSandboxSlots(db, envelope.length, nowMs)
 }

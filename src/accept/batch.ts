@@ -3,7 +3,7 @@ import { type Clock, nextTurn, Refusal, wrongField } from '#base'
 import type { Db } from '#db'
 import type { Mailbox } from '#mail'
 import type { Tenant } from '#tenants'
-import { obeySandboxRules } from './authorize-sender.ts'
+import { withinSandboxRules } from './authorize-sender.ts'
 import type { BatchResult, Submission } from './submission.ts'
 import { type Prepared, type PrepareFacts, prepareSubmission } from './submission-rows.ts'
 import { checkSubmission } from './validate-submission.ts'
@@ -67,10 +67,12 @@ export async function prepareBatch(
     try {
       const { submission } = element
       const checked = checkSubmission(submission)
-      if (!submission.vendor) refuseCrowdedElement(checked.recipients.envelope.length)
+      const { envelope } = checked.recipients
+      if (!submission.vendor) refuseCrowdedElement(envelope.length)
       const facts = await factsOf(checked.from)
-      if (facts.sender.sandbox) await obeySandboxRules(db, checked.recipients.envelope, clock.nowMs())
-      const prepared = await prepareSubmission(checked, submission, facts)
+      const prepared = await withinSandboxRules({ sender: facts.sender, envelope }, { db, nowMs: clock.nowMs() }, () =>
+        prepareSubmission(checked, submission, facts),
+      )
       submissions.push(prepared)
       octetsInTurn += prepared.sizeOctets
       results.push({ accepted: prepared.accepted })

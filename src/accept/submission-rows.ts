@@ -201,21 +201,21 @@ const refuseRaw = (message: string, suggestion?: string): never => {
   })
 }
 
-function rawOctets(rawMessage: string): Buffer {
+function rawOctets({ rawMessage, traceOctets = 0 }: RawSubmission): Buffer {
   const compact = withoutLineEnds(rawMessage)
   const tooLarge = () => new Refusal('payload_too_large', { field: 'rawMessage', message: 'rawMessage is larger than 14 MB' })
   if (compact === undefined) return refuseRaw('is not standard base64')
   // Longer base64 is refused without decoding.
   if (compact.length > largestMessageOctets * 1.5) throw tooLarge()
   const octets = base64Octets(compact) ?? refuseRaw('is not standard base64')
-  if (octets > largestMessageOctets) throw tooLarge()
+  if (octets > largestMessageOctets + traceOctets) throw tooLarge()
   return Buffer.from(compact, 'base64')
 }
 
 /** The facts in a raw message; refuses `invalid_raw_message` and `payload_too_large`. */
 export function checkRaw(submission: RawSubmission): CheckedRaw {
   checkSender(submission.from)
-  const octets = rawOctets(submission.rawMessage)
+  const octets = rawOctets(submission)
   const facts = readRaw(octets)
   if (typeof facts === 'string') return refuseRaw(rawProblems[facts], facts === 'bad-from' ? originatorForms : undefined)
   if ('unreadable' in facts.originators)

@@ -62,6 +62,8 @@ export interface RawSubmission {
   to: readonly string[]
   /** Base64 of an RFC 5322 message. */
   rawMessage: string
+  /** Octets of a trace field that Postrider has added to it; they do not count toward the largest size. */
+  traceOctets?: number | undefined
   /** true: sent with the null reverse-path. */
   bounce?: boolean | null | undefined
   tag?: string | null | undefined

@@ -2,7 +2,7 @@
 import ipaddr from 'ipaddr.js'
 import { getDomain } from 'tldts'
 import { listSources } from '#delivery'
-import { type PlatformRecord, returnPathDomainOf, tlsReportName } from '#domains'
+import { dmarcPolicyOf, isDmarcRecord, type PlatformRecord, returnPathDomainOf, tlsReportName } from '#domains'
 import type { DnsAnswer } from '#net'
 import { addressesOf, type Check, type CheckResult, checkResult, type DoctorDeps, ok } from './check-result.ts'
 
@@ -117,7 +117,7 @@ export const checkPlatform: Check = async (deps) => {
   return told.map((record) => judged(record, hostname))
 }
 
-const texts = (answer: DnsAnswer<string[]>, start: RegExp) => (answer.kind === 'found' ? answer.value.filter((one) => start.test(one)) : [])
+const textsOf = (answer: DnsAnswer<string[]>) => (answer.kind === 'found' ? answer.value : [])
 
 export const checkDmarc: Check = async (deps) => {
   const { resolver, config } = deps
@@ -132,10 +132,12 @@ export const checkDmarc: Check = async (deps) => {
   for (const at of new Set([domain, top])) {
     const answer = await resolver.txt(`_dmarc.${at}`, 'fresh')
     if (answer.kind === 'trouble') return [checkResult(name, 'unknown', `_dmarc.${at}: DNS lookup failed (${answer.code})`, 'Try again')]
-    const found = texts(answer, /^v=DMARC1\s*;/i)
-    if (found.length === 1) return [ok(name, `_dmarc.${at}: ${found[0]}`)]
-    if (found.length > 1)
-      return [checkResult(name, 'warning', `_dmarc.${at} has ${found.length} records, so receivers ignore all`, 'Keep only one record')]
+    const [found, ...more] = textsOf(answer).filter(isDmarcRecord)
+    if (found === undefined) continue
+    if (more.length > 0)
+      return [checkResult(name, 'warning', `_dmarc.${at} has ${more.length + 1} records, so receivers ignore all`, 'Keep only one record')]
+    if (dmarcPolicyOf(found)) return [ok(name, `_dmarc.${at}: ${found}`)]
+    return [checkResult(name, 'warning', `_dmarc.${at} has no policy: ${found}`, 'Add p=none, p=quarantine or p=reject after v=DMARC1;')]
   }
   return [
     checkResult(
@@ -155,7 +157,7 @@ export const checkIncomingPolicies: Check = async (deps) => {
   const ask = async (check: string, where: string, start: RegExp, what: string): Promise<CheckResult> => {
     const answer = await resolver.txt(where, 'fresh')
     if (answer.kind === 'trouble') return checkResult(check, 'unknown', `${where}: DNS lookup failed (${answer.code})`, 'Try again')
-    const [found] = texts(answer, start)
+    const found = textsOf(answer).find((one) => start.test(one))
     return found === undefined ? { check, status: 'ok', detail: 'none (optional)', remedy: what } : ok(check, `${where}: ${found}`)
   }
   return Promise.all([

@@ -67,6 +67,7 @@ export async function authorize(
       retryAfterSeconds: rate.retryAfterSeconds,
     })
   }
+  refuseHeld(credential)
   if (!endpoint)
     throw new Refusal('not_found', {
       message: `no such endpoint: ${request.method} ${pathOf(request.url)}`,
@@ -130,6 +131,10 @@ export function keyIn(header: string | undefined): string {
   return key
 }
 
+function refuseHeld({ hold }: Credential): void {
+  if (hold) throw new Refusal('credential_on_hold', { message: 'the credential of this key is on hold' })
+}
+
 /** Refuses calls beyond the key's permission, and returns the only tenant the call is limited to, if any. */
 export function tenantScope(
   credential: Credential,
@@ -137,7 +142,7 @@ export function tenantScope(
   request: Pick<FastifyRequest, 'params' | 'query'>,
 ): string | null {
   const { permissions, tenantId } = credential
-  if (credential.hold) throw new Refusal('credential_on_hold', { message: 'the credential of this key is on hold' })
+  refuseHeld(credential)
   if (endpoint.permission === 'full access' || (endpoint.permission === 'full access, or any key of the tenant' && tenantId === null)) {
     if (permissions !== null) throw new Refusal('permission_denied', { message: 'this endpoint requires a key with full access' })
   } else if (

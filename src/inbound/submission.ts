@@ -72,11 +72,12 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
       const caller = await callerNow(credentials, visit)
       const { from, fields } = factsOf(octets, visit, caller)
       const { tag, metadata, idempotencyKey } = readControlFields(fields, caller.imported ? postalTagField : undefined)
-      const traced = Buffer.concat([Buffer.from(traceField(visit, deps)), withoutFields(octets, controlPrefix)])
+      const trace = Buffer.from(traceField(visit, deps))
       const submission = {
         from,
         to: visit.recipients,
-        rawMessage: traced.toString('base64'),
+        rawMessage: Buffer.concat([trace, withoutFields(octets, controlPrefix)]).toString('base64'),
+        traceOctets: trace.length,
         bounce: visit.from === '',
         tag,
         metadata,

@@ -191,12 +191,9 @@ const putRetry = sql`
   values ($1, $2, $3, $4, $5, $6, 'ready', true, $7, 0)
   on conflict (tenant_id, email_id) do update
   set state = 'ready', manual_retry = true, attempt_count = 0, due_at = null, hold_reason = null
-  where spool.state in ('deferred', 'held')`
+  where spool.state in ('deferred', 'held', 'ready')`
 
-/**
- * Returns an email to the queue, ready now, marked as a manual retry; false while it is being sent, is ready anyway, or is over the send
- * limit.
- */
+/** Returns an email to the queue, ready now, marked as a manual retry; false while it is being sent, is over the send limit or scheduled. */
 export async function queueRetry(
   tx: Tx,
   email: { tenantId: string; id: string; contentId: string; recipient: string; test: boolean },

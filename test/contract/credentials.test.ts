@@ -149,7 +149,8 @@ describe('a change', () => {
       hold: true,
       name: 'two',
     })
-    expect(await call('GET', '/limits', undefined, { key })).toMatchObject({ status: 403, body: { error: { code: 'credential_on_hold' } } })
+    for (const path of ['/limits', '/no-such-endpoint'])
+      expect(await call('GET', path, undefined, { key })).toMatchObject({ status: 403, body: { error: { code: 'credential_on_hold' } } })
     await call('PATCH', `/credentials/${id}`, { hold: false, permissions: ['emails:read'] })
     expect(await call('GET', '/tenants', undefined, { key })).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
     expect(credentialIn(await call('PATCH', `/credentials/${id}`, { permissions: null }))).toMatchObject({ permissions: null })

@@ -292,6 +292,17 @@ describe('a manual retry', () => {
     expect(await deliveries(id)).toMatchObject({ status: 'pending', retryState: { manual: true, attempt: 0, nextRetryAt: null } })
   })
 
+  test('puts back an email whose time has come and that waits for a connection, but not one that is being sent', async () => {
+    const id = await sendInto('softfail')
+    await service.db.run(setQueued, [id, 'sending', null, 1])
+    const refused = await retry(id)
+    expect(refused).toMatchObject({ status: 400, body: { error: { code: 'email_not_retryable' } } })
+    expect(refused.body.error?.message).toContain('being sent')
+    await service.db.run(setQueued, [id, 'ready', null, 1])
+    expect(await retry(id)).toMatchObject({ status: 200 })
+    expect(await deliveries(id)).toMatchObject({ status: 'pending', retryState: { manual: true, attempt: 0, nextRetryAt: null } })
+  })
+
   test.each(emailStatuses.filter((status) => !retryableStatuses.includes(status)))('of an email that is %s is refused', async (status) => {
     expect(await retry(await sendInto(status))).toMatchObject({ status: 400, body: { error: { code: 'email_not_retryable' } } })
   })

@@ -147,6 +147,8 @@ describe('the doctor', () => {
     expect(all['return path, MX']).toMatchObject({ status: 'problem', remedy: expect.stringContaining(`10 ${hostname}`) })
     expect(all['tracking name']?.status).toBe('warning')
     expect(all[`DMARC of ${hostname}`]).toMatchObject({ status: 'warning', remedy: expect.stringContaining('_dmarc.postrider-host.com') })
+    dns.set('_dmarc.postrider-host.com', 'TXT', ['v=DMARC1; p=rejects'])
+    expect((await found())[`DMARC of ${hostname}`]).toMatchObject({ status: 'warning', remedy: expect.stringContaining('p=reject') })
   })
 
   test('warns of a machine that its name does not lead to: another installation may have that name', async () => {
