@@ -164,6 +164,15 @@ const unit = () =>
     ['/opt/postrider', installed],
   ])
 
+/** The command of packaging/, with the places and defaults of the package. */
+const command = () =>
+  replaced('packaging/postrider', [
+    ['# /usr/local/bin/postrider: the', '# The'],
+    ['$program/node_modules/.bin/node', '$program/node'],
+    ['export NODE_ENV=production POSTRIDER_DATA=/var/lib/postrider\n', 'read_settings "$program/defaults"\n'],
+    ['/opt/postrider', installed],
+  ])
+
 /** Settings of packaging/ as comments: the package starts on loopback with the machine's name, also beside another mail server. */
 const settings = () => readFileSync(join(root, 'packaging/postrider.env'), 'utf8').replace(/^(?=[A-Z])/gm, '#')
 
@@ -180,6 +189,9 @@ function writeDebianFolder(folder: string, { version, seconds }: { version: stri
   )
   write('postrider.service', unit())
   write('postrider.env', settings())
+  mkdirSync(join(debian, 'command'))
+  write('command/postrider', command())
+  chmodSync(join(debian, 'command/postrider'), 0o755)
 }
 
 /** Builds the package of one architecture; returns its file. Needs debhelper and binutils. */

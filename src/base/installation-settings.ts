@@ -16,7 +16,7 @@ function rolesApart(): HostedRole[] {
   const cores = availableParallelism()
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
   if (cores > 2 && memory > 2 * gibioctet) return [...hostedRoleNames]
-  return cores === 2 && memory >= gibioctet ? ['delivery'] : []
+  return cores >= 2 && memory >= gibioctet ? ['delivery'] : []
 }
 
 function host(value: string | undefined, fallback: string): string {
@@ -53,7 +53,7 @@ export const installationSettings = {
   separateProcesses: setting(
     'POSTRIDER_SEPARATE_PROCESSES',
     'by the machine',
-    `comma-separated roles with processes of their own: ${hostedRoleNames.join(', ')}, or \`none\`. Default: all; delivery with two cores or 2 GiB of memory; none with one core or less than 1 GiB`,
+    `comma-separated roles with processes of their own: ${hostedRoleNames.join(', ')}, or \`none\`. Default: all; delivery with two cores or at most 2 GiB of memory; none with one core or less than 1 GiB`,
     (v) => (v === undefined ? rolesApart() : v === 'none' ? [] : itemsFrom(v).map((name) => choiceFrom(name, hostedRoleNames, 'delivery'))),
   ),
   deliveryProcesses: setting(
@@ -82,7 +82,10 @@ export const installationSettings = {
     },
   ),
   newSecretFile: setting('POSTRIDER_SECRET_NEW_FILE', 'none', 'file that contains POSTRIDER_SECRET_NEW', (v) => v),
-  firstStart: setting('POSTRIDER_FIRST_START', 'print', '`quiet`: the first start creates no keys and prints no secrets', (v) =>
-    choiceFrom(v, ['print', 'quiet'], 'print'),
+  firstStart: setting(
+    'POSTRIDER_FIRST_START',
+    'print',
+    '`quiet`: the first start creates no keys and no owner, and prints no secrets',
+    (v) => choiceFrom(v, ['print', 'quiet'], 'print'),
   ),
 } as const

@@ -11,7 +11,7 @@ export const secretRotate: Command = {
   help: `postrider secret rotate [--json]
 
 Re-encrypts all encrypted data in the database with a new secret: DKIM keys, webhook secrets and keys, stored API keys, two-factor secrets,
-request logs and the keys of certificates. The service keeps running. During the rotation its processes start with the old or the new secret, afterwards only with
+request logs, passwords of transports and keys of certificates. The service keeps running. During the rotation its processes start with the old or the new secret, afterwards only with
 the new one. Takes about ten seconds, longer with many request logs. If the command is interrupted, run it again: it continues.
 
 With the secret in the data directory (embedded database, POSTRIDER_SECRET not set), the command creates the new secret and stores it there.

@@ -1,6 +1,9 @@
 /** Files shipped beside the program mention only metrics, settings, files and commands that exist. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { metricsPage, readConfig, settings } from '#base'
 import { commandsHelp } from '#cli'
 
@@ -80,6 +83,28 @@ describe('the files that come with the program', () => {
     // The resolver that the guide installs.
     expect(typedIn('docs/install.md')).toMatch(/apt-get install .*\bunbound\b/)
     expect(config.resolvers).toEqual(['127.0.0.1'])
+  })
+
+  test('the command of an installation reads the settings file as systemd does', () => {
+    const values = {
+      DATABASE_URL: 'postgres://a:p$w&x@db/postrider?sslmode=verify-full&sslrootcert=/ca.pem',
+      POSTRIDER_TLS_REPORTS: 'Example <tls@a.test>',
+    }
+    const file = Object.entries({ ...values, POSTRIDER_POSTMASTER: '"a b"' }).map(([name, value]) => `${name}=${value}`)
+    const folder = mkdtempSync(join(tmpdir(), 'postrider-command-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    writeFileSync(join(folder, 'settings'), ['# a comment', '', ...file].join('\n'))
+    mkdirSync(join(folder, 'bin'))
+    writeFileSync(join(folder, 'bin/postrider.js'), 'console.log(JSON.stringify({ ...process.env, given: process.argv.slice(2) }))')
+    const script = read('packaging/postrider')
+      .replaceAll('/etc/postrider.env', join(folder, 'settings'))
+      .replace('program=/opt/postrider', `program=${folder}`)
+      .replace('node=$program/node_modules/.bin/node', `node=${process.execPath}`)
+      .replace('"$(id -u)" -eq 0', '1')
+      .replace(/exec setpriv [^]*? -- \\\n *"/, 'exec "')
+    const shown = execFileSync('sh', ['-c', script, 'postrider', 'key', 'list all'], { encoding: 'utf8' })
+    const given = { ...values, POSTRIDER_POSTMASTER: 'a b', POSTRIDER_DATA: '/var/lib/postrider', given: ['key', 'list all'] }
+    expect(JSON.parse(shown)).toMatchObject(given)
   })
 
   test('wherever an installation is made without the tools of the build, the dashboard is built before they go', () => {
