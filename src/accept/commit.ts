@@ -4,7 +4,17 @@
  * it is one of the project's two hot-path commits.
  */
 import { type Clock, type Failpoint, type Ids, metrics, Refusal } from '#base'
-import { DatabaseUnreachable, type Db, NotDurable, resolveUnknown, type Sql, StillUnknown, sql, sqlState, withPartitions } from '#db'
+import {
+  DatabaseUnreachable,
+  type Db,
+  isUniqueViolation,
+  NotDurable,
+  resolveUnknown,
+  type Sql,
+  StillUnknown,
+  sql,
+  withPartitions,
+} from '#db'
 import { emailTables } from '#emails'
 import { appendEvents, eventTables } from '#events'
 import { type GrantedSlots, type LimitSettings, openSlots, type SendLimits, type SendLimitUsage, type Slots } from '#limits'
@@ -118,7 +128,7 @@ export interface CommitDeps {
   db: Db
   clock: Clock
   ids: Pick<Ids, 'label'>
-  limitSettings: Pick<LimitSettings, 'send' | 'usualRate' | 'rateOf'>
+  limitSettings: Pick<LimitSettings, 'send'>
   /** Called after each commit, without waiting: wakes the processes that deliver. */
   wake: () => void
   /** Called where a crash test may inject a failure. */
@@ -270,8 +280,6 @@ interface Inserted {
   wasLost: boolean
 }
 
-const uniqueViolation = '23505'
-
 /** Runs the statement until it is known to be committed; throws `StillUnknown` if that takes too long. `granted`: slots in order. */
 function insertRows(
   entries: readonly CommitEntry[],
@@ -310,7 +318,7 @@ function insertRows(
       return { winners, wasLost: mayBeWritten }
     } catch (error) {
       // Random ids collide only with themselves, if an earlier try was committed. `openMoved`, whose ids are derived, looks its email up.
-      if (mayBeWritten && sqlState(error) === uniqueViolation) return { winners: [], wasLost: true }
+      if (mayBeWritten && isUniqueViolation(error)) return { winners: [], wasLost: true }
       throw error
     }
   }

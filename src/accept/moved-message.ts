@@ -3,7 +3,7 @@
  * there is not accepted again. The sender is authorised as for any raw message, by the fields of the message.
  */
 import { type Clock, type Ids, Refusal } from '#base'
-import { type Db, sqlState } from '#db'
+import { type Db, isUniqueViolation } from '#db'
 import { findEmail, openContentEncoder } from '#emails'
 import { readRaw } from '#mail'
 import type { Tenants } from '#tenants'
@@ -37,7 +37,6 @@ export interface MovedDeps extends SenderDeps {
 /** Resolves to false if the email was there. Refuses as acceptance does. */
 export type AcceptMoved = (message: MovedMessage) => Promise<boolean>
 
-const uniqueViolation = '23505'
 /** Moved mail has no credential here. */
 const noCredential = 0
 
@@ -65,7 +64,7 @@ export function openMoved(deps: MovedDeps): AcceptMoved {
       await commit({ submissions: [{ ...prepared, credentialId: null }], idempotency: undefined })
     } catch (error) {
       // Another run accepted it meanwhile.
-      if (sqlState(error) === uniqueViolation && (await findEmail(db, id, tenantId))) return false
+      if (isUniqueViolation(error) && (await findEmail(db, id, tenantId))) return false
       throw error
     }
     // After a lost reply, the commit takes any collision for one with itself. Derived ids collide with those of another run, too.

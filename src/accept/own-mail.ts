@@ -71,14 +71,5 @@ function prepareOwn(
     scheduledAtMs: null,
     emails: [{ id, recipient }],
     ignoresTlsPolicies: true,
-    accepted: {
-      id,
-      tenantId: tenant.id,
-      messageId,
-      to: [to],
-      sandbox: false,
-      scheduledAt: null,
-      emails: [{ id, recipient: recipient.text }],
-    },
   }
 }

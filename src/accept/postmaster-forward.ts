@@ -4,7 +4,7 @@
  * path of their own, so that a bounce ends here, and the signature of the route's domain. Each address gets one copy of a received message.
  */
 import { type Clock, derivedEmailId, emailIdTimeMs, type Ids, Refusal } from '#base'
-import { type Db, sqlState } from '#db'
+import { type Db, isUniqueViolation } from '#db'
 import { type Domain, returnPathDomainOf } from '#domains'
 import { type Content, type ContentEncoder, findEmail } from '#emails'
 import { parseAddress, readRaw } from '#mail'
@@ -59,7 +59,6 @@ interface ForwardFacts {
   keepsArc?: true
 }
 
-const uniqueViolation = '23505'
 const anonymous = { returnPathDomain: null, signing: null }
 
 export function openForwarding(deps: ForwardingDeps): Forwarder {
@@ -95,7 +94,7 @@ export function openForwarding(deps: ForwardingDeps): Forwarder {
       if (open.length === 0) return
       const prepared = await prepareCopies(octets, open, facts, deps)
       await commit({ submissions: [prepared], idempotency: undefined }).catch((error: unknown) => {
-        if (sqlState(error) !== uniqueViolation) throw error
+        if (!isUniqueViolation(error)) throw error
       })
       // Another delivery may have accepted some of them. A commit after a lost reply takes any collision for one with itself.
       const [absent] = await missing(open, tenantId)
@@ -140,14 +139,5 @@ async function prepareCopies(
     clockOffsetMs: 0,
     scheduledAtMs: null,
     emails,
-    accepted: {
-      id: contentId,
-      tenantId,
-      messageId,
-      to: copies.map(({ to }) => to),
-      sandbox: false,
-      scheduledAt: null,
-      emails: emails.map(({ id, recipient }) => ({ id, recipient: recipient.text })),
-    },
   }
 }

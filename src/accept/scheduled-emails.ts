@@ -14,7 +14,7 @@ import {
   markCancelled,
   setSchedule,
 } from '#emails'
-import { appendEvents, simulatedAt } from '#events'
+import { appendEvents, dataWithoutAttempt } from '#events'
 import { getTestClockOffsetMs, lockUnsent, removeLocked, scheduleLocked } from '#spool'
 import { refuseOtherSenders, storedSenderOf } from './authorize-sender.ts'
 import { checkScheduledTime, resolveScheduledTime, type ScheduledTime, type ScheduledWish } from './scheduled-time.ts'
@@ -82,7 +82,6 @@ export async function cancelScheduled(
     const cancelledAt = new Date(nowMs + clockOffsetMs)
     await removeLocked(tx, found[0].tenantId, idsOf(found))
     await markCancelled(tx, found, cancelledAt)
-    const data = { details: 'cancelled before its scheduled time', output: '', secure: false, seconds: 0, classification: null }
     const held = new Set(locked.filter((one) => one.isHeld).map((one) => one.emailId))
     await appendEvents(
       tx,
@@ -91,14 +90,7 @@ export async function cancelScheduled(
         kind: 'MessageDeliveryFailed' as const,
         emailId: one.id,
         at: new Date(nowMs),
-        data: {
-          ...data,
-          classificationCode: null,
-          enhanced: null,
-          remoteHost: null,
-          was: held.has(one.id) ? 'held' : 'pending',
-          ...simulatedAt(nowMs, clockOffsetMs),
-        },
+        data: dataWithoutAttempt('cancelled before its scheduled time', held.has(one.id) ? 'held' : 'pending', { nowMs, clockOffsetMs }),
       })),
     )
     return shown(found, { cancelledAt })

@@ -53,6 +53,10 @@ export interface Prepared {
   emails: NewEmail[]
   /** Sent without regard to the TLS policies of the recipients' domains. */
   ignoresTlsPolicies?: true
+}
+
+/** With the facts for the caller's response. */
+export interface PreparedSubmission extends Prepared {
   accepted: AcceptedSubmission
 }
 
@@ -75,7 +79,7 @@ export function prepareSubmission(
   checked: CheckedSubmission,
   given: { from: string; to: readonly string[] },
   facts: PrepareFacts,
-): Promise<Prepared> {
+): Promise<PreparedSubmission> {
   const scheduledAtMs = scheduledMs(checked.scheduled, facts)
   const emails = newEmails(checked.recipients, facts)
   const id = (emails[0] as NewEmail).id
@@ -238,7 +242,7 @@ export function prepareRawSubmission(
   checked: CheckedRaw,
   recipients: Recipients,
   facts: PrepareFacts,
-): Promise<Prepared> {
+): Promise<PreparedSubmission> {
   const scheduledAtMs = scheduledMs(checked.scheduled, facts)
   const emails = newEmails(recipients, facts)
   const id = (emails[0] as NewEmail).id
@@ -296,7 +300,7 @@ interface FinishFacts extends PrepareFacts {
   sizeOctets: number
 }
 
-async function finish(content: Content, from: Mailbox, facts: FinishFacts): Promise<Prepared> {
+async function finish(content: Content, from: Mailbox, facts: FinishFacts): Promise<PreparedSubmission> {
   const { tenant, sender, test, credentialId, nowMs, clockOffsetMs, scheduledAtMs, emails, messageId } = facts
   const contentId = (emails[0] as NewEmail).id
   return {

@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { Refusal } from '#base'
 import { pauseQueue, releaseQueue, resumePaused } from '#delivery'
-import { parseAddress } from '#mail'
+import { parseDomain } from '#mail'
 import { AddressInput, EmailId, expandedEmail, TenantId } from './email-tools.ts'
 import { action, facts, fieldsOf, type Tool, type ToolContext } from './tool.ts'
 
@@ -137,7 +137,7 @@ const releaseEmail = action({
 const Destination = Type.String({ minLength: 1, maxLength: 255, description: 'Recipient domain, such as example.com' })
 
 function domainIn(text: string): string {
-  const domain = parseAddress(`a@${text}`)?.domain
+  const domain = parseDomain(text)
   if (domain === undefined)
     throw new Refusal('validation_error', {
       field: 'destination',

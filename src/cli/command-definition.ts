@@ -2,6 +2,7 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { type Clock, Refusal } from '#base'
 import type { Installation, Installations } from '#installation'
+import { parseDomain } from '#mail'
 import { openTenants, type Tenant } from '#tenants'
 
 /** A command opens the database on demand. */
@@ -46,6 +47,13 @@ export interface CommandArguments {
 
 /** A usage error; its message contains the correct call. */
 export class UsageError extends Error {}
+
+/** A domain in A-labels; refuses other text. `name`: the option or argument. */
+export function domainIn(text: string, name: string): string {
+  const domain = parseDomain(text)
+  if (domain === undefined) throw new UsageError(`${name}: "${text}" is not a domain`)
+  return domain
+}
 
 export function parseCall(command: Command, words: readonly string[]): CommandArguments {
   const { values, positionals } = parseArgs({ args: [...words], options: command.options, allowPositionals: true, strict: true })

@@ -13,9 +13,19 @@ import {
   resumeTenant,
 } from '#delivery'
 import type { Installation } from '#installation'
-import { parseAddress } from '#mail'
+import { parseDomain } from '#mail'
 import { openRecent } from '#usage'
-import { type Command, type CommandArguments, givenTenant, jsonOption, printed, tenantOf, text, UsageError } from './command-definition.ts'
+import {
+  type Command,
+  type CommandArguments,
+  domainIn,
+  givenTenant,
+  jsonOption,
+  printed,
+  tenantOf,
+  text,
+  UsageError,
+} from './command-definition.ts'
 
 const maxShown = 50
 
@@ -108,13 +118,9 @@ async function placeOf(given: CommandArguments, installation: Installation) {
   if ([destination, domain, provider].filter((one) => one !== undefined).length !== 1)
     throw new UsageError('give exactly one of --destination, --provider and --domain')
   if (provider !== undefined) return { tenantId: '', kind: 'provider' as const, name: providerNamed(provider, installation) }
-  if (destination !== undefined) {
-    const name = parseAddress(`a@${destination}`)?.domain
-    if (name === undefined) throw new UsageError(`--destination: "${destination}" is not a domain`)
-    return { tenantId: '', kind: 'destination' as const, name }
-  }
+  if (destination !== undefined) return { tenantId: '', kind: 'destination' as const, name: domainIn(destination, '--destination') }
   const tenantId = (await tenantOf(installation, text(given, 'tenant'))).id
-  return { tenantId, kind: 'domain' as const, name: (domain as string).toLowerCase() }
+  return { tenantId, kind: 'domain' as const, name: domainIn(domain as string, '--domain') }
 }
 
 /** The name of a provider rule, or a domain of mail servers; for a domain covered by a rule, the rule's name. */
@@ -122,8 +128,8 @@ function providerNamed(given: string, { config }: Installation): string {
   const providers = openProviders(config.providerRules)
   // A mixed site is named after the providers of its servers, joined by `+`.
   if (providers.names.has(given) || given.includes('+')) return given
-  const domain = parseAddress(`a@${given}`)?.domain
-  if (domain === undefined || !domain.includes('.'))
+  const domain = parseDomain(given)
+  if (domain === undefined)
     throw new UsageError(
       `--provider: unknown provider "${given}". Use a domain of mail servers, or one of ${[...providers.names].join(', ')}`,
     )
@@ -173,11 +179,14 @@ Mail held for the domain is released in the order of acceptance. Mail for a prov
 }
 
 const filterOptions = { email: { type: 'string' }, tenant: { type: 'string' }, destination: { type: 'string' } } as const
-const filterOf = async (given: CommandArguments, installation: Installation) => ({
-  emailId: text(given, 'email'),
-  tenantId: await givenTenant(given, installation),
-  recipientDomain: text(given, 'destination')?.toLowerCase(),
-})
+async function filterOf(given: CommandArguments, installation: Installation) {
+  const destination = text(given, 'destination')
+  return {
+    emailId: text(given, 'email'),
+    tenantId: await givenTenant(given, installation),
+    recipientDomain: destination === undefined ? undefined : domainIn(destination, '--destination'),
+  }
+}
 
 /** A command that applies one action to all matching queued mail. */
 const forQueue = (

@@ -1,14 +1,9 @@
 /** Commands for recipient domains that require TLS. */
 import { listTlsRequirements, removeTlsRequirement, requireTls } from '#delivery'
-import { parseAddress } from '#mail'
 import { listRecentReports } from '#tls-reports'
-import { type Command, type CommandArguments, jsonOption, printed, UsageError } from './command-definition.ts'
+import { type Command, type CommandArguments, domainIn, jsonOption, printed } from './command-definition.ts'
 
-function domainOf({ positionals: [given = ''] }: CommandArguments): string {
-  const domain = parseAddress(`a@${given}`)?.domain
-  if (domain === undefined) throw new UsageError(`"${given}" is not a domain`)
-  return domain
-}
+const domainOf = ({ positionals: [given = ''] }: CommandArguments): string => domainIn(given, 'DOMAIN')
 
 export const tlsRequire: Command = {
   name: 'tls require',

@@ -10,7 +10,15 @@ export { hasRoomToWrite, saysDiskIsFull } from './disk-space.ts'
 export { durabilityProblems } from './durability-settings.ts'
 export { embeddedUrlIfRunning, hasEmbedded, startEmbedded } from './embedded.ts'
 export { findPostmaster } from './embedded-process.ts'
-export { CommitUnknown, DatabaseUnreachable, isContentRejected, NotDurable, sqlState } from './errors.ts'
+export {
+  CommitUnknown,
+  DatabaseUnreachable,
+  isContentRejected,
+  isStatementTimeout,
+  isUniqueViolation,
+  NotDurable,
+  sqlState,
+} from './errors.ts'
 export { migrate } from './migrate.ts'
 export { openDb } from './open-database.ts'
 export {

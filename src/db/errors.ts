@@ -53,6 +53,12 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof DatabaseError || error instanceof NotDurable ? error.code : undefined
 }
 
+/** Another row has the same key. */
+export const isUniqueViolation = (error: unknown): boolean => sqlState(error) === '23505'
+
+/** The statement exceeded its time limit and was cancelled. */
+export const isStatementTimeout = (error: unknown): boolean => sqlState(error) === '57014'
+
 /** The database (classes 21, 22, 23) or Postrider rejected the data itself, so that a retry cannot succeed. */
 export const isContentRejected = (error: unknown): boolean =>
   /^2[123]/.test(sqlState(error) ?? '') || error instanceof TypeError || error instanceof RangeError

@@ -4,7 +4,7 @@
  */
 import { assertNever, type Clock, type Ids } from '#base'
 import { type ClassificationName, classification, classify, suppresses } from '#bounces'
-import type { AttemptTls, EmailStatus } from '#emails'
+import type { AttemptTls } from '#emails'
 import type { Failure, Peer, RecipientResult, Reply, TlsFacts, TransactionResult } from '#smtp'
 import { type Claimed, type RetrySchedule, retryDelayMs } from '#spool'
 import type { AutomaticReason } from '#suppressions'
@@ -34,7 +34,7 @@ export interface AttemptResult {
 
 export interface Outcome {
   claimed: Claimed
-  status: EmailStatus
+  status: 'sent' | 'softfail' | 'hardfail' | 'held'
   /** When the spool looks at the recipient again; null for final statuses. */
   dueAtMs: number | null
   atMs: number

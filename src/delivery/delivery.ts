@@ -4,7 +4,7 @@
  * to a `site`, whose connections (`open-connection`) send prepared messages (`connection-worker`, `prepare-messages`, `render-message`).
  * The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
  * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy, `transports/` the relay of a share of the
- * mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance`. Owns: shaping, connection_leases, simulated_events,
+ * mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance-test-clock`. Owns: shaping, connection_leases, simulated_events,
  * egress_sources, pool_assignments, sts_policies, tls_requirements, tls_session_policies, tls_session_failures, warm_up_days, transports, transport_rules, transport_states. Uses:
  * base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, domains, events, suppressions, emails, spool, tracking. Used by:
  * tls-reports, usage, reputation, housekeeping, installation, doctor, imports, agents, http, cli, main. Promises: a recipient reaches a connection only

@@ -3,7 +3,7 @@
  */
 import type { Db } from '#db'
 import { changeStatus } from '#emails'
-import { appendEvents, simulatedAt } from '#events'
+import { appendEvents, dataWithoutAttempt } from '#events'
 import { takeExpiredHolds } from '#spool'
 
 const maxAtOnce = 500
@@ -21,18 +21,7 @@ export function expireHolds(db: Db, nowMs: number): Promise<number> {
         kind: 'MessageDeliveryFailed' as const,
         emailId,
         at,
-        data: {
-          details: `${recipient} was held for 7 days without release`,
-          output: '',
-          secure: false,
-          seconds: 0,
-          classification: null,
-          classificationCode: null,
-          enhanced: null,
-          remoteHost: null,
-          was: 'held',
-          ...simulatedAt(nowMs, clockOffsetMs),
-        },
+        data: dataWithoutAttempt(`${recipient} was held for 7 days without release`, 'held', { nowMs, clockOffsetMs }),
       })),
     )
     return expired.length

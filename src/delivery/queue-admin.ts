@@ -5,7 +5,7 @@
 import { Refusal } from '#base'
 import type { Db, Queryable, Tx } from '#db'
 import { changeStatus, type LastAttempt, lastAttempts } from '#emails'
-import { appendEvents, type EventKind } from '#events'
+import { appendEvents, dataWithoutAttempt, recordOperatorAction } from '#events'
 import {
   addQueuePause,
   listQueuePauses,
@@ -25,19 +25,15 @@ import {
 import { setPause } from '#tenants'
 import { pausedWords } from './delay-reason.ts'
 import { listWarmUps, type WarmUpLine } from './egress/warm-up.ts'
+import { settledAfterMs } from './queue-updates.ts'
+import { recordReleased } from './record-released.ts'
 import { type InForce, listShaping } from './shaping/shaping.ts'
 
 const maxAtOnce = 500
-/** After this time every process has noticed the change. A process that has not would postpone claimed mail for a minute. */
-const settledAfterMs = 1500
-
 /** Default actor: a person who may run commands. */
 const operator = 'operator'
 
-/** Scope of entries that concern no single tenant. */
-const organisationWide = ''
-
-const note = (tx: Tx, tenantId: string, kind: EventKind, nowMs: number, data: Record<string, unknown>) =>
+const recordPause = (tx: Tx, tenantId: string, kind: 'TenantPaused' | 'TenantResumed', nowMs: number, data: Record<string, unknown>) =>
   appendEvents(tx, [{ tenantId, kind, emailId: null, at: new Date(nowMs), data }])
 
 /** Holds a tenant's mail from now on, including queued mail; `reason` is for people. Refuses `not_found`. */
@@ -45,7 +41,7 @@ export function pauseTenant(db: Db, id: string, { reason, by }: { reason: string
   return db.transaction(async (tx) => {
     await setPause(tx, id, reason, nowMs)
     await recordTenantChange(tx, id, 'paused', nowMs)
-    await note(tx, id, 'TenantPaused', nowMs, { reason, by })
+    await recordPause(tx, id, 'TenantPaused', nowMs, { reason, by })
   })
 }
 
@@ -55,7 +51,7 @@ export function resumeTenant(db: Db, id: string, nowMs: number, by = operator): 
     const { pauseReason } = await setPause(tx, id, null, nowMs)
     if (pauseReason === null) return false
     await recordTenantChange(tx, id, 'resumed', nowMs)
-    await note(tx, id, 'TenantResumed', nowMs, { reason: pauseReason, by })
+    await recordPause(tx, id, 'TenantResumed', nowMs, { reason: pauseReason, by })
     return true
   })
 }
@@ -66,7 +62,7 @@ type Place = Pick<QueuePause, 'tenantId' | 'kind' | 'name'>
 export function pauseQueue(db: Db, place: Place, reason: string, nowMs: number, by = operator): Promise<void> {
   return db.transaction(async (tx) => {
     await addQueuePause(tx, { ...place, reason, at: new Date(nowMs) })
-    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'pause', [place.kind]: place.name, reason, by })
+    await recordOperatorAction(tx, nowMs, { action: 'pause', [place.kind]: place.name, reason, by }, place.tenantId)
   })
 }
 
@@ -75,10 +71,11 @@ export async function resumePaused(db: Db, place: Place, nowMs: number, by = ope
   const wasPaused = await db.transaction(async (tx) => {
     if (!(await resumeQueue(tx, place))) return false
     if (place.kind === 'domain') await recordDomainResumed(tx, place.tenantId, place.name, nowMs)
-    await note(tx, place.tenantId, 'OperatorAction', nowMs, { action: 'resume', [place.kind]: place.name, by })
+    await recordOperatorAction(tx, nowMs, { action: 'resume', [place.kind]: place.name, by }, place.tenantId)
     return true
   })
   if (wasPaused && place.kind === 'provider') {
+    // A process that has not noticed the change would postpone claimed mail for a minute.
     const due = new Date(nowMs + settledAfterMs)
     while ((await makeWaitersDueNow(db, pausedWords(place.name), due, maxAtOnce)) === maxAtOnce);
   }
@@ -97,9 +94,7 @@ async function inBatches(
     total += done
     if (done < maxAtOnce) break
   }
-  await db.transaction((tx) =>
-    note(tx, filter.tenantId ?? organisationWide, 'OperatorAction', nowMs, { action, ...filter, emails: total, by }),
-  )
+  await db.transaction((tx) => recordOperatorAction(tx, nowMs, { action, ...filter, emails: total, by }, filter.tenantId))
   return total
 }
 
@@ -110,16 +105,7 @@ export const flushQueue = (db: Db, filter: QueueFilter, nowMs: number, by = oper
 /** Returns held emails to the queue; those still suppressed or paused are held again. */
 export const releaseQueue = (db: Db, filter: QueueFilter, nowMs: number, by = operator): Promise<number> =>
   inBatches(db, { action: 'release', filter, nowMs, by }, () =>
-    db.transaction(async (tx) => {
-      const released = await releaseHeld(tx, filter, maxAtOnce)
-      for (const { tenantId, emailId } of released) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'pending')
-      const told = { kind: 'EmailReleased' as const, at: new Date(nowMs), data: { was: 'held' } }
-      await appendEvents(
-        tx,
-        released.map((one) => ({ ...one, ...told })),
-      )
-      return released.length
-    }),
+    db.transaction(async (tx) => recordReleased(tx, await releaseHeld(tx, filter, maxAtOnce), nowMs)),
   )
 
 /** Permanently fails the selected emails that are not being sent, without a suppression. */
@@ -142,7 +128,6 @@ function cancelSome(db: Db, filter: QueueFilter, reason: string, nowMs: number):
     const taken = await removeQueued(tx, filter, maxAtOnce)
     for (const one of taken)
       await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail', 'held'], 'hardfail')
-    const data = { details: reason, output: '', secure: false, seconds: 0, classification: null }
     const at = new Date(nowMs)
     await appendEvents(
       tx,
@@ -151,7 +136,7 @@ function cancelSome(db: Db, filter: QueueFilter, reason: string, nowMs: number):
         kind: 'MessageDeliveryFailed' as const,
         emailId: one.emailId,
         at,
-        data: { ...data, classificationCode: null, enhanced: null, remoteHost: null, was: statusBefore(one) },
+        data: dataWithoutAttempt(reason, statusBefore(one), { nowMs, clockOffsetMs: one.clockOffsetMs }),
       })),
     )
     return taken.length

@@ -3,8 +3,7 @@
  * batches. After a crash a change is applied again from the start, which is harmless.
  */
 import type { Db, Tx } from '#db'
-import { changeStatus, emailsOfDomain } from '#emails'
-import { appendEvents } from '#events'
+import { emailsOfDomain } from '#emails'
 import {
   deleteQueueUpdate,
   listStillQueued,
@@ -15,12 +14,13 @@ import {
   wake,
   wakeEmails,
 } from '#spool'
+import { recordReleased } from './record-released.ts'
 
 const maxAtOnce = 1000
 /** Batches of one change in one pass. Other chores then run, and the next pass continues here. */
 const maxBatches = 20
 /** After this time every process has noticed the change, so that no attempt uses the old settings. */
-const settledAfterMs = 1500
+export const settledAfterMs = 1500
 
 /** Returns how many changes were completed. */
 export async function followQueueUpdates(db: Db, nowMs: number): Promise<number> {
@@ -44,16 +44,11 @@ async function follow(db: Db, { tenantId, change, domain }: QueueUpdate, nowMs: 
   return false
 }
 
-function release(db: Db, tenantId: string, nowMs: number, letGo: (tx: Tx) => Promise<string[]>): Promise<number> {
+function release(db: Db, tenantId: string, nowMs: number, releaseSome: (tx: Tx) => Promise<string[]>): Promise<number> {
   return db.transaction(async (tx) => {
-    const released = await letGo(tx)
-    for (const id of released) await changeStatus(tx, { tenantId, id }, ['held'], 'pending')
-    const at = new Date(nowMs)
-    await appendEvents(
-      tx,
-      released.map((emailId) => ({ tenantId, kind: 'EmailReleased' as const, emailId, at, data: { was: 'held' } })),
-    )
-    return released.length
+    const ids = await releaseSome(tx)
+    const emails = ids.map((emailId) => ({ tenantId, emailId }))
+    return recordReleased(tx, emails, nowMs)
   })
 }
 

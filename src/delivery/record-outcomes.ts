@@ -74,7 +74,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     set state = outcome.queue, due_at = outcome.due_at, attempt_count = outcome.attempt_number, manual_retry = false,
       hold_reason = outcome.hold_reason, delay_reason = null
     from outcome
-    where outcome.queue in ('ready', 'deferred', 'held') and ${isOfCurrentClaim}
+    where outcome.queue in ('deferred', 'held') and ${isOfCurrentClaim}
     returning outcome.*
   ),
   -- The outcomes that passed the fence: all further writes follow from them.
@@ -123,12 +123,10 @@ const alreadyRecorded = sql<{ emailId: string; number: number; at: Date }>`
 /** A statement waits this long for more outcomes. */
 const gatherMs = 20
 
-const eventOf: Record<Outcome['status'], EventKind | undefined> = {
-  pending: undefined,
+const eventOf: Record<Outcome['status'], EventKind> = {
   sent: 'MessageSent',
   softfail: 'MessageDelayed',
   hardfail: 'MessageDeliveryFailed',
-  bounced: 'MessageBounced',
   held: 'MessageHeld',
 }
 
@@ -258,12 +256,10 @@ const bare = (outcome: Outcome): Outcome => ({
 })
 
 /** The queue names used in the statement. */
-const queueOf: Record<Outcome['status'], 'ready' | 'deferred' | 'held' | null> = {
-  pending: 'ready',
+const queueOf: Record<Outcome['status'], 'deferred' | 'held' | null> = {
   sent: null,
   softfail: 'deferred',
   hardfail: null,
-  bounced: null,
   held: 'held',
 }
 

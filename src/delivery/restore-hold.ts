@@ -4,7 +4,7 @@
  */
 import type { Db, Queryable } from '#db'
 import { changeStatus } from '#emails'
-import { appendEvents } from '#events'
+import { appendEvents, dataWithoutAttempt } from '#events'
 import {
   countHeldByRestore,
   findRestore,
@@ -15,6 +15,7 @@ import {
   releaseRestored,
   statusBefore,
 } from '#spool'
+import { recordReleased } from './record-released.ts'
 
 const maxAtOnce = 1000
 
@@ -35,7 +36,6 @@ function holdSome(db: Db, restore: Restore, nowMs: number): Promise<number> {
     const some = await holdRestored(tx, maxAtOnce, nowMs)
     for (const one of some) await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail'], 'held')
     const details = `held: queued in the backup of ${restore.backupMadeAt.toISOString()} and possibly sent since`
-    const data = { details, output: '', secure: false, seconds: 0, classification: null, classificationCode: null, enhanced: null }
     const at = new Date(nowMs)
     await appendEvents(
       tx,
@@ -46,7 +46,7 @@ function holdSome(db: Db, restore: Restore, nowMs: number): Promise<number> {
           kind: 'MessageHeld' as const,
           emailId: one.emailId,
           at,
-          data: { ...data, remoteHost: null, was: statusBefore(one) },
+          data: dataWithoutAttempt(details, statusBefore(one), { nowMs, clockOffsetMs: one.clockOffsetMs }),
         })),
     )
     if (some.length < maxAtOnce) await recordHeld(tx, nowMs)
@@ -68,12 +68,7 @@ export async function resumeAfterRestore(db: Db, nowMs: number): Promise<number>
 function releaseSome(db: Db, nowMs: number): Promise<number> {
   return db.transaction(async (tx) => {
     const some = await releaseRestored(tx, maxAtOnce)
-    for (const { tenantId, emailId } of some) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'pending')
-    const at = new Date(nowMs)
-    await appendEvents(
-      tx,
-      some.map((one) => ({ ...one, kind: 'EmailReleased' as const, at, data: { was: 'held' } })),
-    )
+    await recordReleased(tx, some, nowMs)
     if (some.length < maxAtOnce) await recordResumed(tx, nowMs)
     return some.length
   })

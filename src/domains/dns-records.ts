@@ -27,7 +27,7 @@ export interface RecordState {
 
 /** `verified` depends on these; the others are only stored. */
 export const requiredRecords = ['spf', 'dkim', 'returnPath'] as const
-export const checkedRecords = [...requiredRecords, 'dkimEd25519', 'dmarc', 'mx'] as const
+const checkedRecords = [...requiredRecords, 'dkimEd25519', 'dmarc', 'mx'] as const
 export type RecordKind = (typeof checkedRecords)[number]
 
 /** Results of the last check; empty before the first. Statuses of recommended records have no columns of their own. */

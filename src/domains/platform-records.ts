@@ -7,6 +7,7 @@ import { getDomain } from 'tldts'
 import { dnsText } from '#dkim'
 import type { DnsAnswer, Resolver } from '#net'
 import { parseKeyRecord } from './dkim-record.ts'
+import { isDmarcRecord } from './dmarc-record.ts'
 import { type RecordStatus, reportAuthorisationOf, returnPathDomainOf, tlsReportName } from './dns-records.ts'
 import type { PlatformKey } from './platform-key.ts'
 import { isSpf, parseSpf } from './spf.ts'
@@ -131,7 +132,7 @@ export async function platformRecords(deps: PlatformDeps): Promise<PlatformRecor
     ),
     judge({ type: 'CNAME', name: tracking, value: host }, track, isTrack),
     judge({ type: 'TXT', name: `${key.selector}._domainkey.${key.name}`, value: dnsText('rsa', key.rsaPublic) }, keyTexts, isKey),
-    judge({ type: 'TXT', ...authorisation }, reportTexts, (found) => found.some((one) => /^v=DMARC1\s*(?:;|$)/.test(one))),
+    judge({ type: 'TXT', ...authorisation }, reportTexts, (found) => found.some(isDmarcRecord)),
     ...(await policyOfSender(resolver, key.name, host)),
     ...(reportAddress === undefined ? [] : await tlsReportsOf(resolver, returnPath, reportAddress)),
     ...reverse,
@@ -150,12 +151,11 @@ async function policyOfSender(resolver: Resolver, domain: string, host: string):
   const record = { type: 'TXT' as const, name: `_dmarc.${domain}`, value: 'v=DMARC1; p=none' }
   const above = top === domain ? undefined : await resolver.txt(`_dmarc.${top}`, 'fresh')
   if (above?.kind === 'trouble') return [{ ...record, status: null, found: null }]
-  if (above?.kind === 'found' && above.value.some(isDmarc)) return []
+  if (above?.kind === 'found' && above.value.some(isDmarcRecord)) return []
   const answer = await resolver.txt(record.name, 'fresh')
-  return hasOther(answer, isDmarc, (text) => text === record.value) ? [] : [judge(record, answer, isSingle, isDmarc)]
+  return hasOther(answer, isDmarcRecord, (text) => text === record.value) ? [] : [judge(record, answer, isSingle, isDmarcRecord)]
 }
 
-const isDmarc = (text: string) => /^v=DMARC1\s*(?:;|$)/i.test(text)
 const isTlsReports = (text: string) => /^v=TLSRPTv1\s*;/i.test(text)
 const isSingle = (found: string[]) => found.length === 1
 

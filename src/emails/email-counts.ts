@@ -1,6 +1,6 @@
 /**
  * Counts of emails by acceptance time and current status, derived from the event log: a chore rolls events up, and a reader adds the later
- * ones, so that a count is always exact (docs/decisions/007-counts-from-the-log.md). A `quarter` is an interval of 15 minutes.
+ * ones, so that a count is always exact (docs/decisions/007-counts-from-the-log.md).
  */
 import { emailIdTimeMs } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'

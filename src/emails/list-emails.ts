@@ -4,7 +4,7 @@
  * acceptance does not pay for it; today's emails are scanned.
  */
 import { emailIdPrefix, emailIdTimeMs, Refusal } from '#base'
-import { type Db, indexPartitions, inSnapshot, type Queryable, type Sql, sql, sqlState, type Tx } from '#db'
+import { type Db, indexPartitions, inSnapshot, isStatementTimeout, type Queryable, type Sql, sql, type Tx } from '#db'
 import { type CountChange, type CountPager, openCountPager } from './count-pager.ts'
 import { dayMs } from './email-counts.ts'
 import { type Email, emailColumns } from './email-record.ts'
@@ -242,10 +242,8 @@ const maxScanned = 10_000
 const planForValues = sql`
   select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', '10s', true)`
 
-const cancelledByTimeout = '57014'
-
 function refuseTooLong(error: unknown): never {
-  if (sqlState(error) !== cancelledByTimeout) throw error
+  if (!isStatementTimeout(error)) throw error
   throw new Refusal('validation_error', {
     field: 'after',
     message: 'after: the search covers too long a period',

@@ -85,6 +85,20 @@ export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promi
 export const simulatedAt = (atMs: number, clockOffsetMs: number): { simulatedAt?: number } =>
   clockOffsetMs > 0 ? { simulatedAt: atMs + clockOffsetMs } : {}
 
+/** The data of an outcome without an attempt: a hold, an expiry, a cancellation. `was`: the email's status before. */
+export const dataWithoutAttempt = (details: string, was: string, time: { nowMs: number; clockOffsetMs: number }) => ({
+  details,
+  output: '',
+  secure: false,
+  seconds: 0,
+  classification: null,
+  classificationCode: null,
+  enhanced: null,
+  remoteHost: null,
+  was,
+  ...simulatedAt(time.nowMs, time.clockOffsetMs),
+})
+
 /** The displayed time of an event: by the test clock, if that was ahead. */
 export const simulatedMs = ({ at, data }: Pick<LoggedEvent, 'at' | 'data'>): Date =>
   typeof data.simulatedAt === 'number' ? new Date(data.simulatedAt) : at

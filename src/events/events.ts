@@ -9,6 +9,7 @@ export {
   appendEvents,
   countEventsLeft,
   countEventsWithin,
+  dataWithoutAttempt,
   type EventKind,
   eraseAddressFromEvents,
   eraseFromEvents,
@@ -30,4 +31,5 @@ export { countEventsWithAddresses, hashAddressesOfEvents } from './hash-addresse
 export { type AttemptEnd, type HourlyStats, readRecentEnds, summariseEvents } from './hourly-stats.ts'
 export { listEventsBetween } from './list-events.ts'
 export { removeOldEvents } from './old-events.ts'
+export { recordOperatorAction } from './operator-action.ts'
 export { type OutcomeEvent, readOutcomeEvents } from './outcome-events.ts'

@@ -1,6 +1,6 @@
 /** Lists events of some kinds between two times, in pages in the order of the log, in either direction. Scans the log of these days. */
 import { Refusal } from '#base'
-import { type Db, type Sql, sql, sqlState } from '#db'
+import { type Db, isStatementTimeout, type Sql, sql } from '#db'
 import type { EventKind, LoggedEvent, LogPosition } from './event-log.ts'
 
 const listed = sql.parameters({
@@ -48,8 +48,6 @@ export interface EventRange {
 const readInOrder = sql`
   select set_config('enable_sort', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true),
          set_config('statement_timeout', '10s', true)`
-const cancelledByTimeout = '57014'
-
 /**
  * Up to `most` events of emails, beginning beside the position `from`, which is not included. As of `readEvents`, events that an open
  * transaction could still precede are left out, so that a later page has them. Refuses a period that is too long to be searched.
@@ -68,7 +66,7 @@ export async function listEventsBetween(
       return tx.rows(ascending ? oldestFirst : newestFirst, values)
     })
   } catch (error) {
-    if (sqlState(error) !== cancelledByTimeout) throw error
+    if (!isStatementTimeout(error)) throw error
     throw new Refusal('validation_error', {
       message: 'the search covers too long a period',
       suggestion: 'Search a shorter period, with a begin and an end',

@@ -8,7 +8,7 @@ import { type Cached, type Clock, cached, emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
 import { flushQueue, pauseQueue, pauseTenant, readQueue, restoreWaiting, resumePaused, resumeTenant } from '#delivery'
 import { type LimitSettings, setLimits, tenantLimitScope } from '#limits'
-import { parseAddress } from '#mail'
+import { parseDomain } from '#mail'
 import { measureQueue } from '#spool'
 import { getTenant, listPauses, type Tenants } from '#tenants'
 import { type EmailCounts, type Granularity, granularities, openRecent, type Usage } from '#usage'
@@ -243,7 +243,7 @@ function serveTenants(api: FastifyInstance, context: DashboardContext, deps: Ope
 
 /** The domain in lower case; refuses other text. */
 export function domainName(field: string, text: string): string {
-  const name = parseAddress(`a@${text}`)?.domain
+  const name = parseDomain(text)
   if (name === undefined)
     throw new Refusal('validation_error', { field, message: `${field} is not a domain`, suggestion: 'Use the part after the @' })
   return name

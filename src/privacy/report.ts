@@ -1,6 +1,6 @@
 /** The data that is left of a tenant's mail: counts and times, from the tables themselves. */
 import { Refusal } from '#base'
-import { type Db, inSnapshot, type Queryable, sql, sqlState } from '#db'
+import { type Db, inSnapshot, isStatementTimeout, type Queryable, sql } from '#db'
 import { countAddressesLeft, countEmailsLeft, countRecordsLeft } from '#emails'
 import { countEventsLeft, countEventsWithAddresses } from '#events'
 import { countReceivedLeft } from '#received-mail'
@@ -67,12 +67,10 @@ interface Facts {
 const limitStatements = sql`
   select set_config('statement_timeout', $1, true)`
 
-const cancelledByTimeout = '57014'
-
 /** All counts are of one moment. Refuses `not_found`, and `validation_error` if a statement takes longer than `statementMs`. */
 export const reportPrivacy = (db: Db, tenantId: string, facts: Facts): Promise<PrivacyReport> =>
   countLeft(db, tenantId, facts).catch((error: unknown) => {
-    if (facts.statementMs === undefined || sqlState(error) !== cancelledByTimeout) throw error
+    if (facts.statementMs === undefined || !isStatementTimeout(error)) throw error
     throw new Refusal('validation_error', {
       message: 'the tenant has too much data to count here',
       suggestion: `Run postrider privacy report ${tenantId} on the machine of the service`,

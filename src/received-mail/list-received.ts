@@ -3,7 +3,7 @@
  * counted only a little beyond the page.
  */
 import { emailIdPrefix, Refusal } from '#base'
-import { type Db, inSnapshot, sql, sqlState } from '#db'
+import { type Db, inSnapshot, isStatementTimeout, sql } from '#db'
 import type { RoutePage } from './route-records.ts'
 import { type ReceivedSummary, summaryColumns } from './stored-messages.ts'
 
@@ -52,7 +52,6 @@ const countMessages = sql<{ total: number }>`
 const planForValues = sql`
   select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', '10s', true)`
 
-const cancelledByTimeout = '57014'
 const dayMs = 86_400_000
 
 /** A page, and the number of matches on it, before it and up to `countedBeyond` after it. */
@@ -79,7 +78,7 @@ export async function listReceived(
 }
 
 function refuseTooLong(error: unknown): never {
-  if (sqlState(error) !== cancelledByTimeout) throw error
+  if (!isStatementTimeout(error)) throw error
   throw new Refusal('validation_error', {
     field: 'after',
     message: 'after: the search covers too many messages',

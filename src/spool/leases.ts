@@ -86,6 +86,8 @@ export interface Leased {
   freeOrphans: Sql<unknown>
   /** The number of parts. */
   count(db: Db): Promise<number>
+  /** Shows the number of parts that this process owns. */
+  gauge?: { set(owned: number): void }
 }
 
 export const shardLeases: Leased = {
@@ -99,6 +101,7 @@ export const shardLeases: Leased = {
   free: freeShard,
   freeOrphans,
   count: () => Promise.resolve(shardCount),
+  gauge: metrics.ownedShards,
 }
 
 const heartbeatsPerLease = 4
@@ -193,7 +196,7 @@ export class Leases {
       this.#seen = new Map()
       throw error
     } finally {
-      metrics.ownedShards.set(this.#isBelieved() ? this.#mine.length : 0)
+      leased.gauge?.set(this.#isBelieved() ? this.#mine.length : 0)
     }
   }
 
@@ -250,7 +253,7 @@ export class Leases {
     await db.transaction(async (tx) => {
       if ((await tx.run(leased.removeProcess, [id, heartbeat])) === 1) {
         await tx.run(leased.freeAllOf, [[id]])
-        log.warn({ process: id }, 'a process stopped its heartbeat; its shards are released')
+        log.warn({ process: id }, 'a process stopped its heartbeat; its leases are released')
       }
     })
   }

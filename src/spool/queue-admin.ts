@@ -33,6 +33,7 @@ export interface RemovedRecipient {
   holdReason: string | null
   manualRetry: boolean
   attempts: number
+  clockOffsetMs: number
 }
 
 /**
@@ -50,7 +51,8 @@ const takeRows = sql<RemovedRecipient>`
   )
   delete from spool
   where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state <> 'sending'
-  returning tenant_id as "tenantId", email_id as "emailId", hold_reason as "holdReason", manual_retry as "manualRetry", attempt_count as "attempts"`
+  returning tenant_id as "tenantId", email_id as "emailId", hold_reason as "holdReason", manual_retry as "manualRetry", attempt_count as "attempts",
+    ${rowClockOffset} as "clockOffsetMs"`
 
 const makeDueNow = sql`
   with chosen as (

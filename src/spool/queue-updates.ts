@@ -6,7 +6,7 @@
 import { type Db, type Queryable, sql, type Tx } from '#db'
 import { stateByKey } from './row-guards.ts'
 
-/** `stopped`: suspended or archived. */
+/** `paused`: suspended or archived. */
 export type TenantChange = 'paused' | 'resumed' | 'deleted'
 
 export interface QueueUpdate {

@@ -5,6 +5,7 @@
 import { type Queryable, sql, type Tx } from '#db'
 import type { RemovedRecipient } from './queue-admin.ts'
 import { stateByKey } from './row-guards.ts'
+import { rowClockOffset } from './test-clocks.ts'
 
 export interface Restore {
   id: number
@@ -47,7 +48,8 @@ const holdSome = sql<RemovedRecipient>`
   set state = 'held', due_at = null, hold_reason = 'restored'
   from chosen
   where spool.tenant_id = chosen.tenant_id and spool.email_id = chosen.email_id
-  returning spool.tenant_id as "tenantId", spool.email_id as "emailId", chosen.hold_reason as "holdReason", chosen.manual_retry as "manualRetry", chosen.attempt_count as "attempts"`
+  returning spool.tenant_id as "tenantId", spool.email_id as "emailId", chosen.hold_reason as "holdReason", chosen.manual_retry as "manualRetry", chosen.attempt_count as "attempts",
+    ${rowClockOffset} as "clockOffsetMs"`
 
 const releaseSome = sql<{ tenantId: string; emailId: string }>`
   with chosen as (

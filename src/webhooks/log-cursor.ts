@@ -93,7 +93,7 @@ export class LogCursor {
       const next = await this.#pages.next(this.#cursor)
       const page = next.events.length === 0 && untilXact !== null ? await this.#pages.last(this.#cursor, untilXact) : next
       if (!page) return false
-      const wanted = page.events.filter((one) => this.#isContended(webhook, one))
+      const wanted = page.events.filter((one) => this.#isWanted(webhook, one))
       await this.#pages.prepare(wanted)
       if (mine === this.#generation) this.#add(page, wanted)
       return this.#waiting > before || page.events.length > 0
@@ -126,7 +126,7 @@ export class LogCursor {
     this.#isAtEnd = false
   }
 
-  #isContended(webhook: StoredWebhook, { event }: BatchEvent): boolean {
+  #isWanted(webhook: StoredWebhook, { event }: BatchEvent): boolean {
     const { afterAt, beforeAt } = this.#stored
     return (
       hears(webhook, event) &&

@@ -39,8 +39,6 @@ export interface WebhookRequest {
 
 export interface WebhookResponse {
   outcome: PostOutcome
-  /** The time of the request. */
-  nowMs: number
   /** A 2xx response. */
   success: boolean
   /** The record except `willRetry`. */
@@ -93,7 +91,7 @@ export function openSend(deps: RequestDeps): Send {
       durationMs,
       error,
     }
-    return { outcome, nowMs, success, delivery }
+    return { outcome, success, delivery }
   }
 }
 

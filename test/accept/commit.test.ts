@@ -30,8 +30,7 @@ const entry = (atMs = testTimeMs): Entry => {
     metadata: null,
     messageId: `<${id}@one.test>`,
   }
-  const accepted = { id, tenantId: 'shop', messageId: text.messageId, to: [], sandbox: false, scheduledAt: null, emails: [] }
-  const facts = { tenantId: 'shop', contentId: id, body: Buffer.from('x'), sizeOctets: 1, credentialId: null, accepted }
+  const facts = { tenantId: 'shop', contentId: id, body: Buffer.from('x'), sizeOctets: 1, credentialId: null }
   return {
     idempotency: undefined,
     submissions: [{ ...facts, ...text, test: false, acceptedAtMs: atMs, clockOffsetMs: 0, scheduledAtMs: null, emails }],
@@ -58,7 +57,7 @@ const commitWith = (send: () => Promise<SendLimits>, { clock = systemClock, wrap
     clock,
     ids,
     wake: () => {},
-    limitSettings: { send, usualRate: () => null, rateOf: () => Promise.resolve(null) },
+    limitSettings: { send },
   })
 
 /** The first flush is committed and its reply is lost; the second fails with `then`, if given. */

@@ -53,7 +53,7 @@ async function tenantOf(name: string) {
     const sent = await service.call('POST', '/emails', { key, body: { from: `a@${domain}`, to: [to], subject: 's', text: 't' } })
     return (sent.body.data as { id: string }).id
   }
-  return { tenantId, domain, send }
+  return { tenantId, domain, key, send }
 }
 
 /** To be polled: an event becomes readable once no older transaction of the server is open, those of other tests included. */
@@ -142,6 +142,17 @@ describe('the queue', () => {
     const listed = await service.call('GET', `/tenants/${tenantId}/suppressions`, { key: service.testKey })
     expect(listed.body.total).toBe(0)
     expect(() => cancelQueue(service.db, {}, nowMs())).toThrow('no selection: refusing to cancel all mail')
+  })
+
+  test('is cancelled at the time of the test clock, which is ahead', async () => {
+    const { tenantId, key, send } = await tenantOf('cancelled-ahead')
+    const dayMs = 86_400_000
+    await service.call('POST', '/test/advance', { key, body: { seconds: dayMs / 1000 } })
+    await becomes(await send('softfail@simulator.test'), 'softfail')
+    expect(await cancelQueue(service.db, { tenantId }, nowMs())).toBe(1)
+    const failures = async () =>
+      (await readEvents(service.db, startOfLog, 10_000, tenantId)).filter(({ kind }) => kind === 'MessageDeliveryFailed')
+    await expect.poll(failures).toMatchObject([{ data: { was: 'softfail', simulatedAt: expect.closeTo(nowMs() + dayMs, -6) } }])
   })
 
   test('lets held mail go; a suppressed email is held again', async () => {

@@ -5,7 +5,7 @@
 import { createServer, isIP, SocketAddress } from 'node:net'
 import { type Clock, cached, type Log, Refusal } from '#base'
 import { type Db, type Queryable, sql, type Tx } from '#db'
-import { appendEvents } from '#events'
+import { recordOperatorAction } from '#events'
 import { type PathAddresses, pathAddressesOf } from './next-source.ts'
 import { deleteWarmUp } from './warm-up.ts'
 
@@ -91,10 +91,6 @@ function poolName(text: string): string {
   return text
 }
 
-/** Records the operator's action in the event log. */
-const note = (tx: Tx, nowMs: number, data: Record<string, unknown>) =>
-  appendEvents(tx, [{ tenantId: '', kind: 'OperatorAction', emailId: null, at: new Date(nowMs), data }])
-
 export interface NewSource {
   address: string
   ehloName: string | null
@@ -116,7 +112,7 @@ export function addSource(db: Db, wanted: NewSource, nowMs: number): Promise<Egr
     if (known?.warmUpFrom == null) await deleteWarmUp(tx, address)
     const source = { address, ehloName: wanted.ehloName, pool, warmUpFrom }
     await tx.run(putSource, [address, wanted.ehloName, pool, warmUpFrom, new Date(nowMs)])
-    await note(tx, nowMs, { action: 'source add', ...source })
+    await recordOperatorAction(tx, nowMs, { action: 'source add', ...source })
     return source
   })
 }
@@ -145,7 +141,7 @@ export function removeSource(db: Db, text: string, nowMs: number): Promise<Egres
     await refuseIfLast(tx, source)
     await tx.run(dropSource, [address])
     await deleteWarmUp(tx, address)
-    await note(tx, nowMs, { action: 'source remove', address, pool: source.pool })
+    await recordOperatorAction(tx, nowMs, { action: 'source remove', address, pool: source.pool })
     return source
   })
 }
@@ -158,7 +154,7 @@ export function assignPool(db: Db, wanted: PoolAssignment, nowMs: number): Promi
     if (!(await listSources(tx)).some((one) => one.pool === pool))
       throw refused(`pool ${pool} has no addresses`, `Add an address first: postrider source add ADDRESS --pool ${pool}`)
     await tx.run(putAssignment, [wanted.tenantId, wanted.tag, pool])
-    await note(tx, nowMs, { action: 'pool assign', ...wanted })
+    await recordOperatorAction(tx, nowMs, { action: 'pool assign', ...wanted })
   })
 }
 
@@ -166,7 +162,7 @@ export function assignPool(db: Db, wanted: PoolAssignment, nowMs: number): Promi
 export function unassignPool(db: Db, place: Omit<PoolAssignment, 'pool'>, nowMs: number): Promise<boolean> {
   return db.transaction(async (tx) => {
     if ((await tx.run(dropAssignment, [place.tenantId, place.tag])) === 0) return false
-    await note(tx, nowMs, { action: 'pool unassign', ...place })
+    await recordOperatorAction(tx, nowMs, { action: 'pool unassign', ...place })
     return true
   })
 }

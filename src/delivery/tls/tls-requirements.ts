@@ -3,7 +3,7 @@
  */
 import { type Clock, cached } from '#base'
 import { type Db, type Queryable, sql } from '#db'
-import { appendEvents } from '#events'
+import { recordOperatorAction } from '#events'
 
 export interface TlsRequirement {
   domain: string
@@ -27,19 +27,13 @@ const dropRequirement = sql`
   delete from tls_requirements
   where domain = $1`
 
-const organisationWide = ''
-
-const noted = (nowMs: number, data: Record<string, unknown>) => [
-  { tenantId: organisationWide, kind: 'OperatorAction' as const, emailId: null, at: new Date(nowMs), data },
-]
-
 export const listTlsRequirements = (on: Queryable): Promise<TlsRequirement[]> => on.rows(allRequirements)
 
 /** Takes effect within a second, for connections opened from then on. `domain` in A-labels. */
 export function requireTls(db: Db, domain: string, certificate: TlsRequirement['certificate'], nowMs: number): Promise<void> {
   return db.transaction(async (tx) => {
     await tx.run(addRequirement, [domain, certificate, new Date(nowMs)])
-    await appendEvents(tx, noted(nowMs, { action: 'require tls', recipientDomain: domain, certificate }))
+    await recordOperatorAction(tx, nowMs, { action: 'require tls', recipientDomain: domain, certificate })
   })
 }
 
@@ -47,7 +41,7 @@ export function requireTls(db: Db, domain: string, certificate: TlsRequirement['
 export function removeTlsRequirement(db: Db, domain: string, nowMs: number): Promise<boolean> {
   return db.transaction(async (tx) => {
     if ((await tx.run(dropRequirement, [domain])) === 0) return false
-    await appendEvents(tx, noted(nowMs, { action: 'remove tls requirement', recipientDomain: domain }))
+    await recordOperatorAction(tx, nowMs, { action: 'remove tls requirement', recipientDomain: domain })
     return true
   })
 }

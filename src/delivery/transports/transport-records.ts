@@ -4,7 +4,7 @@
  */
 import { Refusal, type Relay, type Secrets } from '#base'
 import { type Db, type Queryable, type SealedValue, sealedColumn, sql, type Tx } from '#db'
-import { appendEvents } from '#events'
+import { recordOperatorAction } from '#events'
 import { defaultSlot, emptySlots, sharesOf, slotCount, type TransportSlots, withShare } from './transport-shares.ts'
 
 /** The two ways that need no record: direct delivery to MX hosts, and the relay of POSTRIDER_RELAY. */
@@ -122,10 +122,6 @@ export const removeRulesOfTenant = (tx: Tx, tenantId: string): Promise<number> =
 /** Serialises the commands: each reads before it writes. */
 const oneAtATime = (tx: Tx) => tx.script('lock table transports, transport_rules in share row exclusive mode')
 
-/** Records the operator's action in the event log. */
-const note = (tx: Tx, nowMs: number, data: Record<string, unknown>) =>
-  appendEvents(tx, [{ tenantId: '', kind: 'OperatorAction', emailId: null, at: new Date(nowMs), data }])
-
 /** A message that begins with a field names it for callers of the API too. */
 function refused(message: string, suggestion: string): Refusal {
   const [, field] = /^(\w+): /.exec(message) ?? []
@@ -215,7 +211,7 @@ export function saveTransport(
     const user = auth?.user ?? null
     const limits = [connections, rate, failover, fallback, guarded]
     await tx.run(putTransport, [name, host, port, tls, user, password, ...limits, new Date(nowMs)])
-    await note(tx, nowMs, {
+    await recordOperatorAction(tx, nowMs, {
       action: found ? 'transport set' : 'transport add',
       name,
       host,
@@ -240,7 +236,7 @@ export function removeTransport(db: Db, name: string, nowMs: number): Promise<vo
     if (user) throw refused(`${name} is the fallback of ${user.name}`, `Give ${user.name} another fallback first`)
     if (!(await findByName(tx, name))) throw missing(name)
     await tx.run(dropTransport, [name])
-    await note(tx, nowMs, { action: 'transport remove', name })
+    await recordOperatorAction(tx, nowMs, { action: 'transport remove', name })
   })
 }
 
@@ -278,7 +274,7 @@ export function shareTransport(
     const { tenantId, domain, tag } = scope
     if (slots.every((one) => one === defaultSlot)) await tx.run(dropRule, [tenantId, domain, tag])
     else await tx.run(putRule, [tenantId, domain, tag, slots])
-    await note(tx, nowMs, { action: 'transport share', transport, percent, ...scope })
+    await recordOperatorAction(tx, nowMs, { action: 'transport share', transport, percent, ...scope })
     return { ...scope, slots }
   })
 }

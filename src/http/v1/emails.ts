@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 import { addressHashesOf, Refusal, wrongField } from '#base'
 import { inSnapshot } from '#db'
 import { type Email, emailStatuses, findEmail, hasContent, listAttempts, listEmails, maxCounted, queuedStatuses } from '#emails'
-import { parseAddress } from '#mail'
+import { parseDomain } from '#mail'
 import { mayHaveHashes } from '#privacy'
 import { findQueued, type Queued } from '#spool'
 import {
@@ -183,7 +183,7 @@ function wordsIn(text: string): string[] | undefined {
 }
 
 function domainOf(text: string): string {
-  const domain = parseAddress(`a@${text}`)?.domain
+  const domain = parseDomain(text)
   if (domain === undefined) throw wrongField('domain', 'is not a domain')
   return domain
 }
