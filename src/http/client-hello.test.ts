@@ -1,8 +1,8 @@
 import { type AddressInfo, createServer } from 'node:net'
 import { type ConnectionOptions, connect } from 'node:tls'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
-import { maxHelloOctets, readClientHello } from './client-hello.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { ClientHelloReader, maxHelloOctets } from './client-hello.ts'
 
 /** The first octets that Node's TLS client sends. */
 async function helloOf(options: ConnectionOptions): Promise<Buffer> {
@@ -25,6 +25,8 @@ async function helloOf(options: ConnectionOptions): Promise<Buffer> {
   server.close()
   return octets
 }
+
+const readClientHello = (octets: Buffer) => new ClientHelloReader().read(octets)
 
 /** The same handshake in records of `size` octets (RFC 8446 section 5.1). */
 function inRecords(octets: Buffer, size: number): Buffer {
@@ -61,6 +63,38 @@ describe('a ClientHello', () => {
       expect(readClientHello(records)).toEqual(whole)
       expect(readClientHello(records.subarray(0, -1))).toEqual({ kind: 'incomplete' })
     }
+  })
+
+  test('gives the same result in any pieces and any records', async () => {
+    const octets = await helloOf({ servername: 'app.example.test', ALPNProtocols: ['http/1.1'] })
+    const whole = readClientHello(octets)
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 600 }), fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1 }), (size, lengths) => {
+        const records = inRecords(octets, size)
+        const reader = new ClientHelloReader()
+        for (let at = 0, nth = 0; at < records.length; nth++) {
+          const piece = records.subarray(at, at + (lengths[nth % lengths.length] ?? 1))
+          at += piece.length
+          expect(reader.read(piece)).toEqual(at < records.length ? { kind: 'incomplete' } : whole)
+        }
+        expect(reader.octets.equals(records)).toBe(true)
+      }),
+    )
+  })
+
+  test('that never ends costs work in proportion to its octets, in any pieces and records', () => {
+    const endless = inRecords(Buffer.concat([Buffer.alloc(5), Buffer.from([1, 0, 0x3f, 0xf0]), Buffer.alloc(2_640)]), 1)
+    const copy = vi.spyOn(Buffer.prototype, 'copy')
+    const subarray = vi.spyOn(Buffer.prototype, 'subarray')
+    const concat = vi.spyOn(Buffer, 'concat')
+    const reader = new ClientHelloReader()
+    for (let at = 0; at < endless.length; at++) reader.read(endless.subarray(at, at + 1))
+    const copied = copy.mock.calls.length + copy.mock.results.reduce((sum, { value }) => sum + Number(value), 0)
+    const listed = concat.mock.calls.reduce((sum, [list]) => sum + list.length, 0)
+    const work = copied + listed + subarray.mock.calls.length
+    vi.restoreAllMocks()
+    expect(reader.octets.equals(endless)).toBe(true)
+    expect(work).toBeLessThan(10 * endless.length)
   })
 
   test('that is damaged anywhere throws nothing and names a host only', async () => {

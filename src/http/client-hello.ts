@@ -1,6 +1,7 @@
 /**
  * Reads the server name and the application protocols from the first octets of a TLS connection, before the handshake costs any work.
- * Bounded: each octet is visited once, and an incomplete ClientHello has at most 16 KiB.
+ * Bounded: the work grows with the number of octets only, however the client divides them into pieces and records, and an incomplete
+ * ClientHello has at most 16 KiB.
  */
 
 export type ClientHello =
@@ -55,36 +56,87 @@ class Cursor {
   }
 }
 
-/** `octets`: all octets received so far. */
-export function readClientHello(octets: Buffer): ClientHello {
-  const handshake = handshakeIn(octets)
-  if (!Buffer.isBuffer(handshake)) return { kind: handshake }
+/** Octets received so far, in one buffer. It doubles when it is full, so each octet is copied a few times in all. */
+class Received {
+  #buffer = Buffer.alloc(512)
+  #size = 0
+
+  get octets(): Buffer {
+    return this.#buffer.subarray(0, this.#size)
+  }
+
+  add(part: Buffer): void {
+    const size = this.#size + part.length
+    if (size > this.#buffer.length) {
+      const larger = Buffer.alloc(Math.max(size, 2 * this.#buffer.length))
+      this.#buffer.copy(larger, 0, 0, this.#size)
+      this.#buffer = larger
+    }
+    part.copy(this.#buffer, this.#size)
+    this.#size = size
+  }
+}
+
+/** Reads the pieces of one connection as they arrive, and continues where the last piece ended. */
+export class ClientHelloReader {
+  readonly #received = new Received()
+  /** Of the current record. */
+  readonly #header = Buffer.alloc(5)
+  #headerSize = 0
+  /** Octets of the current record's content that have not arrived. */
+  #left = 0
+  /** Type, length and content, put together from one or more records (RFC 8446 section 5.1). */
+  readonly #handshake = new Received()
+
+  /** All pieces so far. */
+  get octets(): Buffer {
+    return this.#received.octets
+  }
+
+  /** `piece`: the octets since the last call. Any result other than `incomplete` is final. */
+  read(piece: Buffer): ClientHello {
+    this.#received.add(piece)
+    for (let at = 0; at < piece.length; ) {
+      if (this.#left === 0) {
+        if (!this.#isValidHeader(piece.readUInt8(at++))) return { kind: 'invalid' }
+        continue
+      }
+      const content = piece.subarray(at, at + this.#left)
+      at += content.length
+      this.#left -= content.length
+      const handshake = this.#handshakeWith(content)
+      if (handshake !== 'incomplete') return handshake === 'invalid' ? { kind: 'invalid' } : helloIn(handshake)
+    }
+    return { kind: 'incomplete' }
+  }
+
+  /** Takes one octet of a record's header; false: it cannot be the record of a handshake. */
+  #isValidHeader(octet: number): boolean {
+    this.#header[this.#headerSize++] = octet
+    if (this.#headerSize < this.#header.length) return this.#header[0] === handshakeRecord
+    this.#headerSize = 0
+    this.#left = this.#header.readUInt16BE(3)
+    return this.#header[1] === 3 && this.#left > 0 && this.#left <= maxHelloOctets
+  }
+
+  /** The content of the ClientHello once `content` completes it. */
+  #handshakeWith(content: Buffer): Buffer | 'incomplete' | 'invalid' {
+    this.#handshake.add(content)
+    const { octets } = this.#handshake
+    if (octets[0] !== clientHelloType) return 'invalid'
+    if (octets.length < 4) return 'incomplete'
+    const size = 4 + octets.readUIntBE(1, 3)
+    if (size > maxHelloOctets) return 'invalid'
+    return octets.length < size ? 'incomplete' : octets.subarray(4, size)
+  }
+}
+
+function helloIn(handshake: Buffer): ClientHello {
   try {
     return helloOf(new Cursor(handshake))
   } catch (error) {
     if (error instanceof TooShort) return { kind: 'invalid' }
     throw error
-  }
-}
-
-/** The ClientHello's content, put together from one or more records (RFC 8446 section 5.1). */
-function handshakeIn(octets: Buffer): Buffer | 'incomplete' | 'invalid' {
-  const pieces: Buffer[] = []
-  let size = 0
-  for (let at = 0; ; ) {
-    if (octets.length > at && octets[at] !== handshakeRecord) return 'invalid'
-    if (octets.length < at + 5) return 'incomplete'
-    const length = octets.readUInt16BE(at + 3)
-    if (octets[at + 1] !== 3 || length === 0 || length > maxHelloOctets) return 'invalid'
-    const piece = octets.subarray(at + 5, at + 5 + length)
-    pieces.push(piece)
-    size += piece.length
-    if (pieces[0]?.[0] !== undefined && pieces[0][0] !== clientHelloType) return 'invalid'
-    const wanted = size < 4 ? undefined : 4 + (pieces.length === 1 ? piece : Buffer.concat(pieces, 4)).readUIntBE(1, 3)
-    if (wanted !== undefined && wanted > maxHelloOctets) return 'invalid'
-    if (wanted !== undefined && size >= wanted) return Buffer.concat(pieces, wanted).subarray(4)
-    if (piece.length < length) return 'incomplete'
-    at += 5 + length
   }
 }
 

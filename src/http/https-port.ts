@@ -7,7 +7,7 @@ import { createServer as createTlsServer, type SecureContext, type TLSSocket, ty
 import { LRUCache } from 'lru-cache'
 import { type Clock, type Config, isInNetwork, type Log } from '#base'
 import type { CertificateStore, ChallengeContexts } from '#certificates'
-import { maxHelloOctets, readClientHello } from './client-hello.ts'
+import { ClientHelloReader, maxHelloOctets } from './client-hello.ts'
 import { type HttpLimits, limitConnections } from './connection-limits.ts'
 import { listenOn } from './listen-on.ts'
 
@@ -33,7 +33,7 @@ const challengeProtocol = 'acme-tls/1'
 /** The fatal alert `unrecognized_name` (RFC 6066 section 3), in a TLS record. */
 const unrecognisedName = Buffer.from([21, 3, 3, 0, 2, 2, 112])
 const maxContexts = 1000
-/** Clients send the ClientHello in a few pieces; each piece costs a look at all octets before it. */
+/** Clients send the ClientHello in a few pieces; each piece costs a turn of the event loop. */
 const maxPieces = 500
 
 /** Listens on config.httpsHost and config.httpsPort (0: any free port). */
@@ -81,18 +81,17 @@ class HttpsDoor {
     }
     socket.on('error', () => socket.destroy())
     socket.once('close', done)
-    let octets: Buffer = Buffer.alloc(0)
+    const reader = new ClientHelloReader()
     let pieces = 0
     const read = (piece: Buffer) => {
       pieces++
-      octets = octets.length === 0 ? piece : Buffer.concat([octets, piece])
-      const hello = readClientHello(octets)
-      if (hello.kind === 'incomplete' && octets.length < maxHelloOctets && pieces < maxPieces) return
+      const hello = reader.read(piece)
+      if (hello.kind === 'incomplete' && reader.octets.length < maxHelloOctets && pieces < maxPieces) return
       socket.off('data', read)
       socket.pause()
       if (hello.kind !== 'hello') socket.destroy()
       else if (hello.serverName === undefined) refuse(socket)
-      else void this.#admit(socket, octets, hello.serverName, hello.protocols.includes(challengeProtocol)).finally(done)
+      else void this.#admit(socket, reader.octets, hello.serverName, hello.protocols.includes(challengeProtocol)).finally(done)
     }
     socket.on('data', read)
   }

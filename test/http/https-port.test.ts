@@ -3,8 +3,8 @@ import { createServer, type Server } from 'node:http'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect, createSecureContext, type TLSSocket } from 'node:tls'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { silentLog, systemClock } from '#base'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { nextTurn, silentLog, systemClock } from '#base'
 import { defaultHttpLimits } from '../../src/http/connection-limits.ts'
 import { type OpenPort, openHttpsPort } from '../../src/http/https-port.ts'
 import { makeAuthority } from '../support/certificate-authority.ts'
@@ -85,6 +85,21 @@ test('a ClientHello in many small pieces is read', async () => {
   const socket = await openTls('a.test', { socket: throughTest(plain, pieces) })
   expect(socket.authorized).toBe(true)
   plain.destroy()
+})
+
+test('a ClientHello in thousands of records is not read again for each piece', async () => {
+  const records = [1, 0, 0x3f, 0xf0, ...Array<number>(2_640).fill(0)].map((octet) => Buffer.from([22, 3, 1, 0, 1, octet]))
+  const concat = vi.spyOn(Buffer, 'concat')
+  const plain = connectTcp({ port: port.port, host: '127.0.0.1', noDelay: true }).on('error', () => {})
+  plain.resume().write(records.map((one) => one.toString('latin1')).join(''), 'latin1')
+  // One octet at a time, until the connection has sent as much as a ClientHello may have.
+  for (let at = 0; !plain.closed; at++) {
+    if (plain.writable) plain.write(Buffer.from([[22, 3, 1, 0, 1, 0][at % 6] ?? 0]))
+    await nextTurn()
+  }
+  const listed = concat.mock.calls.reduce((sum, [list]) => sum + list.length, 0)
+  concat.mockRestore()
+  expect(listed).toBeLessThan(1_000)
 })
 
 test('a challenge certificate is presented for acme-tls/1 only, and only to names with an order', async () => {

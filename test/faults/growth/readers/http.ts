@@ -7,7 +7,7 @@ import { parsePosition } from '#webhooks'
 import { checkSubmission } from '../../../../src/accept/validate-submission.ts'
 import { parseTraceparent } from '../../../../src/base/trace-context.ts'
 import { boundsOf } from '../../../../src/http/body-limits.ts'
-import { readClientHello } from '../../../../src/http/client-hello.ts'
+import { ClientHelloReader } from '../../../../src/http/client-hello.ts'
 import { sessionCookie } from '../../../../src/http/dashboard-session.ts'
 import { previewDocument } from '../../../../src/http/email-preview.ts'
 import { readFormFields } from '../../../../src/http/form-fields.ts'
@@ -124,7 +124,7 @@ export const httpReaders: Reader[] = [
     name: 'ClientHello',
     longest: 16_384,
     encoding: 'latin1',
-    reads: ['src/http/client-hello.ts readClientHello'],
+    reads: ['src/http/client-hello.ts ClientHelloReader'],
     frames: [
       [helloHead, ''],
       [`${helloHead}\0\x10\x3f\x82\x3f\x80`, ''],
@@ -143,7 +143,11 @@ export const httpReaders: Reader[] = [
       '\xff',
       '\0',
     ],
-    read: (octets) => [readClientHello(octets), readClientHello(measuredHello(octets))],
+    read: (octets) => {
+      const inPieces = new ClientHelloReader()
+      for (let at = 0; at < octets.length; at++) if (inPieces.read(octets.subarray(at, at + 1)).kind !== 'incomplete') break
+      return [new ClientHelloReader().read(octets), new ClientHelloReader().read(measuredHello(octets))]
+    },
   }),
   reader({
     name: 'JSON body',
