@@ -2,6 +2,7 @@
  * The ARC chain of a received message (RFC 8617): its form and the newest message signature are checked without DNS, then all signatures
  * with the keys in DNS. Fields, sets and lookups are limited.
  */
+import { nextTurn } from '#base'
 import { relaxedHeader } from './canonical.ts'
 import {
   bare,
@@ -80,7 +81,10 @@ export function arcChainOf(message: Buffer, atMs: number): FoundChain {
   return octets ? { state: 'open', highest, sets, message: { tags, octets } } : { state: 'fail', ...without }
 }
 
-/** RFC 8617 section 5.2, with each key looked up once; `findTxt` may throw, and its error is passed on. */
+/**
+ * RFC 8617 section 5.2, with each key looked up once, and a turn for other work between the signatures. `findTxt` may throw, and its error
+ * is passed on.
+ */
 export async function chainStatus({ state, sets, message }: FoundChain, findTxt: FindTxt): Promise<ChainStatus> {
   if (state === 'none') return 'none'
   if (state !== 'open' || !message) return 'fail'
@@ -96,6 +100,7 @@ export async function chainStatus({ state, sets, message }: FoundChain, findTxt:
   if (!(await isSigned(message.tags, message.octets))) return 'fail'
   for (let nth = sets.length - 1; nth >= 0; nth--) {
     const set = sets[nth]
+    await nextTurn()
     if (set && !(await isSigned(set.tags, Buffer.from(`${chainText(sets.slice(0, nth))}${set.results}${set.unsigned}`, 'latin1'))))
       return 'fail'
   }

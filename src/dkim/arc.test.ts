@@ -129,6 +129,22 @@ describe('an ARC set', () => {
 })
 
 describe('a chain', () => {
+  test('gives other work a turn between the signatures of its sets', async () => {
+    let message: Buffer = plain
+    for (let instance = 1; instance <= 5; instance++) message = await sealed(message, key, instance === 1 ? 'none' : 'pass')
+    let turns = 0
+    let isDone = false
+    const count = () => {
+      if (isDone) return
+      turns++
+      setImmediate(count)
+    }
+    setImmediate(count)
+    expect(await statusOf(message)).toBe('pass')
+    isDone = true
+    expect(turns).toBeGreaterThanOrEqual(4)
+  })
+
   test.each([
     ['without a seal', /ARC-Seal: [^:]*?(?=ARC-)/, ''],
     ['with a set twice', /^/, 'ARC-Seal: i=1; cv=none; a=rsa-sha256; d=example.com; s=pr-a; b=AA\r\n'],

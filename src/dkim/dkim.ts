@@ -1,6 +1,6 @@
 /**
  * DKIM and ARC: signs messages, verifies the signatures of received messages, continues their chains, and creates keys and their DNS text.
- * Owns: no tables. Uses: no modules. Used by: domains, delivery, returns, domain-reports, received-mail, webhooks,
+ * Owns: no tables. Uses: base. Used by: domains, delivery, returns, domain-reports, received-mail, webhooks,
  * imports.
  * Promises: the same message, keys and time give the same signatures; important header fields cannot be added afterwards.
  */

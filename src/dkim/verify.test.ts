@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import fc from 'fast-check'
 import { dkimSign } from 'mailauth/lib/dkim/sign.js'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
@@ -13,11 +13,18 @@ const rsaOf = (modulusLength: number) => {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength })
   return { privateKey: pem(privateKey), publicKey: publicKey.export({ type: 'spki', format: 'der' }).toString('base64') }
 }
-const keys = { rsa: await makeRsaKey(), ed: makeEd25519Key(), small: rsaOf(768), other: await makeRsaKey() }
+/** A valid pair whose public exponent is as long as its modulus: the exponents of an ordinary pair, the other way round. */
+function longExponentPair() {
+  const { e = '', d = '', ...numbers } = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })
+  const key = createPrivateKey({ key: { ...numbers, e: d, d: e, dp: e, dq: e }, format: 'jwk' })
+  return { privateKey: pem(key), publicKey: createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64') }
+}
+const keys = { rsa: await makeRsaKey(), ed: makeEd25519Key(), small: rsaOf(768), long: longExponentPair(), other: await makeRsaKey() }
 const records = new Map([
   ['rsa._domainkey.example.com', dnsText('rsa', keys.rsa.publicKey)],
   ['ed._domainkey.example.com', dnsText('ed25519', keys.ed.publicKey)],
   ['small._domainkey.example.com', dnsText('rsa', keys.small.publicKey)],
+  ['long._domainkey.example.com', dnsText('rsa', keys.long.publicKey)],
   ['other._domainkey.example.com', dnsText('rsa', keys.rsa.publicKey)],
   ['revoked._domainkey.example.com', 'v=DKIM1; p='],
   ['trial._domainkey.example.com', `v=DKIM1; t=y; p=${keys.rsa.publicKey}`],
@@ -112,6 +119,7 @@ describe('the signature of a report', () => {
 
   test.each<[string, By]>([
     ['a key under 1024 bits', { selector: 'small' }],
+    ['a key whose exponent is over 32 bits', { selector: 'long' }],
     ['a key that was revoked', { selector: 'revoked' }],
     ['a key for other things than mail', { selector: 'chat' }],
     ['another key than DNS has', { selector: 'other' }],
@@ -120,6 +128,10 @@ describe('the signature of a report', () => {
     ['a part of the body only', { more: { maxBodyLength: 5 } }],
   ])('fails with %s', async (_, by) => {
     expect(await check(await signedBy(report(), by))).toBe('fail')
+  })
+
+  test('by a key with a long exponent is valid for a verifier that does not limit it', async () => {
+    expect(await theirs(await signedBy(report(), { selector: 'long' }))).toBe(true)
   })
 
   test('fails with a second From, and among more than three only the first three are looked at', async () => {

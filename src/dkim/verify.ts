@@ -3,6 +3,7 @@
  * throws; signatures, fields and key sizes are limited, and the caller's DNS queries limit the time.
  */
 import { createHash, createPublicKey, verify as cryptoVerify, type KeyObject } from 'node:crypto'
+import { hasUsualExponent } from '#base'
 import { bodyStart, relaxedBody, relaxedHeader, simpleBody } from './canonical.ts'
 
 /** `fail`: there are signatures, but no signature is verified as the sender's: broken, without a key, or of another domain. */
@@ -188,8 +189,8 @@ export function hashesOf(message: Buffer, start: number): (form: string) => stri
 const hashOf = (octets: Buffer) => createHash('sha256').update(octets).digest('base64')
 
 /**
- * The DNS key for this signature; undefined if it was revoked, has another purpose or an unacceptable size. `mayTest`: also a key in
- * testing mode, for a signature that proves no identity.
+ * The DNS key for this signature; undefined if it was revoked, has another purpose, or an unacceptable size or exponent. `mayTest`:
+ * also a key in testing mode, for a signature that proves no identity.
  */
 export function verifyingKey(record: string, tags: ReadonlyMap<string, string>, mayTest = false): KeyObject | undefined {
   const said = tagsOfList(record)
@@ -210,7 +211,7 @@ export function verifyingKey(record: string, tags: ReadonlyMap<string, string>, 
         : undefined
     const key = createPublicKey({ key: given, format: 'der', type: 'spki' })
     const bits = key.asymmetricKeyDetails?.modulusLength ?? 0
-    return key.asymmetricKeyType === 'rsa' && bits >= minRsaBits && bits <= maxRsaBits ? key : undefined
+    return key.asymmetricKeyType === 'rsa' && bits >= minRsaBits && bits <= maxRsaBits && hasUsualExponent(key) ? key : undefined
   } catch {
     return undefined
   }

@@ -53,6 +53,8 @@ const refusals: Partial<Record<ReportEffect, string>> = {
   'wrong period': 'The period of the report is longer than 8 days, in the future, or older than 60 days',
 }
 
+type ReadableMail = Exclude<ReportMail, { kind: 'forensic' | 'unreadable' }>
+
 export function openDomainReports(deps: DomainReportsDeps): DomainReports {
   const { db, clock, log, resolver, read } = deps
   const ownName = returnPathDomainOf(deps.hostname.toLowerCase())
@@ -60,11 +62,21 @@ export function openDomainReports(deps: DomainReportsDeps): DomainReports {
   const known = cached(clock, (uuid) => findDomainByUuid(db, uuid))
   const noteOwn = noteOwnReport({ log, clock, name: ownName })
 
-  const takeFor = async (uuid: string, mail: Exclude<ReportMail, { kind: 'forensic' | 'unreadable' }>): Promise<ReportEffect> => {
+  /** Whether the sender signed the mail; verified once, for all addresses. */
+  const proofOf = ({ sender, dkim }: ReadableMail) => {
+    let verdict: ReturnType<typeof verifyInTime> | undefined
+    return async () => {
+      if (sender === '') return false
+      verdict ??= verifyInTime({ clock, resolver }, dkim)
+      return (await verdict) === 'pass'
+    }
+  }
+
+  const takeFor = async (uuid: string, mail: ReadableMail, isSigned: () => Promise<boolean>): Promise<ReportEffect> => {
     const isOwn = uuid === platformUuid
     const domain = isOwn ? undefined : await findDomainByUuid(db, uuid)
     if (!domain && !isOwn) return 'foreign'
-    const authenticated = mail.sender !== '' && (await verifyInTime({ clock, resolver }, mail.dkim)) === 'pass'
+    const authenticated = await isSigned()
     if (!domain) return mail.kind === 'tls' ? noteOwn(mail.report, { sender: mail.sender, authenticated }) : 'foreign'
     const origin = { sender: mail.sender, authenticated, nowMs: clock.nowMs() }
     const effect = await (mail.kind === 'dmarc' ? takeAggregate(db, domain, mail.report, origin) : takeTls(db, domain, mail.report, origin))
@@ -90,9 +102,10 @@ export function openDomainReports(deps: DomainReportsDeps): DomainReports {
         return `The report ${mail.why}`
       }
       const uuids = new Set(recipients.flatMap((one) => addresses.read(one) ?? []))
+      const isSigned = proofOf(mail)
       let refused: string | undefined
       for (const uuid of uuids) {
-        const effect = await takeFor(uuid, mail)
+        const effect = await takeFor(uuid, mail, isSigned)
         note(mail.kind, effect)
         if (effect === 'too many') throw new Error('too many reports about a domain in a day')
         refused ??= refusals[effect]

@@ -233,6 +233,22 @@ describe('a report', () => {
     expect(totals.messages).toBe(reporters.reduce((sum, one) => sum + one.messages, 0))
   })
 
+  test('to the addresses of several domains is verified once', async () => {
+    const [domain, other] = [await addDomain(), await addDomain()]
+    let asked = 0
+    const resolver: DomainReportsDeps['resolver'] = {
+      txt: (name) => {
+        asked++
+        return signers.txt(name)
+      },
+    }
+    const counted = openDomainReports({ ...service, clock, log: silentLog, resolver, hostname, read: readReportMailHere })
+    const mail = await sign(mailOf(reportOf(domain, [oneRecord(domain), oneRecord(other, { count: 3 })]), domain.address))
+    await counted.take({ recipients: [domain.address, other.address], address: '192.0.2.1' }, mail)
+    expect(asked).toBe(1)
+    expect((await dmarcOf(domain)).totals).toMatchObject({ messages: 10, unauthenticated: 0 })
+  })
+
   test('about another domain changes nothing, and rows about other names do not count', async () => {
     const [domain, other] = [await addDomain(), await addDomain()]
     const before = await service.db.first(rowCounts)
