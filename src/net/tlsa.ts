@@ -3,6 +3,7 @@
  * DANE-EE(3), both selectors, all matching types. Pure: takes certificates and the time, returns a complaint or undefined.
  */
 import { createHash, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { hasUsualExponent } from '#base'
 import type { TlsaRecord } from './dnssec.ts'
 
 const daneTa = 2
@@ -12,6 +13,15 @@ const digestNames: Record<number, string> = { 1: 'sha256', 2: 'sha512' }
 const serverAuth = '1.3.6.1.5.5.7.3.1'
 /** Longer than any real chain; further certificates are ignored. */
 const maxChainLength = 10
+/**
+ * Whole keys and certificates in the records; further ones count only if the peer presents their certificate, because each is tried for
+ * each certificate below. Two issuers and their successors, each with both selectors, are eight; more do not fit into a DNS answer over UDP.
+ */
+const maxWhole = 8
+/** Signatures verified for one connection: a real chain of three certificates needs one for each, and one for each with each whole key. */
+const maxVerified = 50
+/** Longer than any key of an authority in use. */
+const maxModulusBits = 8192
 
 /** The records that apply to mail. Usages 0 and 1 do not (RFC 7672 section 3.1.3). */
 export function usableTlsa(records: readonly TlsaRecord[]): TlsaRecord[] {
@@ -61,15 +71,18 @@ function chainComplaint(
   nowMs: number,
 ): string | undefined {
   if (leaf.keyUsage !== undefined && !leaf.keyUsage.includes(serverAuth)) return 'not for servers'
-  const named = anchors.flatMap(wholeCertificate)
-  const candidates = [...others, ...named]
+  const whole = anchors.filter(({ matchingType }) => matchingType === 0).slice(0, maxWhole)
+  const keys = whole.flatMap(wholeKey)
+  const candidates = [...others, ...whole.flatMap(wholeCertificate)].flatMap(withKey)
+  let verified = 0
+  const isSignedBy = (certificate: X509Certificate, key: KeyObject) => verified++ < maxVerified && certificate.verify(key)
   let at = leaf
   for (let step = 0; step < maxChainLength; step++) {
     if (!isInForce(at, nowMs)) return at === leaf ? 'expired or not yet valid' : 'of an issuer out of date'
     const below = at
     // RFC 7671 section 5.2.1: a record may name a bare key whose certificate is not sent.
-    if (anchors.some((record) => isSignedByKey(record, below))) return undefined
-    const issuer = candidates.find((one) => one.ca && below.checkIssued(one) && below.verify(one.publicKey))
+    if (keys.some((key) => isSignedBy(below, key))) return undefined
+    const issuer = candidates.find(({ one, key }) => one.ca && below.checkIssued(one) && isSignedBy(below, key))?.one
     if (!issuer) break
     if (anchors.some((record) => matches(record, issuer))) return isInForce(issuer, nowMs) ? undefined : 'of an issuer out of date'
     if (issuer.fingerprint256 === below.fingerprint256) break
@@ -78,8 +91,8 @@ function chainComplaint(
   return 'matches no TLSA record'
 }
 
-function wholeCertificate({ selector, matchingType, data }: TlsaRecord): X509Certificate[] {
-  if (selector !== 0 || matchingType !== 0) return []
+function wholeCertificate({ selector, data }: TlsaRecord): X509Certificate[] {
+  if (selector !== 0) return []
   try {
     return [new X509Certificate(data)]
   } catch {
@@ -87,11 +100,23 @@ function wholeCertificate({ selector, matchingType, data }: TlsaRecord): X509Cer
   }
 }
 
-function isSignedByKey({ selector, matchingType, data }: TlsaRecord, certificate: X509Certificate): boolean {
-  if (selector !== 1 || matchingType !== 0) return false
+function wholeKey({ selector, data }: TlsaRecord): KeyObject[] {
+  if (selector !== 1) return []
   try {
-    return certificate.verify(createPublicKey({ key: data, format: 'der', type: 'spki' }))
+    return [createPublicKey({ key: data, format: 'der', type: 'spki' })].filter(isQuick)
   } catch {
-    return false
+    return []
   }
 }
+
+function withKey(one: X509Certificate): { one: X509Certificate; key: KeyObject }[] {
+  try {
+    return [{ one, key: one.publicKey }].filter(({ key }) => isQuick(key))
+  } catch {
+    return []
+  }
+}
+
+/** Whether a signature is verified in about a millisecond: a hostile domain chooses its keys. Authorities of mail servers have no DSA keys. */
+const isQuick = (key: KeyObject) =>
+  key.asymmetricKeyType !== 'dsa' && (key.asymmetricKeyDetails?.modulusLength ?? 0) <= maxModulusBits && hasUsualExponent(key)

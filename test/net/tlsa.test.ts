@@ -1,5 +1,6 @@
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { daneComplaint, type TlsaRecord, usableTlsa } from '#net'
 import { clientAuth, makeAuthority, tlsaOf } from '../support/certificate-authority.ts'
 
@@ -87,6 +88,39 @@ describe('DANE-TA(2)', () => {
   test('an issuer of the same name with another key is not accepted', () => {
     const twin = makeAuthority('Between')
     expect(complaint([tlsaOf(twin, 2)], [leaf, twin])).toBe('matches no TLSA record')
+  })
+})
+
+describe('hostile keys', () => {
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
+  const { e = '', d = '', ...numbers } = rsa.export({ format: 'jwk' })
+  /** Valid: the exponents of an ordinary key, the other way round, so the public one is as long as the modulus. */
+  const long = createPrivateKey({ key: { ...numbers, e: d, d: e, dp: e, dq: e }, format: 'jwk' })
+
+  test.each([
+    ['an ordinary exponent', rsa, undefined],
+    ['an exponent over 32 bits', long, 'matches no TLSA record'],
+  ])('of RSA with %s, in a record or in a certificate', (_, privateKey, expected) => {
+    const authority = makeAuthority('RSA', { privateKey })
+    const below = authority.issue({ names: ['mx.example.org'] })
+    expect(below.certificate.verify(authority.certificate.publicKey)).toBe(true)
+    expect(complaint([tlsaOf(authority, 2, 1, 0)], [below])).toBe(expected)
+    expect(complaint([tlsaOf(authority, 2, 0, 0)], [below])).toBe(expected)
+    expect(complaint([tlsaOf(authority, 2, 1, 1)], [below, authority])).toBe(expected)
+  })
+
+  test('in many records: a chain costs a bounded number of verifications, and further records count if the issuer is presented', () => {
+    const chain = [makeAuthority('0')]
+    for (let nth = 1; nth < 9; nth++) chain.push((chain.at(-1) ?? root).issue({ names: [String(nth)], isAuthority: true }))
+    const below = (chain.at(-1) ?? root).issue({ names: ['mx.example.org'] })
+    const records = Array.from({ length: 75 }, (_, nth) => tlsaOf(makeAuthority(`Other ${nth}`), 2, 1, 0))
+    const verify = vi.spyOn(X509Certificate.prototype, 'verify')
+    expect(complaint(records, [below, ...chain.toReversed()])).toBe('matches no TLSA record')
+    const verified = verify.mock.calls.length
+    verify.mockRestore()
+    expect(verified).toBeLessThanOrEqual(50)
+    expect(complaint([...records, tlsaOf(between, 2, 1, 0)])).toBeUndefined()
+    expect(complaint([...records.slice(0, 7), tlsaOf(between, 2, 1, 0)], [leaf])).toBeUndefined()
   })
 })
 

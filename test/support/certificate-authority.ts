@@ -2,7 +2,7 @@
  * A certificate authority for one test: certificates for any names and dates (RFC 5280). The DER is written by hand, because node:crypto
  * does not issue certificates.
  */
-import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto'
+import { createHash, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto'
 
 export interface Wanted {
   /** dNSNames; the first is also the common name of the subject. */
@@ -13,6 +13,8 @@ export interface Wanted {
   isAuthority?: boolean
   /** OIDs in hex; server authentication by default. */
   purposes?: readonly string[]
+  /** RSA or ECDSA; a new ECDSA key by default. */
+  privateKey?: KeyObject
 }
 
 export interface Issued {
@@ -26,7 +28,8 @@ const dayMs = 86_400_000
 const serverAuth = '2b06010505070301'
 export const clientAuth = '2b06010505070302'
 
-export const makeAuthority = (name = 'Test Authority'): Issued => make({ names: [name], isAuthority: true }, undefined)
+export const makeAuthority = (name = 'Test Authority', more: Pick<Wanted, 'privateKey'> = {}): Issued =>
+  make({ names: [name], isAuthority: true, ...more }, undefined)
 
 interface Issuer {
   name: Buffer
@@ -35,7 +38,9 @@ interface Issuer {
 
 function make(wanted: Wanted, issuer: Issuer | undefined): Issued {
   const { names, fromMs = Date.now() - dayMs, toMs = Date.now() + dayMs, isAuthority = false, purposes = [serverAuth] } = wanted
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const privateKey = wanted.privateKey ?? generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+  const signingKey = issuer?.key ?? privateKey
+  const algorithm = algorithms[signingKey.asymmetricKeyType === 'rsa' ? 'rsa' : 'ec']
   const name = der(0x30, der(0x31, der(0x30, oid('550403'), der(0x0c, Buffer.from(names[0] ?? '')))))
   const extension = (id: string, value: Buffer) => der(0x30, oid(id), der(0x04, value))
   const alternatives = der(0x30, ...names.map((one) => der(0x82, Buffer.from(one))))
@@ -51,10 +56,10 @@ function make(wanted: Wanted, issuer: Issuer | undefined): Issued {
     issuer?.name ?? name,
     der(0x30, time(fromMs), time(toMs)),
     name,
-    publicKey.export({ type: 'spki', format: 'der' }),
+    createPublicKey(privateKey).export({ type: 'spki', format: 'der' }),
     der(0xa3, der(0x30, ...extensions)),
   )
-  const whole = der(0x30, body, algorithm, der(0x03, Buffer.from([0]), sign('sha256', body, issuer?.key ?? privateKey)))
+  const whole = der(0x30, body, algorithm, der(0x03, Buffer.from([0]), sign('sha256', body, signingKey)))
   const certificate = new X509Certificate(whole)
   return {
     certificate,
@@ -72,7 +77,7 @@ function der(kind: number, ...contents: readonly Buffer[]): Buffer {
 }
 
 const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'))
-const algorithm = der(0x30, oid('2a8648ce3d040302'))
+const algorithms = { ec: der(0x30, oid('2a8648ce3d040302')), rsa: der(0x30, oid('2a864886f70d01010b'), der(0x05)) }
 const time = (atMs: number) => der(0x18, Buffer.from(new Date(atMs).toISOString().replace(/[-:T]|\.\d+/g, '')))
 
 /** Returns the three numbers and the data of a TLSA record, as in a zone file. */
