@@ -14,13 +14,17 @@ const countFailures = sql<{ count: number }>`
   from tls_failures
   where tenant_id = $1 and domain_id = $2 and day = $3::date and authenticated = $4`
 
+/** A larger figure does not grow further; otherwise it could pass the limit of bigint, and no report of its day would be counted. */
+const maxFigure = sql.part`1000000000000000`
+
 const addSessions = sql`
   insert into tls_days (tenant_id, domain_id, day, reporter, authenticated, policy_type, successful, failed)
   select $1, $2, $3::date, $4, $5, policy_type, successful, failed
   from unnest($6::text[], $7::bigint[], $8::bigint[]) as given (policy_type, successful, failed)
   order by policy_type
   on conflict (tenant_id, domain_id, day, reporter, policy_type, authenticated) do update
-  set successful = tls_days.successful + excluded.successful, failed = tls_days.failed + excluded.failed`
+  set successful = least(tls_days.successful, ${maxFigure}) + excluded.successful,
+    failed = least(tls_days.failed, ${maxFigure}) + excluded.failed`
 
 const addFailures = sql`
   insert into tls_failures (tenant_id, domain_id, day, authenticated, result, receiving_mx, failed, reason)
@@ -28,7 +32,7 @@ const addFailures = sql`
   from unnest($5::text[], $6::text[], $7::bigint[], $8::text[]) as given (result, receiving_mx, failed, reason)
   order by result, receiving_mx
   on conflict (tenant_id, domain_id, day, result, receiving_mx, authenticated) do update
-  set failed = tls_failures.failed + excluded.failed, reason = excluded.reason`
+  set failed = least(tls_failures.failed, ${maxFigure}) + excluded.failed, reason = excluded.reason`
 
 export interface TlsCounts {
   successful: number

@@ -36,6 +36,7 @@ const maxLength = 4_194_304
 const maxPolicies = 100
 const maxFailures = 100
 const maxTextLength = 300
+/** Of one count, and of all counts of a report: the figures of a day then stay far below the limit of bigint. */
 const maxSessions = 1e12
 /** Node's parser is recursive, and no report is so deep. */
 const maxDepth = 20
@@ -49,6 +50,8 @@ export function readTlsReport(json: string): TlsReport {
   const [beginMs, endMs] = [instantOf(range['start-datetime']), instantOf(range['end-datetime'])]
   const policies = listOf(given.policies).slice(0, maxPolicies).map(policyOf)
   if (policies.length === 0) throw new UnreadableReport('has no policies')
+  if (policies.reduce((sum, one) => sum + countedIn(one), 0) > maxSessions)
+    throw new UnreadableReport(`counts more than ${maxSessions} sessions`)
   return { reporter: textOf(given['organization-name']), reportId: textOf(given['report-id']), beginMs, endMs, policies }
 }
 
@@ -72,6 +75,9 @@ function policyOf(given: unknown): TlsPolicyResult {
     failures: listOf(failures).slice(0, maxFailures).map(failureOf),
   }
 }
+
+const countedIn = ({ successful, failed, failures }: TlsPolicyResult) =>
+  failures.reduce((sum, { sessions }) => sum + sessions, successful + failed)
 
 function failureOf(given: unknown): TlsFailure {
   const failure = objectOf(given)

@@ -83,6 +83,14 @@ const storeDmarc = sql`
 const rowCounts = sql<{ rows: number }>`
   select (select count(*) from domain_reports) + (select count(*) from dmarc_days) + (select count(*) from tls_days) as rows`
 
+const fillTlsDay = sql`
+  insert into tls_days (tenant_id, domain_id, day, reporter, policy_type, authenticated, successful, failed)
+  values ($1, $2, $3::date, 'Company-X', 'sts', false, 9223372036854775807, 9223372036854775807)`
+
+const fillTlsFailure = sql`
+  insert into tls_failures (tenant_id, domain_id, day, result, receiving_mx, authenticated, failed, reason)
+  values ($1, $2, $3::date, 'certificate-expired', 'mx1.mail.test', false, 9223372036854775807, '')`
+
 let domains = 0
 async function addDomain(): Promise<ReportedDomain> {
   const name = `d${++domains}.reported.test`
@@ -359,6 +367,31 @@ test('TLS reports are counted by reporter, policy and failure', async () => {
     { result: 'certificate-expired', receivingMx: 'mx1.mail.test', failed: 100 },
   ])
   expect((await dmarcOf(domain)).totals.messages).toBe(0)
+})
+
+test('made-up counts of TLS reports do not keep honest reports from being counted', async () => {
+  const domain = await addDomain()
+  const day = new Date(clock.nowMs() - dayMs).toISOString().slice(0, 10)
+  const reportOfCount = (id: string, count: number) => {
+    const failure = { 'result-type': 'certificate-expired', 'receiving-mx-hostname': 'mx1.mail.test', 'failed-session-count': count }
+    const report = {
+      'organization-name': 'Company-X',
+      'report-id': id,
+      'date-range': { 'start-datetime': `${day}T00:00:00Z`, 'end-datetime': `${day}T23:59:59Z` },
+      policies: [
+        {
+          policy: { 'policy-type': 'sts', 'policy-domain': domain.name },
+          summary: { 'total-successful-session-count': count, 'total-failure-session-count': count },
+          'failure-details': [failure],
+        },
+      ],
+    }
+    return attachedMail({ contentType: 'application/tlsrpt+json', content: Buffer.from(JSON.stringify(report)) })
+  }
+  expect(await take(domain.address, reportOfCount('made up', 1e12))).toBe('The report counts more than 1000000000000 sessions')
+  for (const fill of [fillTlsDay, fillTlsFailure]) await service.db.run(fill, [service.tenantId, domain.id, day])
+  for (const id of ['honest', 'another']) expect(await take(domain.address, reportOfCount(id, 3))).toBeUndefined()
+  expect((await tlsOf(domain)).failures).toMatchObject([{ result: 'certificate-expired', failed: 1e15 + 3 }])
 })
 
 test('figures older than the retention are deleted, and younger ones stay', async () => {
