@@ -7,6 +7,7 @@
 export { type BackupHeader, type BackupProgress, writeBackup } from './backup.ts'
 export { BatchWriter } from './batch-writer.ts'
 export { hasRoomToWrite, saysDiskIsFull } from './disk-space.ts'
+export { claimOfDue, DueClaims } from './due-claims.ts'
 export { durabilityProblems } from './durability-settings.ts'
 export { embeddedUrlIfRunning, hasEmbedded, startEmbedded } from './embedded.ts'
 export { findPostmaster } from './embedded-process.ts'

@@ -1,6 +1,6 @@
 /**
- * Background DNS checks of sending domains, on a schedule of their own, so that slow resolvers delay no other task. Each round is bounded
- * in number, concurrency and so in time.
+ * Background DNS checks of sending domains and track domains, on schedules of their own, so that slow name servers delay no other task.
+ * Each round is bounded in number, concurrency and so in time.
  */
 import { type Clock, type Log, type Loop, startLoop } from '#base'
 import type { Db, Tx } from '#db'
@@ -8,8 +8,10 @@ import { type CheckedDomain, checkDomain, claimDueDomains, dnsErrorOf, saveCheck
 import { appendEvents } from '#events'
 import type { Resolver } from '#net'
 import { findServer } from '#tenants'
+import { openDueTrackDomains, verifyTrackDomain } from '#tracking'
 
 const everyMs = 3000
+const trackEveryMs = 10_000
 const maxPerRound = 40
 const atOnce = 10
 
@@ -21,18 +23,21 @@ export interface DomainCheckDeps {
   hostname: string
 }
 
-/** Checks the due domains; returns their number. Those left when `signal` aborts become due again automatically. */
-async function checkDueDomains(deps: DomainCheckDeps, signal: AbortSignal): Promise<number> {
-  const due = await claimDueDomains(deps.db, deps.clock.nowMs(), maxPerRound)
-  const waiting = [...due]
+/** Those left when `signal` aborts become due again automatically. */
+async function checkAll<Row extends { id: number; name: string }>(
+  rows: readonly Row[],
+  check: (row: Row) => Promise<unknown>,
+  log: Log,
+  signal: AbortSignal,
+): Promise<void> {
+  const waiting = [...rows]
   const worker = async () => {
-    for (let domain = waiting.pop(); domain && !signal.aborted; domain = waiting.pop()) {
-      const { name } = domain
-      await check(deps, domain).catch((error) => deps.log.warn({ err: error, domain: name }, 'domain check failed; retrying'))
+    for (let row = waiting.shift(); row && !signal.aborted; row = waiting.shift()) {
+      const { id, name } = row
+      await check(row).catch((error) => log.warn({ err: error, domain: name, id }, 'domain check failed; retrying'))
     }
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
-  return due.length
 }
 
 async function check(deps: DomainCheckDeps, domain: CheckedDomain): Promise<void> {
@@ -52,8 +57,20 @@ async function tell(tx: Tx, domain: CheckedDomain): Promise<void> {
 }
 
 export function startDomainChecks(deps: DomainCheckDeps): Loop {
-  const { clock, log } = deps
-  return startLoop({ clock, log, name: 'finding domains due for a check', everyMs }, async (stopping) =>
-    (await checkDueDomains(deps, stopping)) < maxPerRound ? everyMs : 0,
-  )
+  const { db, clock, log } = deps
+  return startLoop({ clock, log, name: 'finding domains due for a check', everyMs }, async (stopping) => {
+    const due = await claimDueDomains(db, clock.nowMs(), maxPerRound)
+    await checkAll(due, (domain) => check(deps, domain), log, stopping)
+    return due.length < maxPerRound ? everyMs : 0
+  })
+}
+
+export function startTrackDomainChecks(deps: DomainCheckDeps): Loop {
+  const { db, clock, log } = deps
+  const dueTrackDomains = openDueTrackDomains(db)
+  return startLoop({ clock, log, name: 'finding track domains due for a check', everyMs: trackEveryMs }, async (stopping) => {
+    const { rows, isLast } = await dueTrackDomains.claim(clock.nowMs())
+    await checkAll(rows, (track) => verifyTrackDomain(track, deps), log, stopping)
+    return isLast ? trackEveryMs : 0
+  })
 }

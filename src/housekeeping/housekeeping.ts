@@ -27,10 +27,10 @@ import { returnTables } from '#returns'
 import { openWakefulness, openWaker, releaseScheduled, releaseWaiting, type Wakefulness } from '#spool'
 import { deleteEndedSuppressions } from '#suppressions'
 import { deleteOldTlsReports } from '#tls-reports'
-import { checkDueTrackDomains, trackingTables } from '#tracking'
+import { trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
 import { deliveryTables } from '#webhooks'
-import { startDomainChecks } from './domain-checks.ts'
+import { startDomainChecks, startTrackDomainChecks } from './domain-checks.ts'
 import { type KeyRotationDeps, startKeyRotation } from './key-rotation.ts'
 
 import { applyRetention, type Keep } from './retention.ts'
@@ -171,7 +171,6 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
     { name: 'deleting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => deleteExpiredPolicies(db, nowMs) },
     { name: 'deleting contents by the retention of tenants', everyMs: contentsEveryMs, run: (nowMs) => contents.run(nowMs) },
     { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
-    { name: 'checking track domains', everyMs: 10_000, run: () => checkDueTrackDomains(deps) },
     { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
     { name: 'deleting failed sign-in attempts', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
     { name: 'creating partitions', everyMs: hourMs, run: (nowMs) => ensureUpcomingPartitions(db, nowMs) },
@@ -227,6 +226,7 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
   const patient = [
     ...(deps.reputation ? [startBlocklistChecks({ ...deps, config: deps.reputation })] : []),
     ...startOldRecords(deps),
+    startTrackDomainChecks(deps),
     startLoop({ clock, log, name: 'indexing completed days', everyMs: indexEveryMs }, async () => {
       await indexEndedDays(db, clock.nowMs())
     }),

@@ -2,7 +2,7 @@
  * Verifies that a track domain's CNAME leads to this installation: on request, and periodically by housekeeping.
  */
 import type { Clock } from '#base'
-import { type Db, type Queryable, sql } from '#db'
+import { claimOfDue, type Db, DueClaims, sql } from '#db'
 import type { Resolver } from '#net'
 import { type TrackDomain, trackColumns } from './track-domains.ts'
 
@@ -17,10 +17,8 @@ export interface TrackCheckDeps {
 const minuteMs = 60_000
 const everyMsWhenOk = 60 * minuteMs
 const everyMsWhenNot = 10 * minuteMs
-/** A track domain that was never valid is no longer checked after this age. */
+/** A track domain that is not valid is no longer checked after this age, whether its name servers answer or not. */
 const givenUpAfterMs = 7 * 24 * 60 * minuteMs
-const maxAtOnce = 20
-const maxConcurrent = 5
 
 const saveCheck = sql<TrackDomain>`
   update track_domains
@@ -33,12 +31,9 @@ const postpone = sql`
   set next_check_at = $3
   where tenant_id = $1 and id = $2`
 
-const dueTrackDomains = sql<TrackDomain>`
-  select ${trackColumns}
-  from track_domains
-  where next_check_at <= $1
-  order by next_check_at
-  limit $2`
+const claimDue = claimOfDue<TrackDomain>(sql.part`track_domains`, trackColumns)
+
+export const openDueTrackDomains = (db: Db): DueClaims<TrackDomain> => new DueClaims(db, claimDue)
 
 interface TrackCheck {
   status: 'ok' | 'missing' | 'invalid'
@@ -61,30 +56,13 @@ function nextCheckMs({ createdAt }: TrackDomain, status: TrackDomain['dnsStatus'
   return nowMs - createdAt.getTime() < givenUpAfterMs ? nowMs + everyMsWhenNot : null
 }
 
-/** Queries DNS now. A failed lookup leaves the record unchanged. */
+/** Queries DNS now. A failed lookup changes only the time of the next check. */
 export async function verifyTrackDomain(track: TrackDomain, deps: TrackCheckDeps): Promise<TrackDomain> {
-  return (await check(track, deps.db, deps)) ?? track
-}
-
-async function check(track: TrackDomain, on: Queryable, deps: TrackCheckDeps): Promise<TrackDomain | undefined> {
   const found = await look(track, deps)
   const nowMs = deps.clock.nowMs()
-  if (!found) {
-    await on.run(postpone, [track.tenantId, track.id, new Date(nowMs + everyMsWhenNot)])
-    return undefined
-  }
-  const nextMs = nextCheckMs(track, found.status, nowMs)
+  const nextMs = nextCheckMs(track, found?.status ?? track.dnsStatus, nowMs)
   const next = nextMs === null ? null : new Date(nextMs)
-  return on.first(saveCheck, [track.tenantId, track.id, found.status, found.error, new Date(nowMs), next])
-}
-
-/** Checks the due track domains, a few at a time; returns how many. */
-export async function checkDueTrackDomains(deps: TrackCheckDeps): Promise<number> {
-  const due = await deps.db.rows(dueTrackDomains, [new Date(deps.clock.nowMs()), maxAtOnce])
-  const waiting = [...due]
-  const worker = async () => {
-    for (let track = waiting.shift(); track; track = waiting.shift()) await check(track, deps.db, deps)
-  }
-  await Promise.all(Array.from({ length: maxConcurrent }, worker))
-  return due.length
+  if (found) return (await deps.db.first(saveCheck, [track.tenantId, track.id, found.status, found.error, new Date(nowMs), next])) ?? track
+  await deps.db.run(postpone, [track.tenantId, track.id, next])
+  return track
 }

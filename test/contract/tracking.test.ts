@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
 import { openResolver } from '#net'
-import { checkDueTrackDomains } from '#tracking'
+import { openDueTrackDomains, verifyTrackDomain } from '#tracking'
 import { type Answer, type RequestOptions, type Service, startService } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
@@ -191,7 +191,13 @@ describe('verifying', () => {
     await service.db.run(makeDue)
     await service.db.run(grow, [old.id])
     const resolver = openResolver({ servers: [dns.address], clock: systemClock, ids: { random: Math.random } })
-    while ((await checkDueTrackDomains({ db: service.db, clock: systemClock, resolver, hostname: 'house.test' })) > 0);
+    const deps = { db: service.db, clock: systemClock, resolver, hostname: 'house.test' }
+    const due = openDueTrackDomains(service.db)
+    for (let isLast = false; !isLast; ) {
+      const claimed = await due.claim(systemClock.nowMs())
+      for (const track of claimed.rows) await verifyTrackDomain(track, deps)
+      isLast = claimed.isLast
+    }
     expect(trackIn(await call('GET', `/tracking/${right.id}`)).dnsOk).toBe(true)
     const minutes = async (id: string) => (await service.db.first(nextCheck, [id]))?.minutes
     expect(await minutes(right.id)).toBeCloseTo(60, 0)
