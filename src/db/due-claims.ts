@@ -5,7 +5,8 @@
  * The cost of a claim does not grow with the number of due rows. It reads at most `mostRead` of them, along the index on next_check_at, and
  * numbers these by tenant; with 100,000 due rows it reads 5,000. The next claim continues after them, and one that reaches the last due row
  * begins again at the first. So while at most `mostRead` rows are due, each claim sees those of every tenant, and otherwise one of
- * (due rows / `mostRead`) claims does, however many rows of one tenant are before them.
+ * (due rows / `mostRead`) claims does, however many rows of one tenant are before them. Rows that are due at the very time at which a claim
+ * stopped reading wait for the next pass.
  */
 import type { Queryable } from './queryable.ts'
 import { type Sql, sql } from './sql-tag.ts'

@@ -1,8 +1,8 @@
 /**
  * Applies a check to a domain (contract section 10): its statuses, whether it is verified, and the time of the next check. Due domains are
- * claimed, so that several processes share them.
+ * claimed in turns by tenant, so that several processes share them, and no tenant's delay another's.
  */
-import { type Db, type Queryable, sql, type Tx } from '#db'
+import { claimOfDue, type Db, DueClaims, type Queryable, sql, type Tx } from '#db'
 import { type RecordProblems, type RecordState, type RecordStatus, requiredRecords } from './dns-records.ts'
 import { type CheckedDomain, checkedColumns, type Domain } from './queries.ts'
 import type { DomainCheck } from './verify-records.ts'
@@ -11,22 +11,11 @@ const minuteMs = 60_000
 const verifiedEveryMs = 60 * minuteMs
 const unverifiedEveryMs = 10 * minuteMs
 const youngForMs = 7 * 24 * 60 * minuteMs
-/** A check lost with its process is repeated after this time. */
-const claimedForMs = 5 * minuteMs
 const failuresUntilUnverified = 3
 
-const claimDue = sql<CheckedDomain>`
-  update domains
-  set next_check_at = $2
-  where (tenant_id, id) in (
-    select tenant_id, id
-    from domains
-    where next_check_at <= $1
-    order by next_check_at
-    limit $3
-    for update skip locked
-  )
-  returning ${checkedColumns}`
+const claimDue = claimOfDue<CheckedDomain>(sql.part`domains`, checkedColumns)
+
+export const openDueDomains = (db: Db): DueClaims<CheckedDomain> => new DueClaims(db, claimDue)
 
 const lockDomain = sql<CheckedDomain>`
   select ${checkedColumns}
@@ -40,10 +29,6 @@ const saveDomain = sql<CheckedDomain>`
       verified_at = $10, failed_checks = $11, next_check_at = $12, signs_ed25519 = signs_ed25519 or $6 is not distinct from 'OK'
   where tenant_id = $1 and id = $2
   returning ${checkedColumns}`
-
-/** Claims at most `maximum` due domains, exclusively for this caller. */
-export const claimDueDomains = (db: Db, nowMs: number, maximum: number): Promise<CheckedDomain[]> =>
-  db.rows(claimDue, [new Date(nowMs), new Date(nowMs + claimedForMs), maximum])
 
 /** Usable without DNS, independently of the check results. */
 const isAlwaysVerified = ({ trusted, testOnly }: Pick<Domain, 'trusted' | 'testOnly'>) => trusted || testOnly

@@ -17,7 +17,7 @@ import { type Domain, domainColumns } from './queries.ts'
 import { sealNameOf } from './sealed-keys.ts'
 
 export { addDomain, makeDomain, type OwnKey } from './add-domain.ts'
-export { claimDueDomains, dnsErrorOf, saveCheck } from './check-schedule.ts'
+export { dnsErrorOf, openDueDomains, saveCheck } from './check-schedule.ts'
 export { type DmarcPolicy, dmarcPolicies, dmarcPolicyOf, isDmarcRecord } from './dmarc-record.ts'
 export {
   type DnsRecord,

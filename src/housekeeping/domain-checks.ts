@@ -3,16 +3,13 @@
  * Each round is bounded in number, concurrency and so in time.
  */
 import { type Clock, type Log, type Loop, startLoop } from '#base'
-import type { Db, Tx } from '#db'
-import { type CheckedDomain, checkDomain, claimDueDomains, dnsErrorOf, saveCheck } from '#domains'
+import type { Db, DueClaims, Tx } from '#db'
+import { type CheckedDomain, checkDomain, dnsErrorOf, openDueDomains, saveCheck } from '#domains'
 import { appendEvents } from '#events'
 import type { Resolver } from '#net'
 import { findServer } from '#tenants'
 import { openDueTrackDomains, verifyTrackDomain } from '#tracking'
 
-const everyMs = 3000
-const trackEveryMs = 10_000
-const maxPerRound = 40
 const atOnce = 10
 
 export interface DomainCheckDeps {
@@ -56,21 +53,24 @@ async function tell(tx: Tx, domain: CheckedDomain): Promise<void> {
   await appendEvents(tx, [{ tenantId, kind: 'DomainDNSError', emailId: null, at: checkedAt ?? domain.createdAt, data }])
 }
 
-export function startDomainChecks(deps: DomainCheckDeps): Loop {
-  const { db, clock, log } = deps
-  return startLoop({ clock, log, name: 'finding domains due for a check', everyMs }, async (stopping) => {
-    const due = await claimDueDomains(db, clock.nowMs(), maxPerRound)
-    await checkAll(due, (domain) => check(deps, domain), log, stopping)
-    return due.length < maxPerRound ? everyMs : 0
+/** Checks the due rows of one table. */
+function startChecks<Row extends { id: number; name: string }>(
+  { clock, log }: DomainCheckDeps,
+  settings: { name: string; everyMs: number },
+  due: DueClaims<Row>,
+  checkOne: (row: Row) => Promise<unknown>,
+): Loop {
+  return startLoop({ clock, log, ...settings }, async (stopping) => {
+    const { rows, isLast } = await due.claim(clock.nowMs())
+    await checkAll(rows, checkOne, log, stopping)
+    return isLast ? settings.everyMs : 0
   })
 }
 
-export function startTrackDomainChecks(deps: DomainCheckDeps): Loop {
-  const { db, clock, log } = deps
-  const dueTrackDomains = openDueTrackDomains(db)
-  return startLoop({ clock, log, name: 'finding track domains due for a check', everyMs: trackEveryMs }, async (stopping) => {
-    const { rows, isLast } = await dueTrackDomains.claim(clock.nowMs())
-    await checkAll(rows, (track) => verifyTrackDomain(track, deps), log, stopping)
-    return isLast ? trackEveryMs : 0
-  })
-}
+export const startDomainChecks = (deps: DomainCheckDeps): Loop =>
+  startChecks(deps, { name: 'finding domains due for a check', everyMs: 3000 }, openDueDomains(deps.db), (domain) => check(deps, domain))
+
+export const startTrackDomainChecks = (deps: DomainCheckDeps): Loop =>
+  startChecks(deps, { name: 'finding track domains due for a check', everyMs: 10_000 }, openDueTrackDomains(deps.db), (track) =>
+    verifyTrackDomain(track, deps),
+  )

@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, readConfig, silentLog, systemRandom } from '#base'
 import { type Db, sql } from '#db'
+import { openDueDomains } from '#domains'
 import { startHousekeeping } from '#housekeeping'
 import { openLimitSettings } from '#limits'
 import { openResolver, type Resolver } from '#net'
@@ -114,6 +115,14 @@ test('due track domains are claimed in turns by tenant', async () => {
   expect(new Set(tenantsOf(second.rows))).toEqual(new Set(['silent']))
   const claimed = new Set([...first.rows, ...second.rows].map(({ id }) => id))
   expect(claimed.size).toBe(21)
+})
+
+test('due domains are claimed in turns by tenant', async () => {
+  const db = await emptyDatabase()
+  await addTwoTenants(db, 300)
+  const { rows, isLast } = await openDueDomains(db).claim(testTimeMs)
+  expect(tenantsOf(rows).slice(0, 2).toSorted()).toEqual(['other', 'silent'])
+  expect([rows.length, isLast]).toEqual([11, false])
 })
 
 test('a backlog of one tenant larger than a claim reads delays another tenant by a few claims only', async () => {
