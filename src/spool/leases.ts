@@ -144,13 +144,16 @@ export async function openLeases(deps: LeaseDeps): Promise<Leases> {
   return new Leases(deps)
 }
 
+const byShard = (owned: readonly OwnedShard[]) => new Map(owned.map((one) => [one.shard, one]))
+
 export class Leases {
   /** Milliseconds between ticks while shards change owners. */
   readonly everyMs: number
   readonly #deps: LeaseDeps
   #processId: string
   #believedUntilMs = 0
-  #mine: OwnedShard[] = []
+  /** By shard, because every request of a webhook asks whether it is still owned. */
+  #mine: ReadonlyMap<number, OwnedShard> = new Map()
   /** Shards above the fair share: no longer claimed from, and given up once idle. */
   #leaving = new Set<number>()
   #seen = new Map<string, { heartbeat: number; sinceMs: number }>()
@@ -163,12 +166,12 @@ export class Leases {
 
   /** The shards that may be worked on now; empty when the lease has expired. */
   owned(): readonly OwnedShard[] {
-    return this.#isBelieved() ? this.#mine.filter((one) => !this.#leaving.has(one.shard)) : []
+    return this.#isBelieved() ? [...this.#mine.values()].filter((one) => !this.#leaving.has(one.shard)) : []
   }
 
   /** Checked right before a final dot, by the monotonic clock. */
   owns(shard: number, epoch: number): boolean {
-    return this.#isBelieved() && this.#mine.some((one) => one.shard === shard && one.epoch === epoch)
+    return this.#isBelieved() && this.#mine.get(shard)?.epoch === epoch
   }
 
   /**
@@ -178,16 +181,16 @@ export class Leases {
   async tick(): Promise<number> {
     const { db, leased } = this.#deps
     try {
-      const before = this.#mine.length
+      const before = this.#mine.size
       const known = this.#seen.size
       await this.#renew()
       const living = await this.#watch()
       await db.run(leased.freeOrphans)
       const count = await leased.count(db)
       const share = Math.ceil(count / living)
-      if (this.#mine.length < share) await this.#take(share)
+      if (this.#mine.size < share) await this.#take(share)
       else await this.#giveUpSurplus(share)
-      const isSettled = this.#mine.length === before && this.#seen.size === known && this.#leaving.size === 0
+      const isSettled = this.#mine.size === before && this.#seen.size === known && this.#leaving.size === 0
       if (!isSettled) return this.everyMs
       // A process that has no shard and could not get one only needs to be seen alive.
       return this.#deps.leaseMs / (count === 0 ? 2 : heartbeatsPerLease)
@@ -196,14 +199,14 @@ export class Leases {
       this.#seen = new Map()
       throw error
     } finally {
-      leased.gauge?.set(this.#isBelieved() ? this.#mine.length : 0)
+      leased.gauge?.set(this.#isBelieved() ? this.#mine.size : 0)
     }
   }
 
   /** Gives up all shards; no recipient may be in flight any more. */
   async close(): Promise<void> {
     const { db, leased } = this.#deps
-    this.#mine = []
+    this.#mine = new Map()
     this.#believedUntilMs = 0
     await deregisterProcess(db, leased, this.#processId)
   }
@@ -218,13 +221,13 @@ export class Leases {
     const rows = await db.rows(leased.renewHeartbeat, [this.#processId])
     if (rows.length === 0) {
       log.warn({ process: this.#processId }, 'another process declared this process dead; restarting with a new id')
-      this.#mine = []
+      this.#mine = new Map()
       this.#leaving = new Set()
       this.#processId = newProcessId()
       await db.run(leased.register, [this.#processId])
       return
     }
-    this.#mine = rows.flatMap(({ shard, epoch }) => (shard === null || epoch === null ? [] : [{ shard, epoch }]))
+    this.#mine = byShard(rows.flatMap(({ shard, epoch }) => (shard === null || epoch === null ? [] : [{ shard, epoch }])))
     this.#believedUntilMs = beganMs + leaseMs * believedPart
   }
 
@@ -261,20 +264,21 @@ export class Leases {
   async #take(share: number): Promise<void> {
     const { db, leased, failpoint } = this.#deps
     this.#leaving.clear()
-    const taken = await db.rows(leased.take, [this.#processId, share - this.#mine.length])
+    const taken = await db.rows(leased.take, [this.#processId, share - this.#mine.size])
     if (taken.length > 0) failpoint?.('shards-taken')
-    this.#mine = [...this.#mine, ...taken]
+    this.#mine = byShard([...this.#mine.values(), ...taken])
   }
 
   async #giveUpSurplus(share: number): Promise<void> {
     const { db, leased, isIdle } = this.#deps
-    const idle = [...this.#leaving].filter(isIdle).slice(0, this.#mine.length - share)
+    const idle = [...this.#leaving].filter(isIdle).slice(0, this.#mine.size - share)
     if (idle.length > 0) {
-      this.#mine = this.#mine.filter((one) => !idle.includes(one.shard))
+      const givenUp = new Set(idle)
+      this.#mine = byShard([...this.#mine.values()].filter((one) => !givenUp.has(one.shard)))
       await db.run(leased.free, [this.#processId, idle])
     }
     // Only idle shards are set aside, for one tick: a shard with an unresponsive recipient would block its other mail.
-    const surplus = this.#mine.filter((one) => isIdle(one.shard)).slice(0, this.#mine.length - share)
+    const surplus = [...this.#mine.values()].filter((one) => isIdle(one.shard)).slice(0, this.#mine.size - share)
     this.#leaving = new Set(surplus.map((one) => one.shard))
   }
 }

@@ -2,7 +2,7 @@
  * Webhook records: one row, owned by a tenant or (tenant '') by the organisation, with its subscription and its sealed secrets. A replaced
  * secret keeps signing for one day.
  */
-import { type Ids, type Secrets, wrongField } from '#base'
+import { type Ids, Refusal, type Secrets, wrongField } from '#base'
 import { type Queryable, sealedColumns, sql, type Tx } from '#db'
 
 /** Events of contract 13.1 that a webhook may subscribe to by name. */
@@ -85,6 +85,15 @@ const columns = sql.part`
   (select failing_since from webhook_endpoints where webhook_id = webhooks.id and webhooks.enabled) as "failingSince",
   secret, old_secrets as "oldSecrets", created_at as "createdAt", updated_at as "updatedAt"`
 
+/** Until the caller commits, no other webhook of this owner is created, so that the count holds. */
+const lockOwner = sql`
+  select pg_advisory_xact_lock(hashtextextended($1, 7305017))`
+
+const countWebhooksOf = sql<{ total: number }>`
+  select count(*) as total
+  from webhooks
+  where tenant_id = $1`
+
 const insertWebhook = sql<StoredWebhook>`
   insert into webhooks (id, tenant_id, uuid, name, url, event_names, all_events, enabled, timeout_seconds, secret, old_secrets, created_at,
                         updated_at, disabled_at, disabled_reason, format)
@@ -162,13 +171,24 @@ export const webhookChanged = 'webhook_changed'
 export const listWebhooks = (on: Queryable, tenantId: string | null): Promise<StoredWebhook[]> =>
   tenantId === null ? on.rows(everyWebhook) : on.rows(webhooksOf, [tenantId])
 
+/** Of one owner. Each sending process looks at all its webhooks 25 times a second. */
+const maxWebhooks = 200
+
+/** Refuses `validation_error`: too many webhooks. */
 export async function addWebhook(
-  on: Queryable,
+  tx: Tx,
   { tenantId, uuid, name, url, events, allEvents, enabled, timeoutSeconds, format }: NewWebhook,
   sealedSecret: Buffer,
   { nowMs, ids }: { nowMs: number; ids: Ids },
 ): Promise<StoredWebhook> {
-  const row = await on.first(insertWebhook, [
+  await tx.run(lockOwner, [tenantId])
+  const { total } = (await tx.first(countWebhooksOf, [tenantId])) ?? { total: 0 }
+  if (total >= maxWebhooks)
+    throw new Refusal('validation_error', {
+      message: `${tenantId === organisationWide ? 'the organisation' : 'the tenant'} has ${maxWebhooks} webhooks already`,
+      suggestion: 'Delete one first, or give an existing webhook more events',
+    })
+  const row = await tx.first(insertWebhook, [
     tenantId,
     uuid,
     name,
