@@ -234,18 +234,21 @@ export class Leases {
   /** Removes processes whose heartbeat has not changed for a lease period; returns the number of living ones. */
   async #watch(): Promise<number> {
     const { db, clock, leased, leaseMs } = this.#deps
-    const nowMs = clock.monotonicMs()
+    const askedMs = clock.monotonicMs()
     const heartbeats = await db.rows(leased.listHeartbeats)
+    // A heartbeat was read at an unknown time between the two, so that its age counts from the later to the earlier: the wait for a slow
+    // read is no time in which the heartbeat stood still.
+    const readMs = clock.monotonicMs()
     const before = this.#seen
     this.#seen = new Map(
       heartbeats.map(({ id, heartbeat }) => {
         const known = before.get(id)
-        return [id, known && known.heartbeat === heartbeat ? known : { heartbeat, sinceMs: nowMs }]
+        return [id, known && known.heartbeat === heartbeat ? known : { heartbeat, sinceMs: readMs }]
       }),
     )
     let living = 0
     for (const [id, { heartbeat, sinceMs }] of this.#seen) {
-      if (id === this.#processId || nowMs - sinceMs < leaseMs) living++
+      if (id === this.#processId || askedMs - sinceMs < leaseMs) living++
       else await this.#remove(id, heartbeat)
     }
     return Math.max(1, living)

@@ -184,6 +184,39 @@ describe('leases', () => {
     expect([one.owned(), other.owned()]).toEqual(before)
   })
 
+  test('no process is taken for dead because a read of the heartbeats took long, and a dead one still is', async () => {
+    const other = await start('other')
+    await other.tick()
+    let readMs = leaseMs - 100
+    const real = db
+    db = {
+      ...real,
+      rows: async (statement, parameters) => {
+        if (statement.text !== shardLeases.listHeartbeats.text) return real.rows(statement, parameters)
+        const rows = await real.rows(statement, parameters)
+        clock.moveMs(readMs)
+        return rows
+      },
+    }
+    const watching = await start('watching')
+    const living = async () => (await real.rows(processes)).map((one) => one.id)
+    await watching.tick()
+    // A lease period after the read was begun, and before the other's next heartbeat.
+    clock.moveMs(leaseMs / 4)
+    await watching.tick()
+    expect(await living()).toEqual(['other', 'watching'])
+
+    readMs = 0
+    await other.tick()
+    await watching.tick()
+    clock.moveMs(leaseMs - 1)
+    await watching.tick()
+    expect(await living()).toEqual(['other', 'watching'])
+    clock.moveMs(1)
+    await watching.tick()
+    expect(await living()).toEqual(['watching'])
+  })
+
   test('a process that closes leaves its shards to others at once', async () => {
     const [one, other] = await startTwo()
     await one.close()
