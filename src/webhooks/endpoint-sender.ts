@@ -115,6 +115,11 @@ export class EndpointSender implements Recorded {
     return this.#webhook?.enabled && this.#mayStart() ? this.#deps.share() - this.#inFlight + this.#retrying.size : 0
   }
 
+  /** The events whose retry is in flight or being recorded now. */
+  retryingNow(): ReadonlySet<number> {
+    return new Set(this.#retrying)
+  }
+
   /** Makes a further attempt; `payload` is undefined if there is no notification to send any more. */
   retry({ xact, id, made }: Retry, payload: WebhookPayload | undefined): void {
     if (!this.#webhook || this.#retrying.has(id) || !this.#mayStart()) return

@@ -131,13 +131,17 @@ class LeasedWebhooks {
 
   async retryDue(): Promise<void> {
     const asked = [...this.#senders.values()]
-      .map((one) => ({ webhookId: one.webhookId, room: one.retryRoom() }))
+      .map((one) => ({ webhookId: one.webhookId, room: one.retryRoom(), retrying: one.retryingNow() }))
       .filter(({ room }) => room > 0)
-    const due = asked.length === 0 ? [] : await findDueRetries(this.#db, asked, this.#clock.nowMs())
+    if (asked.length === 0) return
+    // A retry in flight stays due until it is recorded. One that is recorded while this turn reads would be sent again if it were taken now.
+    const retrying = new Map(asked.map((one) => [one.webhookId, one.retrying]))
+    const found = await findDueRetries(this.#db, asked, this.#clock.nowMs())
+    const due = found.filter(({ webhookId, id }) => !retrying.get(webhookId)?.has(id))
     if (due.length === 0) return
-    const found: BatchEvent[] = (await findEventsAt(this.#db, due)).map((event) => ({ event, payload: undefined }))
-    await this.#pages.prepare(found)
-    const byId = new Map(found.map((one) => [one.event.id, one]))
+    const events: BatchEvent[] = (await findEventsAt(this.#db, due)).map((event) => ({ event, payload: undefined }))
+    await this.#pages.prepare(events)
+    const byId = new Map(events.map((one) => [one.event.id, one]))
     for (const one of due) this.#startRetry(one, byId.get(one.id))
   }
 
