@@ -5,6 +5,7 @@
  */
 import { type Db, sql, type Tx } from '#db'
 import { addWaiting, type SendLimits } from '#limits'
+import { type Claimed, statusBefore } from './claim.ts'
 import { releaseWaitingIn } from './held-emails.ts'
 import { hasKeyOf, stateByKey } from './row-guards.ts'
 
@@ -59,19 +60,22 @@ async function moveDue(tx: Tx, limits: SendLimits, nowMs: number): Promise<numbe
 /** An email that waits: not claimed, no attempt made, not retried by hand. */
 export interface UnsentEmail {
   emailId: string
+  /** By its status: an email that was held stays so until it is released or an attempt is made, although its row may be ready. */
   isHeld: boolean
 }
 
-const lockWaiting = sql<UnsentEmail>`
-  select email_id as "emailId", state = 'held' as "isHeld"
+const lockWaiting = sql<Pick<Claimed, 'emailId' | 'holdReason' | 'manualRetry' | 'attempts'>>`
+  select email_id as "emailId", hold_reason as "holdReason", manual_retry as "manualRetry", attempt_count as "attempts"
   from spool
   where tenant_id = $1 and email_id = any($2) and ${stateByKey} <> 'sending' and attempt_count = 0 and not manual_retry
   order by email_id
   for update`
 
 /** Locks those of these emails that have not left, until the transaction ends: no claim takes them meanwhile. */
-export const lockUnsent = (tx: Tx, tenantId: string, emailIds: readonly string[]): Promise<UnsentEmail[]> =>
-  tx.rows(lockWaiting, [tenantId, emailIds])
+export async function lockUnsent(tx: Tx, tenantId: string, emailIds: readonly string[]): Promise<UnsentEmail[]> {
+  const rows = await tx.rows(lockWaiting, [tenantId, emailIds])
+  return rows.map((row) => ({ emailId: row.emailId, isHeld: statusBefore(row) === 'held' }))
+}
 
 const removeThese = sql`
   delete from spool

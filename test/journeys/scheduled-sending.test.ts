@@ -1,6 +1,9 @@
 /** Scheduled sending for a user: send later, read, cancel and reschedule, with the test clock. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
+import { holdAfterRestore } from '#delivery'
+import { recordRestore, wakeEmails } from '#spool'
+import { expectCounted } from '../support/expect-counts.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
 let service: Service
@@ -177,6 +180,21 @@ describe('a cancelled email', () => {
       expect([status, body.error?.code]).toEqual([400, 'email_not_scheduled'])
     }
   })
+})
+
+test('a held email that is to be decided again is counted as held until then, also when it is cancelled', async () => {
+  // Without delivery, nothing decides.
+  await using idle = await startService({ rateLimit: null, sendLimit: null })
+  const { tenantId, send, read, call, ask } = await tenant(idle)
+  const { id } = await send({ scheduledAt: inMs(hourMs) })
+  await recordRestore(idle.db, new Date(), Date.now())
+  await holdAfterRestore(idle.db, Date.now() + 2 * hourMs)
+  await wakeEmails(idle.db, tenantId, [id])
+  expect((await read(id)).status).toBe('held')
+  const moved = await ask('PATCH', `/emails/${id}`, { scheduledAt: inMs(3 * hourMs) })
+  expect(moved.body.error?.code).toBe('email_not_scheduled')
+  expect(await call<Sent>('POST', `/emails/${id}/cancel`)).toMatchObject({ status: 'hardfail' })
+  await expectCounted(idle.db, Date.now())
 })
 
 describe('a rescheduled email', () => {
