@@ -42,7 +42,7 @@ export {
   resumePaused,
   resumeTenant,
 } from './queue-admin.ts'
-export { followQueueUpdates } from './queue-updates.ts'
+export { QueueUpdates } from './queue-updates.ts'
 export { openRecorder } from './record-outcomes.ts'
 export { deleteDomain } from './remove-domain.ts'
 export { messageAsSent, rebuildMessage } from './render-message.ts'

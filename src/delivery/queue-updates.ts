@@ -22,26 +22,53 @@ const maxBatches = 20
 /** After this time every process has noticed the change, so that no attempt uses the old settings. */
 export const settledAfterMs = 1500
 
-/** Returns how many changes were completed. */
-export async function followQueueUpdates(db: Db, nowMs: number): Promise<number> {
-  for (let done = 0; ; done++) {
-    const change = await nextQueueUpdate(db, nowMs - settledAfterMs)
-    if (!change || !(await follow(db, change, nowMs))) return done
-    await deleteQueueUpdate(db, change)
-  }
-}
+export class QueueUpdates {
+  readonly #db: Db
+  /** Where the walk of a change stopped. A new process begins again. */
+  #stopped: { id: number; after: string } | undefined
 
-/** Returns false when more batches remain. */
-async function follow(db: Db, { tenantId, change, domain }: QueueUpdate, nowMs: number): Promise<boolean> {
-  const ofDomain = (each: (ids: string[]) => Promise<unknown>) => eachOfDomain(db, tenantId, domain ?? '', each)
-  if (change === 'domain deleted') return ofDomain((ids) => wakeEmails(db, tenantId, ids))
-  if (change === 'domain resumed') return ofDomain((ids) => release(db, tenantId, nowMs, (tx) => releaseHeldForDomain(tx, tenantId, ids)))
-  const batch = () => {
-    if (change === 'resumed') return release(db, tenantId, nowMs, (tx) => releaseHeldForTenant(tx, tenantId, maxAtOnce))
-    return wake(db, tenantId, change === 'paused' ? ['deferred'] : ['deferred', 'held', 'over_limit', 'scheduled'], maxAtOnce)
+  constructor(db: Db) {
+    this.#db = db
   }
-  for (let done = 0; done < maxBatches; done++) if ((await batch()) === 0) return true
-  return false
+
+  /** Returns how many changes were completed. */
+  async run(nowMs: number): Promise<number> {
+    for (let done = 0; ; done++) {
+      const change = await nextQueueUpdate(this.#db, nowMs - settledAfterMs)
+      if (!change || !(await this.#follow(change, nowMs))) return done
+      await deleteQueueUpdate(this.#db, change)
+    }
+  }
+
+  /** Returns false when more batches remain. */
+  async #follow(update: QueueUpdate, nowMs: number): Promise<boolean> {
+    const db = this.#db
+    const { tenantId, change } = update
+    if (change === 'domain deleted') return this.#walkDomain(update, (ids) => wakeEmails(db, tenantId, ids))
+    if (change === 'domain resumed')
+      return this.#walkDomain(update, (ids) => release(db, tenantId, nowMs, (tx) => releaseHeldForDomain(tx, tenantId, ids)))
+    const batch = () => {
+      if (change === 'resumed') return release(db, tenantId, nowMs, (tx) => releaseHeldForTenant(tx, tenantId, maxAtOnce))
+      return wake(db, tenantId, change === 'paused' ? ['deferred'] : ['deferred', 'held', 'over_limit', 'scheduled'], maxAtOnce)
+    }
+    for (let done = 0; done < maxBatches; done++) if ((await batch()) === 0) return true
+    return false
+  }
+
+  /** Walks a tenant's unclaimed emails of a sending domain, in order, from where the pass before stopped. Returns false when more remain. */
+  async #walkDomain({ id, tenantId, domain }: QueueUpdate, each: (ids: string[]) => Promise<unknown>): Promise<boolean> {
+    let after = this.#stopped?.id === id ? this.#stopped.after : ''
+    for (let done = 0; done < maxBatches; done++) {
+      const ids = await listStillQueued(this.#db, tenantId, after, maxAtOnce)
+      const last = ids.at(-1)
+      if (last === undefined) return true
+      const affected = await emailsOfDomain(this.#db, tenantId, ids, domain ?? '')
+      if (affected.length > 0) await each(affected)
+      after = last
+      this.#stopped = { id, after }
+    }
+    return false
+  }
 }
 
 function release(db: Db, tenantId: string, nowMs: number, releaseSome: (tx: Tx) => Promise<string[]>): Promise<number> {
@@ -50,16 +77,4 @@ function release(db: Db, tenantId: string, nowMs: number, releaseSome: (tx: Tx) 
     const emails = ids.map((emailId) => ({ tenantId, emailId }))
     return recordReleased(tx, emails, nowMs)
   })
-}
-
-/** Walks a tenant's unclaimed emails of a sending domain, in order. */
-async function eachOfDomain(db: Db, tenantId: string, domain: string, each: (ids: string[]) => Promise<unknown>): Promise<true> {
-  for (let after = ''; ; ) {
-    const ids = await listStillQueued(db, tenantId, after, maxAtOnce)
-    const last = ids.at(-1)
-    if (last === undefined) return true
-    const affected = await emailsOfDomain(db, tenantId, ids, domain)
-    if (affected.length > 0) await each(affected)
-    after = last
-  }
 }

@@ -12,7 +12,7 @@
 import { deleteExpiredKeys, markEveryMs, openMarking } from '#accept'
 import { type Clock, type Config, type Log, type Loop, type Secrets, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
-import { deleteExpiredPolicies, deleteOldTlsSessions, expireHolds, followQueueUpdates, notifyWarmUps } from '#delivery'
+import { deleteExpiredPolicies, deleteOldTlsSessions, expireHolds, notifyWarmUps, QueueUpdates } from '#delivery'
 import { deleteOldReports } from '#domain-reports'
 import { deleteSeconds, emailTables, findOldestEmailMs, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
@@ -135,6 +135,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
   const { db, clock, log, limitSettings } = deps
   const wakeDelivery = openWaker({ db, clock })
   const contents = new ContentRetention(db)
+  const queueUpdates = new QueueUpdates(db)
   return [
     {
       name: 'releasing scheduled mail',
@@ -150,7 +151,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
       everyMs: tickMs,
       run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
     },
-    { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: (nowMs) => followQueueUpdates(db, nowMs) },
+    { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: (nowMs) => queueUpdates.run(nowMs) },
     { name: 'applying the automatic pause', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.brake, nowMs, log) },
     {
       name: 'counting',

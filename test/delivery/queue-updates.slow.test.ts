@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openIds, systemRandom } from '#base'
 import { sql } from '#db'
-import { followQueueUpdates } from '#delivery'
+import { QueueUpdates } from '#delivery'
 import { nextQueueUpdate, recordDomainDeleted, recordTenantChange, type TenantChange } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -18,8 +19,20 @@ const dropDomain = sql`
 
 const addDeferred = sql`
   insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, due_at, test, size_octets)
-  select 'large', 'email ' || nth, 'email ' || nth, 1, 'ann@one.test', 'one.test', 'deferred', $2, false, 100
+  select 'large', $3 || nth, $3 || nth, 1, 'ann@one.test', 'one.test', 'deferred', $2, false, 100
   from generate_series(1, $1) as nth`
+
+const addEmail = sql`
+  insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, message_id, test, status, accepted_at)
+  values ('large', $1, $1, 'ann@one.test', 'a@gone.test', 'a@gone.test', 's', $1, false, 'softfail', $2)`
+
+const stateOf = sql<{ state: string }>`
+  select state
+  from spool
+  where email_id = $1`
+
+/** Ids of one day whose partitions exist. */
+const ofTheDay = openIds(systemRandom).emailId(testTimeMs).slice(0, 13)
 
 let service: Service
 beforeAll(async () => {
@@ -100,12 +113,31 @@ describe('the queued emails of a tenant', () => {
 test('a long queue is followed a part at a time, so that other chores have their turn in between', async () => {
   await using database = await testDatabase()
   const { db } = database
-  await db.run(addDeferred, [45_000, new Date(testTimeMs)])
+  await db.run(addDeferred, [45_000, new Date(testTimeMs), 'email '])
   await db.transaction((tx) => recordTenantChange(tx, 'large', 'paused', testTimeMs - 5000))
+  const updates = new QueueUpdates(db)
   let turns = 0
-  for (; await nextQueueUpdate(db, testTimeMs); turns++) await followQueueUpdates(db, testTimeMs)
+  for (; await nextQueueUpdate(db, testTimeMs); turns++) await updates.run(testTimeMs)
   expect(turns).toBe(3)
   expect(await db.rows(sql`select state, count(*)::integer as emails from spool group by state`)).toEqual([
     { state: 'ready', emails: 45_000 },
   ])
+})
+
+test('so is a long queue of a sending domain’s tenant, each part from where the last one ended', async () => {
+  await using database = await testDatabase()
+  const { db } = database
+  const due = new Date(testTimeMs)
+  await db.run(addDeferred, [45_000, due, `${ofTheDay}0`])
+  const last = `${ofTheDay}11`
+  await db.run(addDeferred, [1, due, last.slice(0, -1)])
+  await db.run(addEmail, [last, due])
+  await db.transaction((tx) => recordDomainDeleted(tx, 'large', 'gone.test', testTimeMs - 5000))
+  const updates = new QueueUpdates(db)
+  for (const state of ['deferred', 'deferred', 'ready']) {
+    expect(await nextQueueUpdate(db, testTimeMs)).toBeDefined()
+    await updates.run(testTimeMs)
+    expect((await db.first(stateOf, [last]))?.state).toBe(state)
+  }
+  expect(await nextQueueUpdate(db, testTimeMs)).toBeUndefined()
 })
