@@ -30,6 +30,7 @@ export {
 export { notifyWarmUps, openWarmUp, warmUpCeiling, warmUpDay } from './egress/warm-up.ts'
 export { expireHolds } from './expire-held.ts'
 export { explain } from './explain.ts'
+export { ObsoleteHolds } from './obsolete-holds.ts'
 export {
   cancelQueue,
   cancelQueued,

@@ -9,7 +9,7 @@ import {
   listStillQueued,
   nextQueueUpdate,
   type QueueUpdate,
-  releaseHeldForDomain,
+  releaseHeldFor,
   releaseHeldForTenant,
   wake,
   wakeEmails,
@@ -46,7 +46,7 @@ export class QueueUpdates {
     const { tenantId, change } = update
     if (change === 'domain deleted') return this.#walkDomain(update, (ids) => wakeEmails(db, tenantId, ids))
     if (change === 'domain resumed')
-      return this.#walkDomain(update, (ids) => release(db, tenantId, nowMs, (tx) => releaseHeldForDomain(tx, tenantId, ids)))
+      return this.#walkDomain(update, (ids) => release(db, tenantId, nowMs, (tx) => releaseHeldFor(tx, tenantId, 'domain', ids)))
     const batch = () => {
       if (change === 'resumed') return release(db, tenantId, nowMs, (tx) => releaseHeldForTenant(tx, tenantId, maxAtOnce))
       return wake(db, tenantId, change === 'paused' ? ['deferred'] : ['deferred', 'held', 'over_limit', 'scheduled'], maxAtOnce)

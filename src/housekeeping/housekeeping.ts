@@ -12,7 +12,7 @@
 import { deleteExpiredKeys, markEveryMs, openMarking } from '#accept'
 import { type Clock, type Config, type Log, type Loop, type Secrets, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
-import { deleteExpiredPolicies, deleteOldTlsSessions, expireHolds, notifyWarmUps, QueueUpdates } from '#delivery'
+import { deleteExpiredPolicies, deleteOldTlsSessions, expireHolds, notifyWarmUps, ObsoleteHolds, QueueUpdates } from '#delivery'
 import { deleteOldReports } from '#domain-reports'
 import { deleteSeconds, emailTables, findOldestEmailMs, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
@@ -136,6 +136,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
   const wakeDelivery = openWaker({ db, clock })
   const contents = new ContentRetention(db)
   const queueUpdates = new QueueUpdates(db)
+  const obsoleteHolds = new ObsoleteHolds(db)
   return [
     {
       name: 'releasing scheduled mail',
@@ -165,6 +166,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
       everyMs: hourMs,
       run: async (nowMs) => deleteSeconds(db, await findOldestEmailMs(db), nowMs),
     },
+    { name: 'releasing mail held for an ended pause', everyMs: 60_000, run: (nowMs) => obsoleteHolds.run(nowMs) },
     { name: 'failing expired holds', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'recording warm-up steps', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },

@@ -1,5 +1,5 @@
 /**
- * Emails kept out of delivery: those over the send limit, released in order of acceptance, and held ones that have expired.
+ * Emails kept out of delivery: those over the send limit, released in order of acceptance, and held ones, among them those that have expired.
  */
 import { emailIdTimeMs } from '#base'
 import { type Db, type Queryable, type Sql, sql, type Tx } from '#db'
@@ -95,6 +95,22 @@ const takeExpired = sql<ExpiredHold>`
   ) and state = 'held'
   returning tenant_id as "tenantId", email_id as "emailId", recipient, attempt_count as "attempts", ${rowClockOffset} as "clockOffsetMs"`
 
+export interface HeldEmail {
+  shard: number
+  dueAt: Date
+  emailId: string
+  tenantId: string
+  holdReason: string
+}
+
+/** In the order of the index of due times, which also finds the due time: no deferred email that is due earlier is read. */
+const heldAfter = sql<HeldEmail>`
+  select shard, due_at as "dueAt", email_id as "emailId", tenant_id as "tenantId", hold_reason as "holdReason"
+  from spool
+  where state = 'held' and due_at > $1 and (shard, due_at, email_id) > ($2, $3, $4)
+  order by shard, due_at, email_id
+  limit $5`
+
 /** Releases as many emails over the send limit as there is capacity for, in order of acceptance; returns how many. */
 export const releaseWaiting = (db: Db, limits: SendLimits, nowMs: number): Promise<number> =>
   db.transaction((tx) => releaseWaitingIn(tx, limits, nowMs))
@@ -152,6 +168,10 @@ const split = <One>(list: readonly One[], belongs: (one: One) => boolean): [One[
 export function takeExpiredHolds(tx: Tx, nowMs: number, most: number): Promise<ExpiredHold[]> {
   return tx.rows(takeExpired, [new Date(nowMs), most])
 }
+
+/** Held emails that are due after `dueMs`, in order, after this one. */
+export const listHeld = (on: Queryable, dueMs: number, after: HeldEmail | undefined, most: number): Promise<HeldEmail[]> =>
+  on.rows(heldAfter, [new Date(dueMs), after?.shard ?? 0, after?.dueAt ?? new Date(dueMs), after?.emailId ?? '', most])
 
 const queuedContents = sql<{ contentId: string }>`
   select distinct content_id as "contentId"

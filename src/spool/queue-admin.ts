@@ -284,14 +284,3 @@ export async function countAhead(
   if (state === 'over_limit') return (await on.first(waitingBefore, [email.test, email.emailId, maxAhead]))?.ahead ?? 0
   return null
 }
-
-const releaseOfDomain = sql<{ emailId: string }>`
-  update spool
-  set state = 'ready', due_at = null, hold_reason = 'released'
-  where tenant_id = $1 and email_id = any($2) and ${stateByKey} = 'held' and hold_reason = 'domain'
-  returning email_id as "emailId"`
-
-/** Releases those of `emailIds` that were held for their sending domain; the caller makes their emails pending. */
-export async function releaseHeldForDomain(tx: Tx, tenantId: string, emailIds: readonly string[]): Promise<string[]> {
-  return (await tx.rows(releaseOfDomain, [tenantId, emailIds])).map((row) => row.emailId)
-}

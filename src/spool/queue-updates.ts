@@ -31,6 +31,12 @@ const deleteUpdate = sql`
   delete from queue_updates
   where tenant_id = $1 and id = $2`
 
+const updateOfTenant = sql<{ id: number }>`
+  select id
+  from queue_updates
+  where tenant_id = $1
+  limit 1`
+
 const wakeSome = sql`
   with chosen as (
     select email_id
@@ -69,6 +75,12 @@ const releaseSome = sql<{ emailId: string }>`
   where tenant_id = $1 and email_id in (select email_id from chosen) and ${stateByKey} = 'held'
   returning email_id as "emailId"`
 
+const releaseThese = sql<{ emailId: string }>`
+  update spool
+  set state = 'ready', due_at = null, hold_reason = 'released'
+  where tenant_id = $1 and email_id = any($2) and ${stateByKey} = 'held' and hold_reason = $3
+  returning email_id as "emailId"`
+
 /** Must be called in the transaction that changes the tenant. */
 export function recordTenantChange(tx: Tx, tenantId: string, change: TenantChange, nowMs: number): Promise<number> {
   return tx.run(recordUpdate, [tenantId, change, null, new Date(nowMs)])
@@ -90,6 +102,10 @@ export const nextQueueUpdate = (on: Queryable, beforeMs: number): Promise<QueueU
 
 export const deleteQueueUpdate = (on: Queryable, { tenantId, id }: QueueUpdate): Promise<number> => on.run(deleteUpdate, [tenantId, id])
 
+/** Whether the tenant's queue does not follow a change yet. */
+export const hasQueueUpdate = async (on: Queryable, tenantId: string): Promise<boolean> =>
+  (await on.first(updateOfTenant, [tenantId])) !== undefined
+
 /** Makes at most `most` recipients in these states ready; returns how many. */
 export const wake = (
   db: Db,
@@ -98,8 +114,8 @@ export const wake = (
   most: number,
 ): Promise<number> => db.run(wakeSome, [tenantId, states, most])
 
-export const wakeEmails = (db: Db, tenantId: string, emailIds: readonly string[]): Promise<number> =>
-  db.run(wakeThese, [tenantId, emailIds])
+export const wakeEmails = (on: Queryable, tenantId: string, emailIds: readonly string[]): Promise<number> =>
+  on.run(wakeThese, [tenantId, emailIds])
 
 /** Ids of a tenant's recipients that are queued and not being sent, in order, after `afterId`. */
 export async function listStillQueued(on: Queryable, tenantId: string, afterId: string, most: number): Promise<string[]> {
@@ -109,4 +125,15 @@ export async function listStillQueued(on: Queryable, tenantId: string, afterId: 
 /** Releases at most `most` recipients held for their tenant; the caller makes their emails pending. */
 export async function releaseHeldForTenant(tx: Tx, tenantId: string, most: number): Promise<string[]> {
   return (await tx.rows(releaseSome, [tenantId, most])).map((row) => row.emailId)
+}
+
+/** Releases those of `emailIds` that are held for their tenant or their sending domain; the caller makes their emails pending. */
+export async function releaseHeldFor(
+  tx: Tx,
+  tenantId: string,
+  reason: 'tenant' | 'domain',
+  emailIds: readonly string[],
+): Promise<string[]> {
+  if (emailIds.length === 0) return []
+  return (await tx.rows(releaseThese, [tenantId, emailIds, reason])).map((row) => row.emailId)
 }

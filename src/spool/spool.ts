@@ -18,7 +18,16 @@ export {
   statusBefore,
 } from './claim.ts'
 export { promote, recall } from './due-times.ts'
-export { contentsStillQueued, countQueuedContents, oldestQueuedMs, queueRetry, releaseWaiting, takeExpiredHolds } from './held-emails.ts'
+export {
+  contentsStillQueued,
+  countQueuedContents,
+  type HeldEmail,
+  listHeld,
+  oldestQueuedMs,
+  queueRetry,
+  releaseWaiting,
+  takeExpiredHolds,
+} from './held-emails.ts'
 export { deregisterProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
 export {
   addQueuePause,
@@ -36,19 +45,20 @@ export {
   type QueuePause,
   queueByRecipientDomain,
   releaseHeld,
-  releaseHeldForDomain,
   removeQueued,
   removeQueuePausesOfTenant,
   resumeQueue,
 } from './queue-admin.ts'
 export {
   deleteQueueUpdate,
+  hasQueueUpdate,
   listStillQueued,
   nextQueueUpdate,
   type QueueUpdate,
   recordDomainDeleted,
   recordDomainResumed,
   recordTenantChange,
+  releaseHeldFor,
   releaseHeldForTenant,
   type TenantChange,
   wake,

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { sql } from '#db'
-import { QueueUpdates } from '#delivery'
-import { nextQueueUpdate, recordDomainDeleted, recordTenantChange, type TenantChange } from '#spool'
+import { ObsoleteHolds, pauseQueue, QueueUpdates } from '#delivery'
+import { readEvents, startOfLog } from '#events'
+import { nextQueueUpdate, recordDomainDeleted, recordTenantChange, resumeQueue, type TenantChange } from '#spool'
+import { setPause } from '#tenants'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
@@ -19,7 +21,7 @@ const dropDomain = sql`
 
 const addDeferred = sql`
   insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, due_at, test, size_octets)
-  select 'large', $3 || nth, $3 || nth, 1, 'ann@one.test', 'one.test', 'deferred', $2, false, 100
+  select 'large', $3::text || nth, $3::text || nth, 1, 'ann@one.test', 'one.test', 'deferred', $2, false, 100
   from generate_series(1, $1) as nth`
 
 const addEmail = sql`
@@ -30,6 +32,11 @@ const stateOf = sql<{ state: string }>`
   select state
   from spool
   where email_id = $1`
+
+const addHeld = sql`
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, hold_reason, due_at, test, size_octets)
+  select $2::text, $2::text || nth, $2::text || nth, $3, 'ann@one.test', 'one.test', 'held', 'tenant', $4, false, 100
+  from generate_series(1, $1) as nth`
 
 /** Ids of one day whose partitions exist. */
 const ofTheDay = openIds(systemRandom).emailId(testTimeMs).slice(0, 13)
@@ -48,20 +55,20 @@ const change = (tenantId: string, status: string, what: TenantChange) =>
   })
 
 /** Makes a tenant with a sending domain for test keys and a key. */
-async function tenantOf(name: string) {
-  const tenantId = await service.makeTenant(name)
+async function tenantOf(name: string, on = service) {
+  const tenantId = await on.makeTenant(name)
   const domain = `${name}.test`
-  await service.addDomain(tenantId, domain)
-  const key = await service.makeKey({ tenantId })
+  await on.addDomain(tenantId, domain)
+  const key = await on.makeKey({ tenantId })
   const send = async (to: string) => {
-    const sent = await service.call('POST', '/emails', { key, body: { from: `a@${domain}`, to: [to], subject: 's', text: 't' } })
+    const sent = await on.call('POST', '/emails', { key, body: { from: `a@${domain}`, to: [to], subject: 's', text: 't' } })
     return (sent.body.data as { id: string }).id
   }
   return { tenantId, domain, send }
 }
 
-const statusOf = async (id: string) =>
-  ((await service.call('GET', `/emails/${id}`, { key: service.testKey })).body.data as { status: string }).status
+const statusOf = async (id: string, on = service) =>
+  ((await on.call('GET', `/emails/${id}`, { key: on.testKey })).body.data as { status: string }).status
 const becomes = (id: string, status: string) => expect.poll(() => statusOf(id), { timeout: 15_000, interval: 50 }).toBe(status)
 
 describe('the queued emails of a tenant', () => {
@@ -140,4 +147,66 @@ test('so is a long queue of a sending domain’s tenant, each part from where th
     expect((await db.first(stateOf, [last]))?.state).toBe(state)
   }
   expect(await nextQueueUpdate(db, testTimeMs)).toBeUndefined()
+})
+
+describe('mail that was recorded as held after its pause had ended', () => {
+  test('is released, and the mail of tenants and domains that are still paused is not', async () => {
+    // The pauses begin and end without a queue update, as if each had been followed before the emails were recorded.
+    await using own = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery'] })
+    const { db } = own
+    /** A pause is in force within a second: sends until an email is held. */
+    const firstHeld = async (send: (to: string) => Promise<string>) => {
+      let id = ''
+      const sentOrHeld = async () => {
+        id = await send('delivered@simulator.test')
+        await expect.poll(() => statusOf(id, own), { timeout: 10_000, interval: 50 }).not.toBe('pending')
+        return statusOf(id, own)
+      }
+      await expect.poll(sentOrHeld, { timeout: 15_000, interval: 100 }).toBe('held')
+      return id
+    }
+    const [active, paused, mixed] = [await tenantOf('active', own), await tenantOf('paused', own), await tenantOf('mixed', own)]
+    for (const { tenantId } of [active, paused]) await db.transaction((tx) => setPause(tx, tenantId, 'spam', nowMs()))
+    await own.addDomain(mixed.tenantId, 'other.test')
+    const key = await own.makeKey({ tenantId: mixed.tenantId })
+    const sendOther = async (to: string) => {
+      const sent = await own.call('POST', '/emails', { key, body: { from: 'a@other.test', to: [to], subject: 's', text: 't' } })
+      return (sent.body.data as { id: string }).id
+    }
+    const placeOf = (name: string) => ({ tenantId: mixed.tenantId, kind: 'domain' as const, name })
+    for (const name of [mixed.domain, 'other.test']) await pauseQueue(db, placeOf(name), 'spam', nowMs())
+    const free = [await firstHeld(active.send), await firstHeld(mixed.send)]
+    const kept = [await firstHeld(paused.send), await firstHeld(sendOther)]
+    await db.transaction(async (tx) => {
+      await setPause(tx, active.tenantId, null, nowMs())
+      await resumeQueue(tx, placeOf(mixed.domain))
+    })
+    const holds = new ObsoleteHolds(db)
+    const statuses = async (ids: string[]) => Promise.all(ids.map((id) => statusOf(id, own)))
+    const afterRun = async () => {
+      await holds.run(nowMs())
+      return statuses(free)
+    }
+    await expect.poll(afterRun, { timeout: 15_000, interval: 100 }).toEqual(['sent', 'sent'])
+    expect(await statuses(kept)).toEqual(['held', 'held'])
+    const released = async () =>
+      (await readEvents(db, startOfLog, 10_000, null)).flatMap(({ kind, emailId }) => (kind === 'EmailReleased' ? [emailId] : []))
+    await expect.poll(async () => [...new Set(await released())].sort()).toEqual([...free].sort())
+  })
+
+  test('is looked for a part at a time, and left to a change that the queue does not follow yet', async () => {
+    await using database = await testDatabase()
+    const { db } = database
+    const due = new Date(testTimeMs + 7 * 86_400_000)
+    await db.run(addHeld, [20_000, 'changing', 1, due])
+    await db.run(addHeld, [1, 'deleted', 2, due])
+    await db.transaction((tx) => recordTenantChange(tx, 'changing', 'deleted', testTimeMs))
+    const holds = new ObsoleteHolds(db)
+    expect(await holds.run(testTimeMs)).toBe(0)
+    expect(await holds.run(testTimeMs)).toBe(1)
+    expect(await db.rows(sql`select state, count(*)::integer as emails from spool group by state order by state`)).toEqual([
+      { state: 'held', emails: 20_000 },
+      { state: 'ready', emails: 1 },
+    ])
+  })
 })
