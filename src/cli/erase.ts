@@ -12,7 +12,8 @@ export const erase: Command = {
 
 Cancels queued mail for the address and erases the mail sent to it: content, subject, tag, metadata, transcripts, opens and clicks,
 webhook deliveries, request logs, and stored responses that name it. Counts remain, and so does a suppression that prevents new mail to
-the address. Messages still queued for other recipients are kept and counted: run the command again after their delivery.
+the address. Messages still queued for other recipients, and those being sent now, are kept and counted: run the command again after their
+delivery, or a few minutes later if no other recipient waits.
 --tenant  erases only in this tenant`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   positionals: ['ADDRESS'],
@@ -27,7 +28,9 @@ the address. Messages still queued for other recipients are kept and counted: ru
         progress.end(),
       )
       const kept =
-        erased.kept === 0 ? '' : `\n${erased.kept} messages kept: still queued for other recipients. Run this command again later`
+        erased.kept === 0
+          ? ''
+          : `\n${erased.kept} messages kept: being sent now, or still queued for other recipients. Run this command again later`
       printed(
         given,
         deps,

@@ -35,6 +35,7 @@ export {
 export type { Email } from './email-record.ts'
 export { emailTables } from './email-tables.ts'
 export {
+  countNotErased,
   type ErasedContent,
   type ErasedEmail,
   eraseContents,

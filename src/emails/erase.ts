@@ -30,6 +30,11 @@ const blankEmails = sql<ErasedEmail>`
   )
   returning tenant_id as "tenantId", id, content_id as "contentId"`
 
+const emailsLeft = sql<{ emails: number }>`
+  select count(*) as emails
+  from emails
+  where lower(recipient) = $1 and recipient <> $3 and ($2::text is null or tenant_id = $2)`
+
 /** The person is the author of a copy, and its recipient is another one. */
 const blankCopies = sql<ErasedEmail>`
   update emails
@@ -72,6 +77,10 @@ const blankAttempts = sql`
 /** Blanks up to `maximum` final emails to this address (lower case) and returns them; the address no longer finds them. */
 export const eraseEmails = (tx: Tx, address: string, tenantId: string | null, maximum: number): Promise<ErasedEmail[]> =>
   tx.rows(blankEmails, [address, tenantId, maximum, erasedAddress])
+
+/** The number of emails to this address (lower case), in any status: one may have become final since `eraseEmails`. */
+export const countNotErased = async (on: Queryable, address: string, tenantId: string | null): Promise<number> =>
+  (await on.first(emailsLeft, [address, tenantId, erasedAddress]))?.emails ?? 0
 
 /** Blanks forwarded copies of a person's mail, which are final, and returns them. */
 export const eraseCopies = (tx: Tx, copies: readonly { tenantId: string; id: string }[]): Promise<ErasedEmail[]> =>

@@ -8,7 +8,15 @@ import { deleteResponsesWith } from '#accept'
 import { addressHashesOf, type Secrets } from '#base'
 import type { Db, Tx } from '#db'
 import { cancelQueued } from '#delivery'
-import { type ErasedContent, type ErasedEmail, eraseCopies, eraseEmails, eraseFromConversations, listErasedContents } from '#emails'
+import {
+  countNotErased,
+  type ErasedContent,
+  type ErasedEmail,
+  eraseCopies,
+  eraseEmails,
+  eraseFromConversations,
+  listErasedContents,
+} from '#emails'
 import { eraseAddressFromEvents, eraseFromEvents } from '#events'
 import { eraseUnneededContents } from '#privacy'
 import { eraseReceived, forgetForwardTarget, listReceivedOf, type ReceivedCopies } from '#received-mail'
@@ -22,7 +30,10 @@ export interface Erased {
   emails: number
   /** Messages removed. */
   contents: number
-  /** Messages still needed by other recipients, or whose copy is being sent; repeat the erasure after their delivery. */
+  /**
+   * Messages still needed by other recipients, or whose copy is being sent, and emails to the address that are being sent. Repeat the
+   * erasure after their delivery: the next attempt of an email that fails now may be hours away, and the repetition cancels it.
+   */
   kept: number
 }
 
@@ -50,6 +61,7 @@ export async function eraseAddress(
   await eraseReceivedMail(db, { person, tenantId, nowMs }, total)
   await forgetForwardTarget(db, person, tenantId)
   await eraseUnneeded(db, tenantId, total)
+  total.kept += await countNotErased(db, person, tenantId)
   for (const name of names) {
     await eraseAddressFromEvents(db, name, tenantId)
     await eraseFromDeliveries(db, name, tenantId)
