@@ -24,7 +24,7 @@ import { deleteOldReceived } from '#received-mail'
 import { deleteOldDays, notifyChanges, openProviderNames, startBlocklistChecks, startCountingOutcomes } from '#reputation'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
-import { openWakefulness, openWaker, releaseScheduled, releaseWaiting, type Wakefulness } from '#spool'
+import { openWakefulness, openWaker, releaseScheduled, releaseUncounted, releaseWaiting, type Wakefulness } from '#spool'
 import { deleteEndedSuppressions } from '#suppressions'
 import { deleteOldTlsReports } from '#tls-reports'
 import { trackingTables } from '#tracking'
@@ -39,6 +39,8 @@ const indexEveryMs = 600_000
 const tickMs = 500
 /** The same while there was no mail lately. */
 const asleepTickMs = 4000
+/** Rare, because it may read past all the mail of a tenant or key at its limit. */
+const uncountedEveryMs = 60_000
 const contentsEveryMs = 10_000
 const oldRecordsEveryMs = 10_000
 const receivedEveryMs = 60_000
@@ -151,6 +153,11 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
       name: 'releasing mail over the send limit',
       everyMs: tickMs,
       run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
+    },
+    {
+      name: 'releasing uncounted mail over the send limit',
+      everyMs: uncountedEveryMs,
+      run: async (nowMs) => releaseUncounted(db, await limitSettings.send(), nowMs),
     },
     { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: (nowMs) => queueUpdates.run(nowMs) },
     { name: 'applying the automatic pause', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.brake, nowMs, log) },

@@ -1,5 +1,5 @@
 /** Emails that wait for slots of a send limit: the number that may go now, and the counters after some have gone. */
-import { sql, type Tx } from '#db'
+import { type Queryable, sql, type Tx } from '#db'
 import { notifyLimitReached, type Tell } from './limit-notifications.ts'
 import { keyIdOf, keyLimitScope, organisationLimitScope, type SendLimits, tenantIdOf, tenantLimitScope } from './limit-overrides.ts'
 import { hourOf, lockCounters, type Standing, saveCounters, usedNow } from './send-limit-counters.ts'
@@ -8,6 +8,11 @@ const readWaiting = sql<Standing>`
   select scope, test, ${usedNow} as used, waiting
   from send_limit_usage
   where waiting > 0 or scope = $2`
+
+const readStandings = sql<Standing>`
+  select scope, test, ${usedNow} as used, waiting
+  from send_limit_usage
+  where scope = any($2)`
 
 /** Counts emails that begin to wait for slots without having asked for them: they are released like those that found no slot. */
 export async function addWaiting(tx: Tx, waiting: { live: number; test: number }, limits: SendLimits, nowMs: number): Promise<void> {
@@ -22,6 +27,30 @@ export async function addWaiting(tx: Tx, waiting: { live: number; test: number }
     counters.map((one) => one.of),
     nowMs,
   )
+}
+
+interface FullLimits {
+  test: boolean
+  /** Tenants at their ceiling. */
+  tenants: string[]
+  /** Keys at their limit. */
+  keys: number[]
+}
+
+/** The full limits within the organisation's, for each kind of mail, live and test, that the organisation has room for. Takes no lock. */
+export async function listFullLimits(on: Queryable, limits: SendLimits, nowMs: number): Promise<FullLimits[]> {
+  const tenants = [...limits.ceilings.keys()]
+  const keys = [...(limits.keys?.keys() ?? [])]
+  const scopes = [organisationLimitScope, ...tenants.map(tenantLimitScope), ...keys.map(keyLimitScope)]
+  const standings = await on.rows(readStandings, [hourOf(nowMs), scopes])
+  return [false, true].flatMap((test) => {
+    const isFull = (one: Standing) => one.test === test && left(one, limitOf(one.scope, limits)) === 0
+    const full = new Set(standings.filter(isFull).map((one) => one.scope))
+    if (full.has(organisationLimitScope)) return []
+    return [
+      { test, tenants: tenants.filter((id) => full.has(tenantLimitScope(id))), keys: keys.filter((id) => full.has(keyLimitScope(id))) },
+    ]
+  })
 }
 
 export interface FreeSlots {

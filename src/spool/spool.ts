@@ -25,6 +25,7 @@ export {
   listHeld,
   oldestQueuedMs,
   queueRetry,
+  releaseUncounted,
   releaseWaiting,
   takeExpiredHolds,
 } from './held-emails.ts'

@@ -3,7 +3,7 @@ import { openIds, pause, systemClock, systemRandom } from '#base'
 import { type Db, sql } from '#db'
 import { appendEvents as tell } from '#events'
 import { openSlots, readSendLimitUsage, type SendLimits } from '#limits'
-import { releaseWaiting } from '#spool'
+import { releaseUncounted, releaseWaiting } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
 const hourMs = 3_600_000
@@ -41,16 +41,20 @@ const take = async (limits: SendLimits, count: number, atMs = nowMs, tenantId = 
 
 let next = 0
 
+interface Wanted {
+  tenantId?: string
+  credentialId?: number
+  test?: boolean
+  atMs?: number
+}
+
 /** Acts as acceptance: takes the free slots and leaves the rest waiting in the spool. Returns the ids that wait. */
-async function accept(
-  limits: SendLimits,
-  count: number,
-  wanted: { tenantId?: string; credentialId?: number; test?: boolean; atMs?: number } = {},
-): Promise<string[]> {
+async function accept(limits: SendLimits, count: number, wanted: Wanted = {}, meanwhile = async () => {}): Promise<string[]> {
   const { tenantId = 't', credentialId = null, test: isTest = false, atMs = nowMs } = wanted
   const { granted } = await openSlots(db, ids.label(6)).take([{ tenantId, credentialId, test: isTest, count }], limits, atMs, tell)
   const waiting = Array.from({ length: count - (granted[0] ?? 0) }, () => `email${String(next++).padStart(6, '0')}`)
   const limitedKey = credentialId !== null && limits.keys?.has(credentialId) ? credentialId : null
+  await meanwhile()
   await db.run(addWaiting, [waiting.map(() => tenantId), waiting, waiting.map(() => isTest), limitedKey])
   return waiting
 }
@@ -188,6 +192,50 @@ describe('the mail that waits for capacity', () => {
     await accept(limits, 5)
     await accept(limits, 5, { test: true })
     expect(await releaseWaiting(db, limits, nextHourMs)).toBe(4)
+  })
+})
+
+describe('mail that is inserted after a release, and took its turn before it', () => {
+  const releaseNextHour = (limits: SendLimits) => async () => {
+    await releaseWaiting(db, limits, nextHourMs)
+  }
+
+  test.each<[string, SendLimits, Wanted]>([
+    ['the organisation', limitsOf(3), {}],
+    ['its key', limitsOf(100, {}, [[7, 3]]), { credentialId: 7 }],
+    ['its tenant', limitsOf(100, { low: 3 }), { tenantId: 'low' }],
+    ['the organisation, as test mail', limitsOf(3), { test: true }],
+  ])('is released and counted as any other: over the limit of %s', async (_name, limits, from) => {
+    const first = await accept(limits, 4, from)
+    const late = await accept(limits, 1, from, releaseNextHour(limits))
+    expect(await ready()).toEqual(first)
+    expect(await releaseUncounted(db, limits, nextHourMs)).toBe(1)
+    expect(await ready()).toEqual([...first, ...late])
+    expect((await readSendLimitUsage(db, from.test ?? false, limits, nextHourMs)).used).toBe(2)
+    // No mail waits any more, so the next request gets a slot.
+    expect(await accept(limits, 1, { ...from, atMs: nextHourMs })).toEqual([])
+  })
+
+  test('waits for a limit that is full meanwhile, and is released after it', async () => {
+    const limits = limitsOf(3)
+    await accept(limits, 4)
+    const late = await accept(limits, 2, {}, releaseNextHour(limits))
+    await take(limits, 1, nextHourMs)
+    expect(await releaseUncounted(db, limits, nextHourMs)).toBe(1)
+    expect(await waiting()).toEqual(late.slice(1))
+    expect(await releaseUncounted(db, limits, nextHourMs)).toBe(0)
+    expect(await releaseWaiting(db, limits, nextHourMs + hourMs)).toBe(1)
+  })
+
+  test('is found behind the mail of a tenant and of a key at their limits, which stays', async () => {
+    const limits = limitsOf(100, { low: 0 }, [[7, 0]])
+    const kept = [...(await accept(limits, 3, { tenantId: 'low' })), ...(await accept(limits, 3, { credentialId: 7 }))]
+    await take(limits, 100)
+    const late = await accept(limits, 1, {}, releaseNextHour(limits))
+    expect(await releaseWaiting(db, limits, nextHourMs)).toBe(0)
+    expect(await releaseUncounted(db, limits, nextHourMs)).toBe(1)
+    expect([await ready(), await waiting()]).toEqual([late, kept])
+    expect(await releaseUncounted(db, limits, nextHourMs)).toBe(0)
   })
 })
 
