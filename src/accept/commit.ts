@@ -15,7 +15,7 @@ import {
   sql,
   withPartitions,
 } from '#db'
-import { emailTables } from '#emails'
+import { emailTables, findEmail } from '#emails'
 import { appendEvents, eventTables } from '#events'
 import { type GrantedSlots, type LimitSettings, openSlots, type SendLimits, type SendLimitUsage, type Slots } from '#limits'
 import { type KeyedResponse, keyColumns, keyRow, submissionColumns, submissionRow } from './commit-rows.ts'
@@ -258,7 +258,7 @@ async function writeFlush(entries: readonly CommitEntry[], lane: Lane) {
   await lane.slots.confirm(taken)
   const won = new Set(inserted.winners.map(onceName))
   const beaten = keyed.flatMap(({ idempotency }, n) => (idempotency && !won.has(onceName(idempotency)) ? [n] : []))
-  // A collision with itself means that an earlier try was committed. The stored responses show which keys were won then.
+  // After a lost reply, an earlier try may have been committed. The stored responses show which keys were won then.
   if (inserted.wasLost) await giveBackUnwritten(submissions, taken, lane).catch(() => void giveBackLater(submissions, taken, lane))
   else if (beaten.length > 0) await lane.slots.giveBack(taken, beaten)
   return { sendLimitUsage: taken.sendLimitUsage, won }
@@ -317,10 +317,18 @@ function insertRows(
       failpoint?.('accept-committed')
       return { winners, wasLost: mayBeWritten }
     } catch (error) {
-      // Random ids collide only with themselves, if an earlier try was committed. `openMoved`, whose ids are derived, looks its email up.
-      if (mayBeWritten && isUniqueViolation(error)) return { winners: [], wasLost: true }
+      // An earlier try was committed; or it was not, and an email with a derived id collides with another delivery of the same message.
+      if (mayBeWritten && isUniqueViolation(error) && (await areStored(entries, db))) return { winners: [], wasLost: true }
       throw error
     }
   }
   return resolveUnknown(insert, { clock, deadlineMs: clock.monotonicMs() + resolveWithinMs })
+}
+
+/** Whether the emails of all entries without a key are stored. Entries with a key read their stored response. */
+async function areStored(entries: readonly CommitEntry[], db: Db): Promise<boolean> {
+  for (const { submissions, idempotency } of entries)
+    for (const { tenantId, emails } of idempotency ? [] : submissions)
+      for (const { id } of emails) if (!(await findEmail(db, id, tenantId))) return false
+  return true
 }

@@ -96,7 +96,7 @@ export function openForwarding(deps: ForwardingDeps): Forwarder {
       await commit({ submissions: [prepared], idempotency: undefined }).catch((error: unknown) => {
         if (!isUniqueViolation(error)) throw error
       })
-      // Another delivery may have accepted some of them. A commit after a lost reply takes any collision for one with itself.
+      // Another delivery may have accepted some of them.
       const [absent] = await missing(open, tenantId)
       if (absent) throw new Error(`a copy was not accepted: ${absent.id}`)
     },

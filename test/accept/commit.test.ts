@@ -78,6 +78,18 @@ function losingOneFlush(db: Db, then?: Error): Db {
   return { ...db, rows }
 }
 
+/** The first flush is not committed, and its reply is lost; `meanwhile` runs before the repetition. */
+function missingOneFlush(db: Db, meanwhile: () => Promise<unknown>): Db {
+  let missed = false
+  const rows: Db['rows'] = async (statement, parameters) => {
+    if (missed || !statement.text.includes('insert into contents')) return db.rows(statement, parameters)
+    missed = true
+    await meanwhile()
+    throw new CommitUnknown(new Error('the connection broke'))
+  }
+  return { ...db, rows }
+}
+
 test('a database that is away is not asked once for each waiting request', async () => {
   let asked = 0
   const commit = commitWith(() => {
@@ -145,6 +157,20 @@ test('an accepted email is not refused, though its answer was lost and the datab
   })
   expect(await Promise.all([commit(entry()), commit(entry())])).toMatchObject(Array(2).fill({ committed: true }))
   expect(await db.rows(sql`select from emails`)).toHaveLength(2)
+})
+
+test('an email is not taken for accepted because another of its flush was stored meanwhile, by another delivery', async () => {
+  const other = commitWith(() => Promise.resolve(unlimited))
+  const derived = entry()
+  const idempotency = { credentialId: 1, key: 'k', fingerprint: Buffer.from('f'), body: Buffer.from('{}') }
+  const keyed = { idempotency, submissions: entry().submissions.map((one) => ({ ...one, credentialId: 1 })) }
+  const commit = commitWith(() => Promise.resolve(unlimited), { wrap: (whole) => missingOneFlush(whole, () => other(derived)) })
+  const [again, plain, once] = await Promise.allSettled([commit(derived), commit(entry()), commit(keyed)])
+  expect(again).toMatchObject({ status: 'rejected', reason: { code: '23505' } })
+  expect([plain, once]).toMatchObject(Array(2).fill({ status: 'fulfilled', value: { committed: true } }))
+  expect(await db.rows(sql`select from emails`)).toHaveLength(3)
+  expect(await db.rows(sql`select from spool`)).toHaveLength(3)
+  expect(await db.rows(sql`select from send_limit_usage where used = 3`)).toHaveLength(1)
 })
 
 /** Fate of a statement: done; done and its reply lost; not done and the reply lost, so the outcome is unknown; refused. */
