@@ -42,10 +42,10 @@ import { openSources } from './egress/egress-sources.ts'
 import { type InFlight, openInFlight } from './in-flight.ts'
 import { jobsOf } from './job.ts'
 import { loadSmall, withPools } from './load-jobs.ts'
-import { recordOrphanedClaims } from './orphaned-claims.ts'
+import { sweepOrphanedClaims } from './orphaned-claims.ts'
 import { preSendChecks } from './pre-send-checks.ts'
 import { openRecorder, type Recorder } from './record-outcomes.ts'
-import { openRequeue, type Requeue } from './requeue.ts'
+import { type OpenRequeue, openRequeue } from './requeue.ts'
 import { openProviders } from './shaping/providers.ts'
 import { TrafficShaper } from './shaping/shaping.ts'
 import { runDueSimulatedEvents, type SimulatedEventDeps } from './simulated-events.ts'
@@ -145,7 +145,7 @@ class DeliveryProcess implements Delivery {
   readonly #wakefulness: Wakefulness
   readonly #schedule: RetrySchedule
   readonly #recorder: Recorder
-  readonly #requeue: Requeue['requeue']
+  readonly #unsent: OpenRequeue
   readonly #shaper: TrafficShaper
   readonly #pauses: ReturnType<typeof openQueuePauses>
   readonly #dispatch: Dispatch
@@ -174,8 +174,7 @@ class DeliveryProcess implements Delivery {
       maxAttempts: config.maxAttempts,
     }
     this.#recorder = openRecorder(deps)
-    const { requeue, postpone } = openRequeue({ db, clock, log, inFlight })
-    this.#requeue = requeue
+    this.#unsent = openRequeue({ db, clock, log, inFlight })
     const providers = openProviders(config.providerRules)
     this.#shaper = new TrafficShaper({ db, clock, log, processId: deps.processId, providers })
     this.#pauses = openQueuePauses(deps)
@@ -201,8 +200,8 @@ class DeliveryProcess implements Delivery {
       transportHealths: this.#transportHealths,
       tlsSessions: this.#tlsSessions,
       finished: (outcomes) => this.#finished(outcomes),
-      requeue,
-      postpone,
+      requeue: this.#unsent.requeue,
+      postpone: this.#unsent.postpone,
     })
     this.#sources = openSources(deps)
     this.#transports = openTransports(deps)
@@ -217,7 +216,7 @@ class DeliveryProcess implements Delivery {
     await Promise.all([this.#wakefulness.close(), ...this.#loops.map((loop) => loop.stop())])
     this.#dispatch.close()
     const back = this.#dispatch.takeUnstarted()
-    if (back.length > 0) this.#requeue(back)
+    if (back.length > 0) this.#unsent.requeue(back)
     const deadlineMs = clock.monotonicMs() + orderlyStopMs
     while (this.#inFlight.size > 0 && clock.monotonicMs() < deadlineMs) await pause(clock, stopLookMs)
     if (this.#inFlight.size > 0) this.#dispatch.destroy()
@@ -272,7 +271,7 @@ class DeliveryProcess implements Delivery {
     this.#wakefulness.stayAwake()
     this.#inFlight.add(claimed)
     await this.#begin(claimed).catch((error) => {
-      this.#requeue(claimed)
+      this.#unsent.requeue(claimed)
       throw error
     })
     if (claimed.length >= most / 4) return 0
@@ -282,10 +281,10 @@ class DeliveryProcess implements Delivery {
   /** Runs between claims, while this process's recipients in flight and the spool's claimed rows do not change. */
   async #sweep(shards: ReturnType<Leases['owned']>): Promise<void> {
     const { db, clock, ids, log, config } = this.#deps
-    const [schedule, inFlight, recorder] = [this.#schedule, this.#inFlight, this.#recorder]
+    const [schedule, inFlight, recorder, unsent] = [this.#schedule, this.#inFlight, this.#recorder, this.#unsent]
     const { isEmpty } = await this.#transports.current()
     const defaultTransport = isEmpty ? undefined : defaultNameOf(config)
-    await recordOrphanedClaims(shards, { db, clock, ids, log, schedule, inFlight, recorder, defaultTransport })
+    await sweepOrphanedClaims(shards, { db, clock, ids, log, schedule, inFlight, recorder, unsent, defaultTransport })
     this.#sweepAtMs = clock.monotonicMs() + Math.min(sweepMs, config.leaseMs / 4)
   }
 

@@ -1,6 +1,7 @@
 /**
- * Orphaned claims: rows claimed in the spool but not in flight, because an earlier owner was lost or the reply to a claim was. The mail
- * may have been sent, so the attempt is recorded as unknown and retried at once.
+ * Orphaned claims: rows claimed in the spool but not in flight. Those of an earlier owner of the shard may have been sent, so the attempt
+ * is recorded as unknown and retried at once. Those of this process under its present lease were never sent, unless their outcome was
+ * dropped: the reply to their claim or to their requeue was lost. They are requeued without an attempt.
  */
 import type { Clock, Ids, Log } from '#base'
 import type { Db } from '#db'
@@ -8,6 +9,7 @@ import { findOrphanedClaims, type OrphanedClaim, type OwnedShard, type RetrySche
 import { type AttemptResult, decideOutcome, noReply, withoutAttempt } from './attempt-outcome.ts'
 import type { InFlight } from './in-flight.ts'
 import type { Recorder } from './record-outcomes.ts'
+import type { OpenRequeue } from './requeue.ts'
 
 const maxAtOnce = 500
 
@@ -21,14 +23,28 @@ export interface OrphanedClaimsDeps {
   schedule: RetrySchedule
   inFlight: InFlight
   recorder: Recorder
+  unsent: Pick<OpenRequeue, 'requeue' | 'unsettled'>
   /** The transport of claims that took no other; undefined: the installation has no transport rules. */
   defaultTransport: string | undefined
 }
 
-export async function recordOrphanedClaims(shards: readonly OwnedShard[], deps: OrphanedClaimsDeps): Promise<void> {
-  const inFlightIds = deps.inFlight.all().map((one) => one.emailId)
-  const found = await findOrphanedClaims(deps.db, shards, inFlightIds, maxAtOnce)
-  if (found.length === 0) return
+export async function sweepOrphanedClaims(shards: readonly OwnedShard[], deps: OrphanedClaimsDeps): Promise<void> {
+  const { db, log, inFlight, recorder, unsent } = deps
+  const known = [...inFlight.all(), ...unsent.unsettled].map((one) => one.emailId)
+  const found = await findOrphanedClaims(db, shards, known, maxAtOnce)
+  // A lease begins a new epoch, so that nobody else claims under the one of this lease.
+  const epochs = new Map(shards.map(({ shard, epoch }) => [shard, epoch]))
+  const isUnsent = (one: OrphanedClaim) => epochs.get(one.shard) === one.epoch && !recorder.isDropped(one)
+  const { true: unstarted = [], false: perhapsSent = [] } = Object.groupBy(found, (one) => (isUnsent(one) ? 'true' : 'false'))
+  if (unstarted.length > 0) {
+    log.warn({ emails: unstarted.length }, 'the reply to the claim or the requeue of these recipients was lost; requeueing them unsent')
+    inFlight.add(unstarted)
+    unsent.requeue(unstarted)
+  }
+  if (perhapsSent.length > 0) await recordUnknown(perhapsSent, deps)
+}
+
+async function recordUnknown(found: readonly OrphanedClaim[], deps: OrphanedClaimsDeps): Promise<void> {
   deps.log.warn({ emails: found.length }, 'the delivery process of these recipients ended; their outcome is unknown')
   const facts = withoutAttempt(deps, 'at once')
   const transportOf = ({ test, transport }: OrphanedClaim) => (test ? undefined : (transport ?? deps.defaultTransport))

@@ -135,6 +135,8 @@ export interface Recorder {
   record(outcomes: readonly Outcome[]): Promise<void>
   /** Outcomes that are not stored yet. */
   readonly waiting: number
+  /** Whether the outcome of this claim was dropped, so that its email may have been sent. */
+  isDropped(claimed: Claimed): boolean
 }
 
 export interface RecorderDeps {
@@ -155,6 +157,7 @@ interface Pending {
 
 /** Opens the recorder of one delivery process. An outcome that the database rejects even without the server's reply is only logged. */
 export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps): Recorder {
+  const dropped = new Set<string>()
   const writer = new BatchWriter<Pending>({
     clock,
     gatherMs,
@@ -172,6 +175,7 @@ export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps
       const email = pending.outcome.claimed.emailId
       if (pending.isBare) {
         log.error({ err: error, email }, 'failed to record an outcome; the next sweep will find its email')
+        dropped.add(nameOfClaim(pending.outcome.claimed))
         return 'drop'
       }
       log.error({ err: error, email }, 'failed to record an outcome; recording it without the server reply')
@@ -185,6 +189,7 @@ export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps
   return {
     record(outcomes) {
       for (const outcome of outcomes) {
+        dropped.delete(nameOfClaim(outcome.claimed))
         metrics.attempts.inc({ outcome: outcome.status })
         if (outcome.outcomeUnknown) metrics.outcomeUnknown.inc()
         const span = traces && attemptSpan(outcome)
@@ -196,8 +201,11 @@ export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps
     get waiting() {
       return writer.waiting
     },
+    isDropped: (claimed) => dropped.has(nameOfClaim(claimed)),
   }
 }
+
+const nameOfClaim = ({ emailId, epoch, attempts }: Claimed) => `${emailId} ${epoch} ${attempts}`
 
 /**
  * An outcome whose reply was lost may be stored already. Its email may then have been retried by hand or released, and claimed again under

@@ -2,7 +2,7 @@
  * Requeues recipients that were claimed and not sent: returns them to the spool, and retries however long the database is unavailable.
  */
 import { type Clock, emailIdTimeMs, type Ids, type Log, pause } from '#base'
-import { CommitUnknown, type Db } from '#db'
+import { CommitUnknown, type Db, NotDurable } from '#db'
 import { type Claimed, postpone, type RetrySchedule, requeueUnsent, wholeScheduleMs } from '#spool'
 import { decideOutcome, expired, type Outcome, withoutAttempt } from './attempt-outcome.ts'
 import { maxPostponeMs, minPostponeMs } from './egress/pool-wait.ts'
@@ -10,6 +10,8 @@ import type { InFlight } from './in-flight.ts'
 import { type Job, withRecipients } from './job.ts'
 
 const retryEveryMs = 200
+/** By then a statement whose reply was lost has ended too. */
+const lostStatementMs = 15_000
 
 export interface Requeue {
   /** Not sent, and this process must not send them any more. */
@@ -18,7 +20,13 @@ export interface Requeue {
   postpone: (claimed: readonly Claimed[], forMs: number, delayReason: string) => void
 }
 
-export function openRequeue({ db, clock, log, inFlight }: { db: Db; clock: Clock; log: Log; inFlight: InFlight }): Requeue {
+export interface OpenRequeue extends Requeue {
+  /** Claims whose requeue has lost its reply, and may still take place. */
+  readonly unsettled: ReadonlySet<Claimed>
+}
+
+export function openRequeue({ db, clock, log, inFlight }: { db: Db; clock: Clock; log: Log; inFlight: InFlight }): OpenRequeue {
+  const unsettled = new Set<Claimed>()
   /** The recipients stay in flight until they are requeued: a row that is claimed but not in flight would stay in the spool unsent. */
   const untilRequeued = async (claimed: readonly Claimed[], back: () => Promise<void>) => {
     for (;;) {
@@ -28,14 +36,19 @@ export function openRequeue({ db, clock, log, inFlight }: { db: Db; clock: Clock
       } catch (error) {
         log.warn({ err: error, emails: claimed.length }, 'failed to requeue unsent recipients; retrying')
         // The requeue may have succeeded, and the row may be claimed again by now. Under the same epoch a repetition would take it from
-        // that claim. If it failed, the next sweep finds it.
-        if (error instanceof CommitUnknown) break
+        // that claim, and so would this requeue itself if it came late. If it failed, a later sweep finds the row.
+        if (error instanceof CommitUnknown || error instanceof NotDurable) {
+          for (const one of claimed) unsettled.add(one)
+          clock.after(lostStatementMs, () => claimed.forEach((one) => unsettled.delete(one)))
+          break
+        }
         await pause(clock, retryEveryMs)
       }
     }
     for (const one of claimed) inFlight.remove(one)
   }
   return {
+    unsettled,
     requeue: (claimed) => void untilRequeued(claimed, () => requeueUnsent(db, claimed)),
     postpone(claimed, forMs, delayReason) {
       const due = new Date(clock.nowMs() + forMs)
