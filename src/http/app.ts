@@ -29,6 +29,7 @@ import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/define-endpoin
 import { fastifyPath, pathsOf, routes } from './v1/endpoints.ts'
 import { within } from './v1/response-deadline.ts'
 import { failure, jsonType } from './v1/response-envelope.ts'
+import { endOf } from './v1/tenant-turns.ts'
 import { serveVendor, vendorUrl } from './vendor-api.ts'
 import { type VendorSettings, vendorApis } from './vendor-apis.ts'
 
@@ -231,6 +232,7 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
         lastEventId: endpoint.streams ? headerOf(request, 'last-event-id') : undefined,
         idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
         fingerprint: request.fingerprint,
+        gone: () => endOf(reply.raw),
       }
       const respond = async () => {
         const done = await endpoint.respond(call, deps)

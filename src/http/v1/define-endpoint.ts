@@ -22,7 +22,7 @@ import type { EventStream, Webhooks } from '#webhooks'
 import { tenantInBody } from './common-schemas.ts'
 import { refuseHiddenContent } from './content-access.ts'
 import { queryReader } from './query-parameters.ts'
-import { largeSuccess, type Page, page, pageOf, success, successOf } from './response-envelope.ts'
+import { largePage, largeSuccess, type Page, page, pageOf, success, successOf } from './response-envelope.ts'
 import { compileSchema, refusalOf } from './validate.ts'
 
 /** Dependencies of the endpoints. */
@@ -69,6 +69,8 @@ export interface Call<Path extends string, Query, Body> {
   accept: string | undefined
   /** The Last-Event-ID header, for streams. */
   lastEventId: string | undefined
+  /** Aborts when the request is answered or its connection ends; absent: no connection waits for the answer. */
+  gone?: () => AbortSignal
 }
 
 interface Declaration<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema> {
@@ -173,7 +175,7 @@ export function listRoute<Path extends string, Query extends TSchema, Body exten
   declared: Declaration<Path, Query, Body, Data> & { handle: Handle<Path, Query, Body, Page<Static<Data>>> },
 ): Endpoint {
   return endpoint(declared, pageOf(declared.data), false, async (call, deps) => ({
-    body: page(await declared.handle(call, deps), call.requestId),
+    body: await (declared.large ? largePage : page)(await declared.handle(call, deps), call.requestId),
   }))
 }
 

@@ -22,9 +22,16 @@ export function success(data: unknown, requestId: string): string {
 export const largeSuccess = (data: unknown, requestId: string): Promise<Buffer> =>
   jsonInSteps(data, '{"success":true,"data":', `,"meta":{"requestId":"${requestId}"}}`)
 
-export function page({ items, page: number, perPage, total }: Page<unknown>, requestId: string): string {
+export const page = (shown: Page<unknown>, requestId: string): string =>
+  `{"success":true,"data":${JSON.stringify(shown.items)}${endOfPage(shown, requestId)}`
+
+/** As `page`, encoded in steps. */
+export const largePage = (shown: Page<unknown>, requestId: string): Promise<Buffer> =>
+  jsonInSteps(shown.items, '{"success":true,"data":', endOfPage(shown, requestId))
+
+function endOfPage({ page: number, perPage, total }: Page<unknown>, requestId: string): string {
   const totalPages = Math.ceil(total / perPage)
-  return `{"success":true,"data":${JSON.stringify(items)},"page":${number},"perPage":${perPage},"total":${total},"totalPages":${totalPages},"meta":{"requestId":"${requestId}"}}`
+  return `,"page":${number},"perPage":${perPage},"total":${total},"totalPages":${totalPages},"meta":{"requestId":"${requestId}"}}`
 }
 
 export function failure(refusal: Refusal, requestId: string): string {

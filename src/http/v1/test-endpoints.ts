@@ -5,29 +5,26 @@
 import Type, { type Static } from 'typebox'
 import { emailIdTimeMs, pause, Refusal, wrongField } from '#base'
 import type { Credential } from '#credentials'
-import { advanceTestClock, rebuildMessage } from '#delivery'
-import {
-  clearInbox,
-  decodeContent,
-  deleteFromInbox,
-  findContentBody,
-  type InboxFilter,
-  listInbox,
-  newestInInbox,
-  type ReceivedEmail,
-} from '#emails'
-import { linksOf, parseAddress, readMessage } from '#mail'
-import { openTokens } from '#tracking'
+import { advanceTestClock } from '#delivery'
+import { clearInbox, deleteFromInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail } from '#emails'
+import { parseAddress } from '#mail'
 import { knownEmailId, nullable, pageFields, readInstant, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { hiddenFields, hiddenMark, isContentHidden } from './content-access.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
+import { contentsWithin, type InboxContents, noContents, readContents } from './inbox-contents.ts'
 import { query } from './query-parameters.ts'
+import { openTenantTurns } from './tenant-turns.ts'
 
 const maxWaitSeconds = 25
 const lookEveryMs = 200
 const maxAdvanceSeconds = 30 * 86_400
 /** Shorter than the time limit of a request. */
 const advanceWithinMs = 25_000
+/** More than the largest email has. */
+const maxPageCharacters = 16_777_216
+const maxWaitingPages = 100
+/** The contents of one page at a time are in memory. */
+const pages = openTenantTurns(maxWaitingPages)
 
 function refuseLive(credential: Credential): void {
   // A person is neither test nor live, and sees mail of both kinds of keys.
@@ -48,6 +45,11 @@ const InboxItem = Type.Object({
   text: Type.String({ description: 'As sent' }),
   links: Type.Array(Type.String(), { description: 'Links of html, then of text, without duplicates' }),
   receivedAt: Type.String({ format: 'date-time', description: 'Time of the test clock of the tenant' }),
+  truncated: Type.Optional(
+    Type.Boolean({
+      description: `true: html, text and links are left out, because those before it on the page have ${maxPageCharacters.toLocaleString('en')} characters. A smaller perPage shows them`,
+    }),
+  ),
   ...hiddenFields,
 })
 
@@ -59,6 +61,7 @@ export const listTestInbox = listRoute({
   permission: 'emails:read',
   scope: 'organisation or tenant',
   families: 'organisation',
+  large: true,
   query: query({
     ...pageFields,
     to: Type.Optional(Type.String({ description: 'Recipient address' })),
@@ -76,7 +79,7 @@ export const listTestInbox = listRoute({
   }),
   data: InboxItem,
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
-  handle: async ({ query, tenantId, credential }, deps) => {
+  handle: async ({ query, tenantId, credential, gone }, deps) => {
     refuseLive(credential)
     const { db, clock } = deps
     const filter = {
@@ -87,10 +90,8 @@ export const listTestInbox = listRoute({
     }
     if (query.wait > 0) await comes(filter, query.wait * 1000, deps)
     const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
-    const items: Static<typeof InboxItem>[] = []
-    // One after another: a hundred large messages at once would need gigabytes.
-    for (const email of emails) items.push(await itemToWire(email, await isContentHidden(credential, email.tenantId, deps), deps))
-    return { items, page: query.page, perPage: query.perPage, total }
+    const shown = await pages.run({ tenantId: credential.tenantId, gone: gone?.() }, () => readPage(emails, credential, deps))
+    return { items: shown.map(itemToWire), page: query.page, perPage: query.perPage, total }
   },
 })
 
@@ -170,27 +171,30 @@ function addressOf(text: string): string {
   return address.text
 }
 
-/** Reads the sent message; empty if its content is past its retention, or hidden. */
-async function itemToWire(
-  email: ReceivedEmail,
-  isHidden: boolean,
-  { db, secrets }: Pick<ApiDeps, 'db' | 'secrets'>,
-): Promise<Static<typeof InboxItem>> {
-  const body = isHidden ? undefined : await findContentBody(db, email)
-  const recipient = { tenantId: email.tenantId, emailId: email.id }
-  const read = body
-    ? readMessage(rebuildMessage(decodeContent(body), recipient, openTokens(secrets)).octets)
-    : { html: undefined, text: undefined }
-  return {
-    id: email.id,
-    emailId: email.id,
-    to: email.recipient,
-    from: email.fromHeader,
-    subject: email.subject,
-    html: read.html ?? null,
-    text: read.text ?? '',
-    links: linksOf(read),
-    receivedAt: email.receivedAt.toISOString(),
-    ...hiddenMark(isHidden),
-  }
+interface ShownEmail {
+  email: ReceivedEmail
+  isHidden: boolean
+  /** Undefined: left out. */
+  contents: InboxContents | undefined
 }
+
+async function readPage(emails: readonly ReceivedEmail[], credential: Credential, deps: ApiDeps): Promise<ShownEmail[]> {
+  const hidden = new Set<ReceivedEmail>()
+  for (const email of emails) if (await isContentHidden(credential, email.tenantId, deps)) hidden.add(email)
+  const contents = await contentsWithin(maxPageCharacters, emails, async (email) =>
+    hidden.has(email) ? noContents : readContents(email, deps),
+  )
+  return emails.map((email, at) => ({ email, isHidden: hidden.has(email), contents: contents[at] }))
+}
+
+const itemToWire = ({ email, isHidden, contents }: ShownEmail): Static<typeof InboxItem> => ({
+  id: email.id,
+  emailId: email.id,
+  to: email.recipient,
+  from: email.fromHeader,
+  subject: email.subject,
+  ...(contents ?? noContents),
+  receivedAt: email.receivedAt.toISOString(),
+  ...(contents ? {} : { truncated: true }),
+  ...hiddenMark(isHidden),
+})
