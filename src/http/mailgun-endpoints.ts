@@ -49,8 +49,8 @@ async function send(call: VendorCall, deps: VendorDeps) {
   const message = readMailgunMessage(call.body, clock.nowMs())
   const caller = callerFor(call, message.isTest)
   const messageId = messagesOf(message) > 1 ? `${ids.token(22)}@${call.params.domain}` : undefined
-  return whenRoom(messagesOf(message) * lengthOf(message), async () => {
-    const submissions = await inTurns(mailgunSubmissions(message, messageId))
+  return whenRoom(call, messagesOf(message) * lengthOf(message), async (gone) => {
+    const submissions = await inTurns(mailgunSubmissions(message, messageId), gone)
     const { renderer, result } = keepingRenderer<readonly BatchResult[]>()
     const render = (results: readonly BatchResult[]) => {
       refuseIncomplete(results)

@@ -3,10 +3,14 @@
  * requests take theirs.
  */
 import type { BatchResult, Submission } from '#accept'
-import { nextTurn, openSemaphore } from '#base'
+import { nextTurn } from '#base'
+import { callerGone, openTenantTurns } from './v1/tenant-turns.ts'
+import type { VendorCall } from './vendor-api.ts'
 
+/** The largest takes a few seconds, and a request is answered within 32. */
+const maxWaiting = 8
 /** Only one large request at a time is in memory. */
-const largeRequests = openSemaphore(1)
+const largeRequests = openTenantTurns(maxWaiting)
 const largeCharacters = 4_194_304
 /** The event loop takes other turns after this many characters. */
 const charactersInTurn = 262_144
@@ -14,12 +18,22 @@ const charactersInTurn = 262_144
 export const lengthOf = ({ html, text, attachments }: Pick<Submission, 'html' | 'text' | 'attachments'>): number =>
   (html?.length ?? 0) + (text?.length ?? 0) + (attachments ?? []).reduce((sum, one) => sum + one.content.length, 0)
 
-/** `characters`: of all messages together. */
-export const whenRoom = <Result>(characters: number, work: () => Promise<Result>): Promise<Result> =>
-  characters > largeCharacters ? largeRequests.run(work) : work()
+/**
+ * `characters`: of all messages together. The work of a large request gets the signal that ends it: a client repeats a request that was
+ * answered with a failure, and would send twice.
+ */
+export function whenRoom<Result>(
+  { credential, gone }: Pick<VendorCall, 'credential' | 'gone'>,
+  characters: number,
+  work: (gone?: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  if (characters <= largeCharacters) return work()
+  const signal = gone()
+  return largeRequests.run({ tenantId: credential.tenantId, gone: signal }, () => work(signal))
+}
 
-/** The submissions that are made one after the other. */
-export async function inTurns(submissions: Iterable<Submission>): Promise<Submission[]> {
+/** The submissions that are made one after the other. Throws `callerGone()` once `gone` aborts. */
+export async function inTurns(submissions: Iterable<Submission>, gone?: AbortSignal): Promise<Submission[]> {
   const made: Submission[] = []
   let characters = 0
   for (const one of submissions) {
@@ -27,6 +41,7 @@ export async function inTurns(submissions: Iterable<Submission>): Promise<Submis
     characters += lengthOf(one)
     if (characters > charactersInTurn) {
       await nextTurn()
+      if (gone?.aborted) throw callerGone()
       characters = 0
     }
   }

@@ -66,12 +66,13 @@ const sendEndpoint: VendorEndpoint = {
   permission: 'emails:send',
   body: Mail,
   sends: true,
-  async answer({ body, credential }, { accept, ids }) {
+  async answer(call, { accept, ids }) {
+    const { body, credential } = call
     const mail = readSendGridMail(body)
     const caller = callerOf(credential)
     const requestId = mail.personalizations.length > 1 ? ids.token(22) : undefined
-    const send = async () => {
-      const submissions = await inTurns(personalize(mail, requestId))
+    const send = async (gone?: AbortSignal) => {
+      const submissions = await inTurns(personalize(mail, requestId), gone)
       if (mail.isSandbox) {
         for (const from of new Set(submissions.map((one) => one.from))) await accept.refuseRawSender(from, caller)
         submissions.forEach(checkOne)
@@ -87,7 +88,7 @@ const sendEndpoint: VendorEndpoint = {
       const [first] = result().flatMap((one) => ('accepted' in one ? [one.accepted.id] : []))
       return { status: 202, data: undefined, headers: { 'x-message-id': requestId ?? first ?? '' }, sent }
     }
-    return whenRoom(mail.personalizations.length * lengthOf(mail), send)
+    return whenRoom(call, mail.personalizations.length * lengthOf(mail), send)
   },
 }
 

@@ -20,6 +20,7 @@ import { jsonInSteps } from './v1/json-in-steps.ts'
 import { fingerprint } from './v1/request-fingerprint.ts'
 import { within } from './v1/response-deadline.ts'
 import { jsonType } from './v1/response-envelope.ts'
+import { endOf } from './v1/tenant-turns.ts'
 
 export interface VendorDeps extends ApiDeps, Omit<AuthorizeDeps, 'config'> {
   config: ApiDeps['config'] & AuthorizeDeps['config']
@@ -42,6 +43,8 @@ export interface VendorCall {
   headers: IncomingHttpHeaders
   /** SHA-256 over path and body, for idempotency keys. */
   fingerprint(): Buffer
+  /** Aborts when the request is answered or its connection ends. */
+  gone(): AbortSignal
 }
 
 export interface VendorAnswer {
@@ -255,6 +258,7 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
         headers: request.headers,
         fingerprint: () =>
           request.fingerprint?.path === path ? request.fingerprint.sha256 : fingerprint(request.method, path, request.body ?? {}),
+        gone: () => endOf(reply.raw),
       }
       const respond = async () => {
         const answered = await endpoint.answer(call, deps)
