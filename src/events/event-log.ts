@@ -125,6 +125,23 @@ const nextEvents = sql<LoggedEvent>`
   order by events.xact, events.id
   limit $3`
 
+/** `read`: the events of all tenants among which they are, of which the last is returned too. */
+const nextOfTenant = sql<LoggedEvent & { read: number }>`
+  select xact::text as xact, id, tenant_id as "tenantId", kind, email_id as "emailId", at, data, read
+  from (
+    select next.*, row_number() over (order by xact, id) as place, count(*) over () as read
+    from (
+      select *
+      from events
+      where (xact, id) > ($1::text::xid8, $2) and xact < pg_snapshot_xmin(pg_current_snapshot())
+      order by events.xact, events.id
+      limit $3
+    ) as next
+  ) as numbered
+  where tenant_id = $4 or place = read
+  order by numbered.xact, numbered.id
+  limit $5`
+
 const eventsAt = sql<LoggedEvent>`
   select events.xact::text as xact, events.id, tenant_id as "tenantId", kind, email_id as "emailId", at, data
   from unnest($1::text[], $2::bigint[]) as wanted (xact, id)
@@ -155,6 +172,22 @@ const firstAfter = sql<{ at: Date }>`
 /** The next events in order, of one tenant or all, up to the first open transaction that could still write an earlier one. */
 export const readEvents = (on: Queryable, after: LogPosition, maximum: number, tenantId: string | null = null): Promise<LoggedEvent[]> =>
   on.rows(nextEvents, [after.xact, after.id, maximum, tenantId])
+
+/** Events of all tenants that one read for a tenant passes. */
+const maxPassed = 5000
+
+/**
+ * As `readEvents`, for a tenant with few events in a long part of the log: its events among the next thousands, and the last of those, which
+ * may be of another tenant. `isFull`: there may be further events already.
+ */
+export async function readTenantEvents(
+  on: Queryable,
+  after: LogPosition,
+  { tenantId, maximum }: { tenantId: string; maximum: number },
+): Promise<{ logged: LoggedEvent[]; isFull: boolean }> {
+  const logged = await on.rows(nextOfTenant, [after.xact, after.id, maxPassed, tenantId, maximum])
+  return { logged, isFull: logged.length === maximum || logged[0]?.read === maxPassed }
+}
 
 /** Before the first event. */
 export const startOfLog: LogPosition = { xact: '0', id: 0 }

@@ -23,6 +23,7 @@ export {
   listEmailsWithEvent,
   type NewEvent,
   readEvents,
+  readTenantEvents,
   simulatedAt,
   simulatedMs,
   startOfLog,

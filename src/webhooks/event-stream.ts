@@ -1,12 +1,13 @@
 /**
  * Streams the event log live, with the bodies that a webhook would get, from a given position. Readers at the same position share the
- * reads. Reading waits for a slow reader; its events are not buffered.
+ * reads. Readers far behind the end of the log read one at a time, so that they leave the database to others. Reading waits for a slow
+ * reader; its events are not buffered.
  */
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { type Clock, pause } from '#base'
+import { type Clock, openSemaphore, pause } from '#base'
 import type { Db } from '#db'
-import { findEndOfLog, type LoggedEvent, type LogPosition, readEvents } from '#events'
+import { findEndOfLog, type LoggedEvent, type LogPosition, readEvents, readTenantEvents } from '#events'
 import { boundedPage } from './bounded-page.ts'
 import { allEventNames } from './manage-webhooks.ts'
 import { openPayloadBodies, type PreparedBody, type WebhookEmailEvent } from './payload.ts'
@@ -60,9 +61,13 @@ export function openEventStream({ db, clock, publicUrl }: { db: Db; clock: Clock
   const bodies = openPayloadBodies({ db, publicUrl })
   const pages = new LRUCache<string, Promise<StreamPage>>({ max: keptPages, ttl: pageKeptMs, perf: { now: () => clock.monotonicMs() } })
 
-  const read = async (after: LogPosition, tenantId: string | null): Promise<StreamPage> => {
+  const catchingUp = openSemaphore(1)
+
+  /** After a page without events for the tenant it passes over more of the log: `isSparse`. */
+  const read = async (after: LogPosition, tenantId: string | null, isSparse: boolean): Promise<StreamPage> => {
     const isOwn = (event: LoggedEvent) => tenantId === null || event.tenantId === tenantId
-    const logged = await readEvents(db, after, maxPerPage)
+    const { logged, isFull } =
+      tenantId !== null && isSparse ? await readTenantEvents(db, after, { tenantId, maximum: maxPerPage }) : await readNext(db, after)
     const all = boundedPage(logged, isOwn)
     const own = all.filter(isOwn)
     const prepared = await bodies(own)
@@ -70,15 +75,15 @@ export function openEventStream({ db, clock, publicUrl }: { db: Db; clock: Clock
     return {
       events: own.flatMap((event, index) => liveEvents(event, prepared[index])),
       end: { xact, id },
-      isFull: logged.length === maxPerPage || all.length < logged.length,
+      isFull: isFull || all.length < logged.length,
     }
   }
 
-  const pageAfter = (after: LogPosition, tenantId: string | null): Promise<StreamPage> => {
+  const pageAfter = ({ end: after, events, isFull: isBehind }: StreamPage, tenantId: string | null): Promise<StreamPage> => {
     const key = `${tenantId ?? ''} ${positionText(after)}`
     const known = pages.get(key)
     if (known) return known
-    const page = read(after, tenantId)
+    const page = isBehind ? catchingUp.run(() => read(after, tenantId, events.length === 0)) : read(after, tenantId, false)
     pages.set(key, page)
     page.then(
       ({ end }) => end.id === after.id && end.xact === after.xact && pages.set(key, page, { ttl: emptyKeptMs }),
@@ -90,20 +95,24 @@ export function openEventStream({ db, clock, publicUrl }: { db: Db; clock: Clock
   return {
     endOfLog: () => findEndOfLog(db),
     async *follow({ after, tenantId, events: wanted }, signal) {
-      let position = after
+      let page: StreamPage = { events: [], end: after, isFull: false }
       let toldMs = clock.monotonicMs()
       while (!signal.aborted) {
-        const { events, end, isFull } = await pageAfter(position, tenantId)
-        position = end
-        const own = events.filter(({ event }) => (wanted ?? usualEvents).has(event))
+        page = await pageAfter(page, tenantId)
+        const own = page.events.filter(({ event }) => (wanted ?? usualEvents).has(event))
         if (own.length > 0 || clock.monotonicMs() - toldMs >= quietMs) {
-          yield { events: own, position }
+          yield { events: own, position: page.end }
           toldMs = clock.monotonicMs()
         }
-        if (!isFull) await pause(clock, askEveryMs - (clock.monotonicMs() % askEveryMs), signal)
+        if (!page.isFull) await pause(clock, askEveryMs - (clock.monotonicMs() % askEveryMs), signal)
       }
     },
   }
+}
+
+async function readNext(db: Db, after: LogPosition): Promise<{ logged: LoggedEvent[]; isFull: boolean }> {
+  const logged = await readEvents(db, after, maxPerPage)
+  return { logged, isFull: logged.length === maxPerPage }
 }
 
 const liveEvents = ({ xact, id }: LoggedEvent, body: PreparedBody | undefined): StreamEvent[] =>

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Clock, pause, systemClock } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
-import { appendEvents, eventTables } from '#events'
+import { appendEvents, eventTables, readEvents } from '#events'
 import { openEventStream, type StreamEvent } from '#webhooks'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 
@@ -13,11 +13,11 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-const tell = (count: number) =>
+const tell = (count: number, tenantId = 't') =>
   database.db.transaction((tx) =>
     appendEvents(
       tx,
-      Array.from({ length: count }, () => ({ tenantId: 't', kind: 'MessageSent' as const, emailId: null, at: new Date(), data: {} })),
+      Array.from({ length: count }, () => ({ tenantId, kind: 'MessageSent' as const, emailId: null, at: new Date(), data: {} })),
     ),
   )
 
@@ -68,4 +68,37 @@ test('a reader gets its position when nothing happened for a while', async () =>
     expect(step).toEqual({ events: [], position: after })
     stop.abort()
   }
+})
+
+test('readers far behind read one at a time, and pass over the events of other tenants in a few reads', async () => {
+  const start = await openEventStream({ db: database.db, clock: systemClock }).endOfLog()
+  await tell(3000, 'busy')
+  await tell(1, 'quiet')
+  await expect.poll(async () => (await readEvents(database.db, start, 5000)).length).toBe(3001)
+  // No two of them reach the same position with pages of 200 events.
+  const begins = (await readEvents(database.db, start, 1300)).filter((_, index) => index % 137 === 0)
+  let [reads, running, mostRunning] = [0, 0, 0]
+  const rows: Db['rows'] = async (statement, parameters) => {
+    const [xact, id] = parameters ?? []
+    const isOfLog = typeof xact === 'string' && typeof id === 'number'
+    const isLater = isOfLog && !begins.some((one) => one.xact === xact && one.id === id)
+    if (isOfLog) reads++
+    if (isLater) mostRunning = Math.max(mostRunning, ++running)
+    try {
+      return await database.db.rows(statement, parameters)
+    } finally {
+      if (isLater) running--
+    }
+  }
+  const live = openEventStream({ db: { ...database.db, rows }, clock: systemClock })
+  const found = begins.map(async (after) => {
+    const stop = new AbortController()
+    for await (const { events } of live.follow({ after, tenantId: 'quiet', events: null }, stop.signal))
+      if (events.length > 0) return events
+    return []
+  })
+  expect((await Promise.all(found)).map((events) => events.length)).toEqual(begins.map(() => 1))
+  // The first page, and one read of the rest. In pages of 200 it would be 9 to 16 reads for each reader.
+  expect(reads).toBe(begins.length * 2)
+  expect(mostRunning).toBe(1)
 })
