@@ -1,7 +1,10 @@
-/** The test inbox under load: the cost of a page is bounded, however large the messages are. */
+/** The test inbox under load: the cost of a page is bounded, however large the messages are, and that of waiting, however many wait. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { nextTurn } from '#base'
 import { contentsWithin } from '../../src/http/v1/inbox-contents.ts'
+import { openInboxWaits } from '../../src/http/v1/inbox-waits.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
+import { handMoved } from '../support/test-clock.ts'
 
 let service: Service
 beforeAll(async () => {
@@ -58,3 +61,49 @@ test('an ordinary email has the fields that it always had', async () => {
   expect(item).toMatchObject({ html: '<p>Hi</p>', text: 'Hi', links: [] })
   expect(answer.body).toMatchObject({ page: 1, total: 1, totalPages: 1 })
 })
+
+test('many waiting requests of a tenant look as often together as four, and those of another tenant are not affected', async () => {
+  const clock = handMoved()
+  const waits = openInboxWaits()
+  const looks = { many: 0, one: 0 }
+  const wait = (tenantId: keyof typeof looks) =>
+    waits.until(
+      async () => {
+        looks[tenantId]++
+        return false
+      },
+      { tenantId, forMs: 25_000, clock, gone: undefined },
+    )
+  const all = [...Array.from({ length: 200 }, () => wait('many')), wait('one')]
+  for (let passedMs = 0; passedMs < 25_000; passedMs += 100) {
+    await nextTurn()
+    clock.moveMs(100)
+  }
+  await Promise.all(all)
+  // Every 200 ms, at the begin and at the end.
+  expect(looks.one).toBe(126)
+  // At the begin, at the end, and 20 a second: each at its own interval would be 25,200.
+  expect(looks.many).toBeLessThanOrEqual(200 + 200 + 20 * 25)
+})
+
+test('a waiting request ends with the mail, or when its caller leaves', async () => {
+  const clock = handMoved()
+  const waits = openInboxWaits()
+  const left = new AbortController()
+  let isThere = false
+  const found = waits.until(async () => isThere, { tenantId: 'a', forMs: 25_000, clock, gone: undefined })
+  const dropped = waits.until(async () => false, { tenantId: 'a', forMs: 25_000, clock, gone: left.signal })
+  await nextTurn()
+  left.abort()
+  await dropped
+  isThere = true
+  clock.moveMs(200)
+  await found
+})
+
+test('all of many waiting requests get the mail that they wait for', async () => {
+  const since = new Date().toISOString()
+  const waiting = Array.from({ length: 12 }, () => get(`?to=delivered%2Bwaited@simulator.test&wait=20&since=${since}`))
+  await send('waited', { text: 'x', to: ['delivered+waited@simulator.test'] })
+  for (const { status, body } of await Promise.all(waiting)) expect([status, body.total]).toEqual([200, 1])
+}, 60_000)

@@ -3,7 +3,7 @@
  * dashboard.
  */
 import Type, { type Static } from 'typebox'
-import { emailIdTimeMs, pause, Refusal, wrongField } from '#base'
+import { emailIdTimeMs, Refusal, wrongField } from '#base'
 import type { Credential } from '#credentials'
 import { advanceTestClock } from '#delivery'
 import { clearInbox, deleteFromInbox, type InboxFilter, listInbox, newestInInbox, type ReceivedEmail } from '#emails'
@@ -12,11 +12,11 @@ import { knownEmailId, nullable, pageFields, readInstant, tenantFields, tenantNa
 import { hiddenFields, hiddenMark, isContentHidden } from './content-access.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { contentsWithin, type InboxContents, noContents, readContents } from './inbox-contents.ts'
+import { openInboxWaits } from './inbox-waits.ts'
 import { query } from './query-parameters.ts'
 import { openTenantTurns } from './tenant-turns.ts'
 
 const maxWaitSeconds = 25
-const lookEveryMs = 200
 const maxAdvanceSeconds = 30 * 86_400
 /** Shorter than the time limit of a request. */
 const advanceWithinMs = 25_000
@@ -25,6 +25,7 @@ const maxPageCharacters = 16_777_216
 const maxWaitingPages = 100
 /** The contents of one page at a time are in memory. */
 const pages = openTenantTurns(maxWaitingPages)
+const waits = openInboxWaits()
 
 function refuseLive(credential: Credential): void {
   // A person is neither test nor live, and sees mail of both kinds of keys.
@@ -79,28 +80,29 @@ export const listTestInbox = listRoute({
   }),
   data: InboxItem,
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
-  handle: async ({ query, tenantId, credential, gone }, deps) => {
+  handle: async (call, deps) => {
+    const { query, tenantId, credential } = call
     refuseLive(credential)
     const { db, clock } = deps
+    const taker = { tenantId: credential.tenantId, gone: call.gone?.() }
     const filter = {
       tenantId,
       recipient: query.to === undefined ? undefined : addressOf(query.to),
       search: query.search,
       since: query.since === undefined ? undefined : sinceOf(query.since),
     }
-    if (query.wait > 0) await comes(filter, query.wait * 1000, deps)
+    if (query.wait > 0) await waits.until(await comes(filter, deps), { ...taker, forMs: query.wait * 1000, clock })
     const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
-    const shown = await pages.run({ tenantId: credential.tenantId, gone: gone?.() }, () => readPage(emails, credential, deps))
+    const shown = await pages.run(taker, () => readPage(emails, credential, deps))
     return { items: shown.map(itemToWire), page: query.page, perPage: query.perPage, total }
   },
 })
 
-/** Waits for new mail, or with `since` for any mail since then; or until the time is up. */
-async function comes(filter: InboxFilter, forMs: number, { db, clock }: Pick<ApiDeps, 'db' | 'clock'>): Promise<void> {
-  const untilMs = clock.monotonicMs() + forMs
+/** Returns the look for new mail, or with `since` for any mail since then. */
+async function comes(filter: InboxFilter, { db, clock }: Pick<ApiDeps, 'db' | 'clock'>): Promise<() => Promise<boolean>> {
   const newest = () => newestInInbox(db, filter, clock.nowMs())
   const known = filter.since === undefined ? await newest() : 0
-  while ((await newest()) <= known && clock.monotonicMs() < untilMs) await pause(clock, lookEveryMs)
+  return async () => (await newest()) > known
 }
 
 const sinceOf = (text: string): Date | string =>
