@@ -246,7 +246,8 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
       const { body } = answered
       if (typeof body === 'function') {
         const checkAllowed = () => reauthorize(request, endpoint, deps)
-        return deps.streams.send(reply, { credentialId: admission.credential.id, pieces: body, checkAllowed })
+        const { id: credentialId, tenantId } = admission.credential
+        return deps.streams.send(reply, { credentialId, tenantId, pieces: body, checkAllowed })
       }
       if (typeof body === 'object' && 'pieces' in body) {
         return reply

@@ -1,5 +1,6 @@
+import { EventEmitter } from 'node:events'
 import { connect } from 'node:net'
-import fastify from 'fastify'
+import fastify, { type FastifyReply } from 'fastify'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Refusal, systemClock } from '#base'
 import { openStreams } from './streaming-responses.ts'
@@ -16,6 +17,7 @@ async function unread() {
   app.get('/', (_, reply) =>
     streams.send(reply, {
       credentialId: 1,
+      tenantId: null,
       checkAllowed: () => allowed(),
       async *pieces(signal) {
         try {
@@ -95,4 +97,27 @@ test('a reader that goes away is let go', async () => {
   await full()
   socket.destroy()
   await vi.waitFor(() => expect(finished()).toBe(true), { timeout: 10_000 })
+})
+
+test('a tenant has 50 streams with all its keys, which leaves streams for other tenants and the organisation', () => {
+  const streams = openStreams(systemClock)
+  const responses: EventEmitter[] = []
+  onTestFinished(() => responses.forEach((raw) => void raw.emit('close')))
+  const open = (tenantId: string | null, credentialId: number) => {
+    const raw = new EventEmitter()
+    const reply = { raw, type: () => reply, headers: () => reply, send: () => reply } as unknown as FastifyReply
+    streams.send(reply, { credentialId, tenantId, checkAllowed: () => Promise.resolve(), async *pieces() {} })
+    responses.push(raw)
+  }
+  const keys = (count: number) => Array.from({ length: count }, (_, at) => Math.floor(at / 10))
+  for (const key of keys(50)) open('greedy', key)
+  const refused = (message: string) =>
+    expect.objectContaining({ code: 'rate_limit_exceeded', message: expect.stringContaining(message), retryAfterSeconds: 1 })
+  expect(() => open('greedy', 5)).toThrow(refused('the tenant has 50'))
+  expect(() => open('greedy', 0)).toThrow(refused('the key has 10'))
+  for (const key of keys(50)) open('other', 100 + key)
+  for (const key of keys(100)) open(null, 200 + key)
+  expect(() => open('third', 300)).toThrow(refused('the server has 200'))
+  responses[0]?.emit('close')
+  open('greedy', 5)
 })

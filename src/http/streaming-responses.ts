@@ -1,12 +1,14 @@
 /**
- * Responses without an end: sent while the caller reads, is still admitted, and the server runs. Their number is bounded per key and per
- * process. A slow reader slows down the source of the pieces.
+ * Responses without an end: sent while the caller reads, is still admitted, and the server runs. Their number is bounded per key, per tenant
+ * and per process. A slow reader slows down the source of the pieces.
  */
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { type Clock, pause, Refusal } from '#base'
 
 const maxPerKey = 10
+/** Of the keys and members of a tenant. Those of the organisation are the operator's. */
+const maxPerTenant = 50
 const maxAtOnce = 200
 /** A change of a key is known within 900 ms, and must be in force within a second. */
 const checkEveryMs = 50
@@ -16,6 +18,8 @@ const stopAfterMs = 1000
 
 export interface Stream {
   credentialId: number
+  /** The tenant to which the credential belongs; null: the organisation. */
+  tenantId: string | null
   /** Ends when `signal` aborts. */
   pieces: (signal: AbortSignal) => AsyncIterable<string>
   /** Throws a refusal once the caller may no longer read the stream. */
@@ -31,23 +35,25 @@ export interface Streams {
 
 interface Open {
   credentialId: number
+  tenantId: string | null
   signal: AbortSignal
   end: (cutAfterMs: number) => void
+}
+
+function refuseMore({ credentialId, tenantId }: Stream, open: readonly Open[]): void {
+  const ofKey = open.filter((one) => one.credentialId === credentialId)
+  const ofTenant = tenantId === null ? [] : open.filter((one) => one.tenantId === tenantId)
+  const refuse = (message: string) => {
+    throw new Refusal('rate_limit_exceeded', { message, retryAfterSeconds: 1 })
+  }
+  if (ofKey.length >= maxPerKey) refuse(`the key has ${maxPerKey} open streams, the maximum: close one first`)
+  if (ofTenant.length >= maxPerTenant) refuse(`the tenant has ${maxPerTenant} open streams, the maximum: close one first`)
+  if (open.length >= maxAtOnce) refuse(`the server has ${maxAtOnce} open streams, the maximum`)
 }
 
 export function openStreams(clock: Clock): Streams {
   const open = new Set<Open>()
   let stopping = false
-
-  const refuseMore = (credentialId: number) => {
-    const own = [...open].filter((one) => one.credentialId === credentialId).length
-    if (own < maxPerKey && open.size < maxAtOnce) return
-    const message =
-      own < maxPerKey
-        ? `the server has ${maxAtOnce} open streams, the maximum`
-        : `the key has ${maxPerKey} open streams, the maximum: close one first`
-    throw new Refusal('rate_limit_exceeded', { message, retryAfterSeconds: 1 })
-  }
 
   const check = async ({ checkAllowed }: Stream, { signal, end }: Open) => {
     while (!signal.aborted) {
@@ -59,11 +65,12 @@ export function openStreams(clock: Clock): Streams {
 
   return {
     send(reply, stream) {
-      refuseMore(stream.credentialId)
+      refuseMore(stream, [...open])
       const { raw } = reply
       const ended = new AbortController()
       const one: Open = {
         credentialId: stream.credentialId,
+        tenantId: stream.tenantId,
         signal: ended.signal,
         end(cutAfterMs) {
           ended.abort()
