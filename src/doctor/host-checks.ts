@@ -1,6 +1,6 @@
 /** Checks the machine and its database: clock, disk space, durability settings, and tasks that wait for the operator. */
 import { stat, statfs } from 'node:fs/promises'
-import { durabilityProblems, sql } from '#db'
+import { databaseNowMs, durabilityProblems, sql } from '#db'
 import { restoreWaiting } from '#delivery'
 import { type Check, checkResult, type DoctorDeps, ok } from './check-result.ts'
 
@@ -12,12 +12,6 @@ const outOctets = 300e6
 const minPostgresVersion = 15
 const minConnections = 60
 
-/** The database clock at the start of this statement. */
-const databaseClock = sql<{ ms: number }>`
-  select (extract(epoch from query_start) * 1000)::bigint as ms
-  from pg_stat_activity
-  where pid = pg_backend_pid()`
-
 const serverFacts = sql<{ number: number; name: string; checksums: string; connections: number; used: number }>`
   select current_setting('server_version_num')::integer as number, current_setting('server_version') as name,
     current_setting('data_checksums') as checksums, current_setting('max_connections')::integer as connections,
@@ -26,7 +20,7 @@ const serverFacts = sql<{ number: number; name: string; checksums: string; conne
 /** The database clock's offset from this machine's, and the duration of the query, in milliseconds. */
 export async function askClock({ db, clock }: Pick<DoctorDeps, 'db' | 'clock'>): Promise<{ differenceMs: number; tookMs: number }> {
   const [beforeMs, begunMs] = [clock.nowMs(), clock.monotonicMs()]
-  const theirs = (await db.first(databaseClock))?.ms ?? 0
+  const theirs = await databaseNowMs(db)
   return { differenceMs: Math.round(theirs - (beforeMs + clock.nowMs()) / 2), tookMs: clock.monotonicMs() - begunMs }
 }
 

@@ -6,7 +6,8 @@
  * by: http, cli, main.
  * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and
  * scheduled mail within five seconds after its time; a failed
- * task is logged and retried, and delays no other.
+ * task is logged and retried, and delays no other; one clock that is ahead, this machine's or the database's, deletes, fails and sends nothing
+ * early.
  */
 
 import { deleteExpiredKeys, markEveryMs, openMarking } from '#accept'
@@ -31,8 +32,8 @@ import { trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
 import { deliveryTables } from '#webhooks'
 import { startDomainChecks, startTrackDomainChecks } from './domain-checks.ts'
+import { EarlierClock } from './earlier-clock.ts'
 import { type KeyRotationDeps, startKeyRotation } from './key-rotation.ts'
-
 import { applyRetention, type Keep } from './retention.ts'
 
 const indexEveryMs = 600_000
@@ -72,6 +73,8 @@ export interface HousekeepingDeps {
   hostname: string
   db: Db
   clock: Clock
+  /** The database's clock. */
+  databaseNowMs: () => Promise<number>
   log: Log
   limitSettings: LimitSettings
   /** Undefined: the tenants' own retentions of addresses and records do not apply. */
@@ -105,6 +108,7 @@ function reputationChores({ db, log, keep, reputation }: HousekeepingDeps): Chor
       name: 'deleting old figures of reputation',
       everyMs: hourMs,
       run: (nowMs) => deleteOldDays(db, nowMs - keep.keepReportDays * dayMs),
+      isRetention: true,
     },
   ]
 }
@@ -112,11 +116,26 @@ function reputationChores({ db, log, keep, reputation }: HousekeepingDeps): Chor
 interface Chore {
   name: string
   everyMs: number
+  /** `nowMs`: the earlier of both clocks. */
   run: (nowMs: number) => Promise<unknown>
+  /** Waits while the clocks differ. */
+  isRetention?: boolean
 }
 
-function reportChores({ db, keep }: HousekeepingDeps): Chore[] {
-  return [
+/** What is deleted by its age. */
+function retentionChores({ db, keep }: HousekeepingDeps): Chore[] {
+  const contents = new ContentRetention(db)
+  const chores: Chore[] = [
+    {
+      name: 'deleting counts of idle seconds',
+      everyMs: hourMs,
+      run: async (nowMs) => deleteSeconds(db, await findOldestEmailMs(db), nowMs),
+    },
+    { name: 'deleting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => deleteExpiredPolicies(db, nowMs) },
+    { name: 'deleting contents by the retention of tenants', everyMs: contentsEveryMs, run: (nowMs) => contents.run(nowMs) },
+    { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
+    { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
+    { name: 'deleting failed sign-in attempts', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
     {
       name: 'deleting old domain reports',
       everyMs: hourMs,
@@ -131,12 +150,12 @@ function reportChores({ db, keep }: HousekeepingDeps): Chore[] {
       },
     },
   ]
+  return chores.map((chore) => ({ ...chore, isRetention: true }))
 }
 
 function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: { nextMs: number }): Chore[] {
   const { db, clock, log, limitSettings } = deps
   const wakeDelivery = openWaker({ db, clock })
-  const contents = new ContentRetention(db)
   const queueUpdates = new QueueUpdates(db)
   const obsoleteHolds = new ObsoleteHolds(db)
   return [
@@ -159,7 +178,8 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
       everyMs: uncountedEveryMs,
       run: async (nowMs) => releaseUncounted(db, await limitSettings.send(), nowMs),
     },
-    { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: (nowMs) => queueUpdates.run(nowMs) },
+    // By this machine's clock: a change can be reversed, and must not wait for a database whose clock is behind.
+    { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: () => queueUpdates.run(clock.nowMs()) },
     { name: 'applying the automatic pause', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.brake, nowMs, log) },
     {
       name: 'counting',
@@ -168,83 +188,76 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
         if (await countAll(db)) wakefulness.stayAwake()
       },
     },
-    {
-      name: 'deleting counts of idle seconds',
-      everyMs: hourMs,
-      run: async (nowMs) => deleteSeconds(db, await findOldestEmailMs(db), nowMs),
-    },
     { name: 'releasing mail held for an ended pause', everyMs: 60_000, run: (nowMs) => obsoleteHolds.run(nowMs) },
     { name: 'failing expired holds', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'recording warm-up steps', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
     { name: 'deleting expired idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },
-    { name: 'deleting expired MTA-STS policies', everyMs: hourMs, run: (nowMs) => deleteExpiredPolicies(db, nowMs) },
-    { name: 'deleting contents by the retention of tenants', everyMs: contentsEveryMs, run: (nowMs) => contents.run(nowMs) },
-    { name: 'deleting ended suppressions', everyMs: 60_000, run: (nowMs) => deleteEndedSuppressions(db, nowMs) },
-    { name: 'deleting old audit entries', everyMs: hourMs, run: (nowMs) => dropOldAudit(db, nowMs - auditMs) },
-    { name: 'deleting failed sign-in attempts', everyMs: 60_000, run: (nowMs) => dropOldFailures(db, nowMs) },
-    { name: 'creating partitions', everyMs: hourMs, run: (nowMs) => ensureUpcomingPartitions(db, nowMs) },
-    ...reportChores(deps),
+    // By this machine's clock, which may be the right one: an empty partition does no harm.
+    { name: 'creating partitions', everyMs: hourMs, run: () => ensureUpcomingPartitions(db, clock.nowMs()) },
+    ...retentionChores(deps),
     ...reputationChores(deps),
   ]
 }
 
-/** Of the tenants' own retentions: addresses are hashed, and records reduced. */
-function startOldRecords({ db, clock, log, secrets }: HousekeepingDeps): Loop[] {
-  if (!secrets) return []
-  const every = (name: string, rounds: { run: (nowMs: number) => Promise<number> }) =>
-    startLoop({ clock, log, name, everyMs: oldRecordsEveryMs }, async () => {
-      await rounds.run(clock.nowMs())
+/**
+ * Retention on schedules of its own: it waits for readers of a table, such as a dump that takes hours, or for the deletion of gigabytes, and
+ * must not delay other tasks. Several processes may do it at once.
+ */
+function startRetention({ db, clock, log, keep, secrets }: HousekeepingDeps, earlierClock: EarlierClock): Loop[] {
+  const every = (everyMs: number, name: string, run: (nowMs: number) => Promise<unknown>) =>
+    startLoop({ clock, log, name, everyMs }, async () => {
+      const { clock: earlier, mayDelete } = await earlierClock.read()
+      if (mayDelete) await run(earlier.nowMs())
     })
+  const loops = [
+    every(hourMs, 'dropping expired partitions', (nowMs) => applyRetention(db, keep, nowMs)),
+    every(receivedEveryMs, 'deleting old received mail', (nowMs) => deleteOldReceived(db, nowMs - keep.keepReceivedDays * dayMs)),
+  ]
+  if (!secrets) return loops
+  const [hashing, reduction] = [new AddressHashing({ db, secrets }), new RecordReduction(db)]
   return [
-    every('hashing addresses by the retention of tenants', new AddressHashing({ db, secrets })),
-    every('reducing records by the retention of tenants', new RecordReduction(db)),
+    ...loops,
+    every(oldRecordsEveryMs, 'hashing addresses by the retention of tenants', (nowMs) => hashing.run(nowMs)),
+    every(oldRecordsEveryMs, 'reducing records by the retention of tenants', (nowMs) => reduction.run(nowMs)),
   ]
 }
 
 export async function startHousekeeping(deps: HousekeepingDeps): Promise<Housekeeping> {
   const { db, clock, log } = deps
   const wakefulness = await openWakefulness({ db, clock })
+  const earlierClock = new EarlierClock(deps)
   const scheduled = { nextMs: Number.POSITIVE_INFINITY }
   const chores = choresOf(deps, wakefulness, scheduled)
   const due = new Map<string, number>()
 
   const turn = async () => {
     // Held for this turn only: the work below commits on other connections, and no second process may start it meanwhile.
-    await db.transaction(async (tx) => {
-      if (!(await tx.first(tryLock, [choreLock]))?.mine) {
-        scheduled.nextMs = Number.POSITIVE_INFINITY
-        return
-      }
+    const untilScheduledMs = await db.transaction(async (tx) => {
+      if (!(await tx.first(tryLock, [choreLock]))?.mine) return Number.POSITIVE_INFINITY
+      const { clock: earlier, mayDelete } = await earlierClock.read()
       for (const chore of chores) {
-        if (clock.monotonicMs() < (due.get(chore.name) ?? 0)) continue
+        if (clock.monotonicMs() < (due.get(chore.name) ?? 0) || (chore.isRetention && !mayDelete)) continue
         due.set(chore.name, clock.monotonicMs() + chore.everyMs)
-        await chore.run(clock.nowMs()).catch((error) => log.warn({ err: error }, `${chore.name} failed; retrying`))
+        await chore.run(earlier.nowMs()).catch((error) => log.warn({ err: error }, `${chore.name} failed; retrying`))
       }
+      return scheduled.nextMs - earlier.nowMs()
     })
-    const untilScheduledMs = Math.max(scheduled.nextMs - clock.nowMs(), tickMs)
-    return Math.min(wakefulness.delayMs(tickMs, asleepTickMs), untilScheduledMs)
+    return Math.min(wakefulness.delayMs(tickMs, asleepTickMs), Math.max(untilScheduledMs, tickMs))
   }
 
   const tidying = startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn)
   wakefulness.wakes(tidying)
-  const rotating = deps.keyRotation ? [startKeyRotation({ db, clock, log, ...deps.keyRotation })] : []
+  const rotating = deps.keyRotation ? [startKeyRotation({ db, clock, earlierClock, log, ...deps.keyRotation })] : []
   const counting = deps.reputation ? [startCountingOutcomes({ db, clock, log, providerOf: openProviderNames(deps.reputation) })] : []
   const loops = [tidying, startDomainChecks(deps), ...rotating, ...counting]
-  // On separate schedules: they wait for DNS, for readers of a table, such as a dump that takes hours, or for the deletion of gigabytes, and
-  // must not delay other tasks. Several processes may do them at once.
+  // On separate schedules: they wait for DNS or for the database. Several processes may do them at once.
   const patient = [
     ...(deps.reputation ? [startBlocklistChecks({ ...deps, config: deps.reputation })] : []),
-    ...startOldRecords(deps),
+    ...startRetention(deps, earlierClock),
     startTrackDomainChecks(deps),
     startLoop({ clock, log, name: 'indexing completed days', everyMs: indexEveryMs }, async () => {
       await indexEndedDays(db, clock.nowMs())
-    }),
-    startLoop({ clock, log, name: 'dropping expired partitions', everyMs: hourMs }, async () => {
-      await applyRetention(db, deps.keep, clock.nowMs())
-    }),
-    startLoop({ clock, log, name: 'deleting old received mail', everyMs: receivedEveryMs }, async () => {
-      await deleteOldReceived(db, clock.nowMs() - deps.keep.keepReceivedDays * dayMs)
     }),
   ]
   return {

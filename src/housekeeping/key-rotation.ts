@@ -4,6 +4,7 @@ import type { Db } from '#db'
 import { isFullRound, keyRetentionMs, rotateDueDomains } from '#domains'
 import type { Resolver } from '#net'
 import { wholeScheduleMs } from '#spool'
+import type { EarlierClock } from './earlier-clock.ts'
 
 const everyMs = 3000
 const dayMs = 86_400_000
@@ -11,6 +12,8 @@ const dayMs = 86_400_000
 export interface KeyRotationDeps {
   db: Db
   clock: Clock
+  /** Decides when a key signs no more and when it is deleted. */
+  earlierClock: EarlierClock
   ids: Ids
   secrets: Secrets
   log: Log
@@ -22,7 +25,7 @@ export interface KeyRotationDeps {
   >
 }
 
-export function startKeyRotation({ config, ...deps }: KeyRotationDeps): Loop {
+export function startKeyRotation({ config, earlierClock, ...deps }: KeyRotationDeps): Loop {
   const { dkimRotateDays, dkimRotateTxt, maxAttempts, retryBaseSeconds, retryMaxSeconds } = config
   const retries = { maxAttempts, baseMs: retryBaseSeconds * 1000, maxMs: retryMaxSeconds * 1000 }
   const rotation = {
@@ -32,7 +35,8 @@ export function startKeyRotation({ config, ...deps }: KeyRotationDeps): Loop {
     schedule: { everyMs: dkimRotateDays === undefined ? null : dkimRotateDays * dayMs, alsoTxt: dkimRotateTxt },
     keepMs: keyRetentionMs(wholeScheduleMs(retries)),
   }
-  return startLoop({ ...deps, name: 'rotating DKIM keys', everyMs }, async (stopping) =>
-    isFullRound(await rotateDueDomains(rotation, stopping)) ? 0 : everyMs,
-  )
+  return startLoop({ ...deps, name: 'rotating DKIM keys', everyMs }, async (stopping) => {
+    const { clock } = await earlierClock.read()
+    return isFullRound(await rotateDueDomains({ ...rotation, clock }, stopping)) ? 0 : everyMs
+  })
 }

@@ -1,6 +1,7 @@
 /** The role `housekeeping`: its own loop, the DNS records and the MTA-STS policy of the platform, and TLS reports about the mail servers of others. */
 import { openCommit, openOwnMail } from '#accept'
 import type { Config, DnsUpdateTarget, TlsReporter } from '#base'
+import { databaseNowMs } from '#db'
 import { ensurePlatformKey } from '#domains'
 import { openLimitSettings } from '#limits'
 import { openGuard, openPost, openResolver } from '#net'
@@ -13,6 +14,7 @@ export async function openHousekeeping({ config, log, secrets, db }: Ground): Pr
   return startHousekeeping({
     db,
     clock,
+    databaseNowMs: () => databaseNowMs(db),
     log,
     resolver: openResolver({ servers: config.resolvers, clock, ids }),
     hostname: config.hostname,

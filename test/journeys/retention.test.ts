@@ -288,6 +288,7 @@ describe('retention', () => {
     return startHousekeeping({
       db,
       clock,
+      databaseNowMs: async () => clock.nowMs(),
       log: silentLog,
       resolver: openResolver({ servers: [], clock, ids: openIds(systemRandom) }),
       hostname: config.hostname,

@@ -145,6 +145,8 @@ export function openProcesses(deps: ProcessDeps) {
       const housekeeping = startHousekeeping({
         db,
         clock,
+        // The machine of the database has the right time.
+        databaseNowMs: async () => time.wallMs,
         log: silentLog,
         resolver,
         hostname,

@@ -247,6 +247,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
       await startHousekeeping({
         db,
         clock,
+        databaseNowMs: async () => clock.nowMs(),
         log,
         resolver,
         hostname,
