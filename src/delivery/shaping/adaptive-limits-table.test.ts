@@ -246,6 +246,12 @@ describe('after a success', () => {
       { connections: { max: 7, ceiling: 7, probeWaitMs: 30_000, raiseAtMs: 130_000 } },
     ],
     ['no connection is added before its time', { connections: { max: 3, raiseAtMs: 100_001 } }, 1, { connections: { max: 3 } }],
+    [
+      'a connection and a rate whose time is a day ahead are raised now',
+      { connections: { max: 3, raiseAtMs: 86_500_000 }, rate: { perSecond: 10, raiseAtMs: 86_500_000 } },
+      10,
+      { connections: { max: 4 }, rate: { perSecond: 10.5 } },
+    ],
     ["connections stay at the operator's limit", {}, 1, { connections: { max: 20, ceiling: null, raiseAtMs: 0 } }],
   ])('%s', (_, before, accepted, after, bounds = open) => {
     expect(afterSuccess(limitsWith(before), bounds, accepted, nowMs)).toMatchObject(after)

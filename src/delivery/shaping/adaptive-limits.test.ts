@@ -5,6 +5,7 @@ import {
   afterRefusedConnection,
   afterSuccess,
   afterThrottle,
+  backoffLeftMs,
   initialLimits,
   type ProviderLimits,
 } from './adaptive-limits.ts'
@@ -199,6 +200,23 @@ describe('the connections a provider allows', () => {
     expect(second.backoff.untilMs).toBe(90_000)
     expect(afterSuccess(second, open, 1, 90_000)).toMatchObject({ backoff: { untilMs: null, durationMs: 0 } })
   })
+})
+
+it('a clock that was wrong during a refusal suspends sending by the right clock for half an hour at most, besides the tolerance', () => {
+  const refusal = fc.record({ isThrottle: fc.boolean(), laterMs: fc.nat(600_000), wrongByMs: fc.integer({ min: -400, max: 400 }) })
+  fc.assert(
+    fc.property(fc.array(refusal, { maxLength: 30 }), (history) => {
+      let learned = initialLimits(open)
+      let nowMs = 1e12
+      for (const { isThrottle, laterMs, wrongByMs } of history) {
+        nowMs += laterMs
+        const readMs = nowMs + wrongByMs * 3_600_000
+        learned = isThrottle ? afterThrottle(learned, 0, readMs) : afterRefusedConnection(learned, 0, readMs)
+        expect(backoffLeftMs(learned.backoff, nowMs)).toBeLessThanOrEqual(1_800_000 + 300_000)
+        expect(backoffLeftMs(learned.backoff, readMs)).toBeGreaterThan(0)
+      }
+    }),
+  )
 })
 
 it('limits always stay within their bounds', () => {

@@ -3,7 +3,10 @@
  * often the same limit was met. Pure: takes the previous state, the event and the time; returns the next state.
  */
 
-/** Stored as JSON in the provider's row; `storedLimits` reads it. Times are clock times in ms. */
+/**
+ * Stored as JSON in the provider's row; `storedLimits` reads it. Times are clock times in ms. Another process may have stored them by a clock
+ * that was ahead, so a time further away than its longest duration counts as past.
+ */
 export interface AdaptiveLimits {
   connections: ConnectionLimit
   rate: RateLimit
@@ -87,6 +90,16 @@ const limits = {
 /** The step of a rate that was probed a moment ago. */
 const stepAfterProbe = limits.step.firstPart * limits.step.growth
 
+/** Clocks of two machines may differ by this much. */
+export const clockToleranceMs = 300_000
+
+/** Whether the time, set at most `longestMs` ahead, is still to come. */
+const isAhead = (atMs: number, longestMs: number, nowMs: number) => nowMs < atMs && atMs - nowMs <= longestMs + clockToleranceMs
+
+/** Ms until sending continues; 0: it is not suspended. */
+export const backoffLeftMs = ({ untilMs, durationMs }: Backoff, nowMs: number): number =>
+  untilMs !== null && isAhead(untilMs, durationMs, nowMs) ? untilMs - nowMs : 0
+
 const noBackoff: Backoff = { untilMs: null, durationMs: 0 }
 
 /** The limits of a provider without any refusal yet. */
@@ -115,7 +128,7 @@ export function afterRefusedConnection(before: AdaptiveLimits, otherConnections:
 /** Messages were refused for their rate; `accepted` were accepted in the second before, as far as counted. */
 export function afterThrottle(before: AdaptiveLimits, accepted: number, nowMs: number): AdaptiveLimits {
   const { rate, backoff } = before
-  if (nowMs < rate.lowerAtMs) return before
+  if (isAhead(rate.lowerAtMs, limits.lowerAgainMs, nowMs)) return before
   if (accepted > 0) return { ...before, rate: loweredRate(rate, accepted, nowMs) }
   // Halved each time, so that retries cost little; the duration of a block does not indicate the rate allowed afterwards.
   const half = Math.max(limits.slowestPerSecond, (rate.perSecond ?? 1) / 2)
@@ -175,7 +188,7 @@ function loweredConnections(before: ConnectionLimit, otherConnections: number, n
 }
 
 function raisedConnections(before: ConnectionLimit, bound: number, nowMs: number): ConnectionLimit {
-  if (before.max >= bound || nowMs < before.raiseAtMs) return before
+  if (before.max >= bound || isAhead(before.raiseAtMs, limits.connectionProbe.maxWaitMs, nowMs)) return before
   const max = Math.min(bound, before.max + 1)
   const ceiling = before.ceiling ?? 0
   // The probed number of connections held: the limit was lifted.
@@ -206,7 +219,7 @@ function loweredRate(before: RateLimit, accepted: number, nowMs: number): RateLi
 
 function raisedRate(before: RateLimit, bound: number | null, nowMs: number): RateLimit {
   const { perSecond: rate, ceiling, step, messagesBeforeProbe } = before
-  if (rate === null || nowMs < before.raiseAtMs || rate === bound) return before
+  if (rate === null || isAhead(before.raiseAtMs, 2 * limits.settle.maxMs, nowMs) || rate === bound) return before
   const raised = { ...before, floor: rate, raiseAtMs: nowMs + settleMs(rate) }
   if (ceiling !== null && ceiling - rate > rate * limits.nearPart) return { ...raised, perSecond: (rate + ceiling) / 2 }
   const { firstPart, growth, farPart, maxPart } = limits.step
@@ -248,7 +261,7 @@ const settleMs = (perSecond: number, messages: number = limits.settle.messages) 
 
 /** A backoff twice as long as the last one, unless that has not ended. */
 function lengthened(before: Backoff, nowMs: number): Backoff {
-  if (before.untilMs !== null && nowMs < before.untilMs) return before
+  if (backoffLeftMs(before, nowMs) > 0) return before
   const durationMs = Math.min(limits.backoff.maxMs, Math.max(limits.backoff.firstMs, before.durationMs * 2))
   return { durationMs, untilMs: nowMs + durationMs }
 }

@@ -4,13 +4,17 @@
  */
 import { type Clock, type Log, pause } from '#base'
 import { type Db, sql } from '#db'
-import type { AdaptiveLimits } from './adaptive-limits.ts'
+import { type AdaptiveLimits, clockToleranceMs } from './adaptive-limits.ts'
 import type { Provider } from './providers.ts'
 
-/** Reserves the next send times: from now on, or after the times reserved by other processes. */
+/**
+ * Reserves the next send times: from now on, or after the times reserved by other processes. Times further ahead than all processes together
+ * reserve were reserved by a clock that was ahead, and do not count.
+ */
 const reservePermits = sql<{ endAt: Date; rate: number | null }>`
   update shaping
-  set next_send_at = greatest(next_send_at, $3) + make_interval(secs => $4::double precision / rate)
+  set next_send_at = make_interval(secs => $4::double precision / rate) + greatest($3::timestamptz,
+    case when next_send_at <= $3::timestamptz + make_interval(secs => $5::double precision + $6::double precision / rate) then next_send_at end)
   where source = $1 and provider = $2 and rate is not null
   returning next_send_at as "endAt", rate`
 
@@ -18,7 +22,7 @@ export interface RateLimited {
   source: string
   provider: Provider
   learned: AdaptiveLimits
-  /** Clock times in ms at which a message may be sent. */
+  /** Monotonic times in ms at which a message may be sent. */
   times: number[]
   staleAtMs: number
   taking: Promise<void> | undefined
@@ -28,6 +32,10 @@ export interface RateLimited {
 const retryMs = 500
 /** A reservation covers this period. */
 const permitWindowMs = 150
+/** One for each shard of the spool. */
+const maxProcesses = 64
+/** Besides a message of each process, which is longer than the period at low rates. */
+const maxAheadSeconds = (clockToleranceMs + maxProcesses * permitWindowMs) / 1000
 /** Times not used within this period expire; used later, they would cause a burst. */
 const staleMs = 150
 
@@ -42,10 +50,10 @@ export interface SendRateDeps {
 export async function waitForPermit(state: RateLimited, deps: SendRateDeps): Promise<void> {
   const { clock, log, isStopped } = deps
   while (state.learned.rate.perSecond !== null && !isStopped()) {
-    if (clock.nowMs() > state.staleAtMs) state.times = []
+    if (clock.monotonicMs() > state.staleAtMs) state.times = []
     const atMs = state.times.shift()
     if (atMs !== undefined) {
-      const waitMs = atMs - clock.nowMs()
+      const waitMs = atMs - clock.monotonicMs()
       if (waitMs > 0) await pause(clock, waitMs)
       return
     }
@@ -61,12 +69,14 @@ export async function waitForPermit(state: RateLimited, deps: SendRateDeps): Pro
 
 async function reserveMore(state: RateLimited, { db, clock }: SendRateDeps): Promise<void> {
   const wanted = Math.max(1, Math.floor(((state.learned.rate.perSecond ?? 1) * permitWindowMs) / 1000))
-  const nowMs = clock.nowMs()
-  const [row] = await db.rows(reservePermits, [state.source, state.provider.name, new Date(nowMs), wanted])
+  const [nowMs, readMs] = [clock.nowMs(), clock.monotonicMs()]
+  const reserved = [state.source, state.provider.name, new Date(nowMs), wanted, maxAheadSeconds, maxProcesses]
+  const [row] = await db.rows(reservePermits, reserved)
   const perSecond = row?.rate ?? null
   state.learned = { ...state.learned, rate: { ...state.learned.rate, perSecond } }
   if (!row || perSecond === null) return
   const stepMs = 1000 / perSecond
-  for (let nth = wanted; nth > 0; nth--) state.times.push(row.endAt.getTime() - nth * stepMs)
-  state.staleAtMs = Math.max(row.endAt.getTime(), clock.nowMs()) + staleMs
+  const endMs = readMs + row.endAt.getTime() - nowMs
+  for (let nth = wanted; nth > 0; nth--) state.times.push(endMs - nth * stepMs)
+  state.staleAtMs = Math.max(endMs, clock.monotonicMs()) + staleMs
 }

@@ -13,6 +13,7 @@ import {
   afterShutdown,
   afterSuccess,
   afterThrottle,
+  backoffLeftMs,
   initialLimits,
   storedLimits,
 } from './adaptive-limits.ts'
@@ -76,7 +77,7 @@ export interface PathLimiter {
   isContended(): Promise<boolean>
   /** Whether `acquireSendPermit` may wait. */
   readonly isRateLimited: boolean
-  /** No message may be sent before this monotonic time in ms; 0: now. */
+  /** Ms until a message may be sent; 0: now. */
   readonly backoffMs: number
   /** Maximum number of messages in memory waiting to be sent. */
   readonly maxWaiting: number
@@ -118,7 +119,7 @@ interface State extends LeaseHolder, RateLimited {
   throttle: string | undefined
   shutdown: string | undefined
   refusal: { cause: string; otherConnections: number } | undefined
-  /** No message is sent before this clock time in ms, regardless of the adapted limits. */
+  /** No message is sent before this monotonic time in ms, regardless of the adapted limits. */
   haltUntilMs: number
 }
 
@@ -150,7 +151,7 @@ export class TrafficShaper {
         return state.learned.rate.perSecond !== null
       },
       get backoffMs() {
-        return Math.max(0, Math.max(state.learned.backoff.untilMs ?? 0, state.haltUntilMs) - clock.nowMs())
+        return Math.max(backoffLeftMs(state.learned.backoff, clock.nowMs()), state.haltUntilMs - clock.monotonicMs(), 0)
       },
       get maxWaiting() {
         const { perSecond } = state.learned.rate
@@ -168,7 +169,7 @@ export class TrafficShaper {
       },
       blocked(cause) {
         state.throttle = cause
-        state.haltUntilMs = clock.nowMs() + haltMs
+        state.haltUntilMs = clock.monotonicMs() + haltMs
       },
       connectionRefused(cause) {
         state.refusal = { cause, otherConnections: Math.max(0, state.leasedConnections - 1) }
