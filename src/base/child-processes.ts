@@ -31,7 +31,8 @@ const firstBackoffMs = 100
 const maxBackoffMs = 5000
 /** A child that lived this long is restarted at once. */
 const healthyMs = 10_000
-const stopWithinMs = 35_000
+/** A delivery process waits up to 65 s for servers that have a final dot and for its records; service managers wait 90 s for all. */
+const stopWithinMs = 80_000
 
 export interface Children {
   /** How many live children have called `signalReady`. */

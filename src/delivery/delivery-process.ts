@@ -11,7 +11,6 @@ import {
   type Ids,
   type Log,
   type Loop,
-  pause,
   type Secrets,
   startLoop,
   type Traces,
@@ -42,6 +41,7 @@ import { openSources } from './egress/egress-sources.ts'
 import { type InFlight, openInFlight } from './in-flight.ts'
 import { jobsOf } from './job.ts'
 import { loadSmall, withPools } from './load-jobs.ts'
+import { finishInFlight, type StopLimits } from './orderly-stop.ts'
 import { sweepOrphanedClaims } from './orphaned-claims.ts'
 import { preSendChecks } from './pre-send-checks.ts'
 import { openRecorder, type Recorder } from './record-outcomes.ts'
@@ -66,10 +66,6 @@ const busyFrom = 16
 const sweepMs = 1000
 const simulatedEventsEveryMs = 150
 const lanesPerClaim = 256
-const orderlyStopMs = 25_000
-/** How long a stopping process keeps trying to record the last outcomes. */
-const lastRecordsMs = 5000
-const stopLookMs = 10
 const countTlsMs = 2000
 
 export interface DeliveryDeps {
@@ -104,7 +100,7 @@ export interface DeliveryDeps {
   /** Called where a crash test may inject a failure. */
   failpoint?: Failpoint | undefined
   outside?: DispatchDeps['outside']
-  bounds?: DispatchDeps['bounds']
+  bounds?: (DispatchDeps['bounds'] & { stop?: Partial<StopLimits> }) | undefined
 }
 
 function readScenarioFile(file: string) {
@@ -212,15 +208,12 @@ class DeliveryProcess implements Delivery {
   }
 
   async stop(): Promise<void> {
-    const { clock, log } = this.#deps
+    const { clock, log, bounds } = this.#deps
     await Promise.all([this.#wakefulness.close(), ...this.#loops.map((loop) => loop.stop())])
     this.#dispatch.close()
     const back = this.#dispatch.takeUnstarted()
     if (back.length > 0) this.#unsent.requeue(back)
-    const deadlineMs = clock.monotonicMs() + orderlyStopMs
-    while (this.#inFlight.size > 0 && clock.monotonicMs() < deadlineMs) await pause(clock, stopLookMs)
-    if (this.#inFlight.size > 0) this.#dispatch.destroy()
-    while (this.#recorder.waiting > 0 && clock.monotonicMs() < deadlineMs + lastRecordsMs) await pause(clock, stopLookMs)
+    await finishInFlight({ clock, inFlight: this.#inFlight, recorder: this.#recorder, dispatch: this.#dispatch }, bounds?.stop)
     await this.#renewing.stop()
     // At once: without a database each of them waits a while for it.
     await Promise.all([

@@ -9,7 +9,7 @@
  * base, mail, dkim, net, smtp, bounces, simulator, db, tenants, limits, domains, events, suppressions, emails, spool, tracking. Used by:
  * tls-reports, usage, reputation, housekeeping, installation, doctor, imports, agents, http, cli, main. Promises: a recipient reaches a connection only
  * after its claim is committed; a process that lost its lease stops before the next final dot; an outcome is kept and recorded however
- * long the database is unavailable; an orderly stop repeats no message.
+ * long the database is unavailable; an orderly stop repeats no message whose server answers the final dot within a minute.
  */
 export { advanceTestClock } from './advance-test-clock.ts'
 export { type DelayReasons, openDelayReasons } from './delay-reason.ts'

@@ -22,6 +22,7 @@ import { type DeliveryRoute, Router } from './router.ts'
 import type { Providers } from './shaping/providers.ts'
 import type { TrafficShaper } from './shaping/shaping.ts'
 import { sendToSimulator } from './simulated-delivery.ts'
+import type { Destroyed } from './site.ts'
 import { Sites } from './sites.ts'
 import type { TlsSessions } from './tls/tls-sessions.ts'
 import type { Transport } from './transports/transport-records.ts'
@@ -151,9 +152,9 @@ export class Dispatch {
     this.#sites.close()
   }
 
-  /** Ends every connection at once. */
-  destroy(): void {
-    this.#sites.destroy()
+  /** Ends these connections at once; returns the number of the others, whose servers have yet to answer a final dot. */
+  destroy(which: Destroyed): number {
+    return this.#sites.destroy(which)
   }
 
   #routeFound(domain: string, found: LookedUpRoute | undefined, jobs: readonly Job[]): void {

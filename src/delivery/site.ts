@@ -50,6 +50,9 @@ export interface SiteDeps extends ConnectionWorkerDeps, ConnectFailureDeps {
  */
 type SiteState = 'open' | 'backoff' | 'down' | 'denied' | 'closing'
 
+/** The connections to end: every one, or those whose peer has no final dot to answer. */
+export type Destroyed = 'all' | 'before the final dot'
+
 export class Site implements SiteQueue {
   readonly queue: FairQueue<Job> = fairQueue<Job>()
   readonly pipeliningFallback: PipeliningFallback
@@ -120,8 +123,11 @@ export class Site implements SiteQueue {
     this.idleWorkers.wakeAll()
   }
 
-  destroy(): void {
-    for (const connection of this.#open) connection.destroy()
+  /** Returns the number of connections that it spares. */
+  destroy(which: Destroyed = 'all'): number {
+    const ending = [...this.#open].filter((one) => which === 'all' || !one.awaitsFinalReply)
+    for (const connection of ending) connection.destroy()
+    return this.#open.size - ending.length
   }
 
   // The members from here to `maintain` are those of `SiteQueue`.

@@ -11,7 +11,7 @@ import type { Job } from './job.ts'
 import type { DeliveryRoute } from './router.ts'
 import type { Provider } from './shaping/providers.ts'
 import type { TrafficShaper } from './shaping/shaping.ts'
-import { Site, type SiteDeps } from './site.ts'
+import { type Destroyed, Site, type SiteDeps } from './site.ts'
 
 /** Above this number of sites, those without work are dropped. */
 const maxSites = 10_000
@@ -68,8 +68,8 @@ export class Sites {
     for (const site of this.#sites.values()) site.close()
   }
 
-  destroy(): void {
-    for (const site of this.#sites.values()) site.destroy()
+  destroy(which: Destroyed): number {
+    return this.#sites.values().reduce((left, site) => left + site.destroy(which), 0)
   }
 
   /** `addresses`: the egress sources to send from; undefined: the operating system chooses. */

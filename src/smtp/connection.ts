@@ -63,6 +63,10 @@ export class ClientConnection implements SmtpConnection {
     return this.#isUsable && !this.#isQuitting
   }
 
+  get awaitsFinalReply(): boolean {
+    return this.#transactions[0]?.isDotWritten ?? false
+  }
+
   transact(message: Transaction): Promise<TransactionResult> {
     return new Promise((resolve) => {
       const transaction = new MailTransaction(message, this.#context, resolve)

@@ -170,6 +170,8 @@ export interface SmtpConnection {
   transact(transaction: Transaction): Promise<TransactionResult>
   /** Whether another transaction may be given. */
   readonly usable: boolean
+  /** The peer has a final dot and has not answered it. */
+  readonly awaitsFinalReply: boolean
   /** Resolves when the socket is closed, for any reason. */
   readonly closed: Promise<void>
   /** Sends QUIT after the given transactions are answered; does not delay them. */

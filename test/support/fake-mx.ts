@@ -17,9 +17,9 @@ export interface MxEvent {
 
 /**
  * A reply (without CRLF; several lines with LF). After it, or instead of it, the server hangs up (`close`) or neither writes nor reads any
- * more (`silent`).
+ * more (`silent`). `after`: the reply is written when this resolves.
  */
-export type MxAnswer = string | { reply?: string; close?: boolean; silent?: boolean } | undefined
+export type MxAnswer = string | { reply?: string; close?: boolean; silent?: boolean; after?: Promise<unknown> } | undefined
 
 export interface FakeMxOptions {
   extensions?: string[]
@@ -136,8 +136,15 @@ function converse(plain: Socket, session: number, options: FakeMxOptions, keep: 
   /** Sends the script's reply or the usual one. Returns its code, or 0 without a reply. */
   const answer = (stage: MxEvent['stage'], argument: string, usual: string): number => {
     const scripted = options.script?.({ stage, argument, session, secure })
-    const { reply, close = false, silent = false } = typeof scripted === 'string' ? { reply: scripted } : (scripted ?? { reply: usual })
-    if (reply !== undefined) socket.write(`${reply.replace(/\r?\n/g, '\r\n')}\r\n`)
+    const {
+      reply,
+      close = false,
+      silent = false,
+      after,
+    } = typeof scripted === 'string' ? { reply: scripted } : (scripted ?? { reply: usual })
+    const write = () => void (reply !== undefined && socket.write(`${reply.replace(/\r?\n/g, '\r\n')}\r\n`))
+    if (after) void after.then(write)
+    else write()
     if (close) socket.end()
     if (silent) socket.pause()
     isStopped ||= close || silent
