@@ -87,6 +87,7 @@ test('track domains whose name servers never answer delay no other task', async 
   const housekeeping = await startHousekeeping({
     db,
     clock,
+    databaseNowMs: async () => clock.nowMs(),
     log: silentLog,
     resolver,
     hostname: config.hostname,
