@@ -1,3 +1,4 @@
+/** Limits the public exponent of RSA keys that others publish. */
 import type { KeyObject } from 'node:crypto'
 
 /**

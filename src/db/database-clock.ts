@@ -1,4 +1,4 @@
-/** The database's clock, for what must not depend on the clock of one machine. Other statements get the time as a parameter. */
+/** The database's clock, for decisions that must not depend on the clock of one machine. Other statements get the time as a parameter. */
 import type { Queryable } from './queryable.ts'
 import { sql } from './sql-tag.ts'
 

@@ -1,7 +1,7 @@
 /**
- * Releases emails that are held for a pause that has ended. A delivery process holds an email by what it knew up to a second ago, and
- * records this later, after a lost connection much later. The record may therefore come after the release that followed the pause
- * (queue-updates.ts), and no other release looks at the email.
+ * Releases emails that are held for a pause that has ended. A delivery process holds an email by a state of the tenant that is up
+ * to a second old, and records the hold later, after a lost connection much later. The record may therefore come after the release that
+ * followed the pause (queue-updates.ts), and no other release looks at the email.
  */
 import type { Db, Tx } from '#db'
 import { emailsOfDomain } from '#emails'

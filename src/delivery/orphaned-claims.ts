@@ -32,7 +32,7 @@ export async function sweepOrphanedClaims(shards: readonly OwnedShard[], deps: O
   const { db, log, inFlight, recorder, unsent } = deps
   const known = [...inFlight.all(), ...unsent.unsettled].map((one) => one.emailId)
   const found = await findOrphanedClaims(db, shards, known, maxAtOnce)
-  // A lease begins a new epoch, so that nobody else claims under the one of this lease.
+  // A lease begins a new epoch, so that no other process claims under the one of this lease.
   const epochs = new Map(shards.map(({ shard, epoch }) => [shard, epoch]))
   const isUnsent = (one: OrphanedClaim) => epochs.get(one.shard) === one.epoch && !recorder.isDropped(one)
   const { true: unstarted = [], false: perhapsSent = [] } = Object.groupBy(found, (one) => (isUnsent(one) ? 'true' : 'false'))

@@ -122,7 +122,7 @@ interface Chore {
   isRetention?: boolean
 }
 
-/** What is deleted by its age. */
+/** Deletions by age. */
 function retentionChores({ db, keep }: HousekeepingDeps): Chore[] {
   const contents = new ContentRetention(db)
   const chores: Chore[] = [

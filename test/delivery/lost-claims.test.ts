@@ -1,4 +1,4 @@
-/** Claims whose reply the database loses, with a real mail server: what was not sent counts as no attempt, what may have been sent does. */
+/** Claims whose reply the database loses, with a real mail server: mail that was not sent counts as no attempt, mail that may have been sent does. */
 import { DatabaseError } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Clock, openIds, readConfig, silentLog, systemClock, systemRandom } from '#base'

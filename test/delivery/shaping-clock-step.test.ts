@@ -10,7 +10,8 @@ const provider = { name: 'one', isNamed: true, connections: 5, rate: 10 }
 
 /** Two processes: the clock of the first is a day ahead until `setBack`. */
 async function twoProcesses() {
-  const { db, close } = await testDatabase()
+  const database = await testDatabase()
+  const { db } = database
   let aheadMs = dayMs
   const ahead: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + aheadMs }
   const shapers = [ahead, systemClock].map(
@@ -18,7 +19,7 @@ async function twoProcesses() {
   )
   onTestFinished(async () => {
     for (const shaper of shapers) await shaper.stop()
-    await close()
+    await database.close()
   })
   const [wrong, right] = shapers.map((shaper) => shaper.limiterFor('192.0.2.1', provider))
   if (!wrong || !right) throw new Error('there are two')

@@ -2273,6 +2273,8 @@ export interface ReceivedEmail {
   links: string[]
   /** Time of the test clock of the tenant */
   receivedAt: string
+  /** true: html, text and links are left out, because those before it on the page have 16,777,216 characters. A smaller perPage shows them */
+  truncated?: boolean
   /** true: the tenant's contents are hidden for the role of the signed-in member */
   contentHidden?: boolean
 }
