@@ -19,8 +19,8 @@ export const mutants: Readonly<Record<string, Change>> = {
   },
   'lease not fenced': {
     file: 'src/spool/leases.ts',
-    line: 'return this.#isBelieved() && this.#mine.some((one) => one.shard === shard && one.epoch === epoch)',
-    instead: 'return true || this.#mine.some((one) => one.shard === shard && one.epoch === epoch)',
+    line: 'return this.#isBelieved() && this.#mine.get(shard)?.epoch === epoch',
+    instead: 'return true || this.#mine.get(shard)?.epoch === epoch',
   },
   'completion without epoch check': {
     file: 'src/delivery/record-outcomes.ts',
