@@ -18,7 +18,7 @@ import {
   startMemoryTrim,
   systemRandom,
 } from '#base'
-import { durabilityProblems, migrate, openDb, startEmbedded } from '#db'
+import { databaseNowMs, durabilityProblems, migrate, openDb, startEmbedded } from '#db'
 import type { openLocalApi } from '#http'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
 import { startApi } from './main/api-role.ts'
@@ -102,7 +102,7 @@ function loadRoles(): void {
 async function makeReady({ config, log, secrets, db }: Ground, given: readonly string[]): Promise<FirstStart | undefined> {
   const [{ ensureUpcomingPartitions }, { holdAfterRestore }] = await Promise.all([import('#housekeeping'), import('#delivery')])
   await migrate(db, clock)
-  await ensureUpcomingPartitions(db, clock.nowMs())
+  for (const ms of [clock.nowMs(), await databaseNowMs(db)]) await ensureUpcomingPartitions(db, ms)
   await openRing(db, secrets, given)
   await holdAfterRestore(db, clock.nowMs())
   for (const problem of await durabilityProblems(db)) log.warn(problem)

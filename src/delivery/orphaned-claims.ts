@@ -1,7 +1,8 @@
 /**
  * Orphaned claims: rows claimed in the spool but not in flight. Those of an earlier owner of the shard may have been sent, so the attempt
- * is recorded as unknown and retried at once. Those of this process under its present lease were never sent, unless their outcome was
- * dropped: the reply to their claim or to their requeue was lost. They are requeued without an attempt.
+ * is recorded as unknown and retried at once. Those of this process under its present lease were never sent, because the reply to their claim
+ * or to their requeue was lost, and are requeued without an attempt. If their outcome was dropped, or recorded and perhaps lost by a
+ * failover, they may have been sent.
  */
 import type { Clock, Ids, Log } from '#base'
 import type { Db } from '#db'
@@ -34,7 +35,7 @@ export async function sweepOrphanedClaims(shards: readonly OwnedShard[], deps: O
   const found = await findOrphanedClaims(db, shards, known, maxAtOnce)
   // A lease begins a new epoch, so that no other process claims under the one of this lease.
   const epochs = new Map(shards.map(({ shard, epoch }) => [shard, epoch]))
-  const isUnsent = (one: OrphanedClaim) => epochs.get(one.shard) === one.epoch && !recorder.isDropped(one)
+  const isUnsent = (one: OrphanedClaim) => epochs.get(one.shard) === one.epoch && !recorder.mayBeSent(one)
   const { true: unstarted = [], false: perhapsSent = [] } = Object.groupBy(found, (one) => (isUnsent(one) ? 'true' : 'false'))
   if (unstarted.length > 0) {
     log.warn({ emails: unstarted.length }, 'the reply to the claim or the requeue of these recipients was lost; requeueing them unsent')

@@ -120,6 +120,8 @@ const alreadyRecorded = sql<{ emailId: string; number: number; at: Date }>`
       and attempts.number = given.attempt_number and attempts.at = coalesce(given.simulated_at, given.at)
   )`
 
+/** By then a failover that lost an outcome has been noticed. */
+const recentMs = 60_000
 /** A statement waits this long for more outcomes. */
 const gatherMs = 20
 
@@ -135,8 +137,11 @@ export interface Recorder {
   record(outcomes: readonly Outcome[]): Promise<void>
   /** Outcomes that are not stored yet. */
   readonly waiting: number
-  /** Whether the outcome of this claim was dropped, so that its email may have been sent. */
-  isDropped(claimed: Claimed): boolean
+  /**
+   * Whether the email of a claim may have been sent although the database has no outcome of it: the outcome was dropped, or it was recorded in
+   * the last minute, and a failover may have lost it.
+   */
+  mayBeSent(claimed: Claimed): boolean
 }
 
 export interface RecorderDeps {
@@ -158,6 +163,7 @@ interface Pending {
 /** Opens the recorder of one delivery process. An outcome that the database rejects even without the server's reply is only logged. */
 export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps): Recorder {
   const dropped = new Set<string>()
+  const recent = new RecentEmails(clock)
   const writer = new BatchWriter<Pending>({
     clock,
     gatherMs,
@@ -190,6 +196,7 @@ export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps
     record(outcomes) {
       for (const outcome of outcomes) {
         dropped.delete(nameOfClaim(outcome.claimed))
+        recent.add(outcome.claimed.emailId)
         metrics.attempts.inc({ outcome: outcome.status })
         if (outcome.outcomeUnknown) metrics.outcomeUnknown.inc()
         const span = traces && attemptSpan(outcome)
@@ -201,7 +208,38 @@ export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps
     get waiting() {
       return writer.waiting
     },
-    isDropped: (claimed) => dropped.has(nameOfClaim(claimed)),
+    mayBeSent: (claimed) => dropped.has(nameOfClaim(claimed)) || recent.has(claimed.emailId),
+  }
+}
+
+/** Emails of the last one to two minutes, in two generations. */
+class RecentEmails {
+  readonly #clock: Clock
+  #now = new Set<string>()
+  #before = new Set<string>()
+  #beganMs: number
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#beganMs = clock.monotonicMs()
+  }
+
+  add(emailId: string): void {
+    this.#turn()
+    this.#now.add(emailId)
+  }
+
+  has(emailId: string): boolean {
+    this.#turn()
+    return this.#now.has(emailId) || this.#before.has(emailId)
+  }
+
+  #turn(): void {
+    const passedMs = this.#clock.monotonicMs() - this.#beganMs
+    if (passedMs < recentMs) return
+    this.#before = passedMs < 2 * recentMs ? this.#now : new Set()
+    this.#now = new Set()
+    this.#beganMs = this.#clock.monotonicMs()
   }
 }
 

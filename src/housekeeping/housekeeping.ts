@@ -163,20 +163,21 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
       name: 'releasing scheduled mail',
       everyMs: tickMs,
       run: async (nowMs) => {
-        const { released, nextMs } = await releaseScheduled(db, await limitSettings.send(), nowMs)
+        const { released, nextMs } = await releaseScheduled(db, await limitSettings.send(), clock.nowMs(), nowMs)
         if (released > 0) wakeDelivery()
         scheduled.nextMs = nextMs
       },
     },
+    // The hour of the send limit is that of this machine's clock, by which acceptance counts: another hour would begin the count anew.
     {
       name: 'releasing mail over the send limit',
       everyMs: tickMs,
-      run: async (nowMs) => releaseWaiting(db, await limitSettings.send(), nowMs),
+      run: async () => releaseWaiting(db, await limitSettings.send(), clock.nowMs()),
     },
     {
       name: 'releasing uncounted mail over the send limit',
       everyMs: uncountedEveryMs,
-      run: async (nowMs) => releaseUncounted(db, await limitSettings.send(), nowMs),
+      run: async () => releaseUncounted(db, await limitSettings.send(), clock.nowMs()),
     },
     // By this machine's clock: a change can be reversed, and must not wait for a database whose clock is behind.
     { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: () => queueUpdates.run(clock.nowMs()) },
@@ -193,8 +194,12 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
     { name: 'recording warm-up steps', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
     { name: 'deleting expired idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },
-    // By this machine's clock, which may be the right one: an empty partition does no harm.
-    { name: 'creating partitions', everyMs: hourMs, run: () => ensureUpcomingPartitions(db, clock.nowMs()) },
+    // By both clocks, of which either may be the right one: rows are written by both, and an empty partition does no harm.
+    {
+      name: 'creating partitions',
+      everyMs: hourMs,
+      run: async (nowMs) => [await ensureUpcomingPartitions(db, clock.nowMs()), await ensureUpcomingPartitions(db, nowMs)],
+    },
     ...retentionChores(deps),
     ...reputationChores(deps),
   ]

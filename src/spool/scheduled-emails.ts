@@ -37,20 +37,26 @@ const makeDue = sql<{ test: boolean }>`
 
 /**
  * Moves due scheduled emails behind the send limit, and releases as many as there is capacity for, in order of acceptance. `released`: how many
- * were due. `nextMs`: the time of the next scheduled email; infinite without one, past if the email is locked now.
+ * were due. `nextMs`: the time of the next scheduled email; infinite without one, past if the email is locked now. `dueMs`: they are due by
+ * then; the hour of the send limit is that of `nowMs`, as in acceptance.
  */
-export async function releaseScheduled(db: Db, limits: SendLimits, nowMs: number): Promise<{ released: number; nextMs: number }> {
+export async function releaseScheduled(
+  db: Db,
+  limits: SendLimits,
+  nowMs: number,
+  dueMs = nowMs,
+): Promise<{ released: number; nextMs: number }> {
   for (let released = 0; ; ) {
     const nextMs = (await db.first(firstScheduled))?.at.getTime() ?? Number.POSITIVE_INFINITY
-    if (nextMs > nowMs) return { released, nextMs }
-    const moved = await db.transaction((tx) => moveDue(tx, limits, nowMs))
+    if (nextMs > dueMs) return { released, nextMs }
+    const moved = await db.transaction((tx) => moveDue(tx, limits, { nowMs, dueMs }))
     if (moved === 0) return { released, nextMs }
     released += moved
   }
 }
 
-async function moveDue(tx: Tx, limits: SendLimits, nowMs: number): Promise<number> {
-  const due = await tx.rows(makeDue, [new Date(nowMs), maxAtOnce])
+async function moveDue(tx: Tx, limits: SendLimits, { nowMs, dueMs }: { nowMs: number; dueMs: number }): Promise<number> {
+  const due = await tx.rows(makeDue, [new Date(dueMs), maxAtOnce])
   if (due.length === 0) return 0
   await addWaiting(tx, { live: due.filter((one) => !one.test).length, test: due.filter((one) => one.test).length }, limits, nowMs)
   await releaseWaitingIn(tx, limits, nowMs)

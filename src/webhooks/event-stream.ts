@@ -48,12 +48,16 @@ const keptPages = 16
 const pageKeptMs = 2000
 /** Readers wake at about the same time and share an empty result for this long. */
 const emptyKeptMs = 20
+/** A reader this far behind the end of the log catches up; with much mail, a page is full at the end of the log too. */
+const farBehindMs = 10_000
 
 interface StreamPage {
   events: StreamEvent[]
   end: LogPosition
   /** There may be further events already. */
   isFull: boolean
+  /** The time of the last event of all tenants. */
+  readToMs: number
 }
 
 /** `publicUrl`: for links to received messages. */
@@ -63,27 +67,30 @@ export function openEventStream({ db, clock, publicUrl }: { db: Db; clock: Clock
 
   const catchingUp = openSemaphore(1)
 
-  /** After a page without events for the tenant it passes over more of the log: `isSparse`. */
-  const read = async (after: LogPosition, tenantId: string | null, isSparse: boolean): Promise<StreamPage> => {
+  /** Far behind, a tenant's stream passes over more of the log at once. */
+  const read = async (after: LogPosition, tenantId: string | null, isFarBehind: boolean): Promise<StreamPage> => {
     const isOwn = (event: LoggedEvent) => tenantId === null || event.tenantId === tenantId
     const { logged, isFull } =
-      tenantId !== null && isSparse ? await readTenantEvents(db, after, { tenantId, maximum: maxPerPage }) : await readNext(db, after)
+      tenantId !== null && isFarBehind ? await readTenantEvents(db, after, { tenantId, maximum: maxPerPage }) : await readNext(db, after)
     const all = boundedPage(logged, isOwn)
     const own = all.filter(isOwn)
     const prepared = await bodies(own)
     const { xact, id } = all.at(-1) ?? after
+    const readToMs = all.at(-1)?.at.getTime() ?? clock.nowMs()
     return {
       events: own.flatMap((event, index) => liveEvents(event, prepared[index])),
       end: { xact, id },
       isFull: isFull || all.length < logged.length,
+      readToMs,
     }
   }
 
-  const pageAfter = ({ end: after, events, isFull: isBehind }: StreamPage, tenantId: string | null): Promise<StreamPage> => {
+  const pageAfter = ({ end: after, isFull, readToMs }: StreamPage, tenantId: string | null): Promise<StreamPage> => {
     const key = `${tenantId ?? ''} ${positionText(after)}`
     const known = pages.get(key)
     if (known) return known
-    const page = isBehind ? catchingUp.run(() => read(after, tenantId, events.length === 0)) : read(after, tenantId, false)
+    const isFarBehind = isFull && readToMs < clock.nowMs() - farBehindMs
+    const page = isFarBehind ? catchingUp.run(() => read(after, tenantId, true)) : read(after, tenantId, false)
     pages.set(key, page)
     page.then(
       ({ end }) => end.id === after.id && end.xact === after.xact && pages.set(key, page, { ttl: emptyKeptMs }),
@@ -95,7 +102,7 @@ export function openEventStream({ db, clock, publicUrl }: { db: Db; clock: Clock
   return {
     endOfLog: () => findEndOfLog(db),
     async *follow({ after, tenantId, events: wanted }, signal) {
-      let page: StreamPage = { events: [], end: after, isFull: false }
+      let page: StreamPage = { events: [], end: after, isFull: false, readToMs: 0 }
       let toldMs = clock.monotonicMs()
       while (!signal.aborted) {
         page = await pageAfter(page, tenantId)

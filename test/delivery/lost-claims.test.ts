@@ -12,7 +12,7 @@ import { startService } from '../support/in-process-service.ts'
 /** The next statement that matches, and its fate. */
 interface Fault {
   statement: RegExp
-  fate: 'done, answer lost' | 'not done, answer lost' | 'unreachable' | 'rejected'
+  fate: 'done, answer lost' | 'not done, answer lost' | 'lost by a failover' | 'unreachable' | 'rejected'
 }
 
 const claims = /set state = 'sending'/
@@ -24,6 +24,8 @@ const records = /insert into attempts/
 function faulty(db: Db, faults: Fault[]): Db {
   const meet = async <T>(text: string, work: () => Promise<T>): Promise<T> => {
     const fate = faults[0]?.statement.test(text) ? faults.shift()?.fate : undefined
+    // For the process it was done; the new primary does not have it.
+    if (fate === 'lost by a failover') return [] as T
     if (fate === 'unreachable') throw new DatabaseUnreachable('away', undefined)
     if (fate === 'rejected') throw Object.assign(new DatabaseError('refused', 0, 'error'), { code: '22003' })
     const answer = fate === 'not done, answer lost' ? undefined : await work()
@@ -98,6 +100,15 @@ test('a requeue whose reply is lost is no attempt, and is repeated when it canno
 test('an outcome that cannot be recorded is unknown: the message has left', { timeout: 60_000 }, async () => {
   const rejected: Fault = { statement: records, fate: 'rejected' }
   const { mx, attempts } = await deliver([rejected, rejected], 30)
+  await expect.poll(attempts, { timeout: 30_000 }).toEqual([
+    { number: 1, status: 'softfail', unknown: true },
+    { number: 2, status: 'sent', unknown: false },
+  ])
+  expect(mx.messages).toHaveLength(2)
+})
+
+test('an outcome that a failover loses is unknown: the message has left', { timeout: 60_000 }, async () => {
+  const { mx, attempts } = await deliver([{ statement: records, fate: 'lost by a failover' }], 30)
   await expect.poll(attempts, { timeout: 30_000 }).toEqual([
     { number: 1, status: 'softfail', unknown: true },
     { number: 2, status: 'sent', unknown: false },

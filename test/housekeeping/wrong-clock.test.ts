@@ -2,8 +2,9 @@
 import { expect, test } from 'vitest'
 import { type Clock, type Log, openIds, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { type Db, databaseNowMs, ensurePartitions, sql } from '#db'
+import { appendEvents } from '#events'
 import { ensureUpcomingPartitions, startHousekeeping } from '#housekeeping'
-import { openLimitSettings } from '#limits'
+import { openLimitSettings, openSlots } from '#limits'
 import { openResolver } from '#net'
 import { logTables } from '#request-logs'
 import { testDatabase, testTimeMs } from '../support/database.ts'
@@ -29,8 +30,8 @@ const logPartitions = sql<{ name: string }>`
 /** `offsetMs`: how far the time is from the beginning of the test. */
 const clockAt = (offsetMs: number): Clock => ({ ...systemClock, nowMs: () => testTimeMs + offsetMs })
 
-function keepHouse(db: Db, clock: Clock, trueMs: number, errors: string[]) {
-  const config = readConfig({})
+function keepHouse(db: Db, clock: Clock, trueMs: number, errors: string[], environment: Record<string, string> = {}) {
+  const config = readConfig(environment)
   return startHousekeeping({
     db,
     clock,
@@ -78,6 +79,27 @@ test('drops, fails and sends nothing before its time, and all of it in its time'
     await later.stop()
   }
   expect(errors).toHaveLength(1)
+})
+
+test('releases no mail over the send limit twice in an hour of this machine, by which acceptance counts', { timeout: 60_000 }, async () => {
+  await using database = await testDatabase()
+  const { db } = database
+  await ensureUpcomingPartitions(db, testTimeMs)
+  const clock = clockAt(3 * hourMs)
+  const limits = { organisation: 2, ceilings: new Map() }
+  const slots = openSlots(db, 'acceptance')
+  await slots.take([{ tenantId: 'shop', test: false, count: 4 }], limits, clock.nowMs(), appendEvents)
+  for (const id of ['one', 'two']) await db.run(queue, [id, 'over_limit', null, null])
+  await db.run(queue, ['due scheduled', 'scheduled', null, new Date(testTimeMs - 1000)])
+  // Looked at last in a turn.
+  await db.run(queue, ['due hold', 'held', new Date(testTimeMs - hourMs), null])
+  const house = await keepHouse(db, clock, testTimeMs, [], { POSTRIDER_SEND_LIMIT: '2' })
+  try {
+    const states = async () => (await db.rows(queued)).map(({ id, state }) => `${id} ${state}`)
+    await expect.poll(states, { timeout: 15_000, interval: 50 }).toEqual(['due scheduled over_limit', 'one over_limit', 'two over_limit'])
+  } finally {
+    await house.stop()
+  }
 })
 
 test('the clock of the database is read where its server runs', async () => {

@@ -90,7 +90,8 @@ test('readers far behind read one at a time, and pass over the events of other t
       if (isLater) running--
     }
   }
-  const live = openEventStream({ db: { ...database.db, rows }, clock: systemClock })
+  const later: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + 60_000 }
+  const live = openEventStream({ db: { ...database.db, rows }, clock: later })
   const found = begins.map(async (after) => {
     const stop = new AbortController()
     for await (const { events } of live.follow({ after, tenantId: 'quiet', events: null }, stop.signal))
