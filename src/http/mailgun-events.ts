@@ -3,6 +3,7 @@ import { type LoggedEvent, listEventsBetween } from '#events'
 import { type EventsQuery, eventsPage, type Filter, MailgunRefusal, readEventsQuery } from '#mailgun'
 import { mailgunEventOf, openPayloadBodies } from '#webhooks'
 import { refuseUnknownDomain } from './mailgun-domains.ts'
+import { searchTurns } from './v1/search-turns.ts'
 import type { VendorCall, VendorDeps, VendorEndpoint } from './vendor-api.ts'
 
 interface Found {
@@ -66,7 +67,8 @@ async function translated(all: readonly LoggedEvent[], bodies: ReturnType<typeof
 async function list(call: VendorCall, deps: VendorDeps) {
   await refuseUnknownDomain(call, deps)
   const query = readEventsQuery(call.query, call.params.page)
-  const found = await search(query, call.credential.tenantId, deps)
+  const { tenantId } = call.credential
+  const found = await searchTurns.run({ tenantId, gone: call.gone() }, () => search(query, tenantId, deps))
   const items = query.isBackward ? found.reverse() : found
   const pageUrl = (cursor: EventsQuery['cursor'], isBackward: boolean) =>
     `${call.baseUrl}/v3/${call.params.domain}/events/${eventsPage(query, cursor, isBackward)}`

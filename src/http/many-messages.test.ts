@@ -27,7 +27,7 @@ const tooMany = expect.objectContaining({ code: 'rate_limit_exceeded', retryAfte
 describe('turns', () => {
   test('go from tenant to tenant, however many requests one of them has', async () => {
     const { begun, work, endOne } = openWork()
-    const turns = openTenantTurns(8)
+    const turns = openTenantTurns({ atOnce: 1, atOnceOfTenant: 1, maxWaiting: 8 })
     const asked = [
       ['a', 'a1'],
       ['a', 'a2'],
@@ -48,9 +48,23 @@ describe('turns', () => {
     expect(await last).toBe('b2')
   })
 
+  test('of several at once are bounded for each tenant, so that another one begins at once', async () => {
+    const { begun, work, endOne } = openWork()
+    const turns = openTenantTurns({ atOnce: 3, atOnceOfTenant: 2, maxWaiting: 8 })
+    const done = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2'].map((name) => turns.run({ tenantId: name.slice(0, 1), gone: undefined }, work(name)))
+    await new Promise(setImmediate)
+    expect(begun).toEqual(['a1', 'a2', 'b1'])
+    await endOne()
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'a3'])
+    await endOne()
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'b2'])
+    for (let left = 4; left > 0; left--) await endOne()
+    expect(await Promise.all(done)).toHaveLength(6)
+  })
+
   test('are refused to a tenant with too many waiting requests, and to no other', async () => {
     const { begun, work, endOne } = openWork()
-    const turns = openTenantTurns(2)
+    const turns = openTenantTurns({ atOnce: 1, atOnceOfTenant: 1, maxWaiting: 2 })
     const run = (tenantId: string, name: string) => turns.run({ tenantId, gone: undefined }, work(name))
     const done = [run('a', 'a1'), run('a', 'a2'), run('a', 'a3')]
     await expect(run('a', 'a4')).rejects.toEqual(tooMany)
@@ -62,7 +76,7 @@ describe('turns', () => {
 
   test('are not taken by a request that was answered or whose caller left, and its place is free', async () => {
     const { begun, work, endOne } = openWork()
-    const turns = openTenantTurns(1)
+    const turns = openTenantTurns({ atOnce: 1, atOnceOfTenant: 1, maxWaiting: 1 })
     const left = new AbortController()
     const first = turns.run({ tenantId: 'a', gone: undefined }, work('first'))
     const dropped = turns.run({ tenantId: 'a', gone: left.signal }, work('dropped'))
@@ -77,7 +91,7 @@ describe('turns', () => {
   })
 
   test('go on after work that failed', async () => {
-    const turns = openTenantTurns(1)
+    const turns = openTenantTurns({ atOnce: 1, atOnceOfTenant: 1, maxWaiting: 1 })
     const taker = { tenantId: null, gone: undefined }
     await expect(turns.run(taker, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(await turns.run(taker, () => Promise.resolve('yes'))).toBe('yes')

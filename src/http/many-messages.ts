@@ -10,7 +10,7 @@ import type { VendorCall } from './vendor-api.ts'
 /** The largest takes a few seconds, and a request is answered within 32. */
 const maxWaiting = 8
 /** Only one large request at a time is in memory. */
-const largeRequests = openTenantTurns(maxWaiting)
+const largeRequests = openTenantTurns({ atOnce: 1, atOnceOfTenant: 1, maxWaiting })
 const largeCharacters = 4_194_304
 /** The event loop takes other turns after this many characters. */
 const charactersInTurn = 262_144

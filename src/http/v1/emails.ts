@@ -22,6 +22,7 @@ import { listRoute, route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
 import { idsWith, type ListedEvent, listedEvents } from './email-events.ts'
 import { query } from './query-parameters.ts'
+import { searchTurns } from './search-turns.ts'
 
 const EmailStatus = Type.Unsafe<(typeof emailStatuses)[number]>({ type: 'string', enum: emailStatuses })
 
@@ -79,7 +80,7 @@ export const listEmailsRoute = listRoute({
   }),
   data: EmailItem,
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
-  handle: async ({ query, tenantId }, { db, clock, secrets }) => {
+  handle: async ({ query, tenantId, credential, gone }, { db, clock, secrets }) => {
     const recipient = query.to && queriedAddress('to', query.to)
     const filter = {
       tenantId,
@@ -98,7 +99,10 @@ export const listEmailsRoute = listRoute({
     }
     const events: ListedEvent[] = [...(query.event ? [query.event] : []), ...(query.complained ? ['complained' as const] : [])]
     const findIds = idsWith(events, filter, maxCounted)
-    const { emails, total } = await listEmails(db, { ...filter, findIds }, { number: query.page, size: query.perPage }, clock.nowMs())
+    const taker = { tenantId: credential.tenantId, gone: gone?.() }
+    const { emails, total } = await searchTurns.run(taker, () =>
+      listEmails(db, { ...filter, findIds }, { number: query.page, size: query.perPage }, clock.nowMs()),
+    )
     return { items: emails.map(itemToWire), page: query.page, perPage: query.perPage, total }
   },
 })

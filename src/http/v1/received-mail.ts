@@ -26,6 +26,7 @@ import {
 import { hiddenFields, hiddenMark, isContentHidden, refuseHiddenContent } from './content-access.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
+import { searchTurns } from './search-turns.ts'
 
 const reads = { permission: 'emails:read', scope: 'organisation or tenant', families: 'both' } as const
 const manages = { ...reads, permission: 'full access' } as const
@@ -228,7 +229,10 @@ export const listReceivedRoute = listRoute({
       after: after === undefined ? undefined : readInstant('after', after),
       before: before === undefined ? undefined : readInstant('before', before),
     }
-    const { messages, total } = await listReceived(deps.db, filter, { number: page, size: perPage }, deps.clock.nowMs())
+    const taker = { tenantId: call.credential.tenantId, gone: call.gone?.() }
+    const { messages, total } = await searchTurns.run(taker, () =>
+      listReceived(deps.db, filter, { number: page, size: perPage }, deps.clock.nowMs()),
+    )
     return { items: messages.map(summaryToWire), page, perPage, total }
   },
 })

@@ -1,6 +1,7 @@
 /**
- * Runs work that needs much memory one piece at a time. Tenants take turns: many such requests of one tenant delay that of another by one
- * piece. The work of a request that is already answered, or whose connection has ended, never begins.
+ * Bounds work that is heavy, in memory or on the database, by letting little of it run at once. Tenants take turns: many such requests of
+ * one tenant delay that of another by one piece. The work of a request that is already answered, or whose connection has ended, never
+ * begins.
  */
 import type { ServerResponse } from 'node:http'
 import { Refusal } from '#base'
@@ -17,19 +18,28 @@ export interface TenantTurns {
   run<Result>(taker: TurnTaker, work: () => Promise<Result>): Promise<Result>
 }
 
+export interface TurnLimits {
+  /** Pieces of work that run at once, and those of one tenant among them. */
+  atOnce: number
+  atOnceOfTenant: number
+  /** Requests of one tenant. */
+  maxWaiting: number
+}
+
 const retryAfterSeconds = 5
 
-/** `maxWaiting`: requests of one tenant. */
-export const openTenantTurns = (maxWaiting: number): TenantTurns => new QueuedTurns(maxWaiting)
+export const openTenantTurns = (limits: TurnLimits): TenantTurns => new QueuedTurns(limits)
 
 class QueuedTurns implements TenantTurns {
-  readonly #maxWaiting: number
+  readonly #limits: TurnLimits
   /** Keyed by tenant, the next in turn first; no queue is empty. */
   readonly #queues = new Map<string, Set<() => void>>()
-  #isBusy = false
+  /** By tenant, without zeros. */
+  readonly #running = new Map<string, number>()
+  #total = 0
 
-  constructor(maxWaiting: number) {
-    this.#maxWaiting = maxWaiting
+  constructor(limits: TurnLimits) {
+    this.#limits = limits
   }
 
   async run<Result>(taker: TurnTaker, work: () => Promise<Result>): Promise<Result> {
@@ -37,7 +47,7 @@ class QueuedTurns implements TenantTurns {
     try {
       return await work()
     } finally {
-      this.#next()
+      this.#end(taker.tenantId ?? '')
     }
   }
 
@@ -45,12 +55,12 @@ class QueuedTurns implements TenantTurns {
     const whose = tenantId ?? ''
     return new Promise((resolve, reject) => {
       if (gone?.aborted) return reject(callerGone())
-      if (!this.#isBusy) {
-        this.#isBusy = true
+      const queue = this.#queues.get(whose) ?? new Set()
+      if (queue.size === 0 && this.#mayBegin(whose)) {
+        this.#begin(whose)
         return resolve()
       }
-      const queue = this.#queues.get(whose) ?? new Set()
-      if (queue.size >= this.#maxWaiting) return reject(this.#tooMany())
+      if (queue.size >= this.#limits.maxWaiting) return reject(this.#tooMany())
       const begin = () => {
         gone?.removeEventListener('abort', leave)
         resolve()
@@ -65,24 +75,36 @@ class QueuedTurns implements TenantTurns {
     })
   }
 
+  #mayBegin(whose: string): boolean {
+    return this.#total < this.#limits.atOnce && (this.#running.get(whose) ?? 0) < this.#limits.atOnceOfTenant
+  }
+
+  #begin(whose: string): void {
+    this.#total++
+    this.#running.set(whose, (this.#running.get(whose) ?? 0) + 1)
+  }
+
   /** The turn passes directly to the next request, so that a newcomer cannot take it. */
-  #next(): void {
-    const [first] = this.#queues
-    this.#isBusy = first !== undefined
-    if (!first) return
-    const [whose, queue] = first
-    const [begin] = queue
-    if (!begin) return
-    queue.delete(begin)
-    // Moves to the end of the turn order.
-    this.#queues.delete(whose)
-    if (queue.size > 0) this.#queues.set(whose, queue)
-    begin()
+  #end(ended: string): void {
+    this.#total--
+    const left = (this.#running.get(ended) ?? 0) - 1
+    if (left > 0) this.#running.set(ended, left)
+    else this.#running.delete(ended)
+    for (const [whose, queue] of this.#queues) {
+      const [begin] = queue
+      if (!begin || !this.#mayBegin(whose)) continue
+      queue.delete(begin)
+      // Moves to the end of the turn order.
+      this.#queues.delete(whose)
+      if (queue.size > 0) this.#queues.set(whose, queue)
+      this.#begin(whose)
+      return begin()
+    }
   }
 
   #tooMany = () =>
     new Refusal('rate_limit_exceeded', {
-      message: `${this.#maxWaiting} large requests of this tenant wait already: repeat this one when they are answered`,
+      message: `${this.#limits.maxWaiting} such requests of this tenant wait already: repeat this one when they are answered`,
       retryAfterSeconds,
     })
 }

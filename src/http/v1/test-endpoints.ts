@@ -24,7 +24,7 @@ const advanceWithinMs = 25_000
 const maxPageCharacters = 16_777_216
 const maxWaitingPages = 100
 /** The contents of one page at a time are in memory. */
-const pages = openTenantTurns(maxWaitingPages)
+const pages = openTenantTurns({ atOnce: 1, atOnceOfTenant: 1, maxWaiting: maxWaitingPages })
 const waits = openInboxWaits()
 
 function refuseLive(credential: Credential): void {

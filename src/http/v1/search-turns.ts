@@ -1,0 +1,7 @@
+/**
+ * Turns of searches over emails, events and received mail. Each may take a connection to the database for ten seconds, and a process has
+ * twelve for all its requests.
+ */
+import { openTenantTurns } from './tenant-turns.ts'
+
+export const searchTurns = openTenantTurns({ atOnce: 8, atOnceOfTenant: 4, maxWaiting: 40 })
