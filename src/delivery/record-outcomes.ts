@@ -13,6 +13,7 @@ import { type Claimed, isStillClaimed, statusBefore } from '#spool'
 import { suppress, unsuppress } from '#suppressions'
 import type { Outcome } from './attempt-outcome.ts'
 import { attemptSpan } from './attempt-span.ts'
+import { RecentEmails } from './recent-emails.ts'
 
 /** The fields of `rowOf`, in a statement. */
 const outcomeColumns: ColumnTypes<OutcomeRow> = {
@@ -120,8 +121,6 @@ const alreadyRecorded = sql<{ emailId: string; number: number; at: Date }>`
       and attempts.number = given.attempt_number and attempts.at = coalesce(given.simulated_at, given.at)
   )`
 
-/** By then a failover that lost an outcome has been noticed. */
-const recentMs = 60_000
 /** A statement waits this long for more outcomes. */
 const gatherMs = 20
 
@@ -209,37 +208,6 @@ export function openRecorder({ db, clock, log, traces, failpoint }: RecorderDeps
       return writer.waiting
     },
     mayBeSent: (claimed) => dropped.has(nameOfClaim(claimed)) || recent.has(claimed.emailId),
-  }
-}
-
-/** Emails of the last one to two minutes, in two generations. */
-class RecentEmails {
-  readonly #clock: Clock
-  #now = new Set<string>()
-  #before = new Set<string>()
-  #beganMs: number
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-    this.#beganMs = clock.monotonicMs()
-  }
-
-  add(emailId: string): void {
-    this.#turn()
-    this.#now.add(emailId)
-  }
-
-  has(emailId: string): boolean {
-    this.#turn()
-    return this.#now.has(emailId) || this.#before.has(emailId)
-  }
-
-  #turn(): void {
-    const passedMs = this.#clock.monotonicMs() - this.#beganMs
-    if (passedMs < recentMs) return
-    this.#before = passedMs < 2 * recentMs ? this.#now : new Set()
-    this.#now = new Set()
-    this.#beganMs = this.#clock.monotonicMs()
   }
 }
 

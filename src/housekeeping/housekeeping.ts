@@ -168,7 +168,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
         scheduled.nextMs = nextMs
       },
     },
-    // The hour of the send limit is that of this machine's clock, by which acceptance counts: another hour would begin the count anew.
+    // The hour of the send limit is that of this machine's clock, by which acceptance counts: another hour would begin the count again.
     {
       name: 'releasing mail over the send limit',
       everyMs: tickMs,
