@@ -94,7 +94,7 @@ export const refusals = {
   },
   email_not_retryable: {
     status: 400,
-    means: 'the email is pending or sent',
+    means: 'the email is pending or sent, or an attempt is in progress',
     suggestion: 'Retry only emails with status softfail, hardfail, bounced or held',
   },
   email_not_scheduled: {

@@ -6,8 +6,8 @@
  * by: http, cli, main.
  * Promises: partitions exist days before they are needed; mail that waits for send capacity is released at the top of the hour, and
  * scheduled mail within five seconds after its time; a failed
- * task is logged and retried, and delays no other; one clock that is ahead, this machine's or the database's, deletes, fails and sends nothing
- * early.
+ * task is logged and retried, and delays no other; one clock that is ahead, this machine's or the database's, deletes and fails nothing early, and
+ * releases no scheduled mail early.
  */
 
 import { deleteExpiredKeys, markEveryMs, openMarking } from '#accept'
@@ -168,7 +168,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
         scheduled.nextMs = nextMs
       },
     },
-    // The hour of the send limit is that of this machine's clock, by which acceptance counts: another hour would begin the count again.
+    // The hour of the send limit is that of this machine's clock, as in acceptance on this machine: another hour would begin the count again.
     {
       name: 'releasing mail over the send limit',
       everyMs: tickMs,
@@ -198,7 +198,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
     {
       name: 'creating partitions',
       everyMs: hourMs,
-      run: async (nowMs) => [await ensureUpcomingPartitions(db, clock.nowMs()), await ensureUpcomingPartitions(db, nowMs)],
+      run: async () => [await ensureUpcomingPartitions(db, clock.nowMs()), await ensureUpcomingPartitions(db, await deps.databaseNowMs())],
     },
     ...retentionChores(deps),
     ...reputationChores(deps),

@@ -4,6 +4,7 @@ import { type EventsQuery, eventsPage, type Filter, MailgunRefusal, readEventsQu
 import { mailgunEventOf, openPayloadBodies } from '#webhooks'
 import { refuseUnknownDomain } from './mailgun-domains.ts'
 import { searchTurns } from './v1/search-turns.ts'
+import { callerGone } from './v1/tenant-turns.ts'
 import type { VendorCall, VendorDeps, VendorEndpoint } from './vendor-api.ts'
 
 interface Found {
@@ -32,8 +33,8 @@ function isWanted(event: Record<string, unknown>, { recipient, tags, messageId }
   )
 }
 
-/** Up to `limit` events in the direction of the page. */
-async function search(query: EventsQuery, tenantId: string | null, { db }: VendorDeps): Promise<Found[]> {
+/** Up to `limit` events in the direction of the page. Ends when `gone` aborts. */
+async function search(query: EventsQuery, tenantId: string | null, { db }: VendorDeps, gone: AbortSignal): Promise<Found[]> {
   const bodies = openPayloadBodies({ db })
   const ascending = query.ascending !== query.isBackward
   const found: Found[] = []
@@ -41,6 +42,7 @@ async function search(query: EventsQuery, tenantId: string | null, { db }: Vendo
   const isFiltered = [query.recipient, query.tags, query.messageId].some((one) => one !== undefined)
   const most = isFiltered ? readAtOnce : query.limit
   for (let read = 0; found.length < query.limit && (read < mostRead || found.length === 0); ) {
+    if (gone.aborted) throw callerGone()
     const logged = await listEventsBetween(db, { ...query, tenantId }, { from, ascending, most })
     found.push(...(await translated(logged, bodies)).filter(({ event }) => isWanted(event, query)))
     const last = logged.at(-1)
@@ -68,7 +70,8 @@ async function list(call: VendorCall, deps: VendorDeps) {
   await refuseUnknownDomain(call, deps)
   const query = readEventsQuery(call.query, call.params.page)
   const { tenantId } = call.credential
-  const found = await searchTurns.run({ tenantId, gone: call.gone() }, () => search(query, tenantId, deps))
+  const gone = call.gone()
+  const found = await searchTurns.run({ tenantId, gone }, () => search(query, tenantId, deps, gone))
   const items = query.isBackward ? found.reverse() : found
   const pageUrl = (cursor: EventsQuery['cursor'], isBackward: boolean) =>
     `${call.baseUrl}/v3/${call.params.domain}/events/${eventsPage(query, cursor, isBackward)}`

@@ -13,6 +13,7 @@ import { toRefusal } from './to-refusal.ts'
 import type { ApiDeps, Endpoint } from './v1/define-endpoint.ts'
 import { routes } from './v1/endpoints.ts'
 import { within } from './v1/response-deadline.ts'
+import { endOf } from './v1/tenant-turns.ts'
 import { compileSchema, refusalOf } from './v1/validate.ts'
 
 export interface McpDeps extends ApiDeps, Omit<AuthorizeDeps, 'config'>, Omit<DashboardDeps, 'config'> {
@@ -79,7 +80,7 @@ export function serveMcp(app: FastifyInstance, deps: McpDeps): void {
           message: 'the body must be one JSON-RPC message',
           suggestion: 'Send each message in a request of its own',
         })
-      const answering = agents().then((tools) => tools.answer(asRequest(request), body, callerOf(request, admission, deps)))
+      const answering = agents().then((tools) => tools.answer(asRequest(request), body, callerOf(request, reply, admission, deps)))
       const answered = await within(answering, answerWithinMs, deps.clock)
       return sendAnswer(reply, answered)
     },
@@ -159,8 +160,9 @@ async function sendAnswer(reply: FastifyReply, answered: Response): Promise<Fast
   return type === null ? reply.send() : reply.type(type).send(text)
 }
 
-function callerOf(request: FastifyRequest, { credential, rate }: Admission, deps: McpDeps): AgentCaller {
+function callerOf(request: FastifyRequest, reply: FastifyReply, { credential, rate }: Admission, deps: McpDeps): AgentCaller {
   const { id: requestId, ip: ipAddress, headers } = request
+  let gone: AbortSignal | undefined
   return {
     credential,
     requestId,
@@ -187,6 +189,10 @@ function callerOf(request: FastifyRequest, { credential, rate }: Admission, deps
           idempotencyKey: undefined,
           accept: undefined,
           lastEventId: undefined,
+          gone: () => {
+            gone ??= endOf(reply.raw)
+            return gone
+          },
         },
         deps,
       )

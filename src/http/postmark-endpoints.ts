@@ -36,6 +36,7 @@ import { listHits, openTokens } from '#tracking'
 import { addressIn, recipientEndpoints } from './postmark-recipients.ts'
 import { postmarkWebhookEndpoints } from './postmark-webhooks.ts'
 import { readContent } from './v1/email-content.ts'
+import { searchTurns } from './v1/search-turns.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorDeps, VendorEndpoint } from './vendor-api.ts'
 
@@ -160,15 +161,17 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     name: 'postmark.messages.outbound',
     summary: 'List messages, newest first',
     permission: 'emails:read',
-    async answer({ query, credential }, { db, clock }) {
+    async answer({ query, credential: { tenantId }, gone }, { db, clock }) {
       const { count, offset, recipient, sender, ...filter } = readMessageQuery(query)
       const wanted = {
         ...filter,
-        tenantId: credential.tenantId,
+        tenantId,
         recipient: addressIn('recipient', recipient),
         sender: addressIn('fromemail', sender),
       }
-      const { emails, total } = await listEmails(db, wanted, { number: 1, size: offset + count }, clock.nowMs())
+      const { emails, total } = await searchTurns.run({ tenantId, gone: gone() }, () =>
+        listEmails(db, wanted, { number: 1, size: offset + count }, clock.nowMs()),
+      )
       const page = [...new Map(emails.slice(offset).map((one) => [one.contentId, one])).values()]
       const recipients = await findMessageRecipients(db, page)
       return { data: { TotalCount: total, Messages: page.map((one) => postmarkListed(one, recipients.get(one.contentId) ?? [one])) } }

@@ -14,6 +14,7 @@ import {
   readSuppressionQuery,
 } from '#postmark'
 import { listSuppressions, removeSuppression, saveSuppression, suppressed } from '#suppressions'
+import { searchTurns } from './v1/search-turns.ts'
 import type { VendorDeps, VendorEndpoint } from './vendor-api.ts'
 
 const noSuchBounce = () => new PostmarkRefusal(407, 'The bounce does not exist.', 404)
@@ -64,12 +65,12 @@ const bounceEndpoints: readonly VendorEndpoint[] = [
     name: 'postmark.bounces.list',
     summary: 'List bounces, newest message first',
     permission: 'emails:read',
-    async answer({ query, credential }, { db, clock }) {
+    async answer({ query, credential: { tenantId }, gone }, { db, clock }) {
       const { count, offset, recipient, tag, messageId, after, before } = readBounceQuery(query)
-      const emailsOfMessage = messageId === undefined ? undefined : await listEmailsOfMessage(db, messageId, credential.tenantId)
+      const emailsOfMessage = messageId === undefined ? undefined : await listEmailsOfMessage(db, messageId, tenantId)
       const ids = emailsOfMessage?.map((one) => one.id)
       const filter = {
-        tenantId: credential.tenantId,
+        tenantId,
         recipient: addressIn('emailFilter', recipient),
         tag,
         after,
@@ -77,9 +78,10 @@ const bounceEndpoints: readonly VendorEndpoint[] = [
         findIds: ids && (async () => ids),
       }
       const size = offset + count
-      const found = await Promise.all(
-        bounceStatuses.map((status) => listEmails(db, { ...filter, status }, { number: 1, size }, clock.nowMs())),
-      )
+      const found: Awaited<ReturnType<typeof listEmails>>[] = []
+      await searchTurns.run({ tenantId, gone: gone() }, async () => {
+        for (const status of bounceStatuses) found.push(await listEmails(db, { ...filter, status }, { number: 1, size }, clock.nowMs()))
+      })
       const newestFirst = found.flatMap((one) => one.emails).sort((one, other) => (one.id < other.id ? 1 : -1))
       const total = found.reduce((sum, one) => sum + one.total, 0)
       return { data: { TotalCount: total, Bounces: await bouncesOf(newestFirst.slice(offset, size), db) } }

@@ -44,7 +44,7 @@ export interface VendorCall {
   /** SHA-256 over path and body, for idempotency keys. */
   fingerprint(): Buffer
   /** Aborts when the request is answered or its connection ends. */
-  gone(): AbortSignal
+  gone: () => AbortSignal
 }
 
 export interface VendorAnswer {

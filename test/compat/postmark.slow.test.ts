@@ -59,7 +59,7 @@ describe('messages', () => {
     })
     const details = await eventually(
       () => postmark.getOutboundMessageDetails(sent.MessageID),
-      ({ MessageEvents }) => MessageEvents.length === 4,
+      ({ Status, MessageEvents }) => Status === 'Sent' && MessageEvents.length === 4,
     )
     expect(details).toMatchObject({
       MessageID: sent.MessageID,
