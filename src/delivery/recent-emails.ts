@@ -9,28 +9,30 @@ export class RecentEmails {
   readonly #clock: Clock
   #now = new Set<string>()
   #before = new Set<string>()
-  #beganMs: number
+  #isTurning = false
 
   constructor(clock: Clock) {
     this.#clock = clock
-    this.#beganMs = clock.monotonicMs()
   }
 
   add(emailId: string): void {
-    this.#turn()
     this.#now.add(emailId)
+    this.#turnLater()
   }
 
   has(emailId: string): boolean {
-    this.#turn()
     return this.#now.has(emailId) || this.#before.has(emailId)
   }
 
-  #turn(): void {
-    const passedMs = this.#clock.monotonicMs() - this.#beganMs
-    if (passedMs < recentMs) return
-    this.#before = passedMs < 2 * recentMs ? this.#now : new Set()
-    this.#now = new Set()
-    this.#beganMs = this.#clock.monotonicMs()
+  /** An idle process forgets all of them. */
+  #turnLater(): void {
+    if (this.#isTurning) return
+    this.#isTurning = true
+    this.#clock.after(recentMs, () => {
+      this.#isTurning = false
+      this.#before = this.#now
+      this.#now = new Set()
+      if (this.#before.size > 0) this.#turnLater()
+    })
   }
 }
