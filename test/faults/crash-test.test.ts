@@ -83,8 +83,8 @@ test(
   async () => {
     const script = built({
       file: 'src/spool/leases.ts',
-      line: 'return this.#isBelieved() && this.#mine.some((one) => one.shard === shard && one.epoch === epoch)',
-      instead: 'return true || this.#mine.some((one) => one.shard === shard && one.epoch === epoch)',
+      line: 'return this.#isBelieved() && this.#mine.get(shard)?.epoch === epoch',
+      instead: 'return true || this.#mine.get(shard)?.epoch === epoch',
     })
     expect(await isCaught(script, 'freeze', 'duplicatesUnexplained')).toBe(true)
   },

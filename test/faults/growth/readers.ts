@@ -31,6 +31,8 @@ export const noReaders: Readonly<Record<string, string>> = {
   'src/templates/liquid.ts parseSource': 'runs on a thread of its own with a budget of processor time: src/templates/liquid.test.ts',
   'src/http/v1/email-content.ts readContent':
     'stored content, by readers that are searched; test/faults/large-bodies.test.ts limits its time',
+  'src/http/v1/inbox-contents.ts readContents':
+    'stored contents of test mail, by readers that are searched; a page is bounded: test/http/test-inbox.test.ts',
   'src/imports/export-records.ts readExport': "an operator's own file, read by the command line alone",
   'src/imports/vendor-suppressions.ts readSuppressions': "an operator's own file, read by the command line alone",
   'src/bounces/report-addresses.ts addressesIn': partOfReport,
