@@ -4,7 +4,12 @@ import { type ServiceProcess, startServiceProcess } from '../support/spawned-ser
 
 let service: ServiceProcess
 beforeAll(async () => {
-  service = await startServiceProcess({ POSTRIDER_DELIVERY_PROCESSES: '2', POSTRIDER_SEND_LIMIT: 'unlimited', POSTRIDER_LEASE_MS: '1000' })
+  service = await startServiceProcess({
+    POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+    POSTRIDER_DELIVERY_PROCESSES: '2',
+    POSTRIDER_SEND_LIMIT: 'unlimited',
+    POSTRIDER_LEASE_MS: '1000',
+  })
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
@@ -49,6 +54,6 @@ describe('the metrics page', () => {
     expect((await service.call('POST', '/webhooks', hook)).status).toBe(201)
     await send()
     await vi.waitFor(async () => expect(await page()).toMatch(/^postrider_webhook_requests_total\{.*\} [1-9]/m), soon)
-    expect(await value('postrider_shards_owned')).toBe(64)
+    await vi.waitFor(async () => expect(await value('postrider_shards_owned')).toBe(64), soon)
   }, 90_000)
 })
