@@ -23,7 +23,7 @@ afterAll(() => service.stop())
 
 const send = (body: object, path = '/emails') => service.call('POST', path, { key: service.liveKey, body })
 
-test('reaches a member in any case of the address, and nobody else', async () => {
+test('reaches a member in any case of the address, and refuses other recipients', async () => {
   await service.db.run(resetDays)
   for (const to of [member, 'Owner@House.example'])
     expect(await send(email(to))).toMatchObject({ status: 200, body: { data: { status: 'pending', sandbox: true } } })

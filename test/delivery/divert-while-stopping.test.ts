@@ -1,10 +1,8 @@
 /** A stop that meets mail on its way from a failed transport to the next one, with real sockets. */
 import { expect, onTestFinished, test } from 'vitest'
-import { openIds, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
-import { saveTransport, shareTransport, startDelivery } from '#delivery'
-import { openDomains } from '#domains'
-import { openTenants } from '#tenants'
+import { saveTransport, shareTransport } from '#delivery'
+import { startDeliveryBeside } from '../support/delivery-beside.ts'
 import { startFakeMx } from '../support/fake-mx.ts'
 import { startService } from '../support/in-process-service.ts'
 
@@ -30,20 +28,9 @@ test('mail that is being diverted while the process stops is given back', { time
   const [failing, unstarted, fallback] = [await silent(), await silent(), await startFakeMx()]
   const service = await startService({ sendLimit: null })
   const { db, secrets, tenantId, liveKey } = service
-  const delivery = await startDelivery({
-    db,
-    clock: systemClock,
-    ids: openIds(systemRandom),
-    log: silentLog,
-    secrets,
-    domains: openDomains({ db, clock: systemClock, secrets }),
-    tenants: openTenants({ db, clock: systemClock }),
-    config: readConfig({
-      POSTRIDER_HOSTNAME: 'house.test',
-      POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
-      POSTRIDER_RETRY_BASE_SECONDS: '600',
-    }),
-    processId: 'test',
+  const delivery = await startDeliveryBeside(service, {
+    POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+    POSTRIDER_RETRY_BASE_SECONDS: '600',
   })
   let stopping: Promise<void> | undefined
   const stopDelivery = () => (stopping ??= delivery.stop())

@@ -1,11 +1,9 @@
 /** Claims whose reply the database loses, with a real mail server: mail that was not sent counts as no attempt, mail that may have been sent does. */
 import { DatabaseError } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Clock, openIds, readConfig, silentLog, systemClock, systemRandom } from '#base'
+import { type Clock, systemClock } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db, sql } from '#db'
-import { startDelivery } from '#delivery'
-import { openDomains } from '#domains'
-import { openTenants } from '#tenants'
+import { startDeliveryBeside } from '../support/delivery-beside.ts'
 import { startFakeMx } from '../support/fake-mx.ts'
 import { startService } from '../support/in-process-service.ts'
 
@@ -50,24 +48,17 @@ async function deliver(faults: Fault[], maxAttempts: number, clock = systemClock
   onTestFinished(() => mx.close())
   const service = await startService({ sendLimit: null })
   onTestFinished(() => service.stop())
-  const { db, secrets, tenantId, liveKey: key } = service
+  const { db, tenantId, liveKey: key } = service
   await service.addDomain(tenantId, 'shop.example')
   await service.call('POST', '/emails', { key, body: { from: 'a@shop.example', to: ['ann@one.test'], subject: 's', text: 't' } })
-  const delivery = await startDelivery({
-    db: faulty(db, faults),
-    clock,
-    ids: openIds(systemRandom),
-    log: silentLog,
-    secrets,
-    domains: openDomains({ db, clock, secrets }),
-    tenants: openTenants({ db, clock }),
-    config: readConfig({
-      POSTRIDER_HOSTNAME: 'house.test',
+  const delivery = await startDeliveryBeside(
+    service,
+    {
       POSTRIDER_RELAY: `smtp://127.0.0.1:${mx.port}`,
       POSTRIDER_MAX_ATTEMPTS: String(maxAttempts),
-    }),
-    processId: 'test',
-  })
+    },
+    { clock, db: faulty(db, faults) },
+  )
   onTestFinished(() => delivery.stop())
   return { mx, attempts: () => db.rows(attempts) }
 }

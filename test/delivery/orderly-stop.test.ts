@@ -1,10 +1,9 @@
 /** An orderly stop while servers are slow to answer, with real sockets. */
 import { expect, onTestFinished, test } from 'vitest'
-import { openIds, readConfig, silentLog, systemClock, systemRandom } from '#base'
+import { systemClock } from '#base'
 import { sql } from '#db'
-import { type DeliveryDeps, startDelivery } from '#delivery'
-import { openDomains } from '#domains'
-import { openTenants } from '#tenants'
+import type { DeliveryDeps } from '#delivery'
+import { startDeliveryBeside } from '../support/delivery-beside.ts'
 import { type MxEvent, startFakeMx } from '../support/fake-mx.ts'
 import { startService } from '../support/in-process-service.ts'
 import { startTestDns } from '../support/test-dns.ts'
@@ -41,25 +40,17 @@ async function start(stop: NonNullable<NonNullable<DeliveryDeps['bounds']>['stop
     'mx.hanging.test': { A: ['127.0.0.2'] },
   })
   const service = await startService({ sendLimit: null })
-  const { db, secrets, tenantId, liveKey } = service
-  const delivery = await startDelivery({
-    db,
-    clock: systemClock,
-    ids: openIds(systemRandom),
-    log: silentLog,
-    secrets,
-    domains: openDomains({ db, clock: systemClock, secrets }),
-    tenants: openTenants({ db, clock: systemClock }),
-    config: readConfig({
-      POSTRIDER_HOSTNAME: 'house.test',
+  const { db, tenantId, liveKey } = service
+  const delivery = await startDeliveryBeside(
+    service,
+    {
       POSTRIDER_DNS: dns.address,
       POSTRIDER_MX_PORT: String(slow.port),
       POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
       POSTRIDER_RETRY_BASE_SECONDS: String(retryMs / 1000),
-    }),
-    processId: 'test',
-    bounds: { stop },
-  })
+    },
+    { bounds: { stop } },
+  )
   let stopping: Promise<void> | undefined
   const stopDelivery = () => (stopping ??= delivery.stop())
   onTestFinished(async () => {

@@ -53,7 +53,7 @@ test('a read for a tenant returns its events, and the last event that it passed'
   }
   expect(await namesFor('ta', 10)).toEqual({ names: ['two', 'three', 'four'], isFull: false })
   expect(await namesFor('tb', 10)).toEqual({ names: ['one', 'four'], isFull: false })
-  expect(await namesFor('nobody', 10)).toEqual({ names: ['four'], isFull: false })
+  expect(await namesFor('tc', 10)).toEqual({ names: ['four'], isFull: false })
   expect(await namesFor('ta', 1)).toEqual({ names: ['two'], isFull: true })
   expect(await readTenantEvents(db, await findEndOfLog(db), { tenantId: 'ta', maximum: 10 })).toEqual({ logged: [], isFull: false })
 })
