@@ -16,15 +16,15 @@ export interface BenchRequest {
 /** Caches the bytes of each request, because the same objects are sent again and again. */
 const written = new WeakMap<BenchRequest, Buffer>()
 
-function octetsOf(asked: BenchRequest): Buffer {
-  const known = written.get(asked)
+function octetsOf(request: BenchRequest): Buffer {
+  const known = written.get(request)
   if (known) return known
-  const fields = Object.entries({ host: '127.0.0.1', ...asked.headers }).map(([name, value]) => `${name}: ${value}\r\n`)
+  const fields = Object.entries({ host: '127.0.0.1', ...request.headers }).map(([name, value]) => `${name}: ${value}\r\n`)
   const octets = Buffer.concat([
-    Buffer.from(`${asked.method} ${asked.path} HTTP/1.1\r\n${fields.join('')}\r\n`),
-    asked.body ?? Buffer.alloc(0),
+    Buffer.from(`${request.method} ${request.path} HTTP/1.1\r\n${fields.join('')}\r\n`),
+    request.body ?? Buffer.alloc(0),
   ])
-  written.set(asked, octets)
+  written.set(request, octets)
   return octets
 }
 
@@ -33,13 +33,13 @@ const contentLength = /\r\ncontent-length: *(\d+)/i
 
 export interface Asking {
   /** Resolves when the response is as expected, and throws otherwise. One request at a time. */
-  ask(asked: BenchRequest): Promise<void>
+  ask(request: BenchRequest): Promise<void>
   close(): void
 }
 
 /** A connection to this machine; responses need a Content-Length. */
 export function openAsking(port: number): Asking {
-  let waiting: { asked: BenchRequest; resolve: () => void; reject: (reason: Error) => void } | undefined
+  let waiting: { request: BenchRequest; resolve: () => void; reject: (reason: Error) => void } | undefined
   /** Bytes left of the current response; -1: its head is incomplete. */
   let bodyLeft = -1
   let head = ''
@@ -55,11 +55,11 @@ export function openAsking(port: number): Asking {
       head += Buffer.from(octets.buffer, octets.byteOffset, length).toString('latin1')
       const headEnd = head.indexOf('\r\n\r\n')
       if (headEnd < 0 && head.length < maxHead) return true
-      const { asked } = waiting
+      const { request } = waiting
       const status = Number(head.slice(9, 12))
       const announced = contentLength.exec(head)?.[1]
-      if (status !== asked.status || announced === undefined) {
-        fail(new Error(`${asked.method} ${asked.path} was answered: ${head.slice(0, 200)}`))
+      if (status !== request.status || announced === undefined) {
+        fail(new Error(`${request.method} ${request.path} was answered: ${head.slice(0, 200)}`))
         return true
       }
       bodyLeft = Number(announced) - (head.length - headEnd - 4)
@@ -81,10 +81,10 @@ export function openAsking(port: number): Asking {
   socket.on('error', fail)
   socket.on('close', () => fail(new Error('the server closed the connection')))
   return {
-    ask(asked) {
+    ask(request) {
       return new Promise((resolve, reject) => {
-        waiting = { asked, resolve, reject }
-        socket.write(octetsOf(asked))
+        waiting = { request, resolve, reject }
+        socket.write(octetsOf(request))
       })
     },
     close: () => socket.destroy(),

@@ -112,8 +112,8 @@ export function load(
   turn?: (nth: number) => Promise<void>,
 ): Promise<number> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length }
-  const asked: BenchRequest = { method: 'POST', path: '/v1/emails', headers, body, status: 200 }
-  return askInLoop({ port, connections }, () => asked, enough, turn)
+  const email: BenchRequest = { method: 'POST', path: '/v1/emails', headers, body, status: 200 }
+  return askInLoop({ port, connections }, () => email, enough, turn)
 }
 
 /** About 10 KB of html and text with 12 links, as measured in performance.md. */
@@ -136,13 +136,13 @@ export function typicalBody(from: string, to: string): Buffer {
 /** The status of a GET; undefined without a response. */
 const statusOf = (url: string) =>
   new Promise<number | undefined>((resolve) => {
-    const asked = request(url, { agent: false, timeout: 1000 }, (response) => {
+    const attempt = request(url, { agent: false, timeout: 1000 }, (response) => {
       response.resume()
       response.once('end', () => resolve(response.statusCode))
     })
-    asked.once('timeout', () => asked.destroy())
-    asked.once('error', () => resolve(undefined))
-    asked.end()
+    attempt.once('timeout', () => attempt.destroy())
+    attempt.once('error', () => resolve(undefined))
+    attempt.end()
   })
 
 /** Milliseconds from now to the first response of status 200. */

@@ -14,7 +14,7 @@ const tenants = 1000
 const days = 30
 const dayMs = 86_400_000
 const batch = 10_000
-const asked = 200
+const requestsEach = 200
 
 const addEmails = sql`
   insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, tag, message_id, test, status, accepted_at)
@@ -81,14 +81,14 @@ async function ask(service: ServiceProcess, emails: number): Promise<Record<stri
   const took: Record<string, number> = {}
   for (const [name, path] of Object.entries(questions)) {
     const times: number[] = []
-    for (let round = 0; round < asked; round++) {
+    for (let round = 0; round < requestsEach; round++) {
       const beganMs = performance.now()
       const answer = await fetch(`${service.url}/v1${path(round, emails)}`, { headers: { authorization: `Bearer ${service.liveKey}` } })
       await answer.arrayBuffer()
       if (answer.status !== 200) throw new Error(`${path(round, emails)} was answered ${answer.status}`)
       times.push(performance.now() - beganMs)
     }
-    took[name] = times.sort((a, b) => a - b)[Math.floor(asked * 0.99) - 1] as number
+    took[name] = times.sort((a, b) => a - b)[Math.floor(requestsEach * 0.99) - 1] as number
   }
   return took
 }

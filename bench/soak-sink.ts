@@ -38,13 +38,13 @@ function open(host: string, path: string): void {
     else counts.failedOpens++
   }
   const headers = { host, 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0' }
-  const asked = request({ agent, port: openAt, host: '127.0.0.1', path, headers, timeout: openTimeoutMs }, (response) => {
+  const opening = request({ agent, port: openAt, host: '127.0.0.1', path, headers, timeout: openTimeoutMs }, (response) => {
     response.resume()
     response.once('end', () => end(response.statusCode === 200))
   })
-  asked.once('timeout', () => asked.destroy(new Error('no response')))
-  asked.once('error', () => end(false))
-  asked.end()
+  opening.once('timeout', () => opening.destroy(new Error('no response')))
+  opening.once('error', () => end(false))
+  opening.end()
 }
 
 startSinkServer(

@@ -357,6 +357,11 @@ describe('a planted fault is found:', () => {
       /^statements-take-parameters: src\/accept\/commit\.ts/,
     ],
     [
+      'a name is the verb of a person',
+      with_('src/spool/due.ts', 'export const x = (text: string) => {\n  const said = text\n  return said\n}\n'),
+      /^identifier: src\/spool\/due\.ts:4 said/,
+    ],
+    [
       'a column fills itself with the time',
       { 'src/db/migrations/0002-more.sql': 'alter table spool add at timestamptz default now();' },
       /^statements-take-parameters: src\/db\/migrations\/0002-more\.sql/,

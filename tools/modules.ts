@@ -1,14 +1,15 @@
 /**
  * Project rules without a ready-made tool, in one run: import direction and circles, module interfaces, the machine's time, randomness and
- * environment, table owners, the length of functions, and migrations that only add. `node tools/modules.ts` prints violations and fails.
+ * environment, names, table owners, the length of functions, and migrations that only add. `node tools/modules.ts` prints violations and fails.
  */
 import { checkDirection } from './dependencies.ts'
 import { checkFunctionLength } from './function-length.ts'
+import { checkIdentifiers } from './identifiers.ts'
 import { checkCircles } from './import-circles.ts'
 import { checkMigrations, readMigrationFiles } from './migrations.ts'
 import { checkModuleHeaders } from './module-headers.ts'
 import { checkWorld } from './purity.ts'
-import { codeFolders, filesBelow, type ModuleList, type Problem, readSource } from './source-files.ts'
+import { codeFolders, filesBelow, isGenerated, type ModuleList, type Problem, readSource } from './source-files.ts'
 import { checkTables } from './table-ownership.ts'
 import { checkUniqueExports } from './unique-exports.ts'
 
@@ -29,6 +30,7 @@ export async function checkModules(root: string, moduleList: ModuleList): Promis
     ...checkModuleHeaders(moduleList, files, direction),
     ...checkWorld(files),
     ...checkUniqueExports(files),
+    ...checkIdentifiers([...files, ...otherCode.filter(({ path }) => !path.startsWith('test/') && !isGenerated(path))]),
     ...checkMigrations(readMigrationFiles(root)),
     ...checkFunctionLength([...files, ...otherCode.filter(({ path }) => !path.startsWith('test/'))]),
     ...tables.problems,

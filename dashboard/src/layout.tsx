@@ -22,25 +22,25 @@ const Palette = lazy(() => import('./parts/command-palette.tsx'))
 
 /** `stranger`: for a person who is not signed in, in place of the way to sign in. */
 export function Shell({ stranger, children = <Outlet /> }: { stranger?: ReactNode; children?: ReactNode }) {
-  const asked = useMember()
-  if (asked.isPending) {
+  const session = useMember()
+  if (session.isPending) {
     return (
       <div className="mx-auto max-w-3xl p-8">
         <Skeleton lines={6} />
       </div>
     )
   }
-  if (asked.error) {
+  if (session.error) {
     return (
       <main className="mx-auto max-w-md p-8">
-        <Problem error={asked.error} />
+        <Problem error={session.error} />
         {!window.isSecureContext && <p className="mt-4 text-sm">{texts.insecure}</p>}
       </main>
     )
   }
-  if (!asked.data.member) return stranger ?? <Navigate to="/sign-in" />
+  if (!session.data.member) return stranger ?? <Navigate to="/sign-in" />
   return (
-    <HereProvider member={asked.data.member}>
+    <HereProvider member={session.data.member}>
       <Frame>{children}</Frame>
     </HereProvider>
   )

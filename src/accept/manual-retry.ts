@@ -32,8 +32,8 @@ export async function retry(
     if (!(await queueRetry(tx, email, shardOf(email.contentId)))) throw isBeingSent()
     if (!(await changeStatus(tx, email, [email.status], 'pending'))) throw refuse('no longer in that status')
     if (email.cancelledAt) await forgetCancellation(tx, email)
-    const told = { tenantId: email.tenantId, emailId: email.id, at: new Date(nowMs), data: { was: email.status } }
-    await appendEvents(tx, [{ ...told, kind: 'EmailRetried' }])
+    const event = { tenantId: email.tenantId, emailId: email.id, at: new Date(nowMs), data: { was: email.status } }
+    await appendEvents(tx, [{ ...event, kind: 'EmailRetried' }])
   })
   return { id: email.id, tenantId: email.tenantId }
 }

@@ -43,8 +43,8 @@ export function classify(reply: GivenReply): Classified {
     subject: enhanced?.slice(2),
     marked: (mark: string) => lower.includes(mark),
   }
-  const said = patterns.foundIn(wordsOf(text))
-  const found = replyRules.find((rule, index) => (rule.text === undefined || said.has(index)) && holds(rule, facts)) ?? unclassified
+  const matched = patterns.foundIn(wordsOf(text))
+  const found = replyRules.find((rule, index) => (rule.text === undefined || matched.has(index)) && holds(rule, facts)) ?? unclassified
   const { classification, fault } = mayBeSenders(found) && isOfSender(enhanced, whole) ? ofSender : found
   return {
     classification,

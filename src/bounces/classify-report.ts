@@ -32,15 +32,15 @@ export interface Meaning {
 
 const maxTextLength = 4_000
 
-export function meaningOf({ status: told, reason, words, waits, ofProgram = false }: ReportText): Meaning {
-  const said = replyIn(reason ?? '')
-  const isVague = told === null || told.endsWith('.0.0')
-  const status = isVague ? (said.enhanced ?? told) : told
-  const isLasting = isPermanent(said, status, reason ?? '', words)
-  const code = said.code ?? (isLasting && !waits ? 550 : 450)
-  const found = blamed(understood(code, status, reason ?? '', words, said), { status, reason: reason ?? '', words, ofProgram })
+export function meaningOf({ status: given, reason, words, waits, ofProgram = false }: ReportText): Meaning {
+  const quoted = replyIn(reason ?? '')
+  const isVague = given === null || given.endsWith('.0.0')
+  const status = isVague ? (quoted.enhanced ?? given) : given
+  const isLasting = isPermanent(quoted, status, reason ?? '', words)
+  const code = quoted.code ?? (isLasting && !waits ? 550 : 450)
+  const found = blamed(understood(code, status, reason ?? '', words, quoted), { status, reason: reason ?? '', words, ofProgram })
   // No server refused: the sending server gave up.
-  const gaveUp = said.code === null && (found.classification === 'connection_error' || found.classification === 'temporarily_unavailable')
+  const gaveUp = quoted.code === null && (found.classification === 'connection_error' || found.classification === 'temporarily_unavailable')
   const isNullMx = found.classification === 'not_accepting_mail' && nullMx.test(reason ?? words.slice(0, maxTextLength))
   return {
     status,
@@ -53,12 +53,12 @@ export function meaningOf({ status: told, reason, words, waits, ofProgram = fals
 const nullMx = /null ?mx/i
 
 /** An expired message had temporary failures, even if its report gives class 5. */
-function isPermanent(said: QuotedReply, status: string | null, reason: string, words: string): boolean {
-  if (says(plainWords(reason), expiryWords) || (said.enhanced ?? status ?? '').endsWith('.4.7')) return false
-  if (said.code !== null) return said.code >= 500 && said.enhanced?.[0] !== '4'
-  const enhanced = said.enhanced ?? status
+function isPermanent(quoted: QuotedReply, status: string | null, reason: string, words: string): boolean {
+  if (says(plainWords(reason), expiryWords) || (quoted.enhanced ?? status ?? '').endsWith('.4.7')) return false
+  if (quoted.code !== null) return quoted.code >= 500 && quoted.enhanced?.[0] !== '4'
+  const enhanced = quoted.enhanced ?? status
   if (enhanced?.startsWith('4')) return false
-  if (said.enhanced === null ? /^5\.[1267]\./.test(enhanced ?? '') : said.enhanced.startsWith('5')) return true
+  if (quoted.enhanced === null ? /^5\.[1267]\./.test(enhanced ?? '') : quoted.enhanced.startsWith('5')) return true
   return !isTired(plainWords(reason)) && !wordsAreTired(words)
 }
 
@@ -103,13 +103,13 @@ function lineBefore(reason: string, words: string): string {
     .join('\n')
 }
 
-function understood(code: number, enhanced: string | null, reason: string, words: string, said: QuotedReply): CauseAndFault {
+function understood(code: number, enhanced: string | null, reason: string, words: string, quoted: QuotedReply): CauseAndFault {
   // The text around an unclassified reply is not used: it would be the same around any reply.
-  const isReply = said.code !== null || said.enhanced !== null
+  const isReply = quoted.code !== null || quoted.enhanced !== null
   const around = isReply ? '' : words.slice(0, maxTextLength)
   const corrected = hintIn(reason, corrections) ?? hintIn(around, corrections)
   if (corrected) return corrected
-  const replied = ask(code, isOwnWord(said, reason) ? said.enhanced : enhanced, reason)
+  const replied = ask(code, isOwnWord(quoted, reason) ? quoted.enhanced : enhanced, reason)
   // `4.3.2 not accepting messages` is temporary.
   if (code < 500 && replied.classification === 'not_accepting_mail' && !nullMx.test(reason))
     return { classification: 'temporarily_unavailable', fault: 'server' }
@@ -124,16 +124,16 @@ function understood(code: number, enhanced: string | null, reason: string, words
 }
 
 /** Sendmail gives every refused recipient the status 5.1.1, so the words of a reply outweigh the status above it. */
-const isOwnWord = (said: QuotedReply, reason: string) =>
-  said.code !== null && /\p{L}{3}/u.test(essenceOf(reason.slice(0, maxTextLength)).text)
+const isOwnWord = (quoted: QuotedReply, reason: string) =>
+  quoted.code !== null && /\p{L}{3}/u.test(essenceOf(reason.slice(0, maxTextLength)).text)
 
 /** The only caller of the reply rules. The words for many recipients are often the same, so recent results are cached. */
 const ask = (code: number, enhanced: string | null, text: string): CauseAndFault => {
-  const asked = `${code} ${enhanced} ${text}`
-  const known = answers.get(asked)
+  const key = `${code} ${enhanced} ${text}`
+  const known = answers.get(key)
   if (known) return known
   const { classification, fault } = classify({ code, enhanced, text })
-  answers.set(asked, { classification, fault })
+  answers.set(key, { classification, fault })
   return { classification, fault }
 }
 

@@ -73,11 +73,11 @@ export function bareComplaint(report: Part, subject: string, original: OriginalM
 /** Many providers hide the complainant's address; only the return path then identifies the email. */
 function complainer(original: OriginalMessage | null): string | null {
   if (original === null) return null
-  const told = ['x-hmxmroriginalrecipient', 'x-original-to', 'delivered-to', 'x-rcpt-to', 'envelope-to', 'x-envelope-to', 'x-ym-to']
+  const named = ['x-hmxmroriginalrecipient', 'x-original-to', 'delivered-to', 'x-rcpt-to', 'envelope-to', 'x-envelope-to', 'x-ym-to']
     .map((name) => addressesIn(original.headers[name] ?? '', 1)[0]?.address)
     .find((one) => one !== undefined)
   const only = original.to.length === 1 ? (original.to[0] as string) : null
-  return told ?? (only !== null && !/^(?:redacted|undisclosed|x{3,})/i.test(only) ? only : null)
+  return named ?? (only !== null && !/^(?:redacted|undisclosed|x{3,})/i.test(only) ? only : null)
 }
 
 export const complainedId = (report: Part): string | null => {

@@ -33,17 +33,17 @@ export function fromStatus(message: Part, status: DeliveryStatus): Report {
     message.children.length > 0 ? '' : all.slice(0, Math.max(0, all.search(/^(?:Reporting-MTA|Original-Recipient|Final-Recipient):/m)))
   const words = beforeFields.trim() === '' ? all : beforeFields
   const original = attachedOriginal(message) ?? quoted
-  const told = failuresIn(words, { to: original?.to ?? [], ours: oursOf(message, original) })
+  const failures = failuresIn(words, { to: original?.to ?? [], ours: oursOf(message, original) })
   const only = status.recipients.length === 1
   // Computed once for all recipients.
   const plain = plainWords(words)
   const lines = textLinesOf(words, maxLeadIn)
   const recipients = status.recipients.map((one): ReportedRecipient => {
-    const recipient = one.recipient ?? (only ? (told[0]?.recipient ?? soleOf(original)) : null)
+    const recipient = one.recipient ?? (only ? (failures[0]?.recipient ?? soleOf(original)) : null)
     const action = actionOf(one, plain)
     const reason =
       one.diagnostic ??
-      told.find((other) => other.recipient.toLowerCase() === recipient?.toLowerCase())?.reason ??
+      failures.find((other) => other.recipient.toLowerCase() === recipient?.toLowerCase())?.reason ??
       reasonIn(lines, recipient)
     if (action !== 'failed' && action !== 'delayed')
       return { ...emptyReport, recipient, action, status: one.status, reason: one.diagnostic }

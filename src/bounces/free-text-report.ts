@@ -38,7 +38,7 @@ const window = 8
 
 const staff =
   /^(?:postmaster|mailer-?daemon|hostmaster|abuse|support|helpdesk|help|admin|administrator|noc|root|webmaster|no-?reply|service|info-?desk|security|mail-?admin|it-?support|bounce|bounces|spam)[^@]*@/i
-const asked = /rcpt to|final-recipient|original-recipient|x-failed|failed recipient|failed address/i
+const recipientLabel = /rcpt to|final-recipient|original-recipient|x-failed|failed recipient|failed address/i
 const before =
   /(?:\bto|\bfor|recipients?|address(?:es)?|mailbox|users?|account|deliver|reach|empfänger|adresse|an|für|à|au|a|ao|dla|z|voor|destinataires?|destinatarios?|destinatari[oa]?|dirección|correo|para|indirizzo|casella|per|ontvanger|aan|adres|odbiorc\w*|adresat\w*|do|адрес\w*|получател\w*|пользовател\w*|для|收件人|地址|邮箱|至|宛先|アドレス|受信者|adresát\w*|příjemc\w*|mottagare|adress|till|modtager\w*|til|vastaanottaja\w*|alıcı\w*|adresi|のアドレス)[\s:=<"'([：]{0,12}$/iu
 const notHim =
@@ -132,7 +132,7 @@ function placeWeight(line: string, start: number, end: number): number {
   const tail = line.slice(end, end + 60)
   if (isId.test(line.slice(0, start))) return -10
   let weight = 0
-  if (asked.test(line.slice(0, start))) weight += 6
+  if (recipientLabel.test(line.slice(0, start))) weight += 6
   if (/^[\s<>"'([*\u2022\u00b7-]*(?:\d+[.)]\s*)?(?:(?:smtp|rfc822|e-?mail)\s*[:;]\s*<?)?$/i.test(line.slice(0, start)))
     weight += /^[\s>"')\]]*[:：.]{0,3}\s*$/.test(tail) ? 4 : 3
   if (/^>?"?\s*(?::|\.\.\.|：|--? )/.test(tail)) weight += 3

@@ -34,9 +34,9 @@ export function essenceOf(text: string): Essence {
     start = at
     code = Number(match[1])
   }
-  const said = whole.slice(start)
-  const enhanced = /^\d{3}(?:[ -]{1,2}[45]\d\d)?[ -]{1,3}[#('"]{0,2}([245]\.\d{1,3}\.\d{1,3})(?![.\d])/.exec(said)?.[1] ?? null
-  return { text: withoutFrame(said), enclosed: code === undefined ? undefined : { code, enhanced } }
+  const quoted = whole.slice(start)
+  const enhanced = /^\d{3}(?:[ -]{1,2}[45]\d\d)?[ -]{1,3}[#('"]{0,2}([245]\.\d{1,3}\.\d{1,3})(?![.\d])/.exec(quoted)?.[1] ?? null
+  return { text: withoutFrame(quoted), enclosed: code === undefined ? undefined : { code, enhanced } }
 }
 
 function withoutFrame(text: string): string {

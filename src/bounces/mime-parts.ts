@@ -101,8 +101,8 @@ function childrenOf(part: Leaf, depth: number, bounds: Bounds): Part[] {
 function entitiesOf({ media, parameters, body }: Leaf, { parts: { left: most }, work }: Bounds): Buffer[] {
   const boundary = parameters.get('boundary')
   if (media.startsWith('multipart/')) work.scan(body.length)
-  const told = media.startsWith('multipart/') && boundary ? partsOf(body, boundary, most, maxMarks) : []
-  if (told.length > 0) return told
+  const inner = media.startsWith('multipart/') && boundary ? partsOf(body, boundary, most, maxMarks) : []
+  if (inner.length > 0) return inner
   // Processed line by line, so it costs more than a search.
   work.scan(4 * Math.min(body.length, maxGuessOctets))
   const guessed = guessedBoundary(body, media.startsWith('multipart/'))

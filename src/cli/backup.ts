@@ -65,11 +65,11 @@ postrider restore FILE         restores the backup`,
           throw new Error('POSTRIDER_SECRET was rotated during the backup: the backup is discarded, run it again')
         return written
       }).finally(() => progress.end())
-      const said = withSecret
+      const hint = withSecret
         ? 'The file contains POSTRIDER_SECRET: anyone with this file can read and sign everything.'
         : 'The file does not contain POSTRIDER_SECRET: store the secret separately. Restoring this file requires it (--with-secret includes it).'
       const record = { file: name, rows: total(done.tables), octets: done.octets, withSecret, tables: done.tables }
-      const lines = `${record.rows} rows of ${Object.keys(done.tables).length} tables, ${megabytes(done.octets)}\n${said}`
+      const lines = `${record.rows} rows of ${Object.keys(done.tables).length} tables, ${megabytes(done.octets)}\n${hint}`
       // Standard output is the file in this case.
       if (name === '-') process.stderr.write(`${given.options.json === true ? JSON.stringify(record) : lines}\n`)
       else printed(given, deps, record, lines)

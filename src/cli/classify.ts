@@ -56,7 +56,7 @@ export async function classifyLines(input: AsyncIterable<Uint8Array>, json: bool
     if (line.text?.trim() === '') continue
     const reply = replyIn(line)
     if ('error' in reply) bad += 1
-    print(json ? JSON.stringify('error' in reply ? reply : classify(reply)) : told(reply))
+    print(json ? JSON.stringify('error' in reply ? reply : classify(reply)) : rowOf(reply))
   }
   return bad
 }
@@ -93,7 +93,7 @@ const oneLine = (text: string) => text.replace(/\p{Cc}+/gu, ' ').slice(0, 100)
 const row = (classification: string, code: string, fault: string, permanent: string, text: string) =>
   `${classification.padEnd(24)}${code.padEnd(6)}${fault.padEnd(12)}${permanent.padEnd(11)}${oneLine(text)}`
 
-function told(reply: GivenReply | BadLine): string {
+function rowOf(reply: GivenReply | BadLine): string {
   if ('error' in reply) return `line ${reply.line}: ${reply.error}`
   const { classification, classificationCode, fault, permanent }: Classified = classify(reply)
   return row(classification, String(classificationCode), fault, permanent ? 'permanent' : 'temporary', reply.text)

@@ -267,21 +267,21 @@ export async function runCommand(given: readonly string[], deps: CommandDeps): P
     await command.run(call, command.audited ? recording(command, call, deps) : deps)
     return 0
   } catch (error) {
-    return told(error, command)
+    return printError(error, command)
   }
 }
 
 /** Wraps the database access so that the command's audit entry is written at the end. */
 function recording({ name, audited }: Command, { options, positionals }: CommandArguments, deps: CommandDeps): CommandDeps {
   const { SUDO_USER, USER, LOGNAME } = deps.environment
-  const { json: _, ...said } = options
+  const { json: _, ...namedOptions } = options
   const entry = {
     actor: { kind: 'command' as const, name: SUDO_USER || USER || LOGNAME || 'unknown' },
     action: name.replaceAll(' ', '.'),
     tenantId: typeof options.tenant === 'string' && options.tenant !== 'organisation' ? options.tenant : null,
     requestId: null,
     ipAddress: null,
-    data: audited === 'unnamed' ? {} : { words: positionals, ...said },
+    data: audited === 'unnamed' ? {} : { words: positionals, ...namedOptions },
   }
   const recorded = async <H extends Pick<Installation, 'db' | 'clock'>, T>(installation: H, work: (installation: H) => Promise<T>) => {
     const done = await work(installation)
@@ -295,7 +295,7 @@ function recording({ name, audited }: Command, { options, positionals }: Command
   }
 }
 
-function told(error: unknown, command: Command): number {
+function printError(error: unknown, command: Command): number {
   if (error instanceof ApiError) {
     const { lines, exitCode } = shownApiError(error, command)
     console.error(alarming(lines))

@@ -73,11 +73,11 @@ function kindsIn(list: string | undefined): FaultKind[] | undefined {
 /** A progress bar on one line, or one line per run if the output is not a terminal. */
 function progressTo(deps: CommandDeps): (progress: Progress) => void {
   return ({ run, runs, doing, acknowledged }) => {
-    const told = `${run}/${runs}  ${acknowledged} accepted  ${doing}`
-    if (!process.stdout.isTTY) return deps.print(told)
+    const line = `${run}/${runs}  ${acknowledged} accepted  ${doing}`
+    if (!process.stdout.isTTY) return deps.print(line)
     const done = Math.round((run / runs) * barWidth)
     const isLast = run === runs && doing === 'reconciling'
-    process.stdout.write(`\r[${'#'.repeat(done)}${'.'.repeat(barWidth - done)}] ${told.padEnd(60)}${isLast ? '\n' : ''}`)
+    process.stdout.write(`\r[${'#'.repeat(done)}${'.'.repeat(barWidth - done)}] ${line.padEnd(60)}${isLast ? '\n' : ''}`)
   }
 }
 

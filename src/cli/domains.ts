@@ -180,9 +180,9 @@ Example: postrider domain list --url https://mail.example.com`,
 const state: Record<string, string> = { OK: 'OK', Missing: 'missing', Invalid: 'wrong', null: 'lookup failed' }
 
 function recordLine({ type, fullName, value, status, found, problem }: Domain['dnsRecords']['spf'], isChecked: boolean): string {
-  const said = isChecked || status !== null ? ` ${shade(state[String(status)] ?? '')}${problem ? `: ${plain(problem)}` : ''}` : ''
+  const statusText = isChecked || status !== null ? ` ${shade(state[String(status)] ?? '')}${problem ? `: ${plain(problem)}` : ''}` : ''
   return [
-    `  ${type.padEnd(6)}${fullName}${said}`,
+    `  ${type.padEnd(6)}${fullName}${statusText}`,
     ...(status === 'OK' ? [] : [`        publish ${value}`]),
     ...(status !== 'OK' && found.length > 0 ? [`        found   ${found.map(plain).join('\n                ')}`] : []),
   ].join('\n')

@@ -49,14 +49,14 @@ Example: postrider key create --type live --name shop --permissions emails:send 
     })
     const bounds = boundsIn(given, deps)
     return withApi(given, deps, async (service) => {
-      const asked = {
+      const settings = {
         ...kindOf(type),
         ...(format === 'ses' ? { format } : {}),
         name: text(given, 'name') ?? `${type}-key`,
         permissions: wanted ?? null,
         ...bounds,
       }
-      const created = await scopeOf(service, given).credentials.create(asked)
+      const created = await scopeOf(service, given).credentials.create(settings)
       const { id, key, smtpUsername, accessKeyId, tenantId, permissions: allowed } = created
       const names = { ...(smtpUsername === undefined ? {} : { smtpUsername }), ...(accessKeyId === undefined ? {} : { accessKeyId }) }
       const record = { id, key, ...names, type, tenantId, permissions: allowed, ...boundsShownOf(created) }

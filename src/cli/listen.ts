@@ -7,6 +7,7 @@ import {
   allEventNames,
   openEventStream,
   openForward,
+  parseEventNames,
   type StreamEvent,
   type WebhookEmailEvent,
   webhookBody,
@@ -65,14 +66,11 @@ Prints events as they happen, until Ctrl-C. The service must be running.
   },
 }
 
-const isTold = (name: string): name is WebhookEmailEvent => (webhookEmailEvents as readonly string[]).includes(name)
-
 function namesIn(given: string | undefined): ReadonlySet<WebhookEmailEvent> | null {
   if (given === undefined) return null
-  const names = given.split(',').map((name) => name.trim())
-  const unknown = names.find((name) => !isTold(name))
-  if (unknown !== undefined) throw new UsageError(`--events: "${unknown}" is not one of ${webhookEmailEvents.join(', ')}`)
-  return new Set(names.filter(isTold))
+  const parsed = parseEventNames(given)
+  if ('names' in parsed) return parsed.names
+  throw new UsageError(`--events: "${parsed.unknown}" is not one of ${webhookEmailEvents.join(', ')}`)
 }
 
 const shown = ({ statusCode, durationMs, error }: PostOutcome) => ({ statusCode, durationMs, error })

@@ -70,7 +70,7 @@ function shown({ from, to, groupBy, totals, groups, moreGroups, sources, finding
     '',
     findings.length === 0 ? 'No changes since yesterday' : 'Changes since yesterday:',
     ...findings.map(
-      ({ severity, tenantId, text: said }) => `  ${severity}: ${plain(said)}${tenantId === null ? '' : ` (tenant ${tenantId})`}`,
+      ({ severity, tenantId, text: sentence }) => `  ${severity}: ${plain(sentence)}${tenantId === null ? '' : ` (tenant ${tenantId})`}`,
     ),
   ].join('\n')
 }

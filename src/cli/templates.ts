@@ -118,8 +118,8 @@ Example: postrider template preview receipt --variables '{"number":7}'`,
     if (version !== undefined && !/^[1-9]\d{0,8}$/.test(version)) throw new UsageError('--version must be a whole number of at least 1')
     const variables = objectOf(given, 'variables') ?? {}
     return withApi(given, deps, async (service) => {
-      const asked = { variables, ...(version === undefined ? {} : { templateVersion: Number(version) }) }
-      const { subject, html, text: plainText } = await scopeOf(service, given).templates.preview(name, asked)
+      const parameters = { variables, ...(version === undefined ? {} : { templateVersion: Number(version) }) }
+      const { subject, html, text: plainText } = await scopeOf(service, given).templates.preview(name, parameters)
       const shown = [`Subject: ${subject}`, ...[plainText, html].filter((part) => part !== null)].map(plainLines)
       printed(given, deps, { subject, html, text: plainText }, shown.join('\n\n'))
     })

@@ -286,8 +286,8 @@ Example: postrider transport test old`,
         guard: openGuard(config.allowedNetworks),
       })
       const { works, address, secure, message } = tested
-      const said = works ? `works, at ${address}, ${secure ? 'encrypted' : 'not encrypted'}` : `fails: ${message}`
-      printed(given, deps, { name: transport.name, ...tested }, `${transport.name} ${said}`)
+      const result = works ? `works, at ${address}, ${secure ? 'encrypted' : 'not encrypted'}` : `fails: ${message}`
+      printed(given, deps, { name: transport.name, ...tested }, `${transport.name} ${result}`)
       return works
     })
     if (!isGood) throw new Error('the transport cannot take mail')

@@ -9,7 +9,7 @@ const tryAgainMs = 250
 const asksAtOnce = 8
 const unfinished = ['pending', 'softfail', 'held'] as const
 const pollMs = 200
-const told = ['MessageSent', 'MessageDelayed', 'MessageDeliveryFailed', 'MessageHeld', 'MessageBounced']
+const eventNames = ['MessageSent', 'MessageDelayed', 'MessageDeliveryFailed', 'MessageHeld', 'MessageBounced']
 const maxEventLength = 1_048_576
 const quietMs = 17_000
 
@@ -76,7 +76,7 @@ export class ApiClient {
     const stopped = new AbortController()
     let cancel = clock.after(quietMs, () => stopped.abort())
     try {
-      const path = `/v1/events/stream?after=${this.#position}&events=${told.join(',')}`
+      const path = `/v1/events/stream?after=${this.#position}&events=${eventNames.join(',')}`
       const answer = await fetch(url + path, { headers: { authorization: `Bearer ${key}` }, signal: stopped.signal })
       if (answer.status !== 200 || !answer.body) throw new Error(`the event stream returned ${answer.status}`)
       for await (const block of blocksOf(answer.body)) {

@@ -40,7 +40,7 @@ export interface Connection {
   copyOut(text: string): Readable
   /** `copy … from stdin`: streams data to the server; finishes once the server has received all of it. */
   copyIn(text: string): Writable
-  onNotification(heard: (channel: string, payload: string) => void): void
+  onNotification(notified: (channel: string, payload: string) => void): void
   /** Called once, when the connection is lost or ended. */
   onEnd(ended: () => void): void
   /** Closes the socket at once. Pending statements fail; a pending commit is unknown. */
@@ -225,8 +225,8 @@ class ClientConnection implements Connection {
     return this.#counted(this.#client.query(copyFrom(text)))
   }
 
-  onNotification(heard: (channel: string, payload: string) => void): void {
-    this.#client.on('notification', ({ channel, payload }) => heard(channel, payload ?? ''))
+  onNotification(notified: (channel: string, payload: string) => void): void {
+    this.#client.on('notification', ({ channel, payload }) => notified(channel, payload ?? ''))
   }
 
   onEnd(ended: () => void): void {
@@ -269,12 +269,12 @@ class ClientConnection implements Connection {
 
 /** Closes the socket if a frozen server does not answer the orderly end in time. */
 async function endWithin(client: Client): Promise<void> {
-  const said = new AbortController()
+  const finished = new AbortController()
   const goodbye = client.end().then(
-    () => said.abort(),
-    () => said.abort(),
+    () => finished.abort(),
+    () => finished.abort(),
   )
-  await pause(systemClock, endWithinMs, said.signal)
-  if (!said.signal.aborted) client.connection.stream.destroy()
+  await pause(systemClock, endWithinMs, finished.signal)
+  if (!finished.signal.aborted) client.connection.stream.destroy()
   await goodbye
 }

@@ -82,8 +82,8 @@ export async function makeCluster(
     ]
     await run(binaries.initdb, ['-D', dataArgument(fresh, account), ...options], { ...runAs(account), cwd: fresh, timeout: initWithinMs })
   } catch (cause) {
-    const said = (cause as { stderr?: string }).stderr?.trim() || (cause as Error).message
-    throw new Error(`the embedded PostgreSQL failed to create its data directory ${dataFolder}: ${said}`, { cause })
+    const reason = (cause as { stderr?: string }).stderr?.trim() || (cause as Error).message
+    throw new Error(`the embedded PostgreSQL failed to create its data directory ${dataFolder}: ${reason}`, { cause })
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

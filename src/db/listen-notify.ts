@@ -13,7 +13,7 @@ const pingEveryMs = 5000
 
 interface Listener {
   channel: string
-  heard: (payload: string) => void
+  notified: (payload: string) => void
   onReconnect: (() => void) | undefined
 }
 
@@ -32,9 +32,9 @@ export class NotificationListener {
   }
 
   /** As `Db.listen`. */
-  async listen(channel: string, heard: (payload: string) => void, { onReconnect }: ListenOptions = {}): Promise<() => Promise<void>> {
+  async listen(channel: string, notified: (payload: string) => void, { onReconnect }: ListenOptions = {}): Promise<() => Promise<void>> {
     if (!/^[a-z][a-z_]{0,62}$/.test(channel)) throw new Error(`"${channel}" is not a channel name`)
-    const listener: Listener = { channel, heard, onReconnect }
+    const listener: Listener = { channel, notified, onReconnect }
     this.#listeners.add(listener)
     try {
       // Also for a known channel: a repeated LISTEN has no effect.
@@ -71,7 +71,7 @@ export class NotificationListener {
     const connection = await this.#connect()
     try {
       connection.onNotification((channel, payload) => {
-        for (const listener of this.#listeners) if (listener.channel === channel) listener.heard(payload)
+        for (const listener of this.#listeners) if (listener.channel === channel) listener.notified(payload)
       })
       for (const channel of new Set([...this.#listeners].map((listener) => listener.channel))) await connection.script(`listen ${channel}`)
     } catch (error) {

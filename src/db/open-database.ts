@@ -57,7 +57,7 @@ export async function openDb({ log = silentLog, waitMs, ending, onWait, ...confi
       (text) => alone(pool, (connection) => connection.script(text)),
     ),
     transaction: (work) => againIfSacrificed(() => transactOnce(pool, work)),
-    listen: (channel, heard, options) => listener.listen(channel, heard, options),
+    listen: (channel, notified, options) => listener.listen(channel, notified, options),
     async notify(channel, payload) {
       await db.rows(say, [channel, payload])
     },

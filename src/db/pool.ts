@@ -256,14 +256,14 @@ export interface DatabaseWait {
 /** Connects once, so that a wrong URL is reported at the start; retries for a server that is still starting. */
 export async function awaitDatabase(pool: Pool, log: Log, { waitMs = 0, ending, onWait }: DatabaseWait): Promise<void> {
   const deadlineMs = systemClock.monotonicMs() + waitMs
-  for (let told = false; ; told = true) {
+  for (let isLogged = false; ; isLogged = true) {
     try {
       pool.give(await pool.take())
       return
     } catch (error) {
       const isOver = ending?.aborted || systemClock.monotonicMs() >= deadlineMs
       if (!(error instanceof DatabaseUnreachable) || isWrongAddress(error) || isOver) throw error
-      if (!told) {
+      if (!isLogged) {
         log.warn(`${error.message}; retrying for ${Math.round(waitMs / 1000)} s`)
         onWait?.()
       }

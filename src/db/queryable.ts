@@ -43,7 +43,7 @@ export interface Db extends Queryable {
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** A hint only: notifications sent while the connection is down are lost. The returned function stops listening. */
-  listen(channel: string, heard: (payload: string) => void, options?: ListenOptions): Promise<() => Promise<void>>
+  listen(channel: string, notified: (payload: string) => void, options?: ListenOptions): Promise<() => Promise<void>>
   notify(channel: string, payload: string): Promise<void>
   session(): Promise<DbSession>
   /**

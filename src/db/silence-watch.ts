@@ -121,14 +121,14 @@ export class SilenceWatch {
   #giveUp(answers: readonly HostAnswer[]): void {
     const { clock, log, connections } = this.#deps
     const nowMs = clock.monotonicMs()
-    const told = new Set<string>()
+    const logged = new Set<string>()
     for (const connection of connections()) {
       const { name } = connection.host
       const silentMs = nowMs - (this.#heardMs.get(name) ?? nowMs)
       const reason = reasonToGiveUp({ host: name, timeline: connection.timeline }, silentMs, answers)
       if (reason === undefined) continue
-      if (!told.has(name)) log.warn({ host: name, reason }, 'closing all connections to a silent database server')
-      told.add(name)
+      if (!logged.has(name)) log.warn({ host: name, reason }, 'closing all connections to a silent database server')
+      logged.add(name)
       connection.destroy(`the database server is given up: ${reason}`)
     }
   }

@@ -90,8 +90,8 @@ const beforeMail: readonly Failure['stage'][] = namesNobody.filter((stage) => st
 
 /** A refusal, classified by the reply and by the stage at which it came. */
 export function resultOfReply(reply: Reply, stage: Failure['stage'] = 'rcpt'): AttemptResult {
-  const { classification: said, permanent } = classify(reply)
-  const name = namesNobody.includes(stage) && suppresses(said) ? 'policy_violation' : said
+  const { classification: cause, permanent } = classify(reply)
+  const name = namesNobody.includes(stage) && suppresses(cause) ? 'policy_violation' : cause
   const isFinal = permanent && !beforeMail.includes(stage)
   return { kind: isFinal ? 'permanent' : 'temporary', reply, classification: name, enhanced: reply.enhanced, message: '' }
 }
@@ -106,12 +106,12 @@ export function otherConnection({ reply, message }: AttemptResult, { host }: Rem
 }
 
 /** The result for an email that was not offered: postponed, and without a reply. */
-export const notOffered = (said: AttemptResult, remote: RemoteMta): AttemptResult => ({
+export const notOffered = (cause: AttemptResult, remote: RemoteMta): AttemptResult => ({
   kind: 'temporary',
   reply: null,
-  classification: said.reply || said.kind === 'permanent' ? 'connection_error' : said.classification,
+  classification: cause.reply || cause.kind === 'permanent' ? 'connection_error' : cause.classification,
   enhanced: null,
-  message: `not attempted: ${otherConnection(said, remote).slice(0, maxMessageLength)}`,
+  message: `not attempted: ${otherConnection(cause, remote).slice(0, maxMessageLength)}`,
 })
 
 /** A transaction that ended before the final dot: the message was not sent. */

@@ -23,9 +23,9 @@ export function openMailGuard({ clock, log, config }: MailGuardDeps): AddressGua
     ...openGuard(config.allowedNetworks),
     refused(host, addresses) {
       const nowMs = clock.monotonicMs()
-      for (const [told, untilMs] of silentUntilMs) {
+      for (const [address, untilMs] of silentUntilMs) {
         if (untilMs > nowMs) break
-        silentUntilMs.delete(told)
+        silentUntilMs.delete(address)
       }
       if (silentUntilMs.size >= maxReported || silentUntilMs.has(host)) return
       silentUntilMs.set(host, nowMs + silentMs)

@@ -91,9 +91,9 @@ export async function chainStatus({ state, sets, message }: FoundChain, findTxt:
   const records = new Map<string, Promise<readonly string[]>>()
   const isSigned = async (tags: ReadonlyMap<string, string>, octets: Uint8Array): Promise<boolean> => {
     const name = `${tags.get('s')}._domainkey.${tags.get('d')}`.toLowerCase()
-    const asked = records.get(name) ?? findTxt(name)
-    records.set(name, asked)
-    const [record = '', second] = await asked
+    const lookup = records.get(name) ?? findTxt(name)
+    records.set(name, lookup)
+    const [record = '', second] = await lookup
     const key = second === undefined ? verifyingKey(record, tags, true) : undefined
     return key !== undefined && holds(tags, key, octets)
   }

@@ -193,15 +193,15 @@ const hashOf = (octets: Buffer) => createHash('sha256').update(octets).digest('b
  * also a key in testing mode, for a signature that proves no identity.
  */
 export function verifyingKey(record: string, tags: ReadonlyMap<string, string>, mayTest = false): KeyObject | undefined {
-  const said = tagsOfList(record)
-  const kind = said.get('k') ?? 'rsa'
-  const hashes = said.get('h')
-  const isForMail = ['*', 'email'].some((use) => (said.get('s') ?? '*').split(':').some((one) => one.trim() === use))
-  const given = Buffer.from(bare(said.get('p')), 'base64')
+  const keyTags = tagsOfList(record)
+  const kind = keyTags.get('k') ?? 'rsa'
+  const hashes = keyTags.get('h')
+  const isForMail = ['*', 'email'].some((use) => (keyTags.get('s') ?? '*').split(':').some((one) => one.trim() === use))
+  const given = Buffer.from(bare(keyTags.get('p')), 'base64')
   // RFC 6376 section 3.6.1: a key in testing mode proves no identity, and a strict key does not cover subdomains.
-  const flags = bare(said.get('t')).toLowerCase().split(':')
+  const flags = bare(keyTags.get('t')).toLowerCase().split(':')
   if ((flags.includes('y') && !mayTest) || (flags.includes('s') && identityOf(tags) !== tags.get('d')?.toLowerCase())) return undefined
-  if ((said.get('v') ?? 'DKIM1') !== 'DKIM1' || given.length === 0 || !isForMail) return undefined
+  if ((keyTags.get('v') ?? 'DKIM1') !== 'DKIM1' || given.length === 0 || !isForMail) return undefined
   if (tags.get('a')?.toLowerCase() !== `${kind}-sha256` || (hashes !== undefined && !bare(hashes).split(':').includes('sha256')))
     return undefined
   try {

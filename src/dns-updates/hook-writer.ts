@@ -10,7 +10,7 @@ import type { ChangeResult, RecordWriter, SetChange } from './zone-writer.ts'
 
 const maxMs = 120_000
 /** Of its standard error. */
-const maxSaidOctets = 2000
+const maxOutputOctets = 2000
 /** It gets no variable of this process: they may contain secrets. */
 const environment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' }
 
@@ -19,7 +19,7 @@ export function runHook(program: string, input: string, clock: Clock, withinMs =
   return new Promise((resolve) => {
     // A group of its own, which is ended as a whole.
     const child = spawn(program, [], { cwd: '/', env: environment, stdio: ['pipe', 'ignore', 'pipe'], detached: true })
-    let said = ''
+    let output = ''
     const end = (problem: string | undefined) => {
       cancel()
       child.stderr.destroy()
@@ -35,7 +35,7 @@ export function runHook(program: string, input: string, clock: Clock, withinMs =
     })
     child.stderr.setEncoding('utf8')
     child.stderr.on('data', (text: string) => {
-      if (said.length < maxSaidOctets) said = (said + text).slice(0, maxSaidOctets)
+      if (output.length < maxOutputOctets) output = (output + text).slice(0, maxOutputOctets)
     })
     child.stderr.on('error', () => undefined)
     // A program that does not read its input ends it.
@@ -43,7 +43,7 @@ export function runHook(program: string, input: string, clock: Clock, withinMs =
     child.on('error', (error: NodeJS.ErrnoException) => end(`cannot run ${program} (${error.code ?? error.message})`))
     child.on('exit', (code, signal) => {
       if (code === 0) return end(undefined)
-      const last = said.trim().split('\n').at(-1)
+      const last = output.trim().split('\n').at(-1)
       // Its last line may come after the exit.
       setImmediate(() => end(`${program} ended with ${signal ?? code}${last ? `: ${last}` : ''}`))
     })

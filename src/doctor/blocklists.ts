@@ -42,16 +42,16 @@ async function judge(list: List, subject: string, question: string, resolver: Re
   const answer = codesOf(await resolver.addresses(`${question}.${list.zone}`, 'fresh'))
   if (answer.kind === 'absent') return ok(name, 'not listed')
   if (answer.kind === 'trouble') return checkResult(name, 'unknown', `the list did not respond (${answer.why})`, 'Try again')
-  const said = answer.codes.join(', ')
-  if (answer.codes.every(isRefusal)) return checkResult(name, 'unknown', `the list refuses this resolver (${said})`, ownResolver)
+  const codeList = answer.codes.join(', ')
+  if (answer.codes.every(isRefusal)) return checkResult(name, 'unknown', `the list refuses this resolver (${codeList})`, ownResolver)
   if (answer.codes.every(isPolicy))
     return checkResult(
       name,
       'problem',
-      `listed by policy (${said}): the network provider declares that it sends no mail`,
+      `listed by policy (${codeList}): the network provider declares that it sends no mail`,
       `Request removal of the address at ${list.removal}, or send through POSTRIDER_RELAY`,
     )
-  return checkResult(name, 'problem', `listed (${said})`, `Look up the reason at ${list.removal}, fix it, then request removal there`)
+  return checkResult(name, 'problem', `listed (${codeList})`, `Look up the reason at ${list.removal}, fix it, then request removal there`)
 }
 
 type Codes = { kind: 'codes'; codes: string[] } | { kind: 'absent'; why: string } | { kind: 'trouble'; why: string }
@@ -66,15 +66,15 @@ export const checkBlocklists: Check = async (deps) => {
   const { resolver, config } = deps
   const addresses = addressesOf(deps)
   const wrongName = nameless(deps) !== undefined
-  const asked = lists.flatMap((list) =>
+  const lookups = lists.flatMap((list) =>
     list.of === 'names'
       ? (wrongName ? [] : [config.hostname]).map((name) => judge(list, name, name, resolver))
       : addresses.map((address) => judge(list, address, blocklistName(address), resolver)),
   )
   if (addresses.length === 0 && !wrongName)
     return [
-      ...(await Promise.all(asked)),
+      ...(await Promise.all(lookups)),
       checkResult('blocklists', 'unknown', 'this machine has no known public address', 'Publish the address of POSTRIDER_HOSTNAME in DNS'),
     ]
-  return Promise.all(asked)
+  return Promise.all(lookups)
 }

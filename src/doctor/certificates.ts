@@ -28,18 +28,18 @@ export const checkObtainedCertificates = async ({
 
 function judge({ name, expiresAt, dueAt, failures, lastError }: CertificateRecord, nowMs: number): CheckResult | undefined {
   const check = `certificate of ${name} by ACME`
-  const said = `${lastError ?? 'the order did not end'} (${failures} failed orders, next ${dueAt.toISOString()})`
+  const lastOrder = `${lastError ?? 'the order did not end'} (${failures} failed orders, next ${dueAt.toISOString()})`
   const remedy = `Check that ${name} leads to this installation, and that ports 80 and 443 are reachable from outside. Then run postrider certificate renew ${name}`
   if (expiresAt === null) {
-    if (lastError !== null) return checkResult(check, 'problem', `no certificate: ${said}`, remedy)
+    if (lastError !== null) return checkResult(check, 'problem', `no certificate: ${lastOrder}`, remedy)
     return dueAt.getTime() + graceMs < nowMs
       ? checkResult(check, 'problem', 'no certificate: not ordered', 'Start the service, and see its log')
       : undefined
   }
   const leftMs = expiresAt.getTime() - nowMs
   const ends = expiresAt.toISOString().slice(0, 10)
-  if (leftMs <= 0) return checkResult(check, 'problem', `expired on ${ends}: ${said}`, remedy)
+  if (leftMs <= 0) return checkResult(check, 'problem', `expired on ${ends}: ${lastOrder}`, remedy)
   if (lastError !== null)
-    return checkResult(check, leftMs < warnDays * dayMs ? 'problem' : 'warning', `expires on ${ends}: ${said}`, remedy)
+    return checkResult(check, leftMs < warnDays * dayMs ? 'problem' : 'warning', `expires on ${ends}: ${lastOrder}`, remedy)
   return undefined
 }

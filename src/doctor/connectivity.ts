@@ -25,17 +25,17 @@ export const checkPort25: Check = async (deps) => {
     ? [await greet(deps, config.relay.host, config.relay.port, config.relay.implicitTls ? 'implicit' : 'opportunistic')]
     : await Promise.all(probed.map((domain) => greetMx(deps, domain)))
   const [good] = tried.filter((one) => one.state === 'greeted')
-  if (good) return [ok(name, good.said)]
-  const said = tried.map((one) => one.said).join('; ')
-  if (tried.every((one) => one.state === 'unknown')) return [checkResult(name, 'unknown', said, 'See the check "resolver"')]
-  if (config.relay) return [checkResult(name, 'problem', said, 'Check POSTRIDER_RELAY, and that the relay accepts this machine')]
+  if (good) return [ok(name, good.text)]
+  const text = tried.map((one) => one.text).join('; ')
+  if (tried.every((one) => one.state === 'unknown')) return [checkResult(name, 'unknown', text, 'See the check "resolver"')]
+  if (config.relay) return [checkResult(name, 'problem', text, 'Check POSTRIDER_RELAY, and that the relay accepts this machine')]
   if (tried.some((one) => one.state === 'refused'))
-    return [checkResult(name, 'problem', said, 'The servers are reachable but refuse this address: see the checks of PTR and blocklists')]
+    return [checkResult(name, 'problem', text, 'The servers are reachable but refuse this address: see the checks of PTR and blocklists')]
   return [
     checkResult(
       name,
       'problem',
-      `no mail server responds: ${said}`,
+      `no mail server responds: ${text}`,
       'Ask your hoster to open outbound port 25, or send through another server (POSTRIDER_RELAY)',
     ),
   ]
@@ -43,13 +43,13 @@ export const checkPort25: Check = async (deps) => {
 
 interface Greeted {
   state: 'greeted' | 'refused' | 'silent' | 'unknown'
-  said: string
+  text: string
 }
 
 async function greetMx(deps: DoctorDeps, domain: string): Promise<Greeted> {
   const mx = await deps.resolver.mx(domain)
   const exchange = mx.kind === 'found' ? mx.value[0]?.exchange : undefined
-  if (exchange === undefined) return { state: 'unknown', said: `${domain}: mail server not found` }
+  if (exchange === undefined) return { state: 'unknown', text: `${domain}: mail server not found` }
   return greet(deps, exchange, deps.config.mxPort, 'opportunistic')
 }
 
@@ -62,16 +62,16 @@ async function greet(deps: DoctorDeps, host: string, port: number, tls: 'opportu
   const usable = found.kind === 'found' ? found.value.filter((one) => config.relay !== undefined || guard.allows(one)) : []
   // IPv4 first, because few machines have working IPv6 and the check only asks whether mail can leave.
   const address = usable.find((one) => one.includes('.')) ?? usable[0]
-  if (address === undefined) return { state: 'unknown', said: `${host}: no address` }
+  if (address === undefined) return { state: 'unknown', text: `${host}: no address` }
   const limits = { connectMs, greetingMs, commandMs: greetingMs, tlsMs }
   const result = await connect({ peer: { address, port, host }, ehloName: config.hostname, tls, clock, limits })
   if (result.ok) {
     result.connection.quit()
-    return { state: 'greeted', said: `${host} accepts EHLO${result.connection.secure ? ' over TLS' : ''}` }
+    return { state: 'greeted', text: `${host} accepts EHLO${result.connection.secure ? ' over TLS' : ''}` }
   }
   const { failure } = result
-  if (failure.stage === 'connect' || failure.kind === 'timeout') return { state: 'silent', said: `${host}: ${failure.message}` }
-  return { state: 'refused', said: `${host}: ${failure.reply?.text ?? failure.message}` }
+  if (failure.stage === 'connect' || failure.kind === 'timeout') return { state: 'silent', text: `${host}: ${failure.message}` }
+  return { state: 'refused', text: `${host}: ${failure.reply?.text ?? failure.message}` }
 }
 
 function judgeCertificate(name: string, certificate: X509Certificate, host: string, nowMs: number, renew: string): CheckResult | undefined {

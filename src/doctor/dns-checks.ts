@@ -13,11 +13,11 @@ export const checkResolver: Check = async ({ resolver }) => {
   const name = 'resolver'
   const answer = await resolver.mx(knownDomain, 'fresh')
   if (answer.kind === 'found') return [ok(name, `resolves ${knownDomain}`)]
-  const said =
+  const problem =
     answer.kind === 'trouble'
       ? `cannot resolve the mail servers of ${knownDomain} (${answer.code})`
       : `returns no mail servers for ${knownDomain}`
-  return [checkResult(name, 'problem', said, 'Set POSTRIDER_DNS to a working resolver, preferably on this machine (unbound)')]
+  return [checkResult(name, 'problem', problem, 'Set POSTRIDER_DNS to a working resolver, preferably on this machine (unbound)')]
 }
 
 const isPublic = (name: string) =>
@@ -111,10 +111,10 @@ const hasOwnCheck = ({ name }: PlatformRecord) => /^(?:_dmarc|_?mta-sts)\./.test
 export const checkPlatform: Check = async (deps) => {
   const { hostname } = deps.config
   const wrong = nameless(deps) !== undefined
-  const told = deps.records.filter((record) => !(wrong && restsOn(record, hostname)) && !hasOwnCheck(record))
-  if (told.length > 0 && told.every(({ status }) => status === null))
+  const own = deps.records.filter((record) => !(wrong && restsOn(record, hostname)) && !hasOwnCheck(record))
+  if (own.length > 0 && own.every(({ status }) => status === null))
     return [checkResult('platform records', 'unknown', 'all DNS lookups failed', 'Try again, or see the check "resolver"')]
-  return told.map((record) => judged(record, hostname))
+  return own.map((record) => judged(record, hostname))
 }
 
 const textsOf = (answer: DnsAnswer<string[]>) => (answer.kind === 'found' ? answer.value : [])

@@ -21,11 +21,11 @@ const deliveredAmong = sql<Delivered>`
       order by attempts.id
       limit 1
     ) as "deliveredAt"
-  from unnest($1::text[], $2::text[]) as asked (tenant_id, id)
+  from unnest($1::text[], $2::text[]) as wanted (tenant_id, id)
   cross join lateral (
     select tenant_id, id
     from emails
-    where emails.tenant_id = asked.tenant_id and emails.id = asked.id and recipient <> $3 and recipient !~ $4
+    where emails.tenant_id = wanted.tenant_id and emails.id = wanted.id and recipient <> $3 and recipient !~ $4
     limit 1
   ) as email`
 

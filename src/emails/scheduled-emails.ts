@@ -9,11 +9,11 @@ type EmailsOfMessage = readonly Pick<Email, 'tenantId' | 'contentId' | 'id'>[]
 
 const scheduledAmong = sql<{ id: string }>`
   select email.id
-  from unnest($1::text[], $2::text[]) as asked (tenant_id, id),
+  from unnest($1::text[], $2::text[]) as wanted (tenant_id, id),
     lateral (
       select id, scheduled_at
       from emails
-      where emails.tenant_id = asked.tenant_id and emails.id = asked.id
+      where emails.tenant_id = wanted.tenant_id and emails.id = wanted.id
       limit 1
     ) as email
   where email.scheduled_at is not null`

@@ -22,27 +22,27 @@ export interface AskedAttempt {
 
 /** Each by index: a plan for many emails at once must not read whole days. */
 const factsAmong = sql<SendingFacts>`
-  select asked.nth, lower(split_part(email.sender, '@', -1)) as "senderDomain", lower(split_part(email.recipient, '@', -1)) as "recipientDomain",
+  select wanted.nth, lower(split_part(email.sender, '@', -1)) as "senderDomain", lower(split_part(email.recipient, '@', -1)) as "recipientDomain",
     email.test, attempt.source, attempt.transport, attempt.remote_host as "remoteHost"
-  from unnest($1::text[], $2::text[], $3::timestamptz[]) with ordinality as asked (tenant_id, id, attempted_at, nth)
+  from unnest($1::text[], $2::text[], $3::timestamptz[]) with ordinality as wanted (tenant_id, id, attempted_at, nth)
   cross join lateral (
     select sender, recipient, test
     from emails
-    where emails.tenant_id = asked.tenant_id and emails.id = asked.id
+    where emails.tenant_id = wanted.tenant_id and emails.id = wanted.id
     limit 1
   ) as email
   left join lateral (
     select source, transport, remote_host
     from attempts
-    where attempts.tenant_id = asked.tenant_id and attempts.email_id = asked.id
-      and case when asked.attempted_at is null then status = 'sent' or outcome_unknown else at = asked.attempted_at end
+    where attempts.tenant_id = wanted.tenant_id and attempts.email_id = wanted.id
+      and case when wanted.attempted_at is null then status = 'sent' or outcome_unknown else at = wanted.attempted_at end
     order by attempts.id desc
     limit 1
   ) as attempt on true`
 
 /** Of the emails that still exist, by index. */
-export async function findSendingFacts(on: Queryable, asked: readonly AskedAttempt[]): Promise<Map<number, SendingFacts>> {
-  if (asked.length === 0) return new Map()
-  const rows = await on.rows(factsAmong, [asked.map((one) => one.tenantId), asked.map((one) => one.emailId), asked.map((one) => one.at)])
+export async function findSendingFacts(on: Queryable, wanted: readonly AskedAttempt[]): Promise<Map<number, SendingFacts>> {
+  if (wanted.length === 0) return new Map()
+  const rows = await on.rows(factsAmong, [wanted.map((one) => one.tenantId), wanted.map((one) => one.emailId), wanted.map((one) => one.at)])
   return new Map(rows.map((row) => [row.nth - 1, row]))
 }

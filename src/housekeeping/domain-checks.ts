@@ -43,11 +43,11 @@ async function check(deps: DomainCheckDeps, domain: CheckedDomain): Promise<void
   const result = await checkDomain(domain, deps)
   await db.transaction(async (tx) => {
     const saved = await saveCheck(tx, domain, result, { by: 'background', begunMs, nowMs: clock.nowMs() })
-    if (saved?.broke) await tell(tx, saved.domain)
+    if (saved?.broke) await recordDnsError(tx, saved.domain)
   })
 }
 
-async function tell(tx: Tx, domain: CheckedDomain): Promise<void> {
+async function recordDnsError(tx: Tx, domain: CheckedDomain): Promise<void> {
   const { tenantId, checkedAt } = domain
   const data = { ...dnsErrorOf(domain), server: await findServer(tx, tenantId) }
   await appendEvents(tx, [{ tenantId, kind: 'DomainDNSError', emailId: null, at: checkedAt ?? domain.createdAt, data }])

@@ -39,13 +39,13 @@ export interface Erased {
 
 const maxAtOnce = 500
 
-/** `tenantId` null: in all tenants. `told` is called with the number of processed emails. */
+/** `tenantId` null: in all tenants. `progressed` is called with the number of processed emails. */
 export async function eraseAddress(
   { db, secrets }: { db: Db; secrets: Secrets },
   address: string,
   tenantId: string | null,
   nowMs: number,
-  told: (emails: number) => void,
+  progressed: (emails: number) => void,
 ): Promise<Erased> {
   const person = address.toLowerCase()
   await cancelQueued(db, { recipient: person, tenantId: tenantId ?? undefined }, 'the data of the recipient was erased', nowMs)
@@ -56,7 +56,7 @@ export async function eraseAddress(
       const erased = await db.transaction((tx) => eraseSome(tx, name, tenantId))
       if (erased === 0) break
       total.emails += erased
-      told(total.emails)
+      progressed(total.emails)
     }
   await eraseReceivedMail(db, { person, tenantId, nowMs }, total)
   await forgetForwardTarget(db, person, tenantId)

@@ -103,7 +103,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   await serveTrackingEndpoints(app, deps)
   app.addHook('onResponse', async (request, reply) => {
     if (!request.raw.complete) answeredEarly.add(request.raw.socket)
-    tell(request, reply, deps)
+    recordResponse(request, reply, deps)
   })
   app.setErrorHandler(async (error, request, reply) => answerError(error, request, reply, deps))
   app.setNotFoundHandler(async (request, reply) => {
@@ -302,7 +302,7 @@ function recordRequest(request: FastifyRequest, reply: FastifyReply, payload: un
   }
 }
 
-function tell(request: FastifyRequest, reply: FastifyReply, { clock, log, traces }: AppDeps): void {
+function recordResponse(request: FastifyRequest, reply: FastifyReply, { clock, log, traces }: AppDeps): void {
   const durationMs = clock.monotonicMs() - request.arrivedMs
   const endpoint = request.is404 ? 'unknown' : (request.routeOptions.config.endpoint?.name ?? request.routeOptions.url ?? 'unknown')
   metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)

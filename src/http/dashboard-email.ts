@@ -43,7 +43,7 @@ export function serveEmailPage(
   api.get('/emails/:emailId/more', async (request, reply) => {
     const member = await requireMember(request)
     const email = await emailOf(request, member)
-    const [attempts, complaints, sent, told] = await Promise.all([
+    const [attempts, complaints, sent, deliveries] = await Promise.all([
       listAttempts(db, email),
       findComplaints(db, [{ tenantId: email.tenantId, emailId: email.id }]),
       findSendingLog(db, [email.contentId, email.id], email.acceptedAt),
@@ -56,7 +56,7 @@ export function serveEmailPage(
       request: maySeeRequest
         ? { ...sent, timestamp: sent.at, credential: { id: String(sent.credentialId), keyPrefix: sent.keyPrefix } }
         : null,
-      webhooks: told.map(({ at, webhookId, ...one }) => ({ ...one, webhookId: String(webhookId), timestamp: at })),
+      webhooks: deliveries.map(({ at, webhookId, ...one }) => ({ ...one, webhookId: String(webhookId), timestamp: at })),
     })
   })
 

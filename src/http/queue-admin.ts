@@ -102,16 +102,18 @@ function serveFigures(api: FastifyInstance, context: DashboardContext, deps: Ope
 
   api.get('/over-time', async (request, reply) => {
     const member = await requireMember(request)
-    const { tenantId, granularity, ...asked } = readOverTime(given(request))
-    const { period, buckets } = await usage.overTime(await scopeOf(member, tenantId), asked, granularity)
+    const { tenantId, granularity, ...usagePeriod } = readOverTime(given(request))
+    const { period, buckets } = await usage.overTime(await scopeOf(member, tenantId), usagePeriod, granularity)
     const points = buckets.map(({ startMs, counts }) => ({ timestamp: new Date(startMs).toISOString(), ...countsToWire(counts) }))
     return answer<OverTimeResponse>(request, reply, { firstDay: period.firstDay, lastDay: period.lastDay, granularity, points })
   })
 
   api.get('/before', async (request, reply) => {
     const member = await requireMember(request)
-    const { tenantId, ...asked } = readBefore(given(request))
-    return answer<BeforeResponse>(request, reply, { counts: countsToWire(await usage.before(await scopeOf(member, tenantId), asked)) })
+    const { tenantId, ...usagePeriod } = readBefore(given(request))
+    return answer<BeforeResponse>(request, reply, {
+      counts: countsToWire(await usage.before(await scopeOf(member, tenantId), usagePeriod)),
+    })
   })
 
   api.get('/recent', async (request, reply) => {

@@ -10,11 +10,11 @@ const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 /** The limits of the key, and the emails accepted in the last 24 hours, by the hour. */
 export async function quotaOf({ id, tenantId, mode }: Credential, { accept, clock, limitSettings, usage }: VendorDeps) {
   const nowMs = clock.nowMs()
-  const asked = { period: `${dayText(nowMs - dayMs)}..${dayText(nowMs)}`, timezone: 'UTC', test: mode === 'test' }
+  const lastDay = { period: `${dayText(nowMs - dayMs)}..${dayText(nowMs)}`, timezone: 'UTC', test: mode === 'test' }
   const [{ limit }, rate, { buckets }] = await Promise.all([
     accept.sendLimitUsage(mode === 'test'),
     limitSettings.rateOf(id),
-    usage.overTime(tenantId, asked, 'hour'),
+    usage.overTime(tenantId, lastDay, 'hour'),
   ])
   const recent = buckets.filter(({ startMs }) => startMs > nowMs - dayMs)
   return { sendLimit: limit, rate, sentLast24Hours: recent.reduce((sum, { counts }) => sum + counts.accepted, 0) }

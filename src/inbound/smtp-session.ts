@@ -95,9 +95,9 @@ export class Conversation extends SMTPConnection {
   }
 
   override send(code: number, data?: string | string[] | null, context?: string | false): void {
-    const said = this.#inOurWords(code, data, context)
-    const isCoded = typeof said.data === 'string' && startsWithCode.test(said.data)
-    super.send(said.code, said.data, isCoded ? false : context)
+    const reply = this.#inOurWords(code, data, context)
+    const isCoded = typeof reply.data === 'string' && startsWithCode.test(reply.data)
+    super.send(reply.code, reply.data, isCoded ? false : context)
     if (code < 400 || code === 421) return
     this.#errors++
     if (this.#errors > this.#bounds.errors) super.send(421, '4.7.0 Too many errors, closing connection', false)

@@ -34,7 +34,7 @@ const takeTogether = sql<{ granted: number; used: number; oldestMs: number | nul
     ) as kept,
     lateral (
       select greatest($7::integer, coalesce(max(upto), 0)) as granted
-      from unnest($3::integer[], $8::integer[]) as asked (before, upto)
+      from unnest($3::integer[], $8::integer[]) as requests (before, upto)
       where kept.used + before < $4::integer
     ) as given
   )
@@ -100,28 +100,28 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
 
   const ask = async (credentialId: number, key: Key) => {
     key.isAsked = true
-    for (let asked = takeAsking(key, clock); asked.length > 0; asked = takeAsking(key, clock)) {
+    for (let requests = takeAsking(key, clock); requests.length > 0; requests = takeAsking(key, clock)) {
       try {
-        await count(credentialId, key, asked)
+        await count(credentialId, key, requests)
       } catch (error) {
-        for (const one of asked) one.fail(error)
+        for (const one of requests) one.fail(error)
       }
     }
     key.isAsked = false
   }
 
   /** Counts the requests in one query and answers each. */
-  const count = async (credentialId: number, key: Key, asked: readonly Asking[]) => {
-    const limit = (asked.at(-1) as Asking).limit
+  const count = async (credentialId: number, key: Key, requests: readonly Asking[]) => {
+    const limit = (requests.at(-1) as Asking).limit
     const beganMs = clock.monotonicMs()
-    const { before, upto, inAnyCase, ofNone } = sumsOf(asked, limit)
+    const { before, upto, inAnyCase, ofNone } = sumsOf(requests, limit)
     const nowMs = clock.nowMs()
     const taken = await db.first(takeTogether, [credentialId, nowMs, before, limit, windowMs, clocksDifferMs, inAnyCase, upto, ofNone])
     if (!taken) throw new Error('failed to count the request rate')
     const { granted, used, oldestMs, latestMs } = taken
     const freeInMs = oldestMs === null ? 0 : oldestMs + windowMs - latestMs
     key.full = used >= limit ? { untilMs: beganMs + freeInMs, limit } : undefined
-    for (const [index, { units, afterwards, answer }] of asked.entries()) {
+    for (const [index, { units, afterwards, answer }] of requests.entries()) {
       const uptoThis = upto[index] as number
       const allowed = uptoThis <= granted
       if (allowed) rateLimiter(keyLimitScope(credentialId), limit, { atMs: beganMs, units, ...(afterwards ? { afterwards } : {}) })
@@ -151,13 +151,13 @@ function takeAsking(key: Key, clock: Clock): Asking[] {
 }
 
 /** For requests in order: the units before each, and up to and including it; those that count in any case come first. */
-function sumsOf(asked: readonly Asking[], limit: number): { before: number[]; upto: number[]; inAnyCase: number; ofNone: number } {
+function sumsOf(requests: readonly Asking[], limit: number): { before: number[]; upto: number[]; inAnyCase: number; ofNone: number } {
   const before: number[] = []
   const upto: number[] = []
   let sum = 0
   let inAnyCase = 0
   let ofNone = 0
-  for (const { units, afterwards } of asked) {
+  for (const { units, afterwards } of requests) {
     before.push(sum)
     const isLetThrough = afterwards || sum < limit
     sum += Math.min(units, limit)

@@ -15,7 +15,7 @@ export interface LimitEvent {
 }
 
 /** Writes to the event log, in the transaction of the change. */
-export type Tell = (tx: Tx, events: readonly LimitEvent[]) => Promise<void>
+export type AppendLimitEvents = (tx: Tx, events: readonly LimitEvent[]) => Promise<void>
 
 export interface Watched {
   test: boolean
@@ -37,7 +37,7 @@ export async function notifyLimitReached(
   tx: Tx,
   counters: readonly { counter: Watched; tenantId: string | null; limit: number | null }[],
   nowMs: number,
-  tell: Tell,
+  append: AppendLimitEvents,
 ): Promise<void> {
   const events: LimitEvent[] = []
   for (const { counter, tenantId, limit } of counters) {
@@ -52,5 +52,5 @@ export async function notifyLimitReached(
     const data = { server, volume: counter.used, limit, test: counter.test }
     events.push(...kinds.map((kind) => ({ tenantId: server.uuid, kind, emailId: null, at: new Date(nowMs), data })))
   }
-  if (events.length > 0) await tell(tx, events)
+  if (events.length > 0) await append(tx, events)
 }

@@ -4,7 +4,7 @@
  * was lost with its server.
  */
 import { CommitUnknown, type Db, sql } from '#db'
-import type { Tell } from './limit-notifications.ts'
+import type { AppendLimitEvents } from './limit-notifications.ts'
 import type { SendLimits } from './limit-overrides.ts'
 import { type Demand, type SendLimitUsage, type Spent, takeAgain, takeSlots } from './send-limit.ts'
 import { hourOf } from './send-limit-counters.ts'
@@ -31,7 +31,7 @@ export interface GrantedSlots {
 }
 
 export interface Slots {
-  take(demands: readonly Demand[], limits: SendLimits, nowMs: number, tell: Tell): Promise<GrantedSlots>
+  take(demands: readonly Demand[], limits: SendLimits, nowMs: number, append: AppendLimitEvents): Promise<GrantedSlots>
   /**
    * Called once the emails of a take are stored, or may be. Takes the slots again if the server that gave them was lost with that commit:
    * now, or before the next take if the database is unavailable. Never rejects.
@@ -71,14 +71,14 @@ export function openSlots(db: Db, writer: string): Slots {
   }
 
   return {
-    take: (demands, limits, nowMs, tell) =>
+    take: (demands, limits, nowMs, append) =>
       inTurn(async () => {
         await settle()
         nth += 2
         const tried: Spent[][] = []
         const { interruptions } = db
         try {
-          const { granted, sendLimitUsage } = await takeSlots(db, demands, limits, nowMs, tell, { writer, nth, tried })
+          const { granted, sendLimitUsage } = await takeSlots(db, demands, limits, nowMs, append, { writer, nth, tried })
           return { granted, sendLimitUsage, spent: tried, hour: hourOf(nowMs), nth, interruptions }
         } catch (error) {
           if (error instanceof CommitUnknown) {

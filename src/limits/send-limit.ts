@@ -5,7 +5,7 @@
  * the counters are raised again. A process that crashes between the two loses the slot until the hour ends.
  */
 import { type Db, type Queryable, sql } from '#db'
-import { approachingFrom, notifyLimitReached, type Tell } from './limit-notifications.ts'
+import { type AppendLimitEvents, approachingFrom, notifyLimitReached } from './limit-notifications.ts'
 import { keyLimitScope, organisationLimitScope, type SendLimits, tenantLimitScope } from './limit-overrides.ts'
 import {
   type Counter,
@@ -105,13 +105,13 @@ function ceilingsOf({ tenantId, credentialId }: Demand, { ceilings, keys }: Send
 const isWithinOrganisationOnly = ({ tenantId, credentialId }: Demand, { ceilings, keys }: SendLimits) =>
   !ceilings.has(tenantId) && (credentialId == null || !keys?.has(credentialId))
 
-/** Takes as many slots as are free for each demand, in order; the rest of a demand waits. `tell` receives the limits that were reached. */
+/** Takes as many slots as are free for each demand, in order; the rest of a demand waits. `append` records the limits that were reached. */
 export async function takeSlots(
   db: Db,
   demands: readonly Demand[],
   limits: SendLimits,
   nowMs: number,
-  tell: Tell,
+  append: AppendLimitEvents,
   taker: Taker,
 ): Promise<{ granted: number[]; sendLimitUsage: (test: boolean) => SendLimitUsage }> {
   const [first] = demands
@@ -154,7 +154,7 @@ export async function takeSlots(
     const watched = [...touched].flatMap(([one, { limit, tenantId }]) =>
       tenantId === undefined ? [] : [{ counter: one, limit, tenantId }],
     )
-    await notifyLimitReached(tx, watched, nowMs, tell)
+    await notifyLimitReached(tx, watched, nowMs, append)
     await saveCounters(tx, [...touched.keys()], nowMs, taker)
     const standings = [false, true].map((test) => ({
       limit: limits.organisation,

@@ -1,6 +1,6 @@
 /** Emails that wait for slots of a send limit: the number that may go now, and the counters after some have gone. */
 import { type Queryable, sql, type Tx } from '#db'
-import { notifyLimitReached, type Tell } from './limit-notifications.ts'
+import { type AppendLimitEvents, notifyLimitReached } from './limit-notifications.ts'
 import { keyIdOf, keyLimitScope, organisationLimitScope, type SendLimits, tenantIdOf, tenantLimitScope } from './limit-overrides.ts'
 import { hourOf, lockCounters, type Standing, saveCounters, usedNow } from './send-limit-counters.ts'
 
@@ -131,7 +131,7 @@ export async function settleWaiting(
   outcome: Released,
   limits: SendLimits,
   nowMs: number,
-  tell: Tell,
+  append: AppendLimitEvents,
 ): Promise<void> {
   const tenantIds = [...outcome.stillWaiting.tenants.keys()]
   const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...[...outcome.keys.keys()].map(keyLimitScope)]
@@ -146,7 +146,7 @@ export async function settleWaiting(
     return { counter: tenant, tenantId: id, limit: limits.ceilings.get(id) ?? null }
   })
   const counters = [{ counter: organisation, tenantId: null, limit: limits.organisation }, ...tenants]
-  await notifyLimitReached(tx, counters, nowMs, tell)
+  await notifyLimitReached(tx, counters, nowMs, append)
   const ofKeys = [...outcome.keys].map(([id, { taken, stillWaiting }]) => {
     const key = counter(keyLimitScope(id), test)
     key.used += taken

@@ -64,7 +64,7 @@ export function openDnssec({ servers, trusted, clock, random }: DnssecDeps): Dns
   if (believed.length === 0) return undefined
 
   const cache = new LRUCache<string, { answer: ValidatedAnswer<Answer>; untilMs: number }>(atMost(maxCached))
-  const asked = new Map<string, Promise<ValidatedAnswer<Answer>>>()
+  const inProgress = new Map<string, Promise<ValidatedAnswer<Answer>>>()
   const semaphore = openSemaphore(maxAtOnce)
 
   const ask = (name: string, type: Question['type']): Promise<ValidatedAnswer<Answer>> => {
@@ -72,7 +72,7 @@ export function openDnssec({ servers, trusted, clock, random }: DnssecDeps): Dns
     const key = `${type} ${name}`
     const known = cache.get(key)
     if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
-    const running = asked.get(key)
+    const running = inProgress.get(key)
     if (running) return running
     const question = semaphore
       .run(() => askServers(believed, { name, type, id: Math.floor(random() * 65_536) }, 'dnssec', patience, clock))
@@ -81,8 +81,8 @@ export function openDnssec({ servers, trusted, clock, random }: DnssecDeps): Dns
         cache.set(key, { answer, untilMs: clock.monotonicMs() + lifeMsOf(answer) })
         return answer
       })
-      .finally(() => asked.delete(key))
-    asked.set(key, question)
+      .finally(() => inProgress.delete(key))
+    inProgress.set(key, question)
     return question
   }
 

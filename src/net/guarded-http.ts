@@ -115,8 +115,8 @@ export function openPost(deps: PostDeps): Post {
       })
       const ask = async (line: HttpConnection) => {
         mayHaveArrived = true
-        const asked = { ...request, method: 'POST' as const, maxOctets: maxBodyOctets, closes: keepIdleMs === undefined }
-        const { statusCode, retryAfter, body } = await exchange(line, asked, signal)
+        const outgoing = { ...request, method: 'POST' as const, maxOctets: maxBodyOctets, closes: keepIdleMs === undefined }
+        const { statusCode, retryAfter, body } = await exchange(line, outgoing, signal)
         kept.put(url, line)
         return outcome({ statusCode, retryAfter, body: sanitiseText(text(body), maxBodyLength), error: null })
       }
@@ -145,8 +145,8 @@ export function openPost(deps: PostDeps): Post {
       let line: HttpConnection | undefined
       try {
         line = await openLine(url, withinMs, signal)
-        const asked = { method: sent ? ('POST' as const) : method, headers, body: sent, maxOctets, closes: true }
-        const { body, statusCode, contentType, isWhole } = await exchange(line, asked, signal)
+        const outgoing = { method: sent ? ('POST' as const) : method, headers, body: sent, maxOctets, closes: true }
+        const { body, statusCode, contentType, isWhole } = await exchange(line, outgoing, signal)
         return { statusCode, contentType, isWhole, body: sanitiseText(text(body), maxOctets), error: null }
       } catch (error) {
         const isRefused = error instanceof UrlRefused

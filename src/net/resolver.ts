@@ -156,20 +156,20 @@ function cached<T>(clock: Clock, ask: (name: string) => Promise<CachedAnswer<T>>
     // A least size bounds the number of answers too; lru-cache's `max` would allocate all places at once, in each of a process's 20 caches.
     sizeCalculation: ({ answer }, name) => Math.max(maxCachedCharacters / maxCached, name.length + JSON.stringify(answer).length),
   })
-  const asked = new Map<string, Promise<DnsAnswer<T>>>()
+  const inProgress = new Map<string, Promise<DnsAnswer<T>>>()
   return (given: string, fresh?: 'fresh'): Promise<DnsAnswer<T>> => {
     const name = nameOf(given)
     const known = fresh ? undefined : cache.get(name)
     if (known && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer)
-    const running = asked.get(name)
+    const running = inProgress.get(name)
     if (running) return running
     const question = within(clock, ask(name))
       .then(({ answer, lifeMs }) => {
         cache.set(name, { answer, untilMs: clock.monotonicMs() + lifeMs })
         return answer
       })
-      .finally(() => asked.delete(name))
-    asked.set(name, question)
+      .finally(() => inProgress.delete(name))
+    inProgress.set(name, question)
     return question
   }
 }

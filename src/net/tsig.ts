@@ -73,9 +73,9 @@ function signatureIn(data: Buffer): Signature {
 }
 
 /** Reads the answer to a signed message: it counts only with a valid signature over the request's. Never throws. */
-export function readSignedAnswer(octets: Buffer, asked: { id: number; key: TsigKey; mac: Buffer; nowMs: number }): SignedAnswer {
+export function readSignedAnswer(octets: Buffer, request: { id: number; key: TsigKey; mac: Buffer; nowMs: number }): SignedAnswer {
   try {
-    return verified(octets, asked)
+    return verified(octets, request)
   } catch {
     return { kind: 'error', error: 'the answer is malformed' }
   }

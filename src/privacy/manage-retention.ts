@@ -47,7 +47,7 @@ const shortest = sql<{ contentDays: number | null; changedAt: Date | null }>`
 /** The second part reads all retentions only if '' is asked for. */
 const retentionsAmong = sql<KnownRetention>`
   select "tenantId", "contentDays"
-  from (${retentions} where tenant_id = any($1::text[]) group by tenant_id) as asked
+  from (${retentions} where tenant_id = any($1::text[]) group by tenant_id) as wanted
   union all
   select '', min("contentDays")
   from (${retentions} where '' = any($1::text[]) group by tenant_id) as effective

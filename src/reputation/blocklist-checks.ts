@@ -40,9 +40,9 @@ async function ownAddresses({ db, resolver, hostname }: BlocklistDeps): Promise<
 /** Checks the pairs that are due; returns their number. `addresses`: those of this installation. Those left at the end of `stopping` are claimed later. */
 export async function checkDueBlocklists(deps: BlocklistDeps, stopping?: AbortSignal, addresses?: readonly string[]): Promise<number> {
   const { db, clock, log, config, resolver } = deps
-  const asked = config.blocklists.length === 0 ? [] : (addresses ?? (await ownAddresses(deps)))
-  if (!asked) return 0
-  const pairs = config.blocklists.flatMap((zone) => asked.map((address) => ({ zone, address })))
+  const checked = config.blocklists.length === 0 ? [] : (addresses ?? (await ownAddresses(deps)))
+  if (!checked) return 0
+  const pairs = config.blocklists.flatMap((zone) => checked.map((address) => ({ zone, address })))
   const nowMs = clock.nowMs()
   await deleteOtherPairs(db, pairs, new Date(nowMs - forgetMs))
   if (pairs.length === 0) return 0

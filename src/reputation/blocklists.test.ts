@@ -33,34 +33,34 @@ describe('the name of an address in a list', () => {
 })
 
 describe('an answer of a list', () => {
-  test.each<[string, { listed?: Answer; absent?: Answer; asked: Answer }, object]>([
-    ['an entry', { asked: found('127.0.0.4', '127.0.0.2') }, { kind: 'listed', codes: ['127.0.0.2', '127.0.0.4'] }],
-    ['no entry', { asked: nxdomain }, { kind: 'clear' }],
+  test.each<[string, { listed?: Answer; absent?: Answer; address: Answer }, object]>([
+    ['an entry', { address: found('127.0.0.4', '127.0.0.2') }, { kind: 'listed', codes: ['127.0.0.2', '127.0.0.4'] }],
+    ['no entry', { address: nxdomain }, { kind: 'clear' }],
     [
       'a list that lists every address',
-      { absent: found('127.0.0.2'), asked: found('127.0.0.2') },
+      { absent: found('127.0.0.2'), address: found('127.0.0.2') },
       { kind: 'ignored', why: 'it lists every address' },
     ],
-    ['a list without its test entry', { listed: nxdomain, asked: nxdomain }, { kind: 'ignored', why: 'its test entry is missing' }],
+    ['a list without its test entry', { listed: nxdomain, address: nxdomain }, { kind: 'ignored', why: 'its test entry is missing' }],
     [
       'a zone with a new owner',
-      { listed: found('203.0.113.1'), absent: found('203.0.113.1'), asked: found('203.0.113.1') },
+      { listed: found('203.0.113.1'), absent: found('203.0.113.1'), address: found('203.0.113.1') },
       { kind: 'ignored', why: 'its answers are outside 127.0.0.0/8' },
     ],
     [
       'a refusal of this resolver',
-      { listed: found('127.255.255.254'), absent: found('127.255.255.254'), asked: found('127.255.255.254') },
+      { listed: found('127.255.255.254'), absent: found('127.255.255.254'), address: found('127.255.255.254') },
       { kind: 'ignored', why: 'it refuses this resolver (127.255.255.254)' },
     ],
-    ['no answer', { asked: trouble }, { kind: 'silent', why: 'no answer (SERVFAIL)' }],
+    ['no answer', { address: trouble }, { kind: 'silent', why: 'no answer (SERVFAIL)' }],
   ])('%s', (_, given, verdict) => {
     expect(blocklistVerdict({ ...working, ...given })).toEqual(verdict)
   })
 
   test('is a listing only with an address in 127.0.0.0/8, of a list whose test entries are right', () => {
     fc.assert(
-      fc.property(answers, answers, answers, (listed, absent, asked) => {
-        const verdict = blocklistVerdict({ listed, absent, asked })
+      fc.property(answers, answers, answers, (listed, absent, address) => {
+        const verdict = blocklistVerdict({ listed, absent, address })
         if (verdict.kind === 'listed') {
           expect(verdict.codes.length).toBeGreaterThan(0)
           expect(verdict.codes.every((code) => code.startsWith('127.') && !code.startsWith('127.255.255.'))).toBe(true)

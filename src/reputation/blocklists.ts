@@ -46,13 +46,13 @@ function listingOf(answer: Answer): Listing {
 }
 
 /** The meaning of three answers: about the entry that must exist, the one that must not, and the address. */
-export function blocklistVerdict(answers: { listed: Answer; absent: Answer; asked: Answer }): BlocklistVerdict {
-  const [listed, absent, asked] = [listingOf(answers.listed), listingOf(answers.absent), listingOf(answers.asked)]
-  for (const one of [listed, absent, asked]) if (one.kind === 'silent') return one
-  for (const one of [listed, absent, asked]) if (one.kind === 'ignored') return one
+export function blocklistVerdict(answers: { listed: Answer; absent: Answer; address: Answer }): BlocklistVerdict {
+  const [listed, absent, address] = [listingOf(answers.listed), listingOf(answers.absent), listingOf(answers.address)]
+  for (const one of [listed, absent, address]) if (one.kind === 'silent') return one
+  for (const one of [listed, absent, address]) if (one.kind === 'ignored') return one
   if (listed.kind === 'absent') return { kind: 'ignored', why: 'its test entry is missing' }
   if (absent.kind === 'codes') return { kind: 'ignored', why: 'it lists every address' }
-  return asked.kind === 'codes' ? { kind: 'listed', codes: asked.codes } : { kind: 'clear' }
+  return address.kind === 'codes' ? { kind: 'listed', codes: address.codes } : { kind: 'clear' }
 }
 
 /** Asks lists about addresses. The test entries of a zone are asked once for all addresses. */
@@ -71,7 +71,7 @@ export function openBlocklists(resolver: Pick<Resolver, 'addresses'>): { ask(zon
   return {
     async ask(zone, address) {
       const test = await testOf(zone, ipaddr.parse(address).kind())
-      return blocklistVerdict({ ...test, asked: await ask(blocklistName(address), zone) })
+      return blocklistVerdict({ ...test, address: await ask(blocklistName(address), zone) })
     },
   }
 }

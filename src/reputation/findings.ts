@@ -104,7 +104,7 @@ export function blockRateUp(change: ShareChange): ReputationFinding | undefined 
   }
 }
 
-function fallen(change: ShareChange, kind: FindingKind, said: (before: string, now: string) => string): ReputationFinding | undefined {
+function fallen(change: ShareChange, kind: FindingKind, describe: (before: string, now: string) => string): ReputationFinding | undefined {
   const [before, now] = [shareOf(change.before), shareOf(change.now)]
   const { minAccepted, fall, fallProblem } = findingBounds
   if (change.before.whole < minAccepted || change.now.whole < minAccepted || before - now < fall) return undefined
@@ -114,7 +114,7 @@ function fallen(change: ShareChange, kind: FindingKind, said: (before: string, n
     ...placeOf(change),
     before,
     now,
-    text: `${subjectOf(change)}: ${said(shown(before), shown(now))}`,
+    text: `${subjectOf(change)}: ${describe(shown(before), shown(now))}`,
   }
 }
 

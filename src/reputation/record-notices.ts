@@ -50,10 +50,10 @@ const keepMs = 7 * 86_400_000
 /** Returns the findings that were new. */
 export async function notifyChanges(db: Db, log: Pick<Log, 'warn'>, nowMs: number): Promise<ReputationFinding[]> {
   const found = findChanges(await readChangeFacts(db, null, nowMs))
-  const told = found.length === 0 ? [] : await markAndRecord(db, found, nowMs)
-  for (const { tenantId, kind, text } of told) log.warn({ tenant: tenantId, kind }, `reputation: ${text}`)
+  const recorded = found.length === 0 ? [] : await markAndRecord(db, found, nowMs)
+  for (const { tenantId, kind, text } of recorded) log.warn({ tenant: tenantId, kind }, `reputation: ${text}`)
   await db.run(deleteMarks, [utcDayOf(nowMs - keepMs)])
-  return told
+  return recorded
 }
 
 function markAndRecord(db: Db, found: readonly ReputationFinding[], nowMs: number): Promise<ReputationFinding[]> {

@@ -49,14 +49,14 @@ const dayMs = 86_400_000
 export const summariseReputation = (db: Db, question: ReputationQuestion, nowMs: number): Promise<ReputationSummary> =>
   inSnapshot(db, (tx) => summarise(tx, question, nowMs))
 
-async function summarise(tx: Tx, { days, groupBy, ...asked }: ReputationQuestion, nowMs: number): Promise<ReputationSummary> {
+async function summarise(tx: Tx, { days, groupBy, ...scope }: ReputationQuestion, nowMs: number): Promise<ReputationSummary> {
   const [from, to] = [utcDayOf(nowMs - (days - 1) * dayMs), utcDayOf(nowMs)]
-  const filter = { ...asked, from, to }
+  const filter = { ...scope, from, to }
   const { groups, all } = await listGroups(tx, filter, groupBy, maxGroups)
   const byDay = await listDays(tx, filter, maxDays)
   const names = groups.map(({ name }) => name)
   const [dmarc, dmarcByName] = await dmarcOf(tx, filter, groupBy, names)
-  const findings = findChanges(await readChangeFacts(tx, asked.tenantId, nowMs)).slice(0, maxFindings)
+  const findings = findChanges(await readChangeFacts(tx, scope.tenantId, nowMs)).slice(0, maxFindings)
   return {
     from,
     to,

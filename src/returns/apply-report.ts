@@ -52,7 +52,7 @@ export async function bounce(
   const nowMs = deps.clock.nowMs()
   const at = new Date(nowMs)
   const clockOffsetMs = await aheadOf(deps, email)
-  const told = tellOf(email, report)
+  const facts = factsOf(email, report)
   const record: ReportRecord = { ...refOf(email), key: heading.key, kind: 'bounce', matchedBy: 'return path', at }
   return commit(deps, email, async (tx) => {
     if (await hasReport(tx, record)) return 'repeated'
@@ -60,8 +60,8 @@ export async function bounce(
     if (!(await changeStatus(tx, email, ['sent'], 'bounced')))
       return email.status === 'bounced' || (await hasReport(tx, record)) ? 'repeated' : 'nothing follows'
     await addReport(tx, record)
-    await appendAttempt(tx, email, { ...told, status: 'bounced', at: new Date(nowMs + clockOffsetMs), durationMs: 0, secure: false })
-    const { details, output, enhanced, remoteHost } = told
+    await appendAttempt(tx, email, { ...facts, status: 'bounced', at: new Date(nowMs + clockOffsetMs), durationMs: 0, secure: false })
+    const { details, output, enhanced, remoteHost } = facts
     await appendEvents(tx, [
       {
         ...refOf(email),
@@ -72,8 +72,8 @@ export async function bounce(
           output: output.slice(0, 512).toWellFormed(),
           secure: false,
           seconds: 0,
-          classification: told.classification,
-          classificationCode: classification(told.classification),
+          classification: facts.classification,
+          classificationCode: classification(facts.classification),
           enhanced,
           remoteHost,
           was: 'sent',
@@ -90,7 +90,7 @@ export async function bounce(
         },
       },
     ])
-    const isTheirFault = report.permanent && suppresses(told.classification) && (report.fault === null || report.fault === 'recipient')
+    const isTheirFault = report.permanent && suppresses(facts.classification) && (report.fault === null || report.fault === 'recipient')
     if (isTheirFault && !isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'bounce', at, emailId }])
     return 'bounced'
   })
@@ -177,7 +177,7 @@ interface BounceDetails {
 }
 
 /** The attempt's text for a report (contract section 7.8). For an erased recipient no text is kept. */
-function tellOf(email: Email, report: ReceivedReport): BounceDetails {
+function factsOf(email: Email, report: ReceivedReport): BounceDetails {
   const output = isErased(email) ? '' : legible(report.reason ?? '', maxOutputLength)
   const code = replyCodeOf(output)
   const enhanced = /^[245]\.\d{1,3}\.\d{1,3}$/.test(report.status ?? '') ? report.status : null

@@ -71,9 +71,9 @@ export const sesAccount = (quota: Quota, mode: 'live' | 'test') => ({
 })
 
 /** The answer of GetIdentityVerificationAttributes for those of `asked` that are domains here. */
-export const verificationAttributes = (asked: readonly string[], domains: readonly Identity[]): XmlValue => {
+export const verificationAttributes = (names: readonly string[], domains: readonly Identity[]): XmlValue => {
   const byName = new Map(domains.map((one) => [one.name.toLowerCase(), one]))
-  const entries = asked.flatMap((name) => {
+  const entries = names.flatMap((name) => {
     const domain = byName.get(name.toLowerCase())
     return domain ? [{ key: name, value: { VerificationStatus: domain.verified ? 'Success' : 'Pending' } }] : []
   })

@@ -72,11 +72,11 @@ export function simulate(step: Step, scenario?: Scenario): SimulatedResult {
     delayMs: 0,
     followUps: latersFor(local ?? ''),
   }
-  const asked = `C: RCPT TO:<${recipient}>`
-  if (line === undefined) return { kind: 'timeout', transcript: `${asked}\n(no reply, simulated)`, delayMs }
+  const command = `C: RCPT TO:<${recipient}>`
+  if (line === undefined) return { kind: 'timeout', transcript: `${command}\n(no reply, simulated)`, delayMs }
   const [code, enhanced] = line.split(' ') as [string, string]
   const reply = { code: Number(code), enhanced: /^\d\.\d{1,3}\.\d{1,3}$/.test(enhanced) ? enhanced : null, text: line }
-  return { kind: 'reply', reply, transcript: `${asked}\nS: ${line}`, followUps, delayMs }
+  return { kind: 'reply', reply, transcript: `${command}\nS: ${line}`, followUps, delayMs }
 }
 
 const lineFor = (local: string, attempt: number) => (Object.hasOwn(answers, local) ? answers[local]?.(attempt) : accepted)

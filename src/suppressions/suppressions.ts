@@ -40,11 +40,11 @@ interface Recipient {
 }
 
 const suppressedAmong = sql<Recipient>`
-  select asked.tenant_id as "tenantId", asked.address
-  from unnest($1::text[], $2::text[]) as asked (tenant_id, address)
+  select wanted.tenant_id as "tenantId", wanted.address
+  from unnest($1::text[], $2::text[]) as wanted (tenant_id, address)
   where exists (
     select from suppressions
-    where suppressions.tenant_id in (asked.tenant_id, '') and suppressions.address = asked.address
+    where suppressions.tenant_id in (wanted.tenant_id, '') and suppressions.address = wanted.address
   )`
 
 const addAutomatically = sql<AutomaticEntry & { isNew: boolean }>`

@@ -45,20 +45,20 @@ const prefetch = /^\s*(?:prefetch|prerender|preview)\b/i
 export const isPrefetch = (headers: Readonly<Record<string, string | string[] | undefined>>): boolean =>
   ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].some((name) => prefetch.test(String(headers[name] ?? '')))
 
-export function classifyRequest(asked: TrackedRequest, around: Surroundings): Judgement {
+export function classifyRequest(request: TrackedRequest, around: Surroundings): Judgement {
   const machine = (reason: string): Judgement => ({ source: 'machine', reason })
-  const { userAgent, atMs } = asked
-  if (asked.isHead) return machine('head-request')
-  if (asked.isPrefetch) return machine('prefetch-header')
+  const { userAgent, atMs } = request
+  if (request.isHead) return machine('head-request')
+  if (request.isPrefetch) return machine('prefetch-header')
   const known = agentRules.find(({ pattern }) => pattern.test(userAgent))
   if (known?.source === 'machine') return machine(known.reason)
-  if (asked.kind === 'click' && around.isAfterHead) return machine('head-before-get')
-  if (asked.kind === 'click' && around.isOneOfSeveral) return machine('several-links-within-a-second')
+  if (request.kind === 'click' && around.isAfterHead) return machine('head-before-get')
+  if (request.kind === 'click' && around.isOneOfSeveral) return machine('several-links-within-a-second')
   const { deliveredAtMs } = around
   if (deliveredAtMs === null) return { source: 'unknown', reason: 'not-known-as-delivered' }
   if (atMs < deliveredAtMs - slowReplyMs) return machine('before-delivery')
   if (known) return { source: known.source, reason: known.reason }
-  if (atMs < deliveredAtMs + secondsAfterDeliveryMs && isInNetwork(networksOfDataCentres, asked.ipAddress))
+  if (atMs < deliveredAtMs + secondsAfterDeliveryMs && isInNetwork(networksOfDataCentres, request.ipAddress))
     return machine('data-centre-seconds-after-delivery')
   return readerAgent.test(userAgent) ? { source: 'human', reason: 'reader' } : { source: 'unknown', reason: 'unknown-program' }
 }

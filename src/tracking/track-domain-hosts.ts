@@ -50,9 +50,9 @@ export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHo
       if (host.length > maxHostLength || !host.includes('.')) return undefined
       const found = known.get(host)
       if (found && clock.monotonicMs() - found.sinceMs < keptMs) return found.tenantId
-      const asked = asking.get(host) ?? load(host)
-      if (!asking.has(host)) asking.set(host, asked)
-      return asked
+      const lookup = asking.get(host) ?? load(host)
+      if (!asking.has(host)) asking.set(host, lookup)
+      return lookup
     },
   }
 }

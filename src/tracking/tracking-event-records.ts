@@ -68,16 +68,16 @@ const insertTrackingEvents = sql<{ id: string }>`
   returning id`
 
 const countOf = sql<{ tenantId: string; emailId: string; total: number }>`
-  select asked.tenant_id as "tenantId", asked.email_id as "emailId", (
+  select wanted.tenant_id as "tenantId", wanted.email_id as "emailId", (
       select count(*)
       from (
         select 1
         from tracking_events
-        where tracking_events.tenant_id = asked.tenant_id and tracking_events.email_id = asked.email_id
+        where tracking_events.tenant_id = wanted.tenant_id and tracking_events.email_id = wanted.email_id
         limit $3
       ) as kept
     ) as total
-  from unnest($1::text[], $2::text[]) as asked (tenant_id, email_id)`
+  from unnest($1::text[], $2::text[]) as wanted (tenant_id, email_id)`
 
 interface Before {
   emailId: string
@@ -88,12 +88,12 @@ interface Before {
 }
 
 const clicksSince = sql<Before>`
-  select asked.email_id as "emailId", hit.at, hit.url, hit.ip_address as "ipAddress", hit.reason = 'head-request' as "isHead"
-  from unnest($1::text[], $2::text[]) as asked (tenant_id, email_id)
+  select wanted.email_id as "emailId", hit.at, hit.url, hit.ip_address as "ipAddress", hit.reason = 'head-request' as "isHead"
+  from unnest($1::text[], $2::text[]) as wanted (tenant_id, email_id)
   cross join lateral (
     select at, url, ip_address, reason
     from tracking_events
-    where tracking_events.tenant_id = asked.tenant_id and tracking_events.email_id = asked.email_id and tracking_events.at >= $3 and kind = 'click'
+    where tracking_events.tenant_id = wanted.tenant_id and tracking_events.email_id = wanted.email_id and tracking_events.at >= $3 and kind = 'click'
     order by tracking_events.at desc
     limit $4
   ) as hit`

@@ -49,7 +49,7 @@ const lastDay = sql<Day>`
   select tenant_id as "tenantId", sum(completed)::bigint as completed, sum(invalid_recipients)::bigint as "invalidRecipients",
     sum(complaints)::bigint as complaints, bool_or(warned) as warned
   from tenant_hourly_stats
-  join unnest($1::text[], $2::timestamptz[]) as asked (id, since) on asked.id = tenant_id and hour >= asked.since
+  join unnest($1::text[], $2::timestamptz[]) as wanted (id, since) on wanted.id = tenant_id and hour >= wanted.since
   group by tenant_id`
 
 const markWarned = sql`
@@ -72,9 +72,9 @@ interface Day extends Omit<HourlyStats, 'hour'> {
 export async function applyAutoPause(db: Db, limits: AutoPauseLimits, nowMs: number, log: Pick<Log, 'warn'>): Promise<string[]> {
   const paused: string[] = []
   for (let round = 0; round < maxRounds; round++) {
-    const told = await db.transaction(readOn)
-    if (!told) break
-    paused.push(...(await judge(db, told, limits, nowMs, log)))
+    const tenants = await db.transaction(readOn)
+    if (!tenants) break
+    paused.push(...(await judge(db, tenants, limits, nowMs, log)))
   }
   await db.run(deleteHours, [new Date(nowMs - 2 * windowMs)])
   return paused

@@ -78,7 +78,7 @@ async function endsOf(tx: Tx, tenantId: string | null, test: boolean | undefined
 type RecipientDomains = Awaited<ReturnType<typeof recipientDomainsOf>>
 
 function failingOf(refused: readonly AttemptEnd[], recipientDomains: RecipientDomains): Failing[] {
-  const found = new Map<string, Failing & { told: Map<string | null, number> }>()
+  const found = new Map<string, Failing & { byClassification: Map<string | null, number> }>()
   for (const { kind, emailId, at, classification, details, output } of refused) {
     const recipientDomain = recipientDomains.get(emailId)?.domain
     if (!recipientDomain) continue
@@ -90,20 +90,20 @@ function failingOf(refused: readonly AttemptEnd[], recipientDomains: RecipientDo
       classification,
       lastReply: output || details || '',
       lastAt: at,
-      told: new Map(),
+      byClassification: new Map(),
     }
     const one = found.get(recipientDomain) ?? first
     if (kind === 'MessageDelayed') one.deferred++
     else if (kind === 'MessageBounced') one.bounced++
     else one.failed++
-    one.told.set(classification, (one.told.get(classification) ?? 0) + 1)
+    one.byClassification.set(classification, (one.byClassification.get(classification) ?? 0) + 1)
     found.set(recipientDomain, one)
   }
   const total = ({ deferred, failed, bounced }: Failing) => deferred + failed + bounced
   return [...found.values()]
     .sort((a, b) => total(b) - total(a) || (a.recipientDomain < b.recipientDomain ? -1 : 1))
     .slice(0, maxFailing)
-    .map(({ told, ...one }) => ({ ...one, classification: [...told].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null }))
+    .map(({ byClassification, ...one }) => ({ ...one, classification: [...byClassification].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null }))
 }
 
 /** Over the last minute. If it has more messages than are looked up, over the shorter time that they cover. */

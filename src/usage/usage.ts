@@ -52,7 +52,7 @@ export const ratesOf = ({ accepted, sent, bounced }: EmailCounts) => ({
 
 export interface Usage {
   /** Refuses `validation_error` for an unknown period or time zone. */
-  period(asked: UsagePeriod): Period
+  period(requested: UsagePeriod): Period
   organisation(period: Period): Promise<{ counts: EmailCounts; tenants: { total: number; active: number; withActivity: number } }>
   tenant(tenantId: string, period: Period): Promise<TenantUsage>
   /** An ordered page of tenants, and the number of matches. */
@@ -64,11 +64,11 @@ export interface Usage {
   ): Promise<{ items: TenantUsage[]; total: number }>
   /** All matching tenants by name, in batches. */
   all(period: Period, filter: TenantFilter): AsyncGenerator<TenantUsage[]>
-  series(tenantId: string, asked: UsagePeriod, granularity: Granularity): Promise<Series & { tenant: Tenant }>
+  series(tenantId: string, requested: UsagePeriod, granularity: Granularity): Promise<Series & { tenant: Tenant }>
   /** For one tenant, or (null) all together; all mail, or only test or live mail. */
-  overTime(tenantId: string | null, asked: UsagePeriod & { test?: boolean | undefined }, granularity: Granularity): Promise<Series>
+  overTime(tenantId: string | null, requested: UsagePeriod & { test?: boolean | undefined }, granularity: Granularity): Promise<Series>
   /** The sums of the period of the same length before, up to the same time of day. */
-  before(tenantId: string | null, asked: UsagePeriod & { test?: boolean | undefined }): Promise<EmailCounts>
+  before(tenantId: string | null, requested: UsagePeriod & { test?: boolean | undefined }): Promise<EmailCounts>
 }
 
 const none: EmailCounts = { accepted: 0, test: 0, complained: 0, sent: 0, softfail: 0, hardfail: 0, bounced: 0, held: 0 }
@@ -78,15 +78,15 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
   const seriesOf = async (
     tx: Tx,
     tenantId: string,
-    asked: UsagePeriod & { test?: boolean | undefined },
+    requested: UsagePeriod & { test?: boolean | undefined },
     granularity: Granularity,
   ): Promise<Series> => {
-    const zone = openZone(asked.timezone)
+    const zone = openZone(requested.timezone)
     const nowMs = clock.nowMs()
-    const within = readPeriod(asked.period, zone, nowMs)
+    const within = readPeriod(requested.period, zone, nowMs)
     const starts = bucketsOf(within, granularity, zone, nowMs)
     const all = await countsInBuckets(tx, tenantId, starts, within.toMs)
-    const counts = asked.test === undefined ? all : await partOf(tx, tenantId, starts, { all, toMs: within.toMs, test: asked.test })
+    const counts = requested.test === undefined ? all : await partOf(tx, tenantId, starts, { all, toMs: within.toMs, test: requested.test })
     return { period: within, buckets: starts.map((startMs, index) => ({ startMs, counts: counts[index] ?? none })) }
   }
 
@@ -120,11 +120,11 @@ export function openUsage({ db, clock }: { db: Db; clock: Clock }): Usage {
       const first = (page.number - 1) * page.size
       return { items: items.slice(first, first + page.size), total: items.length }
     },
-    series: (tenantId, asked, granularity) =>
-      inSnapshot(db, async (tx) => ({ tenant: await getTenant(tx, tenantId), ...(await seriesOf(tx, tenantId, asked, granularity)) })),
-    overTime: (tenantId, asked, granularity) => inSnapshot(db, (tx) => seriesOf(tx, tenantId ?? '', asked, granularity)),
-    async before(tenantId, { test, ...asked }) {
-      const { fromMs, toMs } = periodBefore(period(asked), openZone(asked.timezone), clock.nowMs())
+    series: (tenantId, requested, granularity) =>
+      inSnapshot(db, async (tx) => ({ tenant: await getTenant(tx, tenantId), ...(await seriesOf(tx, tenantId, requested, granularity)) })),
+    overTime: (tenantId, requested, granularity) => inSnapshot(db, (tx) => seriesOf(tx, tenantId ?? '', requested, granularity)),
+    async before(tenantId, { test, ...requested }) {
+      const { fromMs, toMs } = periodBefore(period(requested), openZone(requested.timezone), clock.nowMs())
       return inSnapshot(db, async (tx) => {
         const all = await countsInBuckets(tx, tenantId ?? '', [fromMs], toMs)
         const counts = test === undefined ? all : await partOf(tx, tenantId ?? '', [fromMs], { all, toMs, test })

@@ -14,7 +14,7 @@ export class JsonFields {
   readonly #members: Members
   readonly #path: string
   readonly #refuse: RefuseField
-  readonly #asked = new Set<string>()
+  readonly #readNames = new Set<string>()
 
   /** `path`: of the object; empty for the body. */
   constructor(value: unknown, path: string, refuse: RefuseField) {
@@ -27,7 +27,7 @@ export class JsonFields {
 
   /** Any JSON value. */
   value(name: string): unknown {
-    this.#asked.add(name)
+    this.#readNames.add(name)
     return Object.hasOwn(this.#members, name) ? (this.#members[name] ?? undefined) : undefined
   }
 
@@ -86,7 +86,7 @@ export class JsonFields {
   /** Refuses the members that no other method was asked for, unless they are null or, as a default, false or empty. */
   refuseOthers(): void {
     for (const [name, value] of Object.entries(this.#members))
-      if (!this.#asked.has(name) && !isEmpty(value)) throw this.wrong(name.slice(0, maxShownName), 'is not served', 'not served')
+      if (!this.#readNames.has(name) && !isEmpty(value)) throw this.wrong(name.slice(0, maxShownName), 'is not served', 'not served')
   }
 
   #pathOf(name: string): string {

@@ -10,7 +10,7 @@ import { deliveryTables, type NewDelivery, recordDeliveries } from './delivery-r
 import type { CursorEntry, LogCursor } from './log-cursor.ts'
 import { stopFollowing } from './log-positions.ts'
 import type { Webhook } from './manage-webhooks.ts'
-import { type Health, isToBeTold } from './retry-schedule.ts'
+import { type Health, isToBeAlerted } from './retry-schedule.ts'
 
 const disable = sql`
   update webhooks
@@ -173,7 +173,7 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
   const entries = attempts.flatMap(({ first }) => first?.entry ?? [])
   const nowMs = clock.nowMs()
   const gone = [...new Set(attempts.filter(({ isGone }) => isGone).map(({ webhookId }) => webhookId))]
-  const told = [...endpoints].filter(({ health, webhook }) => webhook && isToBeTold(health, nowMs))
+  const failing = [...endpoints].filter(({ health, webhook }) => webhook && isToBeAlerted(health, nowMs))
 
   for (const entry of entries) entry.isBeingRecorded = true
   const work = async (tx: Tx) => {
@@ -183,7 +183,8 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
     }
     const present = new Set((await tx.rows(shareWebhooks, [[...endpoints].map(({ webhookId }) => webhookId)])).map(({ id }) => id))
     const health = [...endpoints].map((one) => ({ webhookId: one.webhookId, epoch: one.epoch, ...one.health }))
-    for (const one of told) Object.assign(health.find(({ webhookId }) => webhookId === one.webhookId) ?? {}, { alertedAt: new Date(nowMs) })
+    for (const one of failing)
+      Object.assign(health.find(({ webhookId }) => webhookId === one.webhookId) ?? {}, { alertedAt: new Date(nowMs) })
     const mine = new Set((await tx.rows(saveHealth, [JSON.stringify(health)])).map(({ id }) => id))
     const cursors = await moveFollowers(
       tx,
@@ -198,17 +199,10 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
           : [],
       ),
     )
+    const alerted = failing.filter(({ webhookId }) => mine.has(webhookId))
     await appendEvents(
       tx,
-      told
-        .filter(({ webhookId }) => mine.has(webhookId))
-        .map(({ webhookId, webhook, health: { failingSince, consecutiveFailures } }) => ({
-          tenantId: webhook?.tenantId ?? '',
-          kind: 'WebhookFailing' as const,
-          emailId: null,
-          at: new Date(nowMs),
-          data: { webhookId, name: webhook?.name, failingSince, consecutiveFailures },
-        })),
+      alerted.map((one) => failingEvent(one, nowMs)),
     )
   }
   // After a failure the next transaction may be smaller, so no position may be beyond its contents.
@@ -218,7 +212,7 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
   } finally {
     for (const entry of entries) entry.isBeingRecorded = false
   }
-  for (const one of told) {
+  for (const one of failing) {
     one.recordAlerted(new Date(nowMs))
     const { failingSince, consecutiveFailures } = one.health
     log.warn(
@@ -228,6 +222,14 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
   }
   for (const webhook of gone) log.warn({ webhook }, 'a webhook returned 410 Gone; disabled')
 }
+
+const failingEvent = ({ webhookId, webhook, health: { failingSince, consecutiveFailures } }: Recorded, nowMs: number) => ({
+  tenantId: webhook?.tenantId ?? '',
+  kind: 'WebhookFailing' as const,
+  emailId: null,
+  at: new Date(nowMs),
+  data: { webhookId, name: webhook?.name, failingSince, consecutiveFailures },
+})
 
 /** Returns the followers that still exist; a disabled webhook has no follower. */
 async function moveFollowers(tx: Tx, endpoints: readonly Recorded[]): Promise<Set<number>> {

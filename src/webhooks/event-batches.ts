@@ -71,7 +71,7 @@ export function openEventBatches({ db, clock, bodies }: { db: Db; clock: Clock; 
     return { events: events.map((event) => ({ event, payload: undefined })), end: last ? { xact: last.xact, id: last.id } : after }
   }
 
-  const tell = async (wanted: readonly BatchEvent[]) => {
+  const loadBodies = async (wanted: readonly BatchEvent[]) => {
     const made = await bodies(wanted.map(({ event }) => event))
     wanted.forEach((one, index) => {
       one.payload = payloadFrom(made[index], one.event.emailId)
@@ -107,7 +107,7 @@ export function openEventBatches({ db, clock, bodies }: { db: Db; clock: Clock; 
     async prepare(events) {
       const missing = events.filter((one) => one.payload === undefined && !preparing.has(one))
       if (missing.length > 0) {
-        const made = tell(missing).finally(() => {
+        const made = loadBodies(missing).finally(() => {
           for (const one of missing) preparing.delete(one)
         })
         for (const one of missing) preparing.set(one, made)

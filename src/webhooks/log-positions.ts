@@ -54,24 +54,24 @@ const failingNow = sql<{ count: number; since: Date | null }>`
 /** At most `room` of each webhook, so that no webhook delays another's. Retries due after $4 were written by a clock that was ahead. */
 const dueRetries = sql<Retry>`
   select due.webhook_id as "webhookId", due.event_id as id, due.xact::text as xact, due.made
-  from unnest($1::bigint[], $2::integer[]) as asked (webhook_id, room)
+  from unnest($1::bigint[], $2::integer[]) as wanted (webhook_id, room)
   cross join lateral (
     (
       select webhook_id, event_id, xact, made
       from webhook_retries
-      where webhook_retries.webhook_id = asked.webhook_id and due_at <= $3
+      where webhook_retries.webhook_id = wanted.webhook_id and due_at <= $3
       order by due_at
-      limit asked.room
+      limit wanted.room
     )
     union all
     (
       select webhook_id, event_id, xact, made
       from webhook_retries
-      where webhook_retries.webhook_id = asked.webhook_id and due_at > $4
+      where webhook_retries.webhook_id = wanted.webhook_id and due_at > $4
       order by due_at
-      limit asked.room
+      limit wanted.room
     )
-    limit asked.room
+    limit wanted.room
   ) as due`
 
 export interface StoredPosition {
@@ -143,10 +143,10 @@ export async function measureFailing(on: Queryable, nowMs: number): Promise<{ we
 }
 
 /** The due retries of these webhooks, the longest overdue first, at most `room` for each. */
-export const findDueRetries = (on: Queryable, asked: readonly { webhookId: number; room: number }[], nowMs: number): Promise<Retry[]> =>
+export const findDueRetries = (on: Queryable, wanted: readonly { webhookId: number; room: number }[], nowMs: number): Promise<Retry[]> =>
   on.rows(dueRetries, [
-    asked.map(({ webhookId }) => webhookId),
-    asked.map(({ room }) => room),
+    wanted.map(({ webhookId }) => webhookId),
+    wanted.map(({ room }) => room),
     new Date(nowMs),
     new Date(nowMs + maxRetryDelayMs),
   ])

@@ -6,7 +6,7 @@ import { emailIdTimeMs } from '#base'
 import { classification } from '#bounces'
 import type { Queryable } from '#db'
 import { findWebhookFields, type WebhookFields } from '#emails'
-import { type EventKind, type LoggedEvent, simulatedMs } from '#events'
+import { type LoggedEvent, simulatedMs } from '#events'
 import { findReceived, type ReceivedMail } from '#received-mail'
 import { allEventNames, namedEvents } from './manage-webhooks.ts'
 import { bodiesInEvents, receivedPayload } from './received-payload.ts'
@@ -58,8 +58,15 @@ export function openPayloadBodies({ db, publicUrl = '' }: { db: Queryable; publi
 const receivedIn = ({ kind, tenantId, data }: LoggedEvent) =>
   kind === 'MessageReceived' && typeof data.received === 'string' ? [{ tenantId, id: data.received }] : []
 
-const told: ReadonlySet<string> = new Set(webhookEmailEvents)
-const isWebhookEmailEvent = (kind: EventKind): kind is WebhookEmailEvent => told.has(kind)
+const webhookEventNames: ReadonlySet<string> = new Set(webhookEmailEvents)
+const isWebhookEmailEvent = (name: string): name is WebhookEmailEvent => webhookEventNames.has(name)
+
+/** The events of a comma-separated list; `unknown`: the first name in it that is not one of `webhookEmailEvents`. */
+export function parseEventNames(text: string): { names: ReadonlySet<WebhookEmailEvent> } | { unknown: string } {
+  const names = text.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !isWebhookEmailEvent(name))
+  return unknown === undefined ? { names: new Set(names.filter(isWebhookEmailEvent)) } : { unknown }
+}
 
 const maxDetailsLength = 250
 const maxOutputLength = 512

@@ -18,17 +18,17 @@ const hours = 24
 
 /** `hour` null: of all hours. */
 const recentOf = sql<{ webhookId: number; hour: number | null; requests: number; delivered: number; medianMs: number }>`
-  select asked.id as "webhookId", recent.hour, count(*)::integer as requests, count(*) filter (where success)::integer as delivered,
+  select wanted.id as "webhookId", recent.hour, count(*)::integer as requests, count(*) filter (where success)::integer as delivered,
          percentile_disc(0.5) within group (order by duration_ms) as "medianMs"
-  from unnest($1::bigint[]) as asked (id)
+  from unnest($1::bigint[]) as wanted (id)
   cross join lateral (
     select success, duration_ms, floor(extract(epoch from webhook_deliveries.at - $2::timestamptz) / 3600)::integer as hour
     from webhook_deliveries
-    where webhook_deliveries.webhook_id = asked.id and webhook_deliveries.at > $2
+    where webhook_deliveries.webhook_id = wanted.id and webhook_deliveries.at > $2
     order by webhook_deliveries.at desc
     limit $3
   ) as recent
-  group by grouping sets ((asked.id), (asked.id, recent.hour))`
+  group by grouping sets ((wanted.id), (wanted.id, recent.hour))`
 
 /** By the id of the webhook; one without requests in the 24 hours since then is absent. */
 export async function recentDeliveries(on: Queryable, webhookIds: readonly number[], since: Date): Promise<Map<number, RecentDeliveries>> {

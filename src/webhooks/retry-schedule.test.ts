@@ -5,7 +5,7 @@ import {
   type Health,
   healthy,
   isAway,
-  isToBeTold,
+  isToBeAlerted,
   maxRetryDelayMs,
   mayProbe,
   readRetryAfter,
@@ -90,8 +90,8 @@ describe('a receiver', () => {
 
   test('is reported once it has failed for a day, and once only', () => {
     const health = failing(3, 1)
-    expect([24 * hourMs - 1, 24 * hourMs].map((nowMs) => isToBeTold(health, nowMs))).toEqual([false, true])
-    expect(isToBeTold({ ...health, alertedAt: new Date(1) }, 48 * hourMs)).toBe(false)
+    expect([24 * hourMs - 1, 24 * hourMs].map((nowMs) => isToBeAlerted(health, nowMs))).toEqual([false, true])
+    expect(isToBeAlerted({ ...health, alertedAt: new Date(1) }, 48 * hourMs)).toBe(false)
   })
 })
 

@@ -73,5 +73,5 @@ export function afterAttempt(health: Health, success: boolean, atMs: number, ask
 }
 
 /** It has failed for a day, and the operator was not notified yet. */
-export const isToBeTold = ({ failingSince, alertedAt }: Health, nowMs: number): boolean =>
+export const isToBeAlerted = ({ failingSince, alertedAt }: Health, nowMs: number): boolean =>
   failingSince !== null && alertedAt === null && nowMs - failingSince.getTime() >= longFailureMs

@@ -130,13 +130,13 @@ class LeasedWebhooks {
   }
 
   async retryDue(): Promise<void> {
-    const asked = [...this.#senders.values()]
+    const senders = [...this.#senders.values()]
       .map((one) => ({ webhookId: one.webhookId, room: one.retryRoom(), retrying: one.retryingNow() }))
       .filter(({ room }) => room > 0)
-    if (asked.length === 0) return
+    if (senders.length === 0) return
     // A retry in flight stays due until it is recorded. One that is recorded while this turn reads would be sent again if it were taken now.
-    const retrying = new Map(asked.map((one) => [one.webhookId, one.retrying]))
-    const found = await findDueRetries(this.#db, asked, this.#clock.nowMs())
+    const retrying = new Map(senders.map((one) => [one.webhookId, one.retrying]))
+    const found = await findDueRetries(this.#db, senders, this.#clock.nowMs())
     const due = found.filter(({ webhookId, id }) => !retrying.get(webhookId)?.has(id))
     if (due.length === 0) return
     const events: BatchEvent[] = (await findEventsAt(this.#db, due)).map((event) => ({ event, payload: undefined }))

@@ -37,7 +37,14 @@ export {
   webhookFormats,
 } from './manage-webhooks.ts'
 export type { ShownDelivery } from './next-attempts.ts'
-export { type Bodies, openPayloadBodies, type PreparedBody, type WebhookEmailEvent, webhookEmailEvents } from './payload.ts'
+export {
+  type Bodies,
+  openPayloadBodies,
+  type PreparedBody,
+  parseEventNames,
+  type WebhookEmailEvent,
+  webhookEmailEvents,
+} from './payload.ts'
 export {
   postmarkBounceKind,
   postmarkMetadataOf,

@@ -20,12 +20,12 @@ const filterNames = ['actor', 'action', 'within', 'after', 'before'] as const
 type Filters = Record<string, string | undefined>
 
 /** The query of the filters in the page's address. */
-const asked = (filters: Filters) => ({ actor: filters.actor, action: filters.action, ...instantsOf(filters) })
+const parametersOf = (filters: Filters) => ({ actor: filters.actor, action: filters.action, ...instantsOf(filters) })
 
 export function AuditPage() {
   const { scoped } = useHere()
   const [filters, change] = useFilters()
-  const list = useList<ShownAuditEntry>('audit', scoped('/dashboard/api/audit', { ...asked(filters), page: filters.page }))
+  const list = useList<ShownAuditEntry>('audit', scoped('/dashboard/api/audit', { ...parametersOf(filters), page: filters.page }))
   const { data, error } = list
   const columns = useColumns(useNames(data?.items ?? []))
   const isFiltered = filterNames.some((name) => filters[name])
@@ -94,8 +94,8 @@ function useColumns(named: ReadonlyMap<string, string>): readonly Column<ShownAu
 function actionInWords(code: string): string {
   const [object = '', verb = '', more] = code.split('.')
   const known = (record: Readonly<Record<string, string>>, name: string) => (Object.hasOwn(record, name) ? record[name] : undefined)
-  const said = known(words.sentences, code)
-  if (said !== undefined) return said
+  const sentence = known(words.sentences, code)
+  if (sentence !== undefined) return sentence
   const did = known(words.verbs, verb)
   const what = known(words.objects, object) ?? known(words.objects, `${object}s`)
   return did !== undefined && what !== undefined && more === undefined ? `${did} ${what}` : codeInWords(code)
@@ -109,13 +109,13 @@ function codeInWords(code: string): string {
 /** In words; the tooltip has the code. The entry of a key leads to its request. */
 function Action({ of: { action, requestId, actor, data } }: { of: ShownAuditEntry }) {
   const way = action === signIn ? words.ways[String(data['by']) as keyof typeof words.ways] : undefined
-  const said = way ?? actionInWords(action)
+  const sentence = way ?? actionInWords(action)
   return (
     <span data-tip={action}>
       {requestId !== null && actor.kind === 'key' ? (
-        <RowLink to={`/logs/${requestId}`}>{said}</RowLink>
+        <RowLink to={`/logs/${requestId}`}>{sentence}</RowLink>
       ) : (
-        <span className="font-medium">{said}</span>
+        <span className="font-medium">{sentence}</span>
       )}
     </span>
   )
@@ -128,7 +128,7 @@ function SaveAudit({ filters }: { filters: Filters }) {
     <SaveList<ShownAuditEntry>
       name="audit-log.csv"
       columns={['time', 'action', 'actor_kind', 'actor', 'target', 'tenant_id', 'ip_address', 'request_id']}
-      pathOf={(page) => scoped('/dashboard/api/audit', { ...asked(filters), ...page })}
+      pathOf={(page) => scoped('/dashboard/api/audit', { ...parametersOf(filters), ...page })}
       idOf={(one) => String(one.id)}
       row={(one) => [
         one.at,

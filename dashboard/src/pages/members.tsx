@@ -25,11 +25,11 @@ const { members: words } = texts
 export function MembersPage() {
   const [adding, setAdding] = useState(false)
   const [invited, setInvited] = useState<InvitationResponse>()
-  const [asked, setAsked] = useState<{ what: What; member: ShownListedMember }>()
+  const [opened, setOpened] = useState<{ what: What; member: ShownListedMember }>()
   const client = useQueryClient()
   const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<MembersResponse>('/dashboard/api/members') })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
-  const columns = useColumns(data?.members ?? [], (what, member) => setAsked({ what, member }))
+  const columns = useColumns(data?.members ?? [], (what, member) => setOpened({ what, member }))
   const add = (
     <Button kind="main" onClick={() => setAdding(true)}>
       {words.add}
@@ -97,26 +97,26 @@ export function MembersPage() {
           onClose={() => setInvited(undefined)}
         />
       )}
-      {asked?.what === 'role' && (
+      {opened?.what === 'role' && (
         <ChangeRole
-          member={asked.member}
+          member={opened.member}
           onDone={async () => {
-            setAsked(undefined)
+            setOpened(undefined)
             await done()
           }}
-          onClose={() => setAsked(undefined)}
+          onClose={() => setOpened(undefined)}
         />
       )}
-      {asked && asked.what !== 'role' && (
+      {opened && opened.what !== 'role' && (
         <AskedDialog
-          what={asked.what}
-          member={asked.member}
+          what={opened.what}
+          member={opened.member}
           onDone={async ({ member, signInUrl }) => {
-            setAsked(undefined)
+            setOpened(undefined)
             if (member && signInUrl) setInvited({ member, signInUrl })
             await done()
           }}
-          onClose={() => setAsked(undefined)}
+          onClose={() => setOpened(undefined)}
         />
       )}
     </>

@@ -37,7 +37,7 @@ export function TemplatePage() {
   return <Template key={data.id} template={data} />
 }
 
-type Asked = 'test' | 'copy' | 'remove'
+type Opened = 'test' | 'copy' | 'remove'
 
 /** Sends with this template; the key is a placeholder. */
 const curlFor = ({ name, variables }: TemplatesCreateData) => {
@@ -60,7 +60,7 @@ function Template({ template }: { template: TemplatesCreateData }) {
   const path = `/v1/templates/${encodeURIComponent(template.id)}`
   const [draft, setDraft] = useState(draftOf(template))
   const [values, setValues] = useState('{}')
-  const [asked, setAsked] = useState<Asked>()
+  const [opened, setOpened] = useState<Opened>()
   const show = (changed: TemplatesCreateData) => client.setQueryData(['template', template.id], changed)
   const versions = useVersions(template.id)
   const isPublished = sameAsPublished(template, versions)
@@ -92,7 +92,7 @@ function Template({ template }: { template: TemplatesCreateData }) {
       >
         {mayChange && (
           <>
-            <Button onClick={() => setAsked('test')}>{words.test}</Button>
+            <Button onClick={() => setOpened('test')}>{words.test}</Button>
             <Button disabled={!isChanged || save.isPending} onClick={() => save.mutate()}>
               {words.save}
             </Button>
@@ -103,7 +103,7 @@ function Template({ template }: { template: TemplatesCreateData }) {
         )}
         <Menu
           label={texts.email.moreActions}
-          actions={[{ label: texts.email.curl, onChoose: () => copyCurl(template) }, ...(mayChange ? templateActions(setAsked) : [])]}
+          actions={[{ label: texts.email.curl, onChoose: () => copyCurl(template) }, ...(mayChange ? templateActions(setOpened) : [])]}
         />
       </Heading>
       <Problem error={save.error ?? publish.error} />
@@ -117,21 +117,21 @@ function Template({ template }: { template: TemplatesCreateData }) {
         <TemplatePreview draft={draft} values={values} onValues={setValues} />
       </div>
       {versions.length > 0 && <Versions of={versions} />}
-      {asked === 'test' && (
+      {opened === 'test' && (
         <TestSend
           run={async (body) => {
             await saveIfChanged()
             await post(scoped(`${path}/test`), { ...body, variables: objectIn(values) })
           }}
-          onClose={() => setAsked(undefined)}
+          onClose={() => setOpened(undefined)}
         />
       )}
-      {(asked === 'copy' || asked === 'remove') && (
+      {(opened === 'copy' || opened === 'remove') && (
         <TemplateDialog
           of={template}
-          action={asked}
+          action={opened}
           onRemoved={() => navigate({ to: '/templates' as '/' })}
-          onClose={() => setAsked(undefined)}
+          onClose={() => setOpened(undefined)}
         />
       )}
     </>

@@ -23,7 +23,7 @@ const words = texts.templates
 export function TemplatesPage() {
   const { scoped, mayChange } = useHere()
   const client = useQueryClient()
-  const [asked, setAsked] = useState<{ action: TemplateAction; of: TemplatesListItem }>()
+  const [opened, setOpened] = useState<{ action: TemplateAction; of: TemplatesListItem }>()
   const [adding, setAdding] = useState(false)
   const [filters, change] = useFilters()
   const { data, error } = useList<TemplatesListItem>('templates', scoped('/v1/templates', { page: filters.page, perPage: 50 }))
@@ -49,7 +49,7 @@ export function TemplatesPage() {
       {data && !isEmpty && (
         <DataTable
           label={texts.pages.templates}
-          columns={[...columns, menuColumn(mayChange ? (action, of) => setAsked({ action, of }) : undefined)]}
+          columns={[...columns, menuColumn(mayChange ? (action, of) => setOpened({ action, of }) : undefined)]}
           items={data.items}
           keyOf={(one) => one.id}
           isWhole={data.totalPages <= 1}
@@ -57,14 +57,14 @@ export function TemplatesPage() {
       )}
       {data && <Pager {...data} onPage={(page) => change({ page: String(page) })} />}
       {adding && <CreateTemplate onClose={() => setAdding(false)} />}
-      {asked && (
+      {opened && (
         <TemplateDialog
-          {...asked}
+          {...opened}
           onRemoved={async () => {
-            setAsked(undefined)
+            setOpened(undefined)
             await client.invalidateQueries({ queryKey: ['templates'] })
           }}
-          onClose={() => setAsked(undefined)}
+          onClose={() => setOpened(undefined)}
         />
       )}
     </>

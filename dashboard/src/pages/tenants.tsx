@@ -12,7 +12,7 @@ import { Menu } from '../parts/menu.tsx'
 import { Listing, useList } from '../parts/paged-lists.tsx'
 import { QuietState } from '../parts/quiet-state.tsx'
 import { limits } from '../parts/rate-figure.tsx'
-import { AddTenant, AskedDialog, statuses, type TenantDialog } from '../parts/tenant-dialogs.tsx'
+import { AddTenant, OpenedDialog, statuses, type TenantDialog } from '../parts/tenant-dialogs.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { copyText } from '../parts/toast.tsx'
 import { useFilters } from '../parts/url-params.ts'
@@ -28,7 +28,7 @@ const lookEveryMs = 2000
 export function TenantsPage() {
   const [filters, change] = useFilters()
   const [adding, setAdding] = useState(false)
-  const [asked, setAsked] = useState<TenantDialog>()
+  const [opened, setOpened] = useState<TenantDialog>()
   const client = useQueryClient()
   const list = useList<Tenant>('tenants', withQuery('/v1/tenants', { status: filters.status, page: filters.page, perPage: 50 }))
   const standing = useQuery({
@@ -38,7 +38,7 @@ export function TenantsPage() {
   })
   const done = async () => {
     setAdding(false)
-    setAsked(undefined)
+    setOpened(undefined)
     await client.invalidateQueries({ queryKey: ['tenants'] })
   }
   const mailOf = useMailFigures()
@@ -64,12 +64,12 @@ export function TenantsPage() {
         list={list}
         {...(list.data?.totalPages === 1 ? { sortedBy: words.names.lost } : {})}
         error={standing.error}
-        columns={useColumns({ reasonOf: reason, ceilingOf: ceiling, shared, mailOf }, (what, tenant) => setAsked({ what, tenant }))}
+        columns={useColumns({ reasonOf: reason, ceilingOf: ceiling, shared, mailOf }, (what, tenant) => setOpened({ what, tenant }))}
         keyOf={(one) => one.id}
         empty={words.none}
       />
       {adding && <AddTenant onClose={() => setAdding(false)} onDone={done} />}
-      {asked && <AskedDialog asked={asked} ceiling={ceiling(asked.tenant.id)} onClose={() => setAsked(undefined)} onDone={done} />}
+      {opened && <OpenedDialog opened={opened} ceiling={ceiling(opened.tenant.id)} onClose={() => setOpened(undefined)} onDone={done} />}
     </>
   )
 }

@@ -18,28 +18,28 @@ import { texts } from '../texts.ts'
 const everyMs = 5000
 const words = texts.transports
 
-type Asked =
+type Opened =
   | { what: 'add' }
   | { what: 'edit' | 'test' | 'remove'; transport: Transport }
   | { what: 'share'; mail: SharedMail | undefined; transport: string | undefined }
 
 export function TransportsPage() {
   const client = useQueryClient()
-  const [asked, setAsked] = useState<Asked>()
+  const [opened, setOpened] = useState<Opened>()
   const { data, error } = useQuery({
     queryKey: ['transports'],
     queryFn: () => get<TransportsListData>('/v1/transports'),
     refetchInterval: everyMs,
   })
   const mail = useMailOfTransports(data?.transports ?? [])
-  const close = () => setAsked(undefined)
+  const close = () => setOpened(undefined)
   const done = async () => {
     close()
     await client.invalidateQueries({ queryKey: ['transports'] })
   }
   const isEmpty = data?.transports.length === 0
   const add = (
-    <Button kind="main" onClick={() => setAsked({ what: 'add' })}>
+    <Button kind="main" onClick={() => setOpened({ what: 'add' })}>
       {words.add}
     </Button>
   )
@@ -58,16 +58,16 @@ export function TransportsPage() {
       {data && !isEmpty && (
         <DataTable
           label={texts.pages.transports}
-          columns={columnsOf(data, mail, (what, transport) => setAsked({ what, transport }))}
+          columns={columnsOf(data, mail, (what, transport) => setOpened({ what, transport }))}
           items={[undefined, ...data.transports]}
           keyOf={(one) => one?.name ?? data.default}
           isWhole
         />
       )}
       {data && (data.transports.length > 0 || data.rules.length > 0) && (
-        <Shares list={data} onChange={(mail, transport) => setAsked({ what: 'share', mail, transport })} />
+        <Shares list={data} onChange={(mail, transport) => setOpened({ what: 'share', mail, transport })} />
       )}
-      {data && asked && <AskedDialog asked={asked} list={data} onClose={close} onDone={done} />}
+      {data && opened && <OpenedDialog opened={opened} list={data} onClose={close} onDone={done} />}
     </>
   )
 }
@@ -303,13 +303,13 @@ interface Doing {
   onDone: () => Promise<void>
 }
 
-function AskedDialog({ asked, list, onClose, onDone }: Doing & { asked: Asked }) {
-  if (asked.what === 'add') return <TransportForm others={list.transports} onClose={onClose} onDone={onDone} />
-  if (asked.what === 'share')
-    return <ShareDialog list={list} mail={asked.mail} transport={asked.transport} onClose={onClose} onDone={onDone} />
-  const { transport } = asked
-  if (asked.what === 'edit') return <TransportForm transport={transport} others={list.transports} onClose={onClose} onDone={onDone} />
-  if (asked.what === 'test')
+function OpenedDialog({ opened, list, onClose, onDone }: Doing & { opened: Opened }) {
+  if (opened.what === 'add') return <TransportForm others={list.transports} onClose={onClose} onDone={onDone} />
+  if (opened.what === 'share')
+    return <ShareDialog list={list} mail={opened.mail} transport={opened.transport} onClose={onClose} onDone={onDone} />
+  const { transport } = opened
+  if (opened.what === 'edit') return <TransportForm transport={transport} others={list.transports} onClose={onClose} onDone={onDone} />
+  if (opened.what === 'test')
     return <TestTransport name={transport.name} run={() => post(`/v1/transports/${transport.name}/test`)} onClose={onClose} />
   return (
     <Confirm

@@ -24,14 +24,14 @@ import { texts } from '../texts.ts'
 const words = texts.webhook
 const lookEveryMs = 10_000
 
-type Asked = 'edit' | 'rotate' | 'remove' | 'test' | 'replay'
+type Opened = 'edit' | 'rotate' | 'remove' | 'test' | 'replay'
 
 export function WebhookPage() {
   const id = useParam('webhookId')
   const { mayChange } = useHere()
   const client = useQueryClient()
   const [secret, setSecret] = useState<string>()
-  const [asked, setAsked] = useState<Asked>()
+  const [opened, setOpened] = useState<Opened>()
   const key = ['webhook', id]
   const { data: webhook, error } = useQuery({
     queryKey: key,
@@ -51,8 +51,8 @@ export function WebhookPage() {
       <Heading title={webhook.name} beside={<WebhookBadge webhook={webhook} />}>
         {mayChange && (
           <>
-            <Button onClick={() => setAsked('test')}>{words.test}</Button>
-            <Button onClick={() => setAsked('edit')}>{words.edit}</Button>
+            <Button onClick={() => setOpened('test')}>{words.test}</Button>
+            <Button onClick={() => setOpened('edit')}>{words.edit}</Button>
             <Button onClick={() => reveal.mutate()}>{words.showSecret}</Button>
             <Menu
               label={texts.email.moreActions}
@@ -61,8 +61,8 @@ export function WebhookPage() {
                   label: webhook.enabled ? words.switchOff : words.switchOn,
                   onChoose: () => toggle.mutate(!webhook.enabled),
                 },
-                { label: words.rotate, onChoose: () => setAsked('rotate') },
-                { label: texts.actions.remove, isDanger: true, onChoose: () => setAsked('remove') },
+                { label: words.rotate, onChoose: () => setOpened('rotate') },
+                { label: texts.actions.remove, isDanger: true, onChoose: () => setOpened('remove') },
               ]}
             />
           </>
@@ -70,7 +70,7 @@ export function WebhookPage() {
       </Heading>
       <Problem error={error ?? toggle.error ?? reveal.error} />
       {webhook.enabled && webhook.failingSince && (
-        <Failing id={id} since={webhook.failingSince} onReplay={mayChange ? () => setAsked('replay') : undefined} />
+        <Failing id={id} since={webhook.failingSince} onReplay={mayChange ? () => setOpened('replay') : undefined} />
       )}
       <Summary webhook={webhook} />
       {secret && (
@@ -80,7 +80,7 @@ export function WebhookPage() {
         </div>
       )}
       <Deliveries id={id} />
-      {asked && <AskedDialog asked={asked} webhook={webhook} onDone={refresh} onClose={() => setAsked(undefined)} />}
+      {opened && <OpenedDialog opened={opened} webhook={webhook} onDone={refresh} onClose={() => setOpened(undefined)} />}
     </>
   )
 }
@@ -149,18 +149,18 @@ function Summary({ webhook }: { webhook: Webhook }) {
   )
 }
 
-interface AskedProps {
+interface OpenedProps {
   webhook: Webhook
   onDone: () => Promise<void>
   onClose: () => void
 }
 
-function AskedDialog({ asked, ...rest }: AskedProps & { asked: Asked }) {
+function OpenedDialog({ opened, ...rest }: OpenedProps & { opened: Opened }) {
   const navigate = useNavigate()
-  if (asked === 'edit') return <EditWebhook {...rest} />
-  if (asked === 'rotate') return <RotateSecret {...rest} />
-  if (asked === 'test') return <TestRequest {...rest} />
-  if (asked === 'replay')
+  if (opened === 'edit') return <EditWebhook {...rest} />
+  if (opened === 'rotate') return <RotateSecret {...rest} />
+  if (opened === 'test') return <TestRequest {...rest} />
+  if (opened === 'replay')
     return (
       <ReplayRange
         id={rest.webhook.id}
@@ -181,7 +181,7 @@ function AskedDialog({ asked, ...rest }: AskedProps & { asked: Asked }) {
   )
 }
 
-function EditWebhook({ webhook, onDone, onClose }: AskedProps) {
+function EditWebhook({ webhook, onDone, onClose }: OpenedProps) {
   const [name, setName] = useState(webhook.name)
   const [url, setUrl] = useState(webhook.url)
   const [events, setEvents] = useState<string[]>(webhook.allEvents ? [] : webhook.events)
@@ -205,7 +205,7 @@ function EditWebhook({ webhook, onDone, onClose }: AskedProps) {
   )
 }
 
-function RotateSecret({ webhook, onDone, onClose }: AskedProps) {
+function RotateSecret({ webhook, onDone, onClose }: OpenedProps) {
   const [secret, setSecret] = useState<string>()
   if (secret !== undefined)
     return <Once title={words.rotated} text={words.rotatedText} secret={secret} copy={words.copySecret} onClose={onClose} />
@@ -228,7 +228,7 @@ function RotateSecret({ webhook, onDone, onClose }: AskedProps) {
 }
 
 /** Sends a sample event and shows the response. */
-function TestRequest({ webhook: { id, name }, onClose }: AskedProps) {
+function TestRequest({ webhook: { id, name }, onClose }: OpenedProps) {
   const [event, setEvent] = useState<string>('MessageSent')
   const test = useMutation({ mutationFn: () => post<WebhooksTestData>(`/v1/webhooks/${id}/test`, { event }) })
   return (

@@ -32,7 +32,7 @@ export function WebhooksPage() {
     onSuccess: () => client.invalidateQueries({ queryKey: ['webhooks'] }),
   })
   const items = (data?.webhooks ?? []).toSorted((a, b) => stateOrder(a) - stateOrder(b))
-  const asked = new Set(items.slice(0, maxAsked).map((one) => one.id))
+  const withDelivery = new Set(items.slice(0, maxWithDelivery).map((one) => one.id))
   const columns: readonly Column<Webhook>[] = [
     {
       name: words.name,
@@ -58,7 +58,7 @@ export function WebhooksPage() {
       className: 'text-xs',
       cell: (one) => (
         <>
-          {asked.has(one.id) && one.enabled && <LastDelivery id={one.id} isFailing={one.failingSince !== null} />}
+          {withDelivery.has(one.id) && one.enabled && <LastDelivery id={one.id} isFailing={one.failingSince !== null} />}
           <WebhookState webhook={one} />
         </>
       ),
@@ -158,7 +158,7 @@ const Events = ({ of: { allEvents, events } }: { of: Webhook }) =>
   )
 
 /** The last delivery takes a request for each webhook. */
-const maxAsked = 30
+const maxWithDelivery = 30
 const deliveryEveryMs = 30_000
 
 /** Its response, or the cause of a failure. */

@@ -84,14 +84,14 @@ export const StatusBadge = ({ status }: { status: Status }) => (
 
 export function Problem({ error }: { error: unknown }) {
   if (!error) return null
-  const told = error instanceof ApiError ? error : undefined
+  const apiError = error instanceof ApiError ? error : undefined
   return (
     <div role="alert" className="my-3 flex gap-2.5 rounded-lg bg-bad-back p-3 text-sm text-bad">
       <ProblemIcon size={16} className="mt-0.5 shrink-0" />
       <div className="min-w-0">
         <p className="font-semibold">{error instanceof Error ? error.message : texts.problems.unknown}</p>
-        {told && <p>{told.suggestion}</p>}
-        {told?.requestId && <p className="font-mono text-xs">{told.requestId}</p>}
+        {apiError && <p>{apiError.suggestion}</p>}
+        {apiError?.requestId && <p className="font-mono text-xs">{apiError.requestId}</p>}
       </div>
     </div>
   )

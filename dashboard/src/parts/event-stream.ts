@@ -13,13 +13,13 @@ export function useNews(tenantId: string | undefined, onNews: () => void): void 
   useEffect(() => {
     const leaving = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
-    const tell = () => {
+    const notify = () => {
       timer ??= setTimeout(() => {
         timer = undefined
         call.current()
       }, restMs)
     }
-    void follow(withQuery('/v1/events/stream', { tenantId }), tell, leaving.signal)
+    void follow(withQuery('/v1/events/stream', { tenantId }), notify, leaving.signal)
     return () => {
       leaving.abort()
       clearTimeout(timer)
@@ -27,7 +27,7 @@ export function useNews(tenantId: string | undefined, onNews: () => void): void 
   }, [tenantId])
 }
 
-async function follow(path: string, tell: () => void, signal: AbortSignal): Promise<void> {
+async function follow(path: string, notify: () => void, signal: AbortSignal): Promise<void> {
   let last = ''
   while (!signal.aborted) {
     try {
@@ -40,7 +40,7 @@ async function follow(path: string, tell: () => void, signal: AbortSignal): Prom
         rest = whole.pop() ?? ''
         for (const line of whole) {
           if (line.startsWith('id: ')) last = line.slice('id: '.length)
-          else if (line.startsWith('event: ')) tell()
+          else if (line.startsWith('event: ')) notify()
         }
       }
     } catch {

@@ -21,9 +21,9 @@ const words = texts.mailIn
 const maxRecords = 5
 const asItIs = { spellCheck: false, autoCapitalize: 'none', autoCorrect: 'off', inputMode: 'email', maxLength: 320 } as const
 
-type Asked = { what: 'edit' | 'remove'; route: RoutesCreateData }
+type Dialog = { what: 'edit' | 'remove'; route: RoutesCreateData }
 interface Acts {
-  onAsk: (what: Asked['what'], route: RoutesCreateData) => void
+  onAsk: (what: Dialog['what'], route: RoutesCreateData) => void
   onSwitch: (route: RoutesCreateData) => void
 }
 
@@ -34,9 +34,9 @@ const change = (route: RoutesCreateData, changes: { forwardTo?: string | null; e
 export function MailRoutes({ list }: { list: { data: Page<RoutesCreateData> | undefined; error: unknown } }) {
   const { mayChange } = useHere()
   const client = useQueryClient()
-  const [asked, setAsked] = useState<Asked>()
+  const [dialog, setDialog] = useState<Dialog>()
   const refresh = () => client.invalidateQueries({ queryKey: ['routes'] })
-  const close = () => setAsked(undefined)
+  const close = () => setDialog(undefined)
   const done = async () => {
     close()
     await refresh()
@@ -49,7 +49,7 @@ export function MailRoutes({ list }: { list: { data: Page<RoutesCreateData> | un
     },
     onError: toastProblem,
   })
-  const acts = { onAsk: (what: Asked['what'], route: RoutesCreateData) => setAsked({ what, route }), onSwitch: switching.mutate }
+  const acts = { onAsk: (what: Dialog['what'], route: RoutesCreateData) => setDialog({ what, route }), onSwitch: switching.mutate }
   return (
     <>
       <Listing
@@ -60,13 +60,13 @@ export function MailRoutes({ list }: { list: { data: Page<RoutesCreateData> | un
         empty={words.noRoutes}
       />
       {list.data && list.data.items.length > 0 && <MxRecords routes={list.data.items} />}
-      {asked?.what === 'edit' && <ForwardingForm route={asked.route} onClose={close} onDone={done} />}
-      {asked?.what === 'remove' && (
+      {dialog?.what === 'edit' && <ForwardingForm route={dialog.route} onClose={close} onDone={done} />}
+      {dialog?.what === 'remove' && (
         <Confirm
-          title={texts.actions.removeTitle(asked.route.address)}
+          title={texts.actions.removeTitle(dialog.route.address)}
           text={words.removeText}
           action={texts.actions.remove}
-          run={() => remove(pathOf(asked.route))}
+          run={() => remove(pathOf(dialog.route))}
           onDone={done}
           onClose={close}
         />

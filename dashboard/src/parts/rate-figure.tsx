@@ -28,7 +28,7 @@ export function RateFigure(props: { name: string; before?: string | undefined; p
   const { high, most } = props.limits
   const rate = props.whole === 0 ? 0 : (props.part / props.whole) * 100
   const state = props.whole === 0 ? 'none' : rate >= most ? 'over' : rate >= high ? 'high' : 'good'
-  const said = {
+  const shown = {
     none: words.none,
     good: words.good(`${high}%`),
     high: words.high(`${high}%`, `${most}%`),
@@ -41,7 +41,7 @@ export function RateFigure(props: { name: string; before?: string | undefined; p
         {props.limits.shownAs(props.part, props.whole)}
         {props.before && <Before>{props.before}</Before>}
       </dd>
-      <dd className={`text-xs ${looks[state]}`}>{said}</dd>
+      <dd className={`text-xs ${looks[state]}`}>{shown}</dd>
     </div>
   )
 }

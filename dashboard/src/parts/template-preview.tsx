@@ -101,10 +101,10 @@ function useRendered(draft: Draft, values: string) {
   const { data, error } = useQuery({
     queryKey: ['template-preview', settled],
     queryFn: async () => {
-      const asked = JSON.parse(settled) as ReturnType<typeof bodyOf>
-      if ('fault' in asked) return { fault: asked.fault }
-      const { subject, fault } = await post<RenderedTemplateResponse>('/dashboard/api/templates/render', JSON.parse(asked.body) as object)
-      return fault ? { fault: `${fault.message}. ${fault.suggestion}.` } : { rendering: { subject: subject ?? '', source: asked.body } }
+      const request = JSON.parse(settled) as ReturnType<typeof bodyOf>
+      if ('fault' in request) return { fault: request.fault }
+      const { subject, fault } = await post<RenderedTemplateResponse>('/dashboard/api/templates/render', JSON.parse(request.body) as object)
+      return fault ? { fault: `${fault.message}. ${fault.suggestion}.` } : { rendering: { subject: subject ?? '', source: request.body } }
     },
     retry: false,
     refetchOnWindowFocus: false,

@@ -17,8 +17,8 @@ interface Doing {
   onDone: () => Promise<void>
 }
 
-export function AskedDialog({ asked, ceiling, ...doing }: Doing & { asked: TenantDialog; ceiling: number | undefined }) {
-  const { what, tenant } = asked
+export function OpenedDialog({ opened, ceiling, ...doing }: Doing & { opened: TenantDialog; ceiling: number | undefined }) {
+  const { what, tenant } = opened
   if (what === 'edit') return <EditTenant tenant={tenant} ceiling={ceiling} {...doing} />
   if (what === 'privacy') return <TenantPrivacy tenant={tenant} onClose={doing.onClose} />
   if (what === 'pause') return <PauseTenant tenant={tenant} {...doing} />

@@ -49,8 +49,8 @@ export function TrackingUse() {
     const count = data?.[event]
     if (count === undefined) return { value: '–' }
     const rate = rateOf(count)
-    const said = data?.isComplete ? count.toLocaleString() : words.atLeast(count.toLocaleString())
-    return rate === undefined ? { value: said } : { value: rate, before: words.emails(said) }
+    const shown = data?.isComplete ? count.toLocaleString() : words.atLeast(count.toLocaleString())
+    return rate === undefined ? { value: shown } : { value: rate, before: words.emails(shown) }
   }
   return (
     <dl className="mb-6 grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-paper *:outline *:outline-line">

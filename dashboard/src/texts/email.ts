@@ -45,7 +45,7 @@ export const emailTexts = {
     unknown: 'Outcome unknown',
     tls: 'TLS',
     noTls: 'no TLS',
-    certificate: (said: string) => `certificate: ${said}`,
+    certificate: (fault: string) => `certificate: ${fault}`,
     policy: (name: string) => `policy: ${name}`,
     from: (address: string) => `from ${address}`,
     reply: 'Server reply',

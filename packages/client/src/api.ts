@@ -70,14 +70,14 @@ export class Api {
   }
 
   /** Returns `data`. */
-  async ask<Data>(method: string, path: string, asked: RequestInput): Promise<Data> {
-    const text = await this.#request(method, path, asked, method === 'GET', textOf)
+  async ask<Data>(method: string, path: string, input: RequestInput): Promise<Data> {
+    const text = await this.#request(method, path, input, method === 'GET', textOf)
     return (JSON.parse(text) as { data: Data }).data
   }
 
-  async send<Data>(path: string, { options, ...asked }: RequestInput & { options: SendOptions }): Promise<Data> {
+  async send<Data>(path: string, { options, ...input }: RequestInput & { options: SendOptions }): Promise<Data> {
     const headers = { 'idempotency-key': options.idempotencyKey ?? (await randomUuid()) }
-    const text = await this.#request('POST', path, { ...asked, options, headers }, true, textOf)
+    const text = await this.#request('POST', path, { ...input, options, headers }, true, textOf)
     return (JSON.parse(text) as { data: Data }).data
   }
 
@@ -104,14 +104,14 @@ export class Api {
   async #request<Read>(
     method: string,
     path: string,
-    asked: RequestInput,
+    input: RequestInput,
     isRepeatable: boolean,
     read: (answer: Response) => Promise<Read>,
   ): Promise<Read> {
     const { random = Math.random, now = Date.now, sleep = pause } = this.#settings
-    const { signal, maxRetries = this.#settings.maxRetries ?? usualRetries } = asked.options
+    const { signal, maxRetries = this.#settings.maxRetries ?? usualRetries } = input.options
     for (let tries = 0; ; tries++) {
-      const came = await this.#once(method, path, asked, read)
+      const came = await this.#once(method, path, input, read)
       if ('read' in came) return came.read
       const answer = 'answer' in came ? came.answer : undefined
       const pauseMs = tries < maxRetries ? pauseAfter(answer, { tries, isRepeatable, nowMs: now(), random }) : undefined

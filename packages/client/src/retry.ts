@@ -27,7 +27,7 @@ export function pauseAfter(
   const wish = answer?.headers.get('x-should-retry')
   const may = answer ? answer.status === 429 || answer.status === 503 || (answer.status >= 500 && isRepeatable) : isRepeatable
   if (wish === 'false' || (!may && wish !== 'true')) return undefined
-  const asked = answer && waitAsked(answer.headers, nowMs)
-  if (asked !== undefined) return asked > maxWaitMs ? undefined : asked
+  const requestedMs = answer && waitAsked(answer.headers, nowMs)
+  if (requestedMs !== undefined) return requestedMs > maxWaitMs ? undefined : requestedMs
   return Math.min(maxPauseMs, firstPauseMs * 2 ** tries) * (0.5 + random() / 2)
 }

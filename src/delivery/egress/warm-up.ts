@@ -133,8 +133,8 @@ export function openWarmUp(
     return warmUpCeiling(day)
   }
   const ask = async (ceiling: number, wanted: number) => {
-    const asked = Math.min(maxAtOnce, ceiling, Math.max(1, wanted))
-    const row = await db.first(takeAllowance, [source, provider, day, asked, ceiling])
+    const share = Math.min(maxAtOnce, ceiling, Math.max(1, wanted))
+    const row = await db.first(takeAllowance, [source, provider, day, share, ceiling])
     left += row?.granted ?? 0
     isReached = left === 0
   }

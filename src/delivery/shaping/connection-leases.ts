@@ -173,16 +173,16 @@ export class ConnectionLeases<Of extends LeaseHolder> {
 
   async #askAll(): Promise<void> {
     const { log } = this.#deps
-    const asked = this.#asking
+    const requests = this.#asking
     this.#asking = []
-    const wanted = Map.groupBy(asked, ({ of }) => of)
+    const wanted = Map.groupBy(requests, ({ of }) => of)
     const left = await this.#take(wanted).catch((error: unknown) => {
       // Without the database no outcome could be recorded either.
       log.warn({ err: error }, 'connection lease denied')
       for (const of of wanted.keys()) this.#unsettled.add(of)
       return new Map<Of, number>()
     })
-    for (const { of, answer } of asked) {
+    for (const { of, answer } of requests) {
       const granted = left.get(of) ?? 0
       left.set(of, granted - 1)
       if (granted > 0) of.leasedConnections++

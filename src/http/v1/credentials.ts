@@ -270,12 +270,12 @@ const boundsIn = ({
 async function shown(
   id: string,
   tenantId: string | null,
-  asked: { reveal?: boolean | undefined; keyEnd?: boolean | undefined },
+  include: { reveal?: boolean | undefined; keyEnd?: boolean | undefined },
   { db, secrets, config }: ApiDeps,
 ) {
-  const { credential, key } = await getCredential(db, id, tenantId, asked.reveal && config.revealKeys ? secrets : undefined)
+  const { credential, key } = await getCredential(db, id, tenantId, include.reveal && config.revealKeys ? secrets : undefined)
   const limits = await listSendLimitsOfKeys(db, [credential.id])
-  return credentialToWire(credential, { key, sendLimit: limits.get(credential.id), withEnd: asked.keyEnd })
+  return credentialToWire(credential, { key, sendLimit: limits.get(credential.id), withEnd: include.keyEnd })
 }
 
 interface Shown {

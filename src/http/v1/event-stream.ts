@@ -4,6 +4,7 @@ import { wrongField } from '#base'
 import type { LogPosition } from '#events'
 import {
   allEventNames,
+  parseEventNames,
   parsePosition,
   positionText,
   type StreamStep,
@@ -74,13 +75,10 @@ function* piecesOf({ events, position }: StreamStep, isHidden: boolean): Generat
   if (piece !== '') yield piece
 }
 
-const isTold = (name: string): name is WebhookEmailEvent => (webhookEmailEvents as readonly string[]).includes(name)
-
 function namesIn(text: string): ReadonlySet<WebhookEmailEvent> {
-  const names = text.split(',').map((name) => name.trim())
-  const unknown = names.find((name) => !isTold(name))
-  if (unknown === undefined) return new Set(names.filter(isTold))
-  throw wrongField('events', `has "${unknown.slice(0, 50)}", which is not one of ${webhookEmailEvents.join(', ')}`)
+  const parsed = parseEventNames(text)
+  if ('names' in parsed) return parsed.names
+  throw wrongField('events', `has "${parsed.unknown.slice(0, 50)}", which is not one of ${webhookEmailEvents.join(', ')}`)
 }
 
 function positionIn(field: string, text: string | undefined): LogPosition | undefined {
