@@ -6,7 +6,7 @@ import { type Clock, metrics } from '#base'
 import type { SmtpConnection, Transaction, TransactionResult } from '#smtp'
 import { type RemoteMta, resultOf } from './attempt-outcome.ts'
 import type { WarmUp } from './egress/warm-up.ts'
-import { type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
+import { type EgressPath, type EgressPaths, pathBackoffMs, pathRetryMs } from './egress-path.ts'
 import type { FairQueue } from './fair-queue.ts'
 import { type Job, type JobResult, type PreparedMessage, type SignedMessage, separateJob, transactionsOf, withRecipients } from './job.ts'
 import type { OpenedConnection } from './open-connection.ts'
@@ -36,7 +36,7 @@ export interface ConnectionWorkerDeps {
   /** The lease was lost before the final dot, so the message was not sent. */
   requeue(job: Job): void
   /** The egress path, with its limits toward the provider over all processes. */
-  paths: Outlet
+  paths: EgressPaths
   /** Jobs that were not started and must not be claimed again for `forMs`: the provider accepts no more now. */
   postponeJobs(jobs: Job[], forMs: number): void
 }

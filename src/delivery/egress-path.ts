@@ -19,7 +19,8 @@ export interface EgressPath {
   warmUp: WarmUp | undefined
 }
 
-export interface Outlet {
+/** The addresses of both families that are used together. */
+export interface EgressPaths {
   readonly ipv4: EgressPath | undefined
   readonly ipv6: EgressPath | undefined
   /** Ms until one of its addresses may send again; 0: now. */
@@ -35,7 +36,7 @@ export const pathRetryMs = 1000
 export const pathBackoffMs = ({ limiter, warmUp }: EgressPath) => Math.max(limiter.backoffMs, warmUp?.backoffMs ?? 0)
 
 /** Both addresses may be the same. */
-export function egressPathsOf({ ipv4, ipv6 }: PathAddresses<EgressPath>): Outlet {
+export function egressPathsOf({ ipv4, ipv6 }: PathAddresses<EgressPath>): EgressPaths {
   const distinctPaths = [...new Set([ipv6, ipv4])].filter((path) => path !== undefined)
   return {
     ipv4,
@@ -57,7 +58,7 @@ export const egressPathsName = ({ ipv4, ipv6 }: PathAddresses<EgressSource>): st
   JSON.stringify([ipv6, ipv4].map((one) => one && [one.address, one.ehloName, one.warmUpFrom]))
 
 /** Acquires a connection lease for each address that may have one now. */
-export async function acquireLeases({ ipv4, ipv6 }: Outlet, wanted: number): Promise<Map<EgressPath, ConnectionLease>> {
+export async function acquireLeases({ ipv4, ipv6 }: EgressPaths, wanted: number): Promise<Map<EgressPath, ConnectionLease>> {
   const leases = new Map<EgressPath, ConnectionLease>()
   const take = async (path: EgressPath | undefined) => {
     if (!path || pathBackoffMs(path) > 0 || (path.warmUp && !(await path.warmUp.ready(wanted)))) return
@@ -70,7 +71,7 @@ export async function acquireLeases({ ipv4, ipv6 }: Outlet, wanted: number): Pro
 
 /** The addresses to connect to and the source for each; includes only sources that have a connection lease. */
 export function targetsOf(
-  paths: Outlet,
+  paths: EgressPaths,
   leases: ReadonlyMap<EgressPath, ConnectionLease>,
   peers: readonly Peer[],
 ): (Target & { path: EgressPath })[] {
@@ -81,5 +82,5 @@ export function targetsOf(
 }
 
 /** The path has a source for one of these peers, but no connection lease for it now. */
-export const isWithoutLease = (paths: Outlet, peers: readonly Peer[]): boolean =>
+export const isWithoutLease = (paths: EgressPaths, peers: readonly Peer[]): boolean =>
   peers.some(({ address }) => (isIP(address) === 6 ? paths.ipv6 : paths.ipv4) !== undefined)

@@ -7,7 +7,7 @@ import type { Lane } from '#spool'
 import type { EgressSource } from './egress/egress-sources.ts'
 import { nextSource, type PathAddresses, type PoolPosition } from './egress/next-source.ts'
 import { decideWait, minPostponeMs, type WaitFacts } from './egress/pool-wait.ts'
-import type { Outlet } from './egress-path.ts'
+import type { EgressPaths } from './egress-path.ts'
 import type { Job } from './job.ts'
 import type { NextHop } from './open-connection.ts'
 import type { Provider } from './shaping/providers.ts'
@@ -24,7 +24,7 @@ export interface PoolSite {
 export interface EgressPoolDeps {
   clock: Clock
   siteFor(name: string, provider: Provider, addresses: PathAddresses<EgressSource>): PoolSite
-  egressPathsFor: (addresses: PathAddresses<EgressSource>, provider: Provider) => Outlet
+  egressPathsFor: (addresses: PathAddresses<EgressSource>, provider: Provider) => EgressPaths
   requeue: (job: Job) => void
   /** Not sent, and not to be claimed again for `forMs`. */
   postpone: (job: Job, forMs: number, delayReason: string) => void
@@ -97,7 +97,7 @@ export class EgressPool {
   }
 }
 
-const factsOf = ({ ipv4, ipv6, backoffMs }: Outlet): WaitFacts['paths'][number] => {
+const factsOf = ({ ipv4, ipv6, backoffMs }: EgressPaths): WaitFacts['paths'][number] => {
   const reached = [ipv4, ipv6].find((path) => (path?.warmUp?.backoffMs ?? 0) > 0)
   return { backoffMs, warmUpReason: reached?.warmUp?.reason }
 }

@@ -18,7 +18,7 @@ import {
   type SmtpLimits,
 } from '#smtp'
 import { type AttemptResult, noRemote, type RemoteMta, remoteOf, resultOfFailure } from './attempt-outcome.ts'
-import { type EgressPath, isWithoutLease, type Outlet, pathBackoffMs, targetsOf } from './egress-path.ts'
+import { type EgressPath, type EgressPaths, isWithoutLease, pathBackoffMs, targetsOf } from './egress-path.ts'
 import type { PipeliningFallback } from './pipelining-fallback.ts'
 import type { ConnectionLease } from './shaping/connection-leases.ts'
 import { isBlockedAtGreeting } from './shaping/reputation-block.ts'
@@ -59,7 +59,7 @@ export interface OpenedConnection {
 export interface OpeningDeps {
   clock: Clock
   resolver: Resolver
-  paths: Outlet
+  paths: EgressPaths
   pipeliningFallback: PipeliningFallback
   smtpLimits?: Partial<SmtpLimits> | undefined
   dial?: Dial | undefined

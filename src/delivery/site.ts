@@ -8,7 +8,7 @@ import type { Dial, SmtpConnection, SmtpLimits, TransactionResult } from '#smtp'
 import { type ConnectFailureDeps, cutOffUnused, failJob, failWaiting } from './connect-failure.ts'
 import { ConnectionWorker, type ConnectionWorkerDeps, type SiteQueue } from './connection-worker.ts'
 import { connectionsWanted } from './connections-wanted.ts'
-import { acquireLeases, type EgressPath, type Outlet, pathBackoffMs, pathRetryMs } from './egress-path.ts'
+import { acquireLeases, type EgressPath, type EgressPaths, pathBackoffMs, pathRetryMs } from './egress-path.ts'
 import { type FairQueue, fairQueue } from './fair-queue.ts'
 import type { Job } from './job.ts'
 import { type ConnectFailure, type NextHop, type OpenedConnection, type OpeningDeps, openConnection } from './open-connection.ts'
@@ -62,7 +62,7 @@ export class Site implements SiteQueue {
   readonly #name: string
   readonly #deps: SiteDeps
   readonly #clock: Clock
-  readonly #paths: Outlet
+  readonly #paths: EgressPaths
   readonly #downForMs: number
   readonly #open = new Set<SmtpConnection>()
   #nextHop: NextHop | undefined
@@ -300,4 +300,4 @@ export class Site implements SiteQueue {
 }
 
 /** The backoff in ms of each address of the egress path. */
-const backoffsOf = ({ ipv4, ipv6 }: Outlet) => [ipv4, ipv6].flatMap((path) => (path ? [pathBackoffMs(path)] : []))
+const backoffsOf = ({ ipv4, ipv6 }: EgressPaths) => [ipv4, ipv6].flatMap((path) => (path ? [pathBackoffMs(path)] : []))

@@ -5,7 +5,7 @@ import type { Claimed, Lane } from '#spool'
 import type { EgressSource } from './egress/egress-sources.ts'
 import type { PathAddresses } from './egress/next-source.ts'
 import { openWarmUp, type WarmUp } from './egress/warm-up.ts'
-import { type EgressPath, egressPathsName, egressPathsOf, type Outlet } from './egress-path.ts'
+import { type EgressPath, type EgressPaths, egressPathsName, egressPathsOf } from './egress-path.ts'
 import { EgressPool } from './egress-pool.ts'
 import type { Job } from './job.ts'
 import type { DeliveryRoute } from './router.ts'
@@ -95,7 +95,7 @@ export class Sites {
     for (const [name, site] of this.#sites) if (site.idle) this.#sites.delete(name)
   }
 
-  #egressPathsFor(addresses: PathAddresses<EgressSource> | undefined, provider: Provider): Outlet {
+  #egressPathsFor(addresses: PathAddresses<EgressSource> | undefined, provider: Provider): EgressPaths {
     if (addresses) {
       const { ipv4, ipv6 } = addresses
       return egressPathsOf({ ipv4: ipv4 && this.#pathFor(ipv4, provider), ipv6: ipv6 && this.#pathFor(ipv6, provider) })

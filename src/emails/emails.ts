@@ -60,7 +60,7 @@ export { findNumberedEmail, findNumbers } from './numbers.ts'
 export { countRecordsLeft, findUnreduced, type ReducedEmails, reduceRecordsOf } from './reduce-records.ts'
 export { openReplyNames, openReturnPaths, type ReplyNames, type ReturnPaths, replyNameLength } from './return-path.ts'
 export { findScheduled, forgetCancellation, markCancelled, setSchedule } from './scheduled-emails.ts'
-export { type AskedAttempt, findSendingFacts, type SendingFacts } from './sending-facts.ts'
+export { findSendingFacts, type SendingFacts, type WantedAttempt } from './sending-facts.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'
 export {
   clearInbox,

@@ -13,7 +13,7 @@ export interface SendingFacts {
   remoteHost: string | null
 }
 
-export interface AskedAttempt {
+export interface WantedAttempt {
   tenantId: string
   emailId: string
   /** The time of the attempt; null: the last one that delivered the email, or may have. */
@@ -41,7 +41,7 @@ const factsAmong = sql<SendingFacts>`
   ) as attempt on true`
 
 /** Of the emails that still exist, by index. */
-export async function findSendingFacts(on: Queryable, wanted: readonly AskedAttempt[]): Promise<Map<number, SendingFacts>> {
+export async function findSendingFacts(on: Queryable, wanted: readonly WantedAttempt[]): Promise<Map<number, SendingFacts>> {
   if (wanted.length === 0) return new Map()
   const rows = await on.rows(factsAmong, [wanted.map((one) => one.tenantId), wanted.map((one) => one.emailId), wanted.map((one) => one.at)])
   return new Map(rows.map((row) => [row.nth - 1, row]))

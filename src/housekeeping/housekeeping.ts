@@ -80,7 +80,7 @@ export interface HousekeepingDeps {
   /** Undefined: the tenants' own retentions of addresses and records do not apply. */
   secrets?: Secrets | undefined
   keep: Keep & Pick<Config, 'keepReportDays' | 'keepReceivedDays'>
-  brake: AutoPauseLimits
+  autoPause: AutoPauseLimits
   /** Undefined: no figures of reputation, no notifications of them, and no questions to blocklists. */
   reputation?: Pick<Config, 'blocklists' | 'relay' | 'providerRules'>
   /** Undefined: DKIM keys do not rotate. */
@@ -181,7 +181,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
     },
     // By this machine's clock: a change can be reversed, and must not wait for a database whose clock is behind.
     { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: () => queueUpdates.run(clock.nowMs()) },
-    { name: 'applying the automatic pause', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.brake, nowMs, log) },
+    { name: 'applying the automatic pause', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.autoPause, nowMs, log) },
     {
       name: 'counting',
       everyMs: tickMs,

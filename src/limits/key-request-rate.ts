@@ -54,7 +54,7 @@ export interface KeyRates {
   take(credentialId: number, limit: number | null, taking?: Pick<Taking, 'units' | 'afterwards'>): Promise<RateVerdict>
 }
 
-interface Asking {
+interface WaitingRequest {
   units: number
   /** The request was already allowed, and counts in any case. */
   afterwards: boolean
@@ -66,8 +66,8 @@ interface Asking {
 }
 
 interface Key {
-  asking: Asking[]
-  isAsked: boolean
+  waiting: WaitingRequest[]
+  isCounting: boolean
   /** By the monotonic clock: no request is allowed before this time; `limit` is the limit that was reached. */
   full: { untilMs: number; limit: number } | undefined
 }
@@ -84,35 +84,35 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
   const keys = new LRUCache<number, Key>(atMost(50_000))
 
   const together = (credentialId: number, limit: number, units: number, afterwards: boolean): Promise<RateVerdict> => {
-    const key = keys.get(credentialId) ?? { asking: [], isAsked: false, full: undefined }
+    const key = keys.get(credentialId) ?? { waiting: [], isCounting: false, full: undefined }
     keys.set(credentialId, key)
     const nowMs = clock.monotonicMs()
     if (!afterwards && key.full && key.full.limit >= limit && nowMs < key.full.untilMs)
       return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: key.full.untilMs - nowMs }, clock))
     // At most `limit` of the waiting requests can be allowed.
-    if (!afterwards && key.asking.length >= limit)
+    if (!afterwards && key.waiting.length >= limit)
       return Promise.resolve(verdictOf({ limit, used: limit, allowed: false, freeInMs: windowMs }, clock))
     return new Promise((answer, fail) => {
-      key.asking.push({ sinceMs: nowMs, limit, units, afterwards, answer, fail })
-      if (!key.isAsked) void ask(credentialId, key)
+      key.waiting.push({ sinceMs: nowMs, limit, units, afterwards, answer, fail })
+      if (!key.isCounting) void countAll(credentialId, key)
     })
   }
 
-  const ask = async (credentialId: number, key: Key) => {
-    key.isAsked = true
-    for (let requests = takeAsking(key, clock); requests.length > 0; requests = takeAsking(key, clock)) {
+  const countAll = async (credentialId: number, key: Key) => {
+    key.isCounting = true
+    for (let requests = takeWaiting(key, clock); requests.length > 0; requests = takeWaiting(key, clock)) {
       try {
         await count(credentialId, key, requests)
       } catch (error) {
         for (const one of requests) one.fail(error)
       }
     }
-    key.isAsked = false
+    key.isCounting = false
   }
 
   /** Counts the requests in one query and answers each. */
-  const count = async (credentialId: number, key: Key, requests: readonly Asking[]) => {
-    const limit = (requests.at(-1) as Asking).limit
+  const count = async (credentialId: number, key: Key, requests: readonly WaitingRequest[]) => {
+    const limit = (requests.at(-1) as WaitingRequest).limit
     const beganMs = clock.monotonicMs()
     const { before, upto, inAnyCase, ofNone } = sumsOf(requests, limit)
     const nowMs = clock.nowMs()
@@ -141,17 +141,20 @@ export function openKeyRates({ db, clock, rateLimiter, isAlone }: KeyRatesDeps):
 }
 
 /** The waiting requests of a key, without those whose callers have been answered because they waited too long. */
-function takeAsking(key: Key, clock: Clock): Asking[] {
+function takeWaiting(key: Key, clock: Clock): WaitingRequest[] {
   const sinceMs = clock.monotonicMs() - maxWaitMs
-  const all = key.asking.splice(0)
+  const all = key.waiting.splice(0)
   for (const one of all) if (one.sinceMs < sinceMs) one.fail(new Error('timed out counting the request rate'))
   // Requests that count in any case first, then the light ones: a heavy request takes the place of many.
-  const weight = ({ afterwards, units }: Asking) => (afterwards ? 0 : units)
+  const weight = ({ afterwards, units }: WaitingRequest) => (afterwards ? 0 : units)
   return all.filter((one) => one.sinceMs >= sinceMs).sort((one, other) => weight(one) - weight(other))
 }
 
 /** For requests in order: the units before each, and up to and including it; those that count in any case come first. */
-function sumsOf(requests: readonly Asking[], limit: number): { before: number[]; upto: number[]; inAnyCase: number; ofNone: number } {
+function sumsOf(
+  requests: readonly WaitingRequest[],
+  limit: number,
+): { before: number[]; upto: number[]; inAnyCase: number; ofNone: number } {
   const before: number[] = []
   const upto: number[] = []
   let sum = 0

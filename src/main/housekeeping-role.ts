@@ -19,7 +19,7 @@ export async function openHousekeeping({ config, log, secrets, db }: Ground): Pr
     resolver: openResolver({ servers: config.resolvers, clock, ids }),
     hostname: config.hostname,
     keep: config,
-    brake: config,
+    autoPause: config,
     limitSettings: openLimitSettings({ db, clock, config }),
     secrets,
     reputation: config,

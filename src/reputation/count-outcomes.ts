@@ -4,7 +4,7 @@
  */
 import { type Clock, type Log, type Loop, startLoop } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { type AskedAttempt, findSendingFacts, type SendingFacts } from '#emails'
+import { findSendingFacts, type SendingFacts, type WantedAttempt } from '#emails'
 import { type LogPosition, type OutcomeEvent, readOutcomeEvents } from '#events'
 import { simulatorDomain } from '#simulator'
 import { addDayRows, type DayRow, noCounts, type OutcomeCounts, utcDayOf } from './reputation-days.ts'
@@ -85,7 +85,7 @@ async function countNext(tx: Tx, providerOf: ProviderOf): Promise<number> {
 }
 
 /** A report is about the attempt that delivered the email. */
-const attemptOf = ({ tenantId, emailId, kind, at, simulatedAt }: CountedOutcome): AskedAttempt => ({
+const attemptOf = ({ tenantId, emailId, kind, at, simulatedAt }: CountedOutcome): WantedAttempt => ({
   tenantId,
   emailId,
   at: isReport({ kind }) ? null : simulatedAt === null ? at : new Date(simulatedAt),

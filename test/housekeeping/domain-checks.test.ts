@@ -92,7 +92,7 @@ test('track domains whose name servers never answer delay no other task', async 
     resolver,
     hostname: config.hostname,
     keep: config,
-    brake: config,
+    autoPause: config,
     limitSettings,
   })
   try {

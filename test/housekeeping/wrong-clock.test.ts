@@ -40,7 +40,7 @@ function keepHouse(db: Db, clock: Clock, trueMs: number, errors: string[], envir
     resolver: openResolver({ servers: [], clock, ids: openIds(systemRandom) }),
     hostname: config.hostname,
     keep: config,
-    brake: config,
+    autoPause: config,
     limitSettings: openLimitSettings({ db, clock, config }),
   })
 }

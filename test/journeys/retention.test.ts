@@ -293,7 +293,7 @@ describe('retention', () => {
       resolver: openResolver({ servers: [], clock, ids: openIds(systemRandom) }),
       hostname: config.hostname,
       keep: config,
-      brake: config,
+      autoPause: config,
       limitSettings: openLimitSettings({ db, clock, config }),
     })
   }

@@ -151,7 +151,7 @@ export function openProcesses(deps: ProcessDeps) {
         resolver,
         hostname,
         keep: config,
-        brake: config,
+        autoPause: config,
         limitSettings,
       })
       return {

@@ -252,7 +252,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
         resolver,
         hostname,
         keep: config,
-        brake: config,
+        autoPause: config,
         limitSettings,
         secrets,
         reputation: config,

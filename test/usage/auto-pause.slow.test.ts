@@ -55,7 +55,7 @@ const tell = (atMs: number, told: EventGroup[]) => {
  * Applies the automatic pause once all logged events are readable: any open transaction on the server holds the log back, also another
  * test's.
  */
-const brake = async (nowMs: number) => {
+const autoPause = async (nowMs: number) => {
   await expect.poll(async () => (await readEvents(db, startOfLog, 20_000)).length, { timeout: 15_000 }).toBeGreaterThanOrEqual(all)
   return applyAutoPause(db, limits, nowMs, { warn: (...said: unknown[]) => void logged.push(said) })
 }
@@ -66,27 +66,27 @@ const own = async () =>
 const sent = (count: number): EventGroup => ({ kind: 'MessageSent', count })
 const noMailbox = (count: number): EventGroup => ({ kind: 'MessageDeliveryFailed', count, code: 11 })
 
-describe('the abuse brake', () => {
+describe('the automatic pause', () => {
   test('pauses a tenant whose mail goes to too many addresses that do not exist, and records it in the log', async () => {
     await tell(startMs, [sent(90), noMailbox(10)])
-    expect(await brake(startMs)).toEqual([tenantId])
+    expect(await autoPause(startMs)).toEqual([tenantId])
     expect(await reason()).toBe('10 of 100 emails of the last 24 hours went to addresses that do not exist (10.00%, of 8% allowed)')
     await expect.poll(own, { timeout: 15_000 }).toEqual(['TenantPaused'])
   })
 
   test('pauses a tenant whose mail draws too many complaints', async () => {
     await tell(startMs, [sent(500), { kind: 'ComplaintReceived', count: 5 }])
-    expect(await brake(startMs)).toEqual([tenantId])
+    expect(await autoPause(startMs)).toEqual([tenantId])
     expect(await reason()).toContain('5 of 500 emails of the last 24 hours caused complaints')
     expect(logged).toEqual([[{ tenant: tenantId, cause: await reason() }, expect.stringContaining(`postrider tenant resume ${tenantId}`)]])
   })
 
   test('pauses no tenant for one complaint, nor for a few, and warns of them', async () => {
     await tell(startMs, [sent(120), { kind: 'ComplaintReceived', count: 1 }])
-    expect(await brake(startMs)).toEqual([])
+    expect(await autoPause(startMs)).toEqual([])
     expect(await own()).toEqual([])
     await tell(startMs, [{ kind: 'ComplaintReceived', count: 3 }])
-    expect(await brake(startMs)).toEqual([])
+    expect(await autoPause(startMs)).toEqual([])
     await expect.poll(own, { timeout: 15_000 }).toEqual(['AutoPauseWarning'])
     expect(await reason()).toBeNull()
   })
@@ -103,32 +103,32 @@ describe('the abuse brake', () => {
 
   test('warns once at half, and pauses later', async () => {
     await tell(startMs, [sent(95), noMailbox(5)])
-    expect(await brake(startMs)).toEqual([])
+    expect(await autoPause(startMs)).toEqual([])
     await tell(startMs + hour, [sent(1)])
-    expect(await brake(startMs + hour)).toEqual([])
+    expect(await autoPause(startMs + hour)).toEqual([])
     await expect.poll(own, { timeout: 15_000 }).toEqual(['AutoPauseWarning'])
     await tell(startMs + hour, [noMailbox(10)])
-    expect(await brake(startMs + hour)).toEqual([tenantId])
+    expect(await autoPause(startMs + hour)).toEqual([tenantId])
   })
 
   test('does not judge few emails, other faults, nor simulated mail', async () => {
     await tell(startMs, [sent(49), noMailbox(50)])
-    expect(await brake(startMs)).toEqual([])
+    expect(await autoPause(startMs)).toEqual([])
     await tell(startMs - 30 * hour, [noMailbox(100)])
     await tell(startMs, [sent(1000), { kind: 'MessageDeliveryFailed', count: 500, code: 30 }])
     await tell(startMs, [{ kind: 'MessageDeliveryFailed', count: 500, code: 11, simulated: true }])
-    expect(await brake(startMs)).toEqual([])
+    expect(await autoPause(startMs)).toEqual([])
     expect(await reason()).toBeNull()
   })
 
   test('counts anew after the tenant was resumed', async () => {
     await tell(startMs, [noMailbox(200)])
-    expect(await brake(startMs)).toEqual([tenantId])
+    expect(await autoPause(startMs)).toEqual([tenantId])
     await resumeTenant(db, tenantId, startMs + hour)
     await tell(startMs + 2 * hour, [sent(150)])
-    expect(await brake(startMs + 2 * hour)).toEqual([])
+    expect(await autoPause(startMs + 2 * hour)).toEqual([])
     await tell(startMs + 2 * hour, [noMailbox(100)])
-    expect(await brake(startMs + 2 * hour)).toEqual([tenantId])
+    expect(await autoPause(startMs + 2 * hour)).toEqual([tenantId])
   })
 
   test('comes to the same however the log is cut', async () => {
@@ -142,7 +142,7 @@ describe('the abuse brake', () => {
           await tell(startMs, [sent(round.good), noMailbox(round.bad)])
           good += round.good
           bad += round.bad
-          await brake(startMs)
+          await autoPause(startMs)
           if (round.good + round.bad > 0 && good + bad >= 100 && bad / (good + bad) > 0.08) isPaused = true
           expect((await reason()) !== null).toBe(isPaused)
         }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { nextSource, type PoolPosition, pathAddressesOf } from './next-source.ts'
 
 describe('always', () => {
-  test('outlets with room take as many messages as each other, within one run', () => {
+  test('paths with room take as many messages as each other, within one run', () => {
     fc.assert(
       fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }), fc.nat(500), fc.nat(11), (hasRoom, messages, first) => {
         const taken = hasRoom.map(() => 0)
@@ -21,7 +21,7 @@ describe('always', () => {
     )
   })
 
-  test('an outlet that rests is passed over at once, and an outlet is found whenever one has room', () => {
+  test('a path that rests is passed over at once, and a path is found whenever one has room', () => {
     const positions = fc.record({ index: fc.nat(11), left: fc.nat(20) })
     fc.assert(
       fc.property(positions, fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }), (before, hasRoom) => {
@@ -32,7 +32,7 @@ describe('always', () => {
     )
   })
 
-  test('every address of a pool is in an outlet, each with one of either family where there is one', () => {
+  test('every address of a pool is in a path, each with one of either family where there is one', () => {
     fc.assert(
       fc.property(fc.nat(9), fc.nat(9), (fours, sixes) => {
         const ipv4 = Array.from({ length: fours }, (_, at) => `4.${at}`)
@@ -46,7 +46,7 @@ describe('always', () => {
   })
 })
 
-test('an outlet keeps its turn for twenty messages, so that its connections are used again', () => {
+test('a path keeps its turn for twenty messages, so that its connections are used again', () => {
   let position = nextSource(undefined, [true, true])
   const pathSets = [position?.index]
   for (let nth = 1; nth < 41; nth++) {

@@ -52,20 +52,20 @@ const Before = query({
   timezone: Type.String({ default: 'UTC', maxLength: 64 }),
   test: Type.Optional(Type.Boolean()),
 })
-const Because = Type.Optional(Type.String({ maxLength: 200 }))
+const Reason = Type.Optional(Type.String({ maxLength: 200 }))
 const Domain = Type.Optional(Type.String({ maxLength: 255 }))
 /** One of: a recipient domain, a provider, or a tenant's sending domain. */
-const Place = Type.Object({ destination: Domain, provider: Domain, domain: Domain, tenantId: Type.Optional(Id), reason: Because })
-const AnyPlace = Type.Object({ destination: Domain })
-const Pause = Type.Object({ reason: Because })
+const PauseTarget = Type.Object({ destination: Domain, provider: Domain, domain: Domain, tenantId: Type.Optional(Id), reason: Reason })
+const AnyTarget = Type.Object({ destination: Domain })
+const Pause = Type.Object({ reason: Reason })
 const Ceiling = Type.Object({ sendPerHour: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) })
 
 const readOfTenant = queryReader(OfTenant)
 const readOverTime = queryReader(OverTime)
 const readBefore = queryReader(Before)
 const readRecent = queryReader(OfRecent)
-const readPlace = reader(Place)
-const readAnyPlace = reader(AnyPlace)
+const readPlace = reader(PauseTarget)
+const readAnyPlace = reader(AnyTarget)
 const readPause = reader(Pause)
 const readCeiling = reader(Ceiling)
 
@@ -171,7 +171,7 @@ function serveQueueActions(api: FastifyInstance, context: DashboardContext, deps
       return answer<object>(request, reply, done)
     })
 
-  const placeOf = async ({ destination, provider, domain, tenantId }: Static<typeof Place>) => {
+  const placeOf = async ({ destination, provider, domain, tenantId }: Static<typeof PauseTarget>) => {
     if (destination !== undefined) return { tenantId: '', kind: 'destination' as const, name: domainName('destination', destination) }
     // Any name is accepted: the command line pauses providers too, and validates their names.
     if (provider !== undefined) return { tenantId: '', kind: 'provider' as const, name: provider.toLowerCase() }
