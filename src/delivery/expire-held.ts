@@ -8,10 +8,10 @@ import { takeExpiredHolds } from '#spool'
 
 const maxAtOnce = 500
 
-/** Returns how many expired. */
-export function expireHolds(db: Db, nowMs: number): Promise<number> {
+/** Returns how many expired. `testMailOf`: only test mail of this tenant. */
+export function expireHolds(db: Db, nowMs: number, testMailOf?: string): Promise<number> {
   return db.transaction(async (tx) => {
-    const expired = await takeExpiredHolds(tx, nowMs, maxAtOnce)
+    const expired = await takeExpiredHolds(tx, nowMs, maxAtOnce, testMailOf)
     const at = new Date(nowMs)
     for (const { tenantId, emailId } of expired) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'hardfail')
     await appendEvents(

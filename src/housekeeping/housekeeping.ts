@@ -163,7 +163,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
       name: 'releasing scheduled mail',
       everyMs: tickMs,
       run: async (nowMs) => {
-        const { released, nextMs } = await releaseScheduled(db, await limitSettings.send(), clock.nowMs(), nowMs)
+        const { released, nextMs } = await releaseScheduled(db, await limitSettings.send(), clock.nowMs(), { dueMs: nowMs })
         if (released > 0) wakeDelivery()
         scheduled.nextMs = nextMs
       },

@@ -98,7 +98,7 @@ const takeExpired = sql<ExpiredHold>`
   where (tenant_id, email_id) in (
     select tenant_id, email_id
     from spool
-    where state = 'held' and due_at <= $1
+    where state = 'held' and due_at <= $1 and ($3::text is null or (tenant_id = $3 and test))
     limit $2
   ) and state = 'held'
   returning tenant_id as "tenantId", email_id as "emailId", recipient, attempt_count as "attempts", ${rowClockOffset} as "clockOffsetMs"`
@@ -188,9 +188,9 @@ const split = <One>(list: readonly One[], belongs: (one: One) => boolean): [One[
   list.filter((one) => !belongs(one)),
 ]
 
-/** Removes expired held emails from the spool; the caller makes them hardfail in the same transaction. */
-export function takeExpiredHolds(tx: Tx, nowMs: number, most: number): Promise<ExpiredHold[]> {
-  return tx.rows(takeExpired, [new Date(nowMs), most])
+/** Removes expired held emails from the spool; the caller makes them hardfail in the same transaction. `testMailOf`: only test mail of this tenant. */
+export function takeExpiredHolds(tx: Tx, nowMs: number, most: number, testMailOf?: string): Promise<ExpiredHold[]> {
+  return tx.rows(takeExpired, [new Date(nowMs), most, testMailOf ?? null])
 }
 
 /** Held emails that are due after `dueMs`, in order, after this one. */

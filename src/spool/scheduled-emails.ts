@@ -24,7 +24,7 @@ const makeDue = sql<{ test: boolean }>`
   with due as (
     select tenant_id, email_id
     from spool
-    where state = 'scheduled' and scheduled_at <= $1
+    where state = 'scheduled' and scheduled_at <= $1 and ($3::text is null or (tenant_id = $3 and test))
     order by scheduled_at
     limit $2
     for update skip locked
@@ -38,25 +38,29 @@ const makeDue = sql<{ test: boolean }>`
 /**
  * Moves due scheduled emails behind the send limit, and releases as many as there is capacity for, in order of acceptance. `released`: how many
  * were due. `nextMs`: the time of the next scheduled email; infinite without one, past if the email is locked now. `dueMs`: they are due by
- * then; the hour of the send limit is that of `nowMs`, as in acceptance.
+ * then; the hour of the send limit is that of `nowMs`, as in acceptance. `testMailOf`: only test mail of this tenant.
  */
 export async function releaseScheduled(
   db: Db,
   limits: SendLimits,
   nowMs: number,
-  dueMs = nowMs,
+  { dueMs = nowMs, testMailOf }: { dueMs?: number; testMailOf?: string } = {},
 ): Promise<{ released: number; nextMs: number }> {
   for (let released = 0; ; ) {
     const nextMs = (await db.first(firstScheduled))?.at.getTime() ?? Number.POSITIVE_INFINITY
     if (nextMs > dueMs) return { released, nextMs }
-    const moved = await db.transaction((tx) => moveDue(tx, limits, { nowMs, dueMs }))
+    const moved = await db.transaction((tx) => moveDue(tx, limits, { nowMs, dueMs, testMailOf }))
     if (moved === 0) return { released, nextMs }
     released += moved
   }
 }
 
-async function moveDue(tx: Tx, limits: SendLimits, { nowMs, dueMs }: { nowMs: number; dueMs: number }): Promise<number> {
-  const due = await tx.rows(makeDue, [new Date(dueMs), maxAtOnce])
+async function moveDue(
+  tx: Tx,
+  limits: SendLimits,
+  { nowMs, dueMs, testMailOf }: { nowMs: number; dueMs: number; testMailOf: string | undefined },
+): Promise<number> {
+  const due = await tx.rows(makeDue, [new Date(dueMs), maxAtOnce, testMailOf ?? null])
   if (due.length === 0) return 0
   await addWaiting(tx, { live: due.filter((one) => !one.test).length, test: due.filter((one) => one.test).length }, limits, nowMs)
   await releaseWaitingIn(tx, limits, nowMs)

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Db, sql } from '#db'
 import { cancelQueue, flushQueue, pauseQueue, pauseTenant, readQueue, releaseQueue, resumePaused, resumeTenant } from '#delivery'
 import { readEvents, startOfLog } from '#events'
+import { listQueuePauses } from '#spool'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
@@ -115,6 +116,16 @@ describe('a paused sending domain', () => {
     await becomes(id, 'held')
     await resumePaused(service.db, place, nowMs())
     await becomes(id, 'sent')
+  })
+
+  test('is no longer paused once it is deleted, so that it can be added again', async () => {
+    const { tenantId, domain, key } = await tenantOf('deleted-domain')
+    const place = { tenantId, kind: 'domain' as const, name: domain }
+    await pauseQueue(service.db, place, 'the key leaked', nowMs())
+    const listed = await service.call('GET', '/domains', { key })
+    const [{ id }] = (listed.body.data as { domains: [{ id: string }] }).domains
+    expect((await service.call('DELETE', `/domains/${id}`, { key })).status).toBe(200)
+    expect((await listQueuePauses(service.db)).filter((pause) => pause.name === domain)).toEqual([])
   })
 })
 

@@ -70,3 +70,14 @@ test('a restored backup holds mail that may have left since, and no email whose 
   await holdAfterRestore(db, testTimeMs)
   expect(await statesNow()).toEqual({ due: 'held', later: 'scheduled' })
 })
+
+test('a test clock moved by one tenant releases only test mail of that tenant', async () => {
+  const addFor = sql`
+    insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets, scheduled_at)
+    values ($1, $2, $2, 0, 'ann@one.test', 'one.test', 'scheduled', $3, 100, $4)`
+  await db.run(addFor, ['shop', 'test', true, at(-1)])
+  await db.run(addFor, ['shop', 'live', false, at(-1)])
+  await db.run(addFor, ['other', 'of-another', true, at(-1)])
+  expect((await releaseScheduled(db, unlimited, testTimeMs, { testMailOf: 'shop' })).released).toBe(1)
+  expect(await statesNow()).toEqual({ test: 'ready', live: 'scheduled', 'of-another': 'scheduled' })
+})
