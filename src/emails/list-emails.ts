@@ -186,7 +186,10 @@ export function listEmails(db: Db, filter: EmailFilter, page: { number: number; 
     const offset = (page.number - 1) * page.size
     const list = listBy(filter)
     const query = { filter, span: { fromMs, toMs }, offset, size: page.size }
-    if (!isSearch(filter)) return list(tx, query)
+    if (!isSearch(filter)) {
+      await tx.run(limitTime)
+      return list(tx, query).catch(refuseTooLong)
+    }
     if (offset >= maxScanned)
       throw new Refusal('validation_error', {
         field: 'page',
@@ -237,6 +240,10 @@ const parametersOf = (filter: FoundFilter, { fromMs, toMs }: Span) => [
 
 /** Each page of a search reads the previous pages again. */
 const maxScanned = 10_000
+
+/** Less than the time limit of a response, after which the statement would go on without a reader. */
+const limitTime = sql`
+  select set_config('statement_timeout', '25s', true)`
 
 /** A generic plan would not use the index. A slow search occupies connections that sending needs. */
 const planForValues = sql`
