@@ -6,7 +6,7 @@ import { type Clock, pause } from '#base'
 import type { Db } from '#db'
 import type { LimitSettings } from '#limits'
 import { getTestClockOffsetMs, moveTestClock, readTestQueue, releaseScheduled } from '#spool'
-import { expireHolds } from './expire-held.ts'
+import { expireHolds } from './expire-queued.ts'
 import { advanceSimulatedEvents, readSimulatedEvents } from './simulated-events.ts'
 
 /**

@@ -28,7 +28,7 @@ export {
   unassignPool,
 } from './egress/egress-sources.ts'
 export { notifyWarmUps, openWarmUp, warmUpCeiling, warmUpDay } from './egress/warm-up.ts'
-export { expireHolds } from './expire-held.ts'
+export { expireHolds, expireQueued } from './expire-queued.ts'
 export { explain } from './explain.ts'
 export { ObsoleteHolds } from './obsolete-holds.ts'
 export {

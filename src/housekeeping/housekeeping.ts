@@ -13,7 +13,15 @@
 import { deleteExpiredKeys, markEveryMs, openMarking } from '#accept'
 import { type Clock, type Config, type Log, type Loop, type Secrets, startLoop } from '#base'
 import { type Db, ensurePartitions, sql } from '#db'
-import { deleteExpiredPolicies, deleteOldTlsSessions, expireHolds, notifyWarmUps, ObsoleteHolds, QueueUpdates } from '#delivery'
+import {
+  deleteExpiredPolicies,
+  deleteOldTlsSessions,
+  expireHolds,
+  expireQueued,
+  notifyWarmUps,
+  ObsoleteHolds,
+  QueueUpdates,
+} from '#delivery'
 import { deleteOldReports } from '#domain-reports'
 import { deleteSeconds, emailTables, findOldestEmailMs, indexEndedDays, rollUpCounts } from '#emails'
 import { eventTables } from '#events'
@@ -191,6 +199,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
     },
     { name: 'releasing mail held for an ended pause', everyMs: 60_000, run: (nowMs) => obsoleteHolds.run(nowMs) },
     { name: 'failing expired holds', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
+    { name: 'failing mail that was queued for too long', everyMs: hourMs, run: (nowMs) => expireQueued(db, nowMs) },
     { name: 'recording warm-up steps', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
     { name: 'deleting expired idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },

@@ -36,6 +36,10 @@ export interface RemovedRecipient {
   clockOffsetMs: number
 }
 
+export const removedColumns = sql.part`
+  tenant_id as "tenantId", email_id as "emailId", hold_reason as "holdReason", manual_retry as "manualRetry", attempt_count as "attempts",
+  ${rowClockOffset} as "clockOffsetMs"`
+
 /**
  * Rows are locked where they are selected, here and below. An email claimed meanwhile is not counted, so a result smaller than $5 is the
  * last batch. The selection stands in `with`, which runs once. A subquery may run for every row, and would select others when the first
@@ -51,8 +55,7 @@ const takeRows = sql<RemovedRecipient>`
   )
   delete from spool
   where (tenant_id, email_id) in (select tenant_id, email_id from chosen) and state <> 'sending'
-  returning tenant_id as "tenantId", email_id as "emailId", hold_reason as "holdReason", manual_retry as "manualRetry", attempt_count as "attempts",
-    ${rowClockOffset} as "clockOffsetMs"`
+  returning ${removedColumns}`
 
 const makeDueNow = sql`
   with chosen as (

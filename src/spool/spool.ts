@@ -28,6 +28,7 @@ export {
   releaseUncounted,
   releaseWaiting,
   takeExpiredHolds,
+  takeWaitingSince,
 } from './held-emails.ts'
 export { deregisterProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
 export {

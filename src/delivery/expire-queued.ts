@@ -1,0 +1,64 @@
+/**
+ * Fails held emails permanently when they were not released in time (contract section 7.2), and queued emails that waited for too long, so that a
+ * forgotten pause or a low send limit does not keep old contents of all tenants from being deleted.
+ */
+import type { Db } from '#db'
+import { changeStatus } from '#emails'
+import { appendEvents, dataWithoutAttempt } from '#events'
+import { statusBefore, takeExpiredHolds, takeWaitingSince } from '#spool'
+
+const maxAtOnce = 500
+const maxWaitDays = 30
+const dayMs = 86_400_000
+
+/** Returns how many expired. `testMailOf`: only test mail of this tenant. */
+export function expireHolds(db: Db, nowMs: number, testMailOf?: string): Promise<number> {
+  return db.transaction(async (tx) => {
+    const expired = await takeExpiredHolds(tx, nowMs, maxAtOnce, testMailOf)
+    const at = new Date(nowMs)
+    for (const { tenantId, emailId } of expired) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'hardfail')
+    await appendEvents(
+      tx,
+      expired.map(({ tenantId, emailId, recipient, clockOffsetMs }) => ({
+        tenantId,
+        kind: 'MessageDeliveryFailed' as const,
+        emailId,
+        at,
+        data: dataWithoutAttempt(`${recipient} was held for 7 days without release`, 'held', { nowMs, clockOffsetMs }),
+      })),
+    )
+    return expired.length
+  })
+}
+
+/** Returns how many failed: emails accepted, or scheduled for a time, more than 30 days ago. A manual retry waits without a limit. */
+export async function expireQueued(db: Db, nowMs: number): Promise<number> {
+  for (let sum = 0; ; ) {
+    const expired = await expireSome(db, nowMs)
+    sum += expired
+    if (expired < maxAtOnce) return sum
+  }
+}
+
+function expireSome(db: Db, nowMs: number): Promise<number> {
+  return db.transaction(async (tx) => {
+    const expired = await takeWaitingSince(tx, nowMs - maxWaitDays * dayMs, maxAtOnce)
+    const at = new Date(nowMs)
+    for (const { tenantId, emailId } of expired)
+      await changeStatus(tx, { tenantId, id: emailId }, ['pending', 'softfail', 'held'], 'hardfail')
+    await appendEvents(
+      tx,
+      expired.map((one) => ({
+        tenantId: one.tenantId,
+        kind: 'MessageDeliveryFailed' as const,
+        emailId: one.emailId,
+        at,
+        data: dataWithoutAttempt(`${one.recipient} was queued for ${maxWaitDays} days`, statusBefore(one), {
+          nowMs,
+          clockOffsetMs: one.clockOffsetMs,
+        }),
+      })),
+    )
+    return expired.length
+  })
+}

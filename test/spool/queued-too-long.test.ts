@@ -1,0 +1,68 @@
+/** Mail that waits in the queue for 30 days, behind a pause or a send limit: it fails, and no longer keeps old contents of all tenants. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { emailIdPrefix } from '#base'
+import { type Db, ensurePartitions, sql } from '#db'
+import { expireQueued } from '#delivery'
+import { emailTables, findEmail } from '#emails'
+import { readEvents, startOfLog } from '#events'
+import { oldestQueuedMs } from '#spool'
+import { testDatabase, testTimeMs } from '../support/database.ts'
+
+const dayMs = 86_400_000
+
+const addEmail = sql`
+  insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, message_id, test, status, accepted_at)
+  values ('shop', $1, $1, 'ann@one.test', 'a@shop.test', 'a@shop.test', 'Order', '<a@shop.test>', false, $3, $2)`
+
+const addQueued = sql`
+  insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets, manual_retry, scheduled_at,
+                     attempt_count)
+  values ('shop', $1, $1, 0, 'ann@one.test', 'one.test', $2, false, 100, $3, $4, case $2 when 'deferred' then 1 else 0 end)`
+
+const queued = sql<{ id: string }>`
+  select email_id as id
+  from spool
+  order by email_id`
+
+let db: Db
+let close: () => Promise<void>
+beforeAll(async () => {
+  const database = await testDatabase()
+  db = database.db
+  close = () => database.close()
+  for (const days of [29, 31, 60]) await ensurePartitions(db, emailTables, testTimeMs - days * dayMs, 1)
+})
+afterAll(() => close())
+
+async function addQueuedEmail(days: number, row: { state: string; manualRetry?: boolean; scheduledDays?: number }, nth: number) {
+  const atMs = testTimeMs - days * dayMs
+  const id = `${emailIdPrefix(atMs)}${String(nth).padStart(14, '0')}`
+  const scheduledAt = row.scheduledDays === undefined ? null : new Date(testTimeMs - row.scheduledDays * dayMs)
+  await db.run(addEmail, [id, new Date(atMs), row.state === 'deferred' ? 'softfail' : 'pending'])
+  await db.run(addQueued, [id, row.state, row.manualRetry ?? false, scheduledAt])
+  return id
+}
+
+test('fails after 30 days; younger, scheduled, retried and claimed mail stays', async () => {
+  const old = []
+  for (const [nth, state] of ['ready', 'deferred', 'over_limit'].entries()) old.push(await addQueuedEmail(31, { state }, nth))
+  old.push(await addQueuedEmail(60, { state: 'ready', scheduledDays: 31 }, 3))
+  const kept = [
+    await addQueuedEmail(29, { state: 'ready' }, 4),
+    await addQueuedEmail(60, { state: 'ready', scheduledDays: 29 }, 5),
+    await addQueuedEmail(60, { state: 'ready', manualRetry: true }, 6),
+    await addQueuedEmail(31, { state: 'sending' }, 7),
+  ]
+  expect(await expireQueued(db, testTimeMs)).toBe(old.length)
+  expect((await db.rows(queued)).map(({ id }) => id)).toEqual(kept.toSorted())
+  for (const id of old) expect((await findEmail(db, id, 'shop'))?.status).toBe('hardfail')
+  const events = async () => (await readEvents(db, startOfLog, 100)).map(({ emailId, kind, data }) => ({ emailId, kind, was: data.was }))
+  await expect
+    .poll(events, { timeout: 15_000 })
+    .toEqual(
+      expect.arrayContaining(
+        old.map((emailId, nth) => ({ emailId, kind: 'MessageDeliveryFailed', was: nth === 1 ? 'softfail' : 'pending' })),
+      ),
+    )
+  expect(await oldestQueuedMs(db)).toBe(testTimeMs - 60 * dayMs)
+})
