@@ -1,6 +1,6 @@
 /**
- * Fails held emails permanently when they were not released in time (contract section 7.2), and queued emails that waited for too long, so that a
- * forgotten pause or a low send limit does not keep old contents of all tenants from being deleted.
+ * Fails held emails permanently when they were not released in time (contract section 7.2), and queued emails that waited for too long. A
+ * forgotten pause or a low send limit would otherwise keep old contents of all tenants from being deleted.
  */
 import type { Db } from '#db'
 import { changeStatus } from '#emails'
