@@ -75,10 +75,11 @@ async function serve(): Promise<void> {
     log.info('stopping')
   } finally {
     ended.abort()
-    await stopAll(open)
-    await traces?.stop()
-    await db.close()
-    await embedded?.stop()
+    await stopAll(open).finally(async () => {
+      await traces?.stop()
+      await db.close()
+      await embedded?.stop()
+    })
     log.info('stopped')
   }
 }

@@ -52,6 +52,7 @@ const moveMs = 5000
 const maxPerWebhook = 8
 const maxInAll = 1024
 const stopWithinMs = 32_000
+const recordWithinMs = 5000
 
 /** The webhooks that this process leases, with a sender for each. */
 class LeasedWebhooks {
@@ -168,12 +169,17 @@ class LeasedWebhooks {
     this.#isStopping = true
   }
 
-  /** Waits for the requests in flight, for at most `stopWithinMs`, and until their results are recorded. */
+  /**
+   * Waits for the requests in flight, for at most `stopWithinMs`, and until their results are recorded, for at most `recordWithinMs`, because the
+   * database may be away. A request without a record is sent again by the next process.
+   */
   async drain(): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + stopWithinMs
     while (this.isBusy && this.#clock.monotonicMs() < untilMs) await pause(this.#clock, tickMs)
     this.savePositions()
-    await this.#recorder.emptied()
+    const recorded = new AbortController()
+    const emptied = this.#recorder.emptied().finally(() => recorded.abort())
+    await Promise.race([emptied, pause(this.#clock, recordWithinMs, recorded.signal)])
   }
 }
 
