@@ -1,5 +1,5 @@
 /** Operator commands: the queue and paused tenants. */
-import { emailIdTimeMs } from '#base'
+import { emailIdTimeMs, Refusal } from '#base'
 import {
   cancelQueue,
   flushQueue,
@@ -12,8 +12,10 @@ import {
   resumePaused,
   resumeTenant,
 } from '#delivery'
+import { listDomains } from '#domains'
 import type { Installation } from '#installation'
 import { parseDomain } from '#mail'
+import { listQueuePauses } from '#spool'
 import { openRecent } from '#usage'
 import {
   type Command,
@@ -119,8 +121,23 @@ async function placeOf(given: CommandArguments, installation: Installation) {
     throw new UsageError('give exactly one of --destination, --provider and --domain')
   if (provider !== undefined) return { tenantId: '', kind: 'provider' as const, name: providerNamed(provider, installation) }
   if (destination !== undefined) return { tenantId: '', kind: 'destination' as const, name: domainIn(destination, '--destination') }
-  const tenantId = (await tenantOf(installation, text(given, 'tenant'))).id
-  return { tenantId, kind: 'domain' as const, name: domainIn(domain as string, '--domain') }
+  const name = domainIn(domain as string, '--domain')
+  return { tenantId: await ownerOf(name, await givenTenant(given, installation), installation), kind: 'domain' as const, name }
+}
+
+/** The tenant that has the sending domain, or a pause of it. `tenantId`: the named tenant. */
+async function ownerOf(name: string, tenantId: string | undefined, { db }: Installation): Promise<string> {
+  const all = [...(await listDomains(db, null)), ...(await listQueuePauses(db)).filter(({ kind }) => kind === 'domain')]
+  const owners = new Set(all.filter((one) => one.name === name).map((one) => one.tenantId))
+  const [owner] = tenantId === undefined ? owners : [...owners].filter((one) => one === tenantId)
+  if (owner === undefined)
+    throw new Refusal('not_found', {
+      message: `no sending domain ${name}${tenantId === undefined ? '' : ` of tenant ${tenantId}`}`,
+      suggestion: 'Run postrider domain list for all domains and their tenants',
+    })
+  if (tenantId === undefined && owners.size > 1)
+    throw new UsageError(`several tenants have a domain ${name}: ${[...owners].join(', ')}. Name one with --tenant ID`)
+  return owner
 }
 
 /** The name of a provider rule, or a domain of mail servers; for a domain covered by a rule, the rule's name. */
@@ -144,7 +161,7 @@ export const queuePause: Command = {
 
 --destination  mail for this recipient domain stays queued; mail in flight is still sent
 --provider     the same for all domains of this provider: gmail, or another name that \`postrider queue\` shows
---domain       mail from this sending domain (of --tenant, or of the default tenant) is held
+--domain       mail from this sending domain is held; --tenant if several tenants have the domain
 --reason       shown with the pause
 Takes effect within one second and lasts until \`postrider queue resume\`. Mail of a paused queue uses no attempts.`,
   options: { ...placeOptions, reason: { type: 'string' }, ...jsonOption },

@@ -1,4 +1,4 @@
-/** A provider that the operator has paused: by its name, for all domains whose mail servers belong to it. */
+/** The operator pauses a provider or a sending domain by its name. A provider is all domains whose mail servers belong to it. */
 import { expect, onTestFinished, test } from 'vitest'
 import { openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
@@ -86,4 +86,18 @@ test('a rule of providers.json is found by its name and by a domain of its mail 
     expect((await run(service, 'queue', 'pause', '--provider', given)).printed).toBe('paused provider gmail')
   expect((await run(service, 'queue', 'pause', '--provider', 'googel')).code).toBe(2)
   expect((await run(service, 'queue', 'pause', '--provider', 'gmail', '--domain', 'a.test')).code).toBe(2)
+})
+
+test('a sending domain is found in the tenant that has it; an unknown one is refused, and one of several needs the tenant', async () => {
+  await using service = await startService()
+  const [one, other] = [await service.makeTenant('one'), await service.makeTenant('other')]
+  await service.addDomain(one, 'shop.test')
+  const pause = async (...words: string[]) => run(service, 'queue', 'pause', '--json', '--domain', ...words)
+  expect(JSON.parse((await pause('shop.test')).printed)).toMatchObject({ tenantId: one, name: 'shop.test', paused: true })
+  expect((await pause('typo.test')).code).toBe(2)
+  expect((await pause('shop.test', '--tenant', other)).code).toBe(2)
+  await service.addDomain(other, 'shop.test')
+  expect((await pause('shop.test')).code).toBe(2)
+  expect(JSON.parse((await pause('shop.test', '--tenant', other)).printed)).toMatchObject({ tenantId: other })
+  expect((await run(service, 'queue', 'resume', '--domain', 'shop.test', '--tenant', one)).printed).toBe('resumed domain shop.test')
 })
