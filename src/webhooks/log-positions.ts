@@ -2,6 +2,7 @@
  * Each webhook's position in the log and its retries: rows read by the sending process, and deleted when the webhook is deleted or
  * disabled.
  */
+import { Refusal } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 import { countEventsWithin, findEndOfLog, type LogPosition } from '#events'
 import { allEventNames, organisationWide, type Webhook } from './manage-webhooks.ts'
@@ -19,6 +20,11 @@ const insertPosition = sql`
 const insertReplay = sql`
   insert into webhook_positions (webhook_id, xact, event_id, done_ids, since, until_xact, after_at, before_at)
   values ($1, $2::text::xid8, 0, '{}', '1:1:', $3::text::xid8, $4, $5)`
+
+const countReplays = sql<{ total: number }>`
+  select count(*)::integer as total
+  from webhook_positions
+  where webhook_id = $1 and until_xact is not null`
 
 const deletePositions = sql`
   delete from webhook_positions
@@ -121,14 +127,39 @@ export const hears = ({ allEvents, events, tenantId }: Webhook, event: { kind: s
   (tenantId === organisationWide || tenantId === event.tenantId) &&
   (allEvents ? everyKind.has(event.kind) : events.some((one) => one === event.kind))
 
-/** Replays the log from `after` to `before`, both exclusive; returns the number of events that the webhook is subscribed to. */
-export async function addReplay(tx: Tx, webhook: Webhook, { after, before }: { after: Date; before: Date }): Promise<number> {
+/** A part of the log that is sent again; the times are exclusive. */
+export interface ReplayRange {
+  after: Date
+  before: Date
+}
+
+/** The counted events of a range that a webhook is subscribed to, and the transactions of the first and the last. */
+export interface CountedRange extends ReplayRange {
+  count: number
+  first: string
+  last: string
+}
+
+/** Counts without locks: a transaction that has written stops all readers of the log. Undefined without an event. */
+export async function countReplay(on: Queryable, webhook: Webhook, range: ReplayRange): Promise<CountedRange | undefined> {
   const kinds = webhook.allEvents ? [...everyKind] : webhook.events
   const tenantId = webhook.tenantId === organisationWide ? null : webhook.tenantId
-  const found = await countEventsWithin(tx, { after, before, kinds, tenantId })
-  if (!found) return 0
-  await tx.run(insertReplay, [webhook.id, found.first, found.last, after, before])
-  return found.count
+  const found = await countEventsWithin(on, { ...range, kinds, tenantId })
+  return found && { ...range, ...found }
+}
+
+/** Each is read as often as the log itself. */
+const maxReplays = 10
+
+/** Replays the counted range; the caller has locked the webhook. Refuses `validation_error`: too many replays at once. */
+export async function addReplay(tx: Tx, webhookId: number, { first, last, after, before }: CountedRange): Promise<void> {
+  const { total } = (await tx.first(countReplays, [webhookId])) ?? { total: 0 }
+  if (total >= maxReplays)
+    throw new Refusal('validation_error', {
+      message: `${maxReplays} ranges are being replayed to this webhook`,
+      suggestion: 'Wait until one of them is sent, or replay one longer range',
+    })
+  await tx.run(insertReplay, [webhookId, first, last, after, before])
 }
 
 export const findPositions = (on: Queryable, webhookIds: readonly number[]): Promise<StoredPosition[]> => on.rows(positionsOf, [webhookIds])

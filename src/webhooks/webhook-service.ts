@@ -1,6 +1,6 @@
 /** The operations on webhooks and on the record of their requests, as the API offers them. */
 import { type Clock, type Ids, type Random, Refusal, rejectUnstorableText, type Secrets, type Traces, wrongField } from '#base'
-import type { Db } from '#db'
+import { type Db, inSnapshot, isStatementTimeout, sql } from '#db'
 import type { Post, PostOutcome } from '#net'
 import { findOrganisation, type Tenants, tenantForNew } from '#tenants'
 import {
@@ -13,7 +13,7 @@ import {
   type WebhookDelivery,
   type WebhookDeliveryDetails,
 } from './delivery-records.ts'
-import { addEndpoint, addReplay, forgive, startFollowing, stopFollowing } from './log-positions.ts'
+import { addEndpoint, addReplay, countReplay, forgive, type ReplayRange, startFollowing, stopFollowing } from './log-positions.ts'
 import {
   addWebhook,
   changeWebhook,
@@ -279,18 +279,30 @@ class WebhookService implements Webhooks {
   }
 }
 
+/** Less than the time limit of a response. */
+const limitCounting = sql`
+  select set_config('statement_timeout', '20s', true)`
+
 /** Queues the events between two times, both exclusive, to be sent again to a webhook; returns their number. */
-async function replayRange(db: Db, id: string, scope: string | null, range: { after: Date; before: Date }): Promise<number> {
+async function replayRange(db: Db, id: string, scope: string | null, range: ReplayRange): Promise<number> {
   if (range.after >= range.before) throw wrongField('before', 'must be later than after')
   const known = await findWebhook(db, id, scope)
-  const queued = await db.transaction(async (tx) => {
-    const webhook = known && (await lockWebhook(tx, known.id))
+  if (!known) throw noSuchWebhook()
+  const counting = inSnapshot(db, async (tx) => {
+    await tx.run(limitCounting)
+    return countReplay(tx, known, range)
+  })
+  const counted = await counting.catch((error: unknown) => {
+    throw isStatementTimeout(error) ? wrongField('after', 'begins a range with too many events: replay shorter ranges') : error
+  })
+  await db.transaction(async (tx) => {
+    const webhook = await lockWebhook(tx, known.id)
     if (!webhook) throw noSuchWebhook()
     if (!webhook.enabled) throw new Refusal('webhook_disabled', { message: 'the webhook is disabled' })
-    return addReplay(tx, webhook, range)
+    if (counted) await addReplay(tx, webhook.id, counted)
   })
-  await db.notify(webhookChanged, String(known?.id)).catch(() => undefined)
-  return queued
+  await db.notify(webhookChanged, String(known.id)).catch(() => undefined)
+  return counted?.count ?? 0
 }
 
 /** Refuses an invalid URL, or one with an address that is not allowed. A name that does not resolve now is accepted. */

@@ -41,7 +41,7 @@ function delayable(db: Db) {
   const delayed: Db = {
     ...db,
     async rows(statement, parameters) {
-      if (statement.text.includes('asked.room')) seen.reads++
+      if (statement.text.includes('wanted.room')) seen.reads++
       if (seen.delay && statement.text.includes('events.id = wanted.id')) {
         seen.delayed++
         await seen.delay
@@ -95,4 +95,19 @@ test('a retry that is recorded while the due retries are read is sent once', asy
   await service.happen({ n: 2 })
   await until(() => numbers().includes(2))
   expect(numbers()).toEqual([1, 1, 2])
+})
+
+test('at most ten ranges of the log are replayed to a webhook at once, and the events of each are counted', async () => {
+  await using service = await startSendingService()
+  const { webhooks } = service
+  const { webhook } = await webhooks.create(organisationWide, { name: 'hook', url: 'http://127.0.0.1:9/' })
+  const nowMs = systemClock.nowMs()
+  const range = { after: new Date(nowMs - 60_000), before: new Date(nowMs + 60_000) }
+  expect(await webhooks.replayRange(webhook.uuid, organisationWide, range)).toBe(0)
+  await service.happen({ n: 1 }, { n: 2 }, { n: 3, kind: 'TenantPaused' })
+  for (let nth = 0; nth < 10; nth++) expect(await webhooks.replayRange(webhook.uuid, organisationWide, range)).toBe(2)
+  await expect(webhooks.replayRange(webhook.uuid, organisationWide, range)).rejects.toMatchObject({
+    code: 'validation_error',
+    message: '10 ranges are being replayed to this webhook',
+  })
 })
