@@ -75,11 +75,13 @@ async function serve(): Promise<void> {
     log.info('stopping')
   } finally {
     ended.abort()
-    await stopAll(open).finally(async () => {
+    try {
+      await stopAll(open)
+    } finally {
       await traces?.stop()
       await db.close()
       await embedded?.stop()
-    })
+    }
     log.info('stopped')
   }
 }
