@@ -100,6 +100,11 @@ export const metrics = {
     help: 'Time by which the oldest due recipient of the installation is overdue',
     registers,
   }),
+  logDelay: new Gauge({
+    name: 'postrider_event_log_delay_seconds',
+    help: 'Time since the oldest event that webhooks and counts cannot read yet, because a transaction of the database server is open',
+    registers,
+  }),
   shardsUnowned: new Gauge({ name: 'postrider_shards_unowned', help: 'Spool shards without an owner', registers }),
   restoreWaiting: new Gauge({
     name: 'postrider_restore_pending',

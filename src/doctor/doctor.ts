@@ -1,6 +1,6 @@
 /**
  * Doctor: read-only checks of whether this installation is fit to send, with recommended repairs, and health metrics.
- * Owns: no tables. Uses: base, net, smtp, db, domains, spool, tracking, certificates, delivery, domain-reports, webhooks, reputation,
+ * Owns: no tables. Uses: base, net, smtp, db, domains, events, spool, tracking, certificates, delivery, domain-reports, webhooks, reputation,
  * mta-sts, dns-updates. Used by: agents, http, cli, main.
  * Promises: all checks run concurrently and end in bounded time; a result that cannot be determined is reported as unknown, not as ok.
  */
@@ -11,6 +11,7 @@ import { type Check, type CheckResult, checkResult, type DoctorDeps } from './ch
 import { checkPort25, checkSmtpCertificate, checkTrackCertificates } from './connectivity.ts'
 import { checkDkimKeys, checkDnsUpdates } from './dkim-checks.ts'
 import { checkDmarc, checkHostname, checkIncomingPolicies, checkPlatform, checkResolver, checkWhereNameLeads } from './dns-checks.ts'
+import { checkEventLog } from './event-log.ts'
 import { checkClock, checkDataDirectory, checkDisk, checkPostgres, checkRestore } from './host-checks.ts'
 import { checkListeners } from './listeners.ts'
 import { checkMtaSts } from './mta-sts.ts'
@@ -43,6 +44,7 @@ const checks: Record<string, Check> = {
   disk: checkDisk,
   'data directory': checkDataDirectory,
   PostgreSQL: checkPostgres,
+  'event log': checkEventLog,
   'restored backup': checkRestore,
 }
 

@@ -2,6 +2,7 @@
 import { type Clock, type Log, type Loop, metrics, startLoop } from '#base'
 import type { Db } from '#db'
 import { restoreWaiting } from '#delivery'
+import { logDelayMs } from '#events'
 import { measureQueue } from '#spool'
 import { measureFailing } from '#webhooks'
 import { askClock, askDisk } from './host-checks.ts'
@@ -21,6 +22,7 @@ export function startHealthMetrics({ db, clock, log, dataFolder }: { db: Db; clo
     for (const state of states) metrics.queued.set({ state }, queue.states.get(state) ?? 0)
     metrics.overdue.set(queue.overdueMs / 1000)
     metrics.shardsUnowned.set(queue.unowned)
+    metrics.logDelay.set((await logDelayMs(db, clock.nowMs())) / 1000)
     metrics.restoreWaiting.set((await restoreWaiting(db)) ? 1 : 0)
     const failing = await measureFailing(db, clock.nowMs())
     metrics.webhooksFailing.set(failing.webhooks)
