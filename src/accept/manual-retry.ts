@@ -28,8 +28,9 @@ export async function retry(
   const isBeingSent = () => new Refusal('email_not_retryable', { message: 'the email is being sent: wait for the end of this attempt' })
   if (!retryableStatuses.includes(email.status)) throw refuse(email.status)
   await db.transaction(async (tx) => {
-    if (!(await keepContent(tx, email))) throw new Refusal('email_content_expired')
-    if (!(await queueRetry(tx, email, shardOf(email.contentId)))) throw isBeingSent()
+    const sizeOctets = await keepContent(tx, email)
+    if (sizeOctets === undefined) throw new Refusal('email_content_expired')
+    if (!(await queueRetry(tx, { ...email, sizeOctets }, shardOf(email.contentId)))) throw isBeingSent()
     if (!(await changeStatus(tx, email, [email.status], 'pending'))) throw refuse('no longer in that status')
     if (email.cancelledAt) await forgetCancellation(tx, email)
     const event = { tenantId: email.tenantId, emailId: email.id, at: new Date(nowMs), data: { was: email.status } }

@@ -159,8 +159,8 @@ const contentExists = sql<{ id: string }>`
   where tenant_id = $1 and id = $2`
 
 /** Conflicts with `lockContents`, which precedes each deletion of a content. */
-const contentForRetry = sql<{ id: string }>`
-  select id
+const contentForRetry = sql<{ octets: number }>`
+  select octet_length(body) as octets
   from contents
   where tenant_id = $1 and id = $2
   for key share`
@@ -287,9 +287,9 @@ export async function hasContent(on: Queryable, email: Pick<Email, 'tenantId' | 
   return (await on.first(contentExists, [email.tenantId, email.contentId])) !== undefined
 }
 
-/** Keeps the content from deletion until the end of the transaction; false: it is deleted. */
-export async function keepContent(tx: Tx, email: Pick<Email, 'tenantId' | 'contentId'>): Promise<boolean> {
-  return (await tx.first(contentForRetry, [email.tenantId, email.contentId])) !== undefined
+/** Keeps the content from deletion until the end of the transaction; returns its stored size. Undefined: it is deleted. */
+export async function keepContent(tx: Tx, email: Pick<Email, 'tenantId' | 'contentId'>): Promise<number | undefined> {
+  return (await tx.first(contentForRetry, [email.tenantId, email.contentId]))?.octets
 }
 
 /** Compressed contents by content id. */

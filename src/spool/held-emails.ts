@@ -252,17 +252,21 @@ export async function oldestQueuedMs(on: Queryable): Promise<number | undefined>
 
 const putRetry = sql`
   insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, manual_retry, test, size_octets)
-  values ($1, $2, $3, $4, $5, $6, 'ready', true, $7, 0)
+  values ($1, $2, $3, $4, $5, $6, 'ready', true, $7, $8)
   on conflict (tenant_id, email_id) do update
   set state = 'ready', manual_retry = true, attempt_count = 0, due_at = null, hold_reason = null
   where spool.state in ('deferred', 'held', 'ready')`
 
-/** Returns an email to the queue, ready now, marked as a manual retry; false while it is being sent, is over the send limit or scheduled. */
+/**
+ * Returns an email to the queue, ready now, marked as a manual retry; false while it is being sent, is over the send limit or scheduled.
+ * `sizeOctets`: of its stored content, so that large contents are not all loaded with a claim.
+ */
 export async function queueRetry(
   tx: Tx,
-  email: { tenantId: string; id: string; contentId: string; recipient: string; test: boolean },
+  email: { tenantId: string; id: string; contentId: string; recipient: string; test: boolean; sizeOctets: number },
   shard: number,
 ): Promise<boolean> {
-  const recipientDomain = email.recipient.slice(email.recipient.lastIndexOf('@') + 1)
-  return (await tx.run(putRetry, [email.tenantId, email.id, email.contentId, shard, email.recipient, recipientDomain, email.test])) === 1
+  const { tenantId, id, contentId, recipient, test, sizeOctets } = email
+  const recipientDomain = recipient.slice(recipient.lastIndexOf('@') + 1)
+  return (await tx.run(putRetry, [tenantId, id, contentId, shard, recipient, recipientDomain, test, sizeOctets])) === 1
 }

@@ -111,7 +111,7 @@ test.each([
 ])('an outcome that %s, whose answer was lost, is not written over a manual retry %s meanwhile', async (_, _what, outcome, isAnswered) => {
   await db.run(addSending, [emailId])
   await db.run(sql`update spool set attempt_count = 0`)
-  const facts = { tenantId: 'shop', id: emailId, contentId: emailId, recipient: 'ann@one.test', test: false }
+  const facts = { tenantId: 'shop', id: emailId, contentId: emailId, recipient: 'ann@one.test', test: false, sizeOctets: 70_000 }
   const wish = { shards: [{ shard: 1, epoch: 5 }], most: 9, lanesPerTenant: 9, cursors: new Map(), windows: [], freshWindow: 9, paused: [] }
   const claims: Awaited<ReturnType<typeof claim>> = []
   let second = Promise.resolve()
@@ -138,13 +138,13 @@ test('a lost answer about many is still looked for when they are written one by 
   const [retried = '', refused = ''] = Array.from({ length: 2 }, () => openIds(systemRandom).emailId(testTimeMs))
   for (const id of [emailId, retried, refused]) await db.run(addSending, [id])
   await db.run(sql`update spool set attempt_count = 0`)
-  const facts = { tenantId: 'shop', id: retried, contentId: retried, recipient: 'ann@one.test', test: false }
+  const facts = { tenantId: 'shop', id: retried, contentId: retried, recipient: 'ann@one.test', test: false, sizeOctets: 70_000 }
   const wish = { shards: [{ shard: 1, epoch: 5 }], most: 9, lanesPerTenant: 9, cursors: new Map(), windows: [], freshWindow: 9, paused: [] }
   const of = (id: string) => ({ ...sent, ...ended, claimed: { ...claimed, emailId: id, attempts: 0 } })
   let third: Promise<void> | undefined
   const meanwhile = async () => {
     expect(await db.transaction((tx) => queueRetry(tx, facts, 1))).toBe(true)
-    expect(await claim(db, wish)).toMatchObject([{ emailId: retried, attempts: 0, manualRetry: true }])
+    expect(await claim(db, wish)).toMatchObject([{ emailId: retried, attempts: 0, manualRetry: true, sizeOctets: 70_000 }])
     third = recorder.record([{ ...of(refused), durationMs: 2 ** 40 }])
   }
   const recorder = openRecorder({ db: losingOneAnswer(db, meanwhile), clock: systemClock, log: silentLog })
