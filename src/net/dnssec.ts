@@ -8,6 +8,7 @@ import { isIP } from 'node:net'
 import type { Answer, TlsaData } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
 import { atMost, type Clock, openSemaphore } from '#base'
+import { openPlaces } from './dns-places.ts'
 import { answersIn, ask as askServers, type DnsPacket, isName, lacksEdns, nameOf, type Question, serverOf } from './dns-query.ts'
 
 export interface TlsaRecord {
@@ -36,7 +37,10 @@ export interface Dnssec {
 }
 
 const patience = { queryMs: 3000, maxMs: 12_000 }
-const maxAtOnce = 64
+/** Sockets; the places limit the queries in progress further. */
+const maxAtOnce = 1000
+/** Docker's resolver returns the answer of another resolver with its flags, and validates nothing. */
+const dockerResolver = '127.0.0.11'
 const maxRecords = 100
 const maxCached = 10_000
 const minLifeMs = 5000
@@ -57,15 +61,15 @@ export interface DnssecDeps {
 /** Undefined if there is no trusted resolver. */
 export function openDnssec({ servers, trusted, clock, random }: DnssecDeps): Dnssec | undefined {
   const believed = (servers.length > 0 ? [...servers] : getServers()).map(serverOf).filter(({ address }) => {
-    return (
-      address === '::1' || (isIP(address) === 4 && address.startsWith('127.')) || trusted.some((one) => serverOf(one).address === address)
-    )
+    const isLocal = address === '::1' || (isIP(address) === 4 && address.startsWith('127.') && address !== dockerResolver)
+    return isLocal || trusted.some((one) => serverOf(one).address === address)
   })
   if (believed.length === 0) return undefined
 
   const cache = new LRUCache<string, { answer: ValidatedAnswer<Answer>; untilMs: number }>(atMost(maxCached))
   const inProgress = new Map<string, Promise<ValidatedAnswer<Answer>>>()
   const semaphore = openSemaphore(maxAtOnce)
+  const inPlace = openPlaces(clock)
 
   const ask = (name: string, type: Question['type']): Promise<ValidatedAnswer<Answer>> => {
     if (!isName(name)) return Promise.resolve({ kind: 'trouble', code: 'BADNAME' })
@@ -75,7 +79,7 @@ export function openDnssec({ servers, trusted, clock, random }: DnssecDeps): Dns
     const running = inProgress.get(key)
     if (running) return running
     const question = semaphore
-      .run(() => askServers(believed, { name, type, id: Math.floor(random() * 65_536) }, 'dnssec', patience, clock))
+      .run(() => inPlace(() => askServers(believed, { name, type, id: Math.floor(random() * 65_536) }, 'dnssec', patience, clock)))
       .then((packet) => {
         const answer = read(packet, name, type)
         cache.set(key, { answer, untilMs: clock.monotonicMs() + lifeMsOf(answer) })

@@ -8,6 +8,7 @@ import { isIP } from 'node:net'
 import type { Answer } from 'dns-packet'
 import { LRUCache } from 'lru-cache'
 import { type Clock, type Ids, openSemaphore } from '#base'
+import { type InPlace, openPlaces } from './dns-places.ts'
 import { answersIn, ask as askServers, isName, lacksEdns, nameOf, type Question, serverOf } from './dns-query.ts'
 
 /** `none`: the name exists without such records. `trouble`: the lookup failed; `code` is SERVFAIL, REFUSED, TIMEOUT or similar. */
@@ -35,13 +36,6 @@ const queryTimeoutMs = 5000
 const tries = 2
 /** Total time limit of a query, regardless of the number and speed of the servers. */
 const maxQuestionMs = 20_000
-
-/**
- * Concurrent queries. More overflow a resolver's socket, which holds 277 of them by default; lost queries are repeated at the same time
- * and lost again. A query not answered soon frees its place, so that unresponsive domains do not delay others.
- */
-const maxPlaces = 64
-const placeMs = 200
 
 const maxCached = 10_000
 /** Answers may have up to 64 KB each, so a limit on their number alone is not enough. */
@@ -239,28 +233,6 @@ function failed<T>(error: unknown): CachedAnswer<T> {
   // A name that cannot be queried (a label over 63 octets, an empty label) cannot exist either.
   if (code === 'NOTFOUND' || code === 'BADNAME') return nxdomain
   return troubleOf(code)
-}
-
-type InPlace = <T>(work: () => Promise<T>) => Promise<T>
-
-/** Runs work when there is a free place; each keeps its place until it is done, and for at most `placeMs`. */
-function openPlaces(clock: Clock): InPlace {
-  const semaphore = openSemaphore(maxPlaces)
-  return (work) =>
-    new Promise((resolve, reject) => {
-      void semaphore.run(() => {
-        const running = work()
-        running.then(resolve, reject)
-        return new Promise<void>((leave) => {
-          const cancel = clock.after(placeMs, leave)
-          const end = () => {
-            cancel()
-            leave()
-          }
-          running.then(end, end)
-        })
-      })
-    })
 }
 
 function within<T>(clock: Clock, question: Promise<CachedAnswer<T>>): Promise<CachedAnswer<T>> {

@@ -80,6 +80,8 @@ describe('a resolver', () => {
     [['127.0.0.1'], [], true],
     [['[::1]'], [], true],
     [['192.0.2.53', '127.0.0.53'], [], true],
+    [['127.0.0.11'], [], false],
+    [['127.0.0.11'], ['127.0.0.11'], true],
   ])('%j with %j trusted counts as trusted: %s', (servers, trusted, expected) => {
     expect(openDnssec({ servers, trusted, clock, random: Math.random }) !== undefined).toBe(expected)
   })
@@ -105,6 +107,16 @@ describe('faults of DNS', () => {
     const { dns, dnssec } = await asked(zones, ['example.org'])
     dns.fail('example.org', how, 'MX')
     expect(await dnssec.mx('example.org')).toMatchObject(expected)
+  })
+
+  test('many unanswered questions do not delay another', async () => {
+    const { dns, dnssec } = await asked(zones, ['example.org'], fastClock)
+    const names = Array.from({ length: 100 }, (_, index) => `_25._tcp.mx${index}.silent.test`)
+    for (const name of names) dns.fail(name, 'silence', 'TLSA')
+    const silent = names.map((name) => dnssec.tlsa(name).then(() => 'a silent name'))
+    const other = dnssec.mx('example.org').then(() => 'the other name')
+    expect(await Promise.race([...silent, other])).toBe('the other name')
+    await Promise.all(silent)
   })
 
   test('silence and garbage are trouble, within the time of a question', async () => {
