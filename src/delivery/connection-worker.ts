@@ -35,6 +35,8 @@ export interface ConnectionWorkerDeps {
   done(result: JobResult): void
   /** The lease was lost before the final dot, so the message was not sent. */
   requeue(job: Job): void
+  /** Not sent, and not to be claimed again for `forMs`. */
+  postponeUnprepared(job: Job, forMs: number, reason: string): void
   /** The egress path, with its limits toward the provider over all processes. */
   paths: EgressPaths
   /** Jobs that were not started and must not be claimed again for `forMs`: the provider accepts no more now. */

@@ -109,6 +109,7 @@ export class Dispatch {
         leaseStillHeld: ({ recipients: [first] }) => leases.owns(first.shard, first.epoch),
         done: (result) => this.#report(result),
         requeue: (job) => unsent.requeue(job),
+        postponeUnprepared: (job, forMs, reason) => unsent.postpone(job, forMs, reason),
         divert: (job) => this.#divert(job),
         isLastTry: (job) => unsent.isLastTry(job),
         postpone: (job, forMs, reason) => unsent.postponeLastTry(job, forMs, reason),
@@ -209,6 +210,7 @@ export class Dispatch {
       messages: this.#messages,
       done: (result, fractionOf) => this.#report(result, fractionOf),
       requeue: (one) => this.#unsent.requeue(one),
+      postponeUnprepared: (one, forMs, reason) => this.#unsent.postpone(one, forMs, reason),
     })
   }
 

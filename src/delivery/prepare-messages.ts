@@ -40,16 +40,20 @@ interface UnpreparedMessage {
   attemptResult: AttemptResult
 }
 
-/** `requeue`: the database did not answer; the job returns to the spool without an attempt. */
-export type PrepareResult = ReadyMessage | UnpreparedMessage | { kind: 'requeue' }
+/**
+ * Without an attempt: `requeue`, the database did not answer, and the job returns to the spool; `postpone`, there is no memory for a large
+ * message now.
+ */
+export type PrepareResult = ReadyMessage | UnpreparedMessage | { kind: 'requeue' } | { kind: 'postpone'; forMs: number; reason: string }
 
 /** Finishes a job that has no message to send. */
 export function finishUnprepared(
   job: Job,
   prepared: Exclude<PrepareResult, ReadyMessage>,
-  deps: { done(result: JobResult): void; requeue(job: Job): void },
+  deps: { done(result: JobResult): void; requeue(job: Job): void; postponeUnprepared(job: Job, forMs: number, reason: string): void },
 ): void {
   if (prepared.kind === 'requeue') return deps.requeue(job)
+  if (prepared.kind === 'postpone') return deps.postponeUnprepared(job, prepared.forMs, prepared.reason)
   const results = job.recipients.map(() => prepared.attemptResult)
   deps.done({ job, results, remote: noRemote, durationMs: 0, conversation: '' })
 }
@@ -68,10 +72,10 @@ export class MessagePreparer {
     this.#largeMessages = new LargeMessages(deps.clock)
   }
 
-  /** Never rejects. May wait until enough large messages have been released. */
+  /** Never rejects. May wait a second until enough large messages have been released. */
   async prepare(job: Job): Promise<PrepareResult> {
     try {
-      if (!job.state.body) await this.#largeMessages.acquire(job)
+      if (!job.state.body && !(await this.#largeMessages.acquire(job))) return withoutMemory
       return await this.#build(job)
     } catch (error) {
       if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) return { kind: 'requeue' }
@@ -136,37 +140,90 @@ const failedToPrepare: AttemptResult = {
   message: 'failed to prepare the message',
 }
 
-/** The messages that were not loaded with the claim and are in memory: a semaphore over their octets. */
+/** Short, because the job waits on an open connection, which could send other mail. */
+const maxMemoryWaitMs = 1000
+const withoutMemory: PrepareResult = { kind: 'postpone', forMs: 5000, reason: 'waits for memory: other large messages are being sent' }
+
+interface Share {
+  keys: string[]
+  octets: number
+}
+
+/**
+ * The messages that were not loaded with the claim and are in memory: a semaphore over their octets. A tenant and a recipient domain get
+ * half of it each, because a slow server keeps them for as long as it likes.
+ */
 class LargeMessages {
+  readonly #clock: Clock
   readonly #collector: ReturnType<typeof openCollector>
-  readonly #held = new Set<DeliveryState>()
-  #octets = 0
-  #waiters: (() => void)[] = []
+  readonly #held = new Map<DeliveryState, Share>()
+  /** By `tenant` and an id, by `domain` and a name, and of all messages. */
+  readonly #octets = new Map<string, number>()
+  readonly #waiters = new Set<() => void>()
 
   constructor(clock: Clock) {
+    this.#clock = clock
     this.#collector = openCollector(clock)
   }
 
-  /** Returns at once if the job holds its message already. A message alone may exceed the limit. */
-  async acquire({ state, sizeOctets }: Job): Promise<void> {
-    if (this.#held.has(state)) return
-    while (this.#octets > 0 && this.#octets + sizeOctets > largeOctetsAtOnce) {
-      await new Promise<void>((resolve) => this.#waiters.push(resolve))
+  /** Returns at once if the job holds its message already; false if there is no room. A message alone may exceed the limits. */
+  async acquire(job: Job): Promise<boolean> {
+    if (this.#held.has(job.state)) return true
+    const untilMs = this.#clock.monotonicMs() + maxMemoryWaitMs
+    while (!this.#hasRoom(job)) {
+      const leftMs = untilMs - this.#clock.monotonicMs()
+      if (leftMs <= 0) return false
+      await this.#released(leftMs)
     }
-    this.#held.add(state)
+    const share = { keys: limitsOf(job).map(([key]) => key), octets: job.sizeOctets }
+    this.#held.set(job.state, share)
     this.#collector.busy()
-    this.#octets += sizeOctets
+    this.#add(share, 1)
+    return true
   }
 
-  release({ state, sizeOctets }: Job): void {
-    if (!this.#held.delete(state)) return
-    this.#octets -= sizeOctets
+  release({ state }: Job): void {
+    const share = this.#held.get(state)
+    if (!share) return
+    this.#held.delete(state)
+    this.#add(share, -1)
     if (this.#held.size === 0) this.#collector.rest()
-    const woken = this.#waiters
-    this.#waiters = []
-    for (const wake of woken) wake()
+    for (const wake of this.#waiters) wake()
+  }
+
+  #hasRoom(job: Job): boolean {
+    return limitsOf(job).every(([key, most]) => {
+      const octets = this.#octets.get(key) ?? 0
+      return octets === 0 || octets + job.sizeOctets <= most
+    })
+  }
+
+  #add({ keys, octets }: Share, sign: 1 | -1): void {
+    for (const key of keys) {
+      const sum = (this.#octets.get(key) ?? 0) + sign * octets
+      if (sum === 0) this.#octets.delete(key)
+      else this.#octets.set(key, sum)
+    }
+  }
+
+  #released(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        cancel()
+        this.#waiters.delete(wake)
+        resolve()
+      }
+      const cancel = this.#clock.after(withinMs, wake)
+      this.#waiters.add(wake)
+    })
   }
 }
+
+const limitsOf = ({ tenantId, recipients: [first] }: Job): [key: string, most: number][] => [
+  ['all', largeOctetsAtOnce],
+  [`tenant ${tenantId}`, largeOctetsAtOnce / 2],
+  [`domain ${first.recipientDomain}`, largeOctetsAtOnce / 2],
+]
 
 async function signed(message: Buffer, keys: SigningKey[], acceptedAtMs: number): Promise<SignedMessage> {
   return { signatures: await signatureFields(message, keys, acceptedAtMs), data: dotStuff(message) }

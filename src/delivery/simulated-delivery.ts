@@ -22,6 +22,8 @@ export interface SimulatedDeps {
   done(result: JobResult, fractionOf?: (claimed: Claimed) => number): void
   /** The database did not answer: the job returns to the spool. */
   requeue(job: Job): void
+  /** Not sent, and not to be claimed again for `forMs`. */
+  postponeUnprepared(job: Job, forMs: number, reason: string): void
 }
 
 const timedOut: AttemptResult = {

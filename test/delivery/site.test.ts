@@ -51,6 +51,7 @@ function siteWith(more: Partial<SiteDeps>, limiter = openLimiter): Site {
     leaseStillHeld: () => true,
     done: () => undefined,
     requeue: () => undefined,
+    postponeUnprepared: () => undefined,
     postponeJobs: () => undefined,
     divert: () => false,
     isLastTry: () => false,

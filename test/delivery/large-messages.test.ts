@@ -1,0 +1,47 @@
+/** Memory for large messages: neither a tenant nor a recipient domain, whose server may keep them for hours, takes all of it. */
+import { expect, test } from 'vitest'
+import { openSecrets, silentLog, systemClock, systemRandom } from '#base'
+import type { Db } from '#db'
+import type { Domains } from '#domains'
+import type { Claimed } from '#spool'
+import { jobsOf } from '../../src/delivery/job.ts'
+import { MessagePreparer } from '../../src/delivery/prepare-messages.ts'
+
+const megabyte = 1_048_576
+/** Without contents: a job that gets memory is cancelled, and keeps its memory until it is released. */
+const db = { first: async () => undefined, rows: async () => [] } as unknown as Db
+
+function openPreparer() {
+  const secrets = openSecrets('a secret for tests only', systemRandom)
+  return new MessagePreparer({ db, clock: systemClock, log: silentLog, secrets, domains: {} as Domains })
+}
+
+let nth = 0
+function jobOf(tenantId: string, recipientDomain: string, sizeOctets: number) {
+  const id = `email-${nth++}`
+  const claimed: Claimed = {
+    ...{ tenantId, emailId: id, contentId: id, shard: 0, epoch: 1, recipient: `ann@${recipientDomain}`, recipientDomain, attempts: 0 },
+    ...{ manualRetry: false, test: false, sizeOctets, holdReason: null, clockOffsetMs: 0, scheduledAt: null },
+  }
+  const [job] = jobsOf([claimed])
+  if (!job) throw new Error('no job')
+  return job
+}
+
+test.each([
+  ['a tenant', (index: number) => ['one', `slow-${index}.test`], ['one', 'other.test']],
+  ['a recipient domain', (index: number) => [`tenant-${index}`, 'slow.test'], ['other', 'slow.test']],
+] as const)(
+  '%s gets half of the memory; its other large messages are postponed, and those of others are prepared',
+  async (_, of, again) => {
+    const messages = openPreparer()
+    const held = [0, 1].map((index) => jobOf(of(index)[0] as string, of(index)[1] as string, 14 * megabyte))
+    for (const job of held) expect((await messages.prepare(job)).kind).toBe('cancelled')
+    const further = () => messages.prepare(jobOf(again[0], again[1], 14 * megabyte))
+    expect(await further()).toMatchObject({ kind: 'postpone', forMs: 5000 })
+    expect((await messages.prepare(jobOf('third', 'third.test', 14 * megabyte))).kind).toBe('cancelled')
+    const waiting = further()
+    for (const job of held) messages.release(job)
+    expect((await waiting).kind).toBe('cancelled')
+  },
+)
