@@ -184,6 +184,7 @@ class DeliveryProcess implements Delivery {
       log,
       secrets: deps.secrets,
       domains: deps.domains,
+      tenants: deps.tenants,
       config,
       outside: deps.outside,
       bounds: deps.bounds,

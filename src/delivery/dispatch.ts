@@ -9,6 +9,7 @@ import { openResolver, type Resolver } from '#net'
 import type { Scenario } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane, Leases, QueuePause, RetrySchedule } from '#spool'
+import type { Tenants } from '#tenants'
 import { firstUsable, signalOf, type TransportHealths } from './assign-transports.ts'
 import { type AttemptResult, decideOutcome, noRemote, type Outcome } from './attempt-outcome.ts'
 import { DivertedJobs } from './diverted-jobs.ts'
@@ -39,6 +40,7 @@ export interface DispatchDeps extends Requeue {
   log: Log
   secrets: Secrets
   domains: Domains
+  tenants: Tenants
   config: Pick<Config, 'hostname' | 'mxPort' | 'mtaStsPort' | 'relay' | 'resolvers' | 'trustedResolvers' | 'allowedNetworks'>
   leases: Pick<Leases, 'owns'>
   /** The active queue pauses. */

@@ -10,6 +10,7 @@ import type { Claimed, QueuePause, RetrySchedule } from '#spool'
 import { suppressed } from '#suppressions'
 import type { Tenants } from '#tenants'
 import { type AttemptResult, cancelled, decideOutcome, noReply, type Outcome, withoutAttempt } from './attempt-outcome.ts'
+import type { Job } from './job.ts'
 
 export interface PreSendCheckDeps {
   db: Db
@@ -48,6 +49,25 @@ export async function preSendChecks(claimed: readonly Claimed[], deps: PreSendCh
     else outcomes.push(decideOutcome(one, { ...noReply, kind: 'suppressed', message: '' }, withoutAttempt(deps, 'by schedule')))
   }
   return { due, outcomes }
+}
+
+/**
+ * Whether the job was paused after it was claimed: its tenant, its recipient domain, or the sending domain of one of its emails. It then returns
+ * to the spool, where the next claim leaves or holds it.
+ */
+export async function isPausedSince(
+  { tenantId, recipients }: Job,
+  { db, tenants, pauses }: Pick<PreSendCheckDeps, 'db' | 'tenants' | 'pauses'>,
+): Promise<boolean> {
+  const tenant = await tenants.find(tenantId)
+  if (tenant?.status !== 'active' || tenant.pauseReason !== null) return true
+  for (const { kind, name, tenantId: owner } of await pauses()) {
+    if (kind === 'destination' && name === recipients[0].recipientDomain) return true
+    if (kind !== 'domain' || owner !== tenantId) continue
+    const ids = recipients.map(({ emailId }) => emailId)
+    if ((await emailsOfDomain(db, tenantId, ids, name)).length > 0) return true
+  }
+  return false
 }
 
 /** By tenant; active tenants are not included. */

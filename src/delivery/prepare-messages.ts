@@ -8,10 +8,12 @@ import { type SigningKey, signatureFields } from '#dkim'
 import type { Domains } from '#domains'
 import { type Content, decodeContent, findContentBody, openReturnPaths, type ReturnPaths } from '#emails'
 import { dotStuff } from '#mail'
-import type { Claimed } from '#spool'
+import type { Claimed, QueuePause } from '#spool'
+import type { Tenants } from '#tenants'
 import { openTokens, type Tokens } from '#tracking'
 import { type AttemptResult, cancelled, noRemote } from './attempt-outcome.ts'
 import { type DeliveryState, type Job, type JobResult, jobPerRecipient, type PreparedMessage, type SignedMessage } from './job.ts'
+import { isPausedSince } from './pre-send-checks.ts'
 import { keysFor, needsOnly8bit, rebuildMessage, traceHeaderOf } from './render-message.ts'
 
 /** Counted by submitted size, not stored size: the built message and the work of building it take several times as much memory. */
@@ -23,6 +25,9 @@ export interface MessagePreparerDeps {
   log: Log
   secrets: Secrets
   domains: Domains
+  tenants: Tenants
+  /** The active queue pauses. */
+  pauses: () => Promise<readonly QueuePause[]>
 }
 
 export interface ReadyMessage {
@@ -41,7 +46,7 @@ interface UnpreparedMessage {
 }
 
 /**
- * Without an attempt: `requeue`, the database did not answer, and the job returns to the spool; `postpone`, there is no memory for a large
+ * Without an attempt: `requeue`, the job returns to the spool, because it was paused or the database did not answer; `postpone`, there is no memory for a large
  * message now.
  */
 export type PrepareResult = ReadyMessage | UnpreparedMessage | { kind: 'requeue' } | { kind: 'postpone'; forMs: number; reason: string }
@@ -75,6 +80,8 @@ export class MessagePreparer {
   /** Never rejects. May wait a second until enough large messages have been released. */
   async prepare(job: Job): Promise<PrepareResult> {
     try {
+      // It may have waited for a connection for a long time.
+      if (await isPausedSince(job, this.#deps)) return { kind: 'requeue' }
       if (!job.state.body && !(await this.#largeMessages.acquire(job))) return withoutMemory
       return await this.#build(job)
     } catch (error) {

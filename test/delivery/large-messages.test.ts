@@ -4,6 +4,7 @@ import { openSecrets, silentLog, systemClock, systemRandom } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
 import type { Claimed } from '#spool'
+import type { Tenants } from '#tenants'
 import { jobsOf } from '../../src/delivery/job.ts'
 import { MessagePreparer } from '../../src/delivery/prepare-messages.ts'
 
@@ -11,9 +12,11 @@ const megabyte = 1_048_576
 /** Without contents: a job that gets memory is cancelled, and keeps its memory until it is released. */
 const db = { first: async () => undefined, rows: async () => [] } as unknown as Db
 
+const tenants = { find: async () => ({ status: 'active', pauseReason: null }) } as unknown as Tenants
+
 function openPreparer() {
   const secrets = openSecrets('a secret for tests only', systemRandom)
-  return new MessagePreparer({ db, clock: systemClock, log: silentLog, secrets, domains: {} as Domains })
+  return new MessagePreparer({ db, clock: systemClock, log: silentLog, secrets, domains: {} as Domains, tenants, pauses: async () => [] })
 }
 
 let nth = 0
