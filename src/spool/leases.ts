@@ -7,6 +7,7 @@
 import { type Clock, type Failpoint, type Log, metrics } from '#base'
 import { type Db, type Queryable, type Sql, sql } from '#db'
 import type { OwnedShard } from './claim.ts'
+import { DrainingShards } from './draining-shards.ts'
 import { shardCount } from './shards.ts'
 
 const register = sql`
@@ -156,6 +157,7 @@ export class Leases {
   #mine: ReadonlyMap<number, OwnedShard> = new Map()
   /** Shards above the fair share: no longer claimed from, and given up once idle. */
   #leaving = new Set<number>()
+  readonly #draining = new DrainingShards()
   #seen = new Map<string, { heartbeat: number; sinceMs: number }>()
 
   constructor(deps: LeaseDeps) {
@@ -273,15 +275,18 @@ export class Leases {
   }
 
   async #giveUpSurplus(share: number): Promise<void> {
-    const { db, leased, isIdle } = this.#deps
+    const { db, clock, leased, isIdle } = this.#deps
     const idle = [...this.#leaving].filter(isIdle).slice(0, this.#mine.size - share)
     if (idle.length > 0) {
       const givenUp = new Set(idle)
       this.#mine = byShard([...this.#mine.values()].filter((one) => !givenUp.has(one.shard)))
       await db.run(leased.free, [this.#processId, idle])
     }
-    // Only idle shards are set aside, for one tick: a shard with an unresponsive recipient would block its other mail.
-    const surplus = [...this.#mine.values()].filter((one) => isIdle(one.shard)).slice(0, this.#mine.size - share)
-    this.#leaving = new Set(surplus.map((one) => one.shard))
+    const surplus = this.#mine.size - share
+    if (idle.length > 0 || surplus === 0) this.#draining.reset()
+    // Idle shards are set aside for one tick, busy ones only if that does not suffice: other mail of the shard waits meanwhile.
+    const { true: free = [], false: busy = [] } = Object.groupBy(this.#mine.keys(), (shard) => (isIdle(shard) ? 'true' : 'false'))
+    const leaving = free.slice(0, surplus)
+    this.#leaving = new Set([...leaving, ...this.#draining.choose(busy, surplus - leaving.length, clock.monotonicMs())])
   }
 }

@@ -77,6 +77,25 @@ describe('leases', () => {
     expect(new Set([...shardsOf(one), ...shardsOf(other)]).size).toBe(shardCount)
   })
 
+  test('with a backlog, in which no shard becomes idle, a few are not claimed from until they are, and the others go on', async () => {
+    // A shard that is claimed from has mail in flight; one is unresponsive and never becomes idle.
+    const stuck = 0
+    let claimedFrom = new Set<number>()
+    const one = await start('one', (shard) => shard !== stuck && !claimedFrom.has(shard))
+    const other = await start('other')
+    let fewest = shardCount
+    for (let tick = 0; tick < 200; tick++) {
+      await one.tick()
+      claimedFrom = new Set(shardsOf(one))
+      await other.tick()
+      clock.moveMs(400)
+      if (other.owned().length < shardCount / 2) fewest = Math.min(fewest, claimedFrom.size + other.owned().length)
+    }
+    expect([one.owned().length, other.owned().length]).toEqual([32, 32])
+    expect(shardsOf(one)).toContain(stuck)
+    expect(fewest).toBeGreaterThanOrEqual(shardCount - 2 * 8)
+  })
+
   test('a shard that is still being worked on goes on being claimed from, and is given up once it is idle', async () => {
     let busy = true
     const one = await start('one', () => !busy)
