@@ -55,6 +55,8 @@ import { openTransports } from './transports/transport-table.ts'
 
 /** Maximum number of recipients in flight in this process. They are small, because bodies are not kept. */
 const maxInFlight = 2000
+/** So that there is room for others beside a tenant whose sites are all unresponsive. */
+const maxInFlightOfTenant = 1600
 const maxPerClaim = 400
 /** Interval of claims while there was mail lately. */
 const idlePollMs = 25
@@ -258,6 +260,8 @@ class DeliveryProcess implements Delivery {
       cursors: this.#cursors.current,
       windows,
       freshWindow: this.#inFlight.freshWindow,
+      busyTenants: this.#inFlight.busyTenants(),
+      mostOfTenant: maxInFlightOfTenant,
       paused: [...pausedDomains, ...this.#dispatch.suspendedDomains()],
     })
     this.#cursors.advance(claimed, windows)

@@ -11,6 +11,8 @@ import type { Claimed, Lane } from '#spool'
  */
 const freshWindow = 4
 const largestWindow = 400
+/** Tenants with fewer recipients in flight are not compared with each other. */
+const busyFrom = 32
 
 interface LaneState extends Lane {
   window: number
@@ -26,6 +28,8 @@ export interface InFlight {
   remove(claimed: Claimed): void
   isIdle(shard: number): boolean
   windows(): (Lane & { size: number })[]
+  /** The tenants with many recipients in flight, and their numbers. */
+  busyTenants(): Map<string, number>
   all(): Claimed[]
 }
 
@@ -83,6 +87,11 @@ export function openInFlight(): InFlight {
         windows.push({ tenantId: lane.tenantId, recipientDomain: lane.recipientDomain, size })
       }
       return windows
+    },
+    busyTenants() {
+      const sizes = new Map<string, number>()
+      for (const { tenantId, inFlight: some } of lanes.values()) sizes.set(tenantId, (sizes.get(tenantId) ?? 0) + some)
+      return new Map([...sizes].filter(([, size]) => size >= busyFrom))
     },
     all: () => [...inFlight.values()],
   }

@@ -59,6 +59,9 @@ const wished = sql.parameters({
   windowDomains: 'text[]',
   windowSizes: 'integer[]',
   freshWindow: 'integer',
+  busyTenants: 'text[]',
+  busySizes: 'integer[]',
+  mostOfTenant: 'integer',
   most: 'bigint',
   paused: 'text[]',
 })
@@ -143,11 +146,14 @@ const claimReady = sql<Claimed>`
     from candidate
     where nth_in_lane <= size
   ),
-  -- The first turn of every tenant, then the second, until there are enough.
+  -- The first turn of every tenant, then the second, until there are enough. Recipients in flight are turns that a tenant has had, so that a
+  -- tenant with hundreds of unresponsive sites does not take each place that becomes free.
   picked as materialized (
-    select tenant_id, email_id, epoch
+    select turn.tenant_id, turn.email_id, turn.epoch
     from turn
-    order by nth
+    left join unnest(${wished.busyTenants}, ${wished.busySizes}) as busy (tenant_id, recipients) on busy.tenant_id = turn.tenant_id
+    where turn.nth + coalesce(busy.recipients, 0) <= ${wished.mostOfTenant}
+    order by turn.nth + coalesce(busy.recipients, 0), turn.email_id
     limit ${wished.most}
   )
   update spool
@@ -217,6 +223,10 @@ export interface ClaimWish {
   windows: readonly (Lane & { size: number })[]
   /** Maximum to claim from any other lane. */
   freshWindow: number
+  /** Recipients in flight of tenants with many. */
+  busyTenants?: ReadonlyMap<string, number>
+  /** Maximum for one tenant, with those in flight. */
+  mostOfTenant?: number
   /** Recipient domains from which no recipient is claimed. */
   paused: readonly string[]
 }
@@ -232,6 +242,9 @@ export function claim(db: Db, wish: ClaimWish): Promise<Claimed[]> {
     windowDomains: wish.windows.map((one) => one.recipientDomain),
     windowSizes: wish.windows.map((one) => one.size),
     freshWindow: wish.freshWindow,
+    busyTenants: [...(wish.busyTenants?.keys() ?? [])],
+    busySizes: [...(wish.busyTenants?.values() ?? [])],
+    mostOfTenant: wish.mostOfTenant ?? wish.most + 1_000_000,
     most: wish.most,
     paused: wish.paused,
   })

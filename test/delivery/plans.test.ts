@@ -184,7 +184,7 @@ test('their plans reach the spool by these indexes, however full it is when they
         "Index Scan using spool_pkey on spool spool_1 | Index Cond: ((ROW(tenant_id, email_id) >= ROW(outcome_1.tenant_id, outcome_1.email_id)) AND (ROW(tenant_id, email_id) <= ROW(outcome_1.tenant_id, outcome_1.email_id))) | Filter: ((outcome_1.epoch = epoch) AND (outcome_1.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",
       ],
       "release scheduled": [
-        "Index Scan using spool_scheduled on spool spool_1 | Index Cond: (scheduled_at <= $1) | Filter: (state = 'scheduled'::text)",
+        "Index Scan using spool_scheduled on spool spool_1 | Index Cond: (scheduled_at <= $1) | Filter: ((($3 IS NULL) OR ((tenant_id = $3) AND test)) AND (state = 'scheduled'::text))",
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(due.tenant_id, due.email_id)) AND (ROW(tenant_id, email_id) <= ROW(due.tenant_id, due.email_id))) | Filter: ((state || ''::text) = 'scheduled'::text)",
       ],
       "requeue": [

@@ -65,6 +65,36 @@ const idsOf = (claimed: readonly Claimed[]) => claimed.map((one) => one.emailId)
 const countOf = (claimed: readonly Claimed[], tenantId: string) => claimed.filter((one) => one.tenantId === tenantId).length
 
 describe('a claim', () => {
+  test('gives free places to the tenants with the fewest recipients in flight', async () => {
+    for (const tenant of ['busy', 'quiet', 'new'])
+      for (let domain = 0; domain < 10; domain++) await add(4, { tenant, recipientDomain: `${domain}.${tenant}.example` })
+    const claimed = await claim(db, {
+      ...wish,
+      most: 12,
+      busyTenants: new Map([
+        ['busy', 600],
+        ['quiet', 40],
+      ]),
+    })
+    expect([countOf(claimed, 'busy'), countOf(claimed, 'quiet'), countOf(claimed, 'new')]).toEqual([0, 0, 12])
+    const next = await claim(db, {
+      ...wish,
+      most: 40,
+      busyTenants: new Map([
+        ['busy', 600],
+        ['quiet', 40],
+      ]),
+    })
+    expect([countOf(next, 'busy'), countOf(next, 'quiet'), countOf(next, 'new')]).toEqual([0, 12, 28])
+  })
+
+  test('leaves mail of a tenant with as many recipients in flight as it may have', async () => {
+    await add(10, { tenant: 'busy' })
+    await add(2, { tenant: 'quiet' })
+    const claimed = await claim(db, { ...wish, busyTenants: new Map([['busy', 1597]]), mostOfTenant: 1600 })
+    expect([countOf(claimed, 'busy'), countOf(claimed, 'quiet')]).toEqual([3, 2])
+  })
+
   test('takes nothing for a paused destination, and the emails for others', async () => {
     await add(3, { recipientDomain: 'paused.example' })
     await add(2, { recipientDomain: 'open.example' })
