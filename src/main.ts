@@ -22,12 +22,11 @@ import { databaseNowMs, durabilityProblems, migrate, openDb, startEmbedded } fro
 import type { openLocalApi } from '#http'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
 import { startApi } from './main/api-role.ts'
-import { hostedRoles, hostRole, openRoleDb } from './main/hosted-roles.ts'
+import { apiConnections, hostedRoles, hostRole, maxConnections, openRoleDb } from './main/hosted-roles.ts'
 import { openDnsUpdates, openHousekeeping, openMtaSts, openTlsReports } from './main/housekeeping-role.ts'
 import { openHttps } from './main/https-ports.ts'
 import { clock, environment, failpoint, type Ground, ids, type RunningRole, tracesOf, version } from './main/process.ts'
 
-const apiConnections = 12
 /** A start during a failover waits for the promotion; machines may also start before their database. */
 const databaseWaitMs = 60_000
 /** The keys of a first start do not wait longer for SMTP listeners that cannot start. */
@@ -47,7 +46,9 @@ async function serve(): Promise<void> {
   const given = givenSecrets(config, ids)
   const secrets = openSecrets(given[0], systemRandom)
   const embedded =
-    config.databaseUrl === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log, started: loadRoles }) : undefined
+    config.databaseUrl === undefined
+      ? await startEmbedded({ folder: config.dataDirectory, clock, log, connections: maxConnections(config), started: loadRoles })
+      : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
   const wait = { waitMs: databaseWaitMs, ending, onWait: loadRoles }
   const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, ...wait }).catch(

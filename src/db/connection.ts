@@ -9,7 +9,7 @@ import { Client, type CustomTypesConfig, type QueryResult, types } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { pause, systemClock } from '#base'
 import type { Host } from './database-hosts.ts'
-import { HostUnusable, isConnectionFatal, isServerUnavailable, NotDurable } from './errors.ts'
+import { type HostFault, HostUnusable, isConnectionFatal, isServerUnavailable, NotDurable } from './errors.ts'
 import type { Sql } from './sql-tag.ts'
 
 export interface StatementResult<Row> {
@@ -129,12 +129,7 @@ export async function connectDatabase(
   } catch (cause) {
     if (connection.socketLost) connection.destroy('the connection failed')
     else void connection.end()
-    throw new HostUnusable(
-      host.name,
-      readOnly ? 'read-only' : isSilence(cause) ? 'silent' : 'refused',
-      connection.timeline,
-      withNextStep(cause),
-    )
+    throw new HostUnusable(host.name, readOnly ? 'read-only' : faultOf(cause), connection.timeline, withNextStep(cause))
   } finally {
     cancel()
   }
@@ -158,6 +153,14 @@ const settingsOf = (client: Client, settings: DatabaseConnectOptions['settings']
 const isSilence = (cause: unknown) =>
   /^timeout expired|^no answer within/.test((cause as Error).message) ||
   /^(ETIMEDOUT|EHOST|ENET)/.test(String((cause as { code?: unknown }).code))
+
+/** Its machine refused, a proxy closed the connection, or the server is starting or shutting down. */
+const isRefusal = (cause: unknown) =>
+  isServerUnavailable(cause) ||
+  (cause as Error).message === 'Connection terminated unexpectedly' ||
+  /^(ECONNREFUSED|ECONNRESET)$/.test(String((cause as { code?: unknown }).code))
+
+const faultOf = (cause: unknown): HostFault => (isSilence(cause) ? 'silent' : isRefusal(cause) ? 'refused' : 'other')
 
 /** The driver's client behind the interface above. */
 class ClientConnection implements Connection {

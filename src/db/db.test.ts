@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import { emailIdPrefix, openIds, pause, systemClock, systemRandom } from '#base'
+import { connectDatabase } from './connection.ts'
+import { type Host, hostsOf } from './database-hosts.ts'
 import { migrate, refuseUnknown } from './migrate.ts'
 import { openDb } from './open-database.ts'
 import { dropPartitions, ensurePartitions } from './partitions.ts'
@@ -193,6 +195,19 @@ test('a server with fewer connections than the pool wants makes statements wait 
   })
   const told = await Promise.allSettled(Array.from({ length: 30 }, (_, n) => db.first(sql`select $1::integer as n, pg_sleep(0.01)`, [n])))
   expect(told.filter(({ status }) => status === 'rejected')).toEqual([])
+})
+
+describe('the fault of a host', () => {
+  test.each([
+    ['refused, if its machine refuses connections', (url: string) => url.replace(/@.*/, '@127.0.0.1:1/x'), 'refused'],
+    ['other, if the server answers with an error', (url: string) => url, 'other'],
+  ])('is %s', async (_name, changed, fault) => {
+    const { admin, name } = await emptyDatabase()
+    await admin.script(`create role ${name} login password 'p' connection limit 0`)
+    onTestFinished(() => admin.script(`drop role ${name}`))
+    const [host] = hostsOf(changed(addressOf(name).replace(/\/\/[^@]*@/, `//${name}:p@`)))
+    await expect(connectDatabase(host as Host, { applicationName: 'test' })).rejects.toMatchObject({ fault })
+  })
 })
 
 describe('listening', () => {

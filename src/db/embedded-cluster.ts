@@ -102,8 +102,15 @@ async function syncFolder(folder: string): Promise<void> {
 
 const mebioctet = 1_048_576
 
-/** Settings that override those in the cluster's own files. Settings for a single table are set on that table. */
-export function serverSettings(): string[] {
+/** For commands beside the service, sessions with a lock, the supervisor, and those reserved for the superuser. */
+const otherConnections = 30
+const minConnections = 100
+
+/**
+ * Settings that override those in the cluster's own files. Settings for a single table are set on that table. `connections`: those that the
+ * service opens at most.
+ */
+export function serverSettings(connections: number): string[] {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
   const buffers = Math.max(16, Math.min(512, Math.floor(memory / 4 / mebioctet)))
   return [
@@ -111,7 +118,7 @@ export function serverSettings(): string[] {
     'unix_socket_permissions=0700',
     'port=5432',
     'cluster_name=postrider',
-    'max_connections=100',
+    `max_connections=${Math.max(minConnections, connections + otherConnections)}`,
     `shared_buffers=${buffers}MB`,
     // Required for durability.
     'fsync=on',

@@ -50,6 +50,8 @@ export interface EmbeddedOptions {
   folder: string
   clock: Clock
   log: Log
+  /** Connections that the service opens at most; 0 for a single command. */
+  connections?: number
   /** Called when the server's process runs, before it answers: the caller can use the time. */
   started?: () => void
   /** `name=value`, overriding the defaults. For tests only, which trade durability for speed. */
@@ -72,13 +74,14 @@ export async function embeddedUrlIfRunning(folder: string): Promise<string | und
 }
 
 /** Starts the server of this data directory, creating the cluster at first use, or adopts a server left by a killed supervisor. */
-export async function startEmbedded({ folder: given, clock, log, started, settingsForTests = [] }: EmbeddedOptions): Promise<Embedded> {
+export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  const { folder: given, clock, log, connections = 0, started, settingsForTests = [] } = options
   const folder = resolve(given)
   makeDataDirectory(folder)
   const unlock = await lockState(folder)
   let server: Server | undefined
   try {
-    server = await prepare(folder, clock, log, [...serverSettings(), ...settingsForTests])
+    server = await prepare(folder, clock, log, [...serverSettings(connections), ...settingsForTests])
     if (!server.cluster) {
       log.info(`creating a database in ${server.dataFolder}`)
       await makeCluster(server.dataFolder, server.password, server.binaries, server.account, server.socketFolder)

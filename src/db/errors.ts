@@ -31,8 +31,11 @@ export class DatabaseUnreachable extends Error {
   }
 }
 
-/** Why a host cannot be used now: it did not answer, it accepts no writes, or it (or its machine) refused the connection. */
-export type HostFault = 'silent' | 'read-only' | 'refused'
+/**
+ * Why a host cannot be used now: it did not answer, it accepts no writes, it (or its machine) refused the connection, or another reason. An
+ * `other` reason does not show that the server is gone: it answered with an error, such as too many connections, or its name was not found.
+ */
+export type HostFault = 'silent' | 'read-only' | 'refused' | 'other'
 
 /** One host cannot be used for writes. */
 export class HostUnusable extends DatabaseUnreachable {

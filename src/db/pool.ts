@@ -231,7 +231,7 @@ async function askHost(host: Host, connect: Connect): Promise<HostAnswer> {
     return { host: host.name, state: 'writable', timeline: connection.timeline }
   } catch (error) {
     if (error instanceof HostUnusable) return { host: host.name, state: error.fault, timeline: error.timeline }
-    return { host: host.name, state: 'refused', timeline: 0 }
+    return { host: host.name, state: 'other', timeline: 0 }
   }
 }
 

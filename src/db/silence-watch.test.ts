@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import type { HostFault } from './errors.ts'
 import { type HostAnswer, reasonToGiveUp } from './silence-watch.ts'
 
 const server = { host: 'a', timeline: 6 }
 const writable = (host: string, timeline: number): HostAnswer => ({ host, state: 'writable', timeline })
-const fault = (host: string, state: 'silent' | 'read-only' | 'refused', timeline = 0): HostAnswer => ({ host, state, timeline })
+const fault = (host: string, state: HostFault, timeline = 0): HostAnswer => ({ host, state, timeline })
 
 describe('the connections to a server with a pending statement', () => {
   test.each<[string, { silentMs: number; answers: HostAnswer[]; timeline?: number }, RegExp | undefined]>([
@@ -29,6 +30,7 @@ describe('the connections to a server with a pending statement', () => {
       /a does not answer/,
     ],
     ['end when its machine refuses new connections', { silentMs: 5000, answers: [fault('a', 'refused')] }, /a does not answer/],
+    ['stay when it answers new connections with an error', { silentMs: 60_000, answers: [fault('a', 'other')] }, undefined],
     [
       'end sooner when another accepts writes on an unknown timeline',
       { silentMs: 2000, answers: [fault('a', 'silent'), writable('b', 0)], timeline: 0 },

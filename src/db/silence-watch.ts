@@ -2,7 +2,7 @@
  * Gives up connections to a server that fell silent. A machine that dies or is cut off closes no socket, and the kernel retransmits for some
  * fifteen minutes. When a statement has no answer for some seconds, all hosts are asked. The connections end if another host was promoted,
  * or if the server answers no new connection either. A server that answers may take as long as it needs: a commit that waits for its
- * standby is never given up.
+ * standby is never given up. A server that answers a new connection with an error, such as too many connections, answers too.
  */
 import type { Clock, Log } from '#base'
 import type { Connection } from './connection.ts'
@@ -46,7 +46,7 @@ export function reasonToGiveUp(
   const promoted = answers.find(({ state, timeline }) => state === 'writable' && timeline > server.timeline && server.timeline > 0)
   if (promoted) return `${promoted.host} was promoted (timeline ${promoted.timeline})`
   const own = answers.find(({ host }) => host === server.host)
-  if (!own || own.state === 'writable') return undefined
+  if (!own || own.state === 'writable' || own.state === 'other') return undefined
   if (own.state === 'read-only') return `${server.host} accepts no writes any more`
   const other = answers.find(({ state }) => state === 'writable')
   if (other && silentMs >= suspectAfterMs) return `${server.host} does not answer, and ${other.host} accepts writes`

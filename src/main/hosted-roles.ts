@@ -1,5 +1,5 @@
 /** The roles that may have processes of their own: `delivery`, `inbound` and `webhooks`. Each has its own database connections. */
-import { type Children, type HostedRole, type Log, openLog, startChildren, startInProcess } from '#base'
+import { type Children, type Config, type HostedRole, type Log, openLog, startChildren, startInProcess } from '#base'
 import { readReport } from '#bounces'
 import { type Db, openDb } from '#db'
 import { openDomains } from '#domains'
@@ -11,6 +11,8 @@ import { openAcceptance } from './acceptance-pipeline.ts'
 import { clock, environment, failpoint, type Ground, ids, type RunningRole, tracesOf, version } from './process.ts'
 
 const script = new URL('../../bin/postrider.js', import.meta.url).pathname
+/** Of `serve` itself, for the API and housekeeping. */
+export const apiConnections = 12
 /** Shorter than the five seconds after which many receivers close an unused connection. */
 const webhookIdleMs = 3000
 
@@ -127,6 +129,16 @@ async function startListeners(ground: Ground): Promise<RunningRole> {
       await uses.stop()
     },
   }
+}
+
+/** Connections that the roles of an instance open at most: a pool for each process or role of `serve`, and one for its notifications. */
+export function maxConnections({ deliveryProcesses, separateProcesses }: Pick<Config, 'deliveryProcesses' | 'separateProcesses'>): number {
+  const deliveries = separateProcesses.includes('delivery') ? deliveryProcesses : 1
+  const { delivery, inbound, webhooks } = hostedRoles
+  return [apiConnections, inbound.poolSize, webhooks.poolSize, ...Array<number>(deliveries).fill(delivery.poolSize)].reduce(
+    (sum, poolSize) => sum + poolSize + 1,
+    0,
+  )
 }
 
 /** Database connections for one role. */

@@ -1,0 +1,25 @@
+/** The embedded server's limits against the connections that the processes open. */
+import { expect, test } from 'vitest'
+import { hostedRoleNames } from '#base'
+import { serverSettings } from '../../src/db/embedded-cluster.ts'
+import { maxConnections } from '../../src/main/hosted-roles.ts'
+
+const settingOf = (name: string, connections: number) =>
+  Number(
+    serverSettings(connections)
+      .find((setting) => setting.startsWith(`${name}=`))
+      ?.split('=')[1],
+  )
+
+/** Commands beside the service, sessions, and the three that PostgreSQL keeps for a superuser. */
+const others = 20
+
+test.each([
+  { deliveryProcesses: 1, separateProcesses: [], connections: 36 },
+  { deliveryProcesses: 2, separateProcesses: [...hostedRoleNames], connections: 43 },
+  { deliveryProcesses: 10, separateProcesses: [...hostedRoleNames], connections: 99 },
+  { deliveryProcesses: 64, separateProcesses: [...hostedRoleNames], connections: 477 },
+])('the embedded server has room for $connections connections of $deliveryProcesses delivery processes, and for others', (one) => {
+  expect(maxConnections(one)).toBe(one.connections)
+  expect(settingOf('max_connections', one.connections)).toBeGreaterThanOrEqual(one.connections + others)
+})
