@@ -21,6 +21,7 @@ export {
   NotDurable,
   sqlState,
 } from './errors.ts'
+export { readLockRoom } from './lock-room.ts'
 export { migrate } from './migrate.ts'
 export { openDb } from './open-database.ts'
 export {

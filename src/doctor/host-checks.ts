@@ -1,8 +1,8 @@
 /** Checks the machine and its database: clock, disk space, durability settings, and tasks that wait for the operator. */
 import { stat, statfs } from 'node:fs/promises'
-import { databaseNowMs, durabilityProblems, sql } from '#db'
+import { databaseNowMs, durabilityProblems, readLockRoom, sql } from '#db'
 import { restoreWaiting } from '#delivery'
-import { type Check, checkResult, type DoctorDeps, ok } from './check-result.ts'
+import { type Check, type CheckResult, checkResult, type DoctorDeps, ok } from './check-result.ts'
 
 /** Webhook receivers reject clock offsets over five minutes, and signatures from the future fail. */
 const clockWarningMs = 30_000
@@ -11,6 +11,10 @@ const scarceOctets = 2e9
 const outOctets = 300e6
 const minPostgresVersion = 15
 const minConnections = 60
+/** An instance's API has as many connections, each with one list over all kept days. */
+const listsAtOnce = 12
+/** Partitions of coming days. */
+const daysAhead = 7
 
 const serverFacts = sql<{ number: number; name: string; checksums: string; connections: number; used: number }>`
   select current_setting('server_version_num')::integer as number, current_setting('server_version') as name,
@@ -57,7 +61,24 @@ export const checkDataDirectory: Check = async ({ config: { dataDirectory } }) =
   return [checkResult(name, 'warning', `other users of this machine can read ${dataDirectory}`, `Run chmod 700 ${dataDirectory}`)]
 }
 
-export const checkPostgres: Check = async ({ db }) => {
+async function checkLocks({ db, config }: DoctorDeps): Promise<CheckResult> {
+  const keptDays = (table: string) =>
+    table.startsWith('request_log') ? config.keepLogDays : table === 'webhook_deliveries' ? config.keepWebhookDays : config.keepEmailDays
+  const daysOf = (table: string) => keptDays(table) + daysAhead
+  const { perTransaction, room, needed, sufficient } = await readLockRoom(db, { statements: listsAtOnce, daysOf })
+  const name = 'PostgreSQL, locks'
+  const detail = `max_locks_per_transaction = ${perTransaction}: room for ${room} locks, and ${listsAtOnce} lists over the kept days need ${needed}`
+  if (needed <= room) return ok(name, detail)
+  const fewer = 'keep fewer days (POSTRIDER_KEEP_EMAIL_DAYS, POSTRIDER_KEEP_LOG_DAYS)'
+  const remedy =
+    config.databaseUrl === undefined
+      ? `Use a PostgreSQL server of your own with max_locks_per_transaction = ${sufficient}, or ${fewer}`
+      : `Set max_locks_per_transaction = ${sufficient} and restart PostgreSQL, or ${fewer}`
+  return checkResult(name, 'warning', detail, remedy)
+}
+
+export const checkPostgres: Check = async (deps) => {
+  const { db } = deps
   const facts = await db.first(serverFacts)
   if (!facts) return []
   const version =
@@ -88,7 +109,7 @@ export const checkPostgres: Check = async ({ db }) => {
           'Raise max_connections: an instance uses about 12, plus 7 for each delivery process',
         )
       : ok('PostgreSQL, connections', room)
-  return [version, ...durability, checksums, connections]
+  return [version, ...durability, checksums, connections, await checkLocks(deps)]
 }
 
 export const checkRestore: Check = async ({ db }) => {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { hostedRoleNames } from '#base'
 import { serverSettings } from '../../src/db/embedded-cluster.ts'
-import { maxConnections } from '../../src/main/hosted-roles.ts'
+import { apiConnections, maxConnections } from '../../src/main/hosted-roles.ts'
 
 const settingOf = (name: string, connections: number) =>
   Number(
@@ -10,6 +10,12 @@ const settingOf = (name: string, connections: number) =>
       .find((setting) => setting.startsWith(`${name}=`))
       ?.split('=')[1],
   )
+
+test('the embedded server has room for the locks of a statement over the days of a year in each connection of the API', () => {
+  const relationsEachDay = 9
+  const room = 2 * settingOf('max_locks_per_transaction', 0) * settingOf('max_connections', 0)
+  expect(room).toBeGreaterThanOrEqual(apiConnections * relationsEachDay * 372)
+})
 
 /** Commands beside the service, sessions, and the three that PostgreSQL keeps for a superuser. */
 const others = 20

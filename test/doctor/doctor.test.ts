@@ -302,6 +302,15 @@ describe('the doctor', () => {
     expect(shown?.remedy).toContain('docs/tracking-https.md')
   })
 
+  test('warns where the kept days need more locks than PostgreSQL has room for', async () => {
+    const name = 'PostgreSQL, locks'
+    expect((await found())[name]?.status).toBe('ok')
+    const config = { ...configOf(), keepEmailDays: 36_500 }
+    expect((await found({ config }))[name]).toMatchObject({ status: 'warning', remedy: expect.stringContaining('of your own') })
+    const all = await found({ config: { ...config, databaseUrl: 'postgres://elsewhere' } })
+    expect(all[name]).toMatchObject({ status: 'warning', remedy: expect.stringMatching(/^Set max_locks_per_transaction = \d+ and/) })
+  })
+
   test('measures the clock against the database, and warns where PostgreSQL may lose mail', async () => {
     const wrong = (ms: number) => ({ ...systemClock, nowMs: () => systemClock.nowMs() + ms })
     expect((await found({ clock: wrong(-60_000) })).clock).toMatchObject({ status: 'warning' })
