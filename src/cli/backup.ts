@@ -13,6 +13,8 @@ import { openProgress } from './progress.ts'
 const total = (tables: Record<string, number>) => Object.values(tables).reduce((sum, rows) => sum + rows, 0)
 const megabytes = (octets: number) => `${(octets / 1e6).toFixed(1)} MB`
 
+const warningOf = (sentence: string, names: readonly string[]) => (names.length === 0 ? '' : `\nWarning: ${sentence}: ${names.join(', ')}`)
+
 const shownProgress = ({ table, rows, octets }: BackupProgress) => `${table}${rows > 0 ? ` ${rows} rows` : ''}, ${megabytes(octets)}`
 
 /** Runs `work` with a writer. The file gets its name once complete, and only its owner can read it. */
@@ -68,8 +70,10 @@ postrider restore FILE         restores the backup`,
       const hint = withSecret
         ? 'The file contains POSTRIDER_SECRET: anyone with this file can read and sign everything.'
         : 'The file does not contain POSTRIDER_SECRET: store the secret separately. Restoring this file requires it (--with-secret includes it).'
-      const record = { file: name, rows: total(done.tables), octets: done.octets, withSecret, tables: done.tables }
-      const lines = `${record.rows} rows of ${Object.keys(done.tables).length} tables, ${megabytes(done.octets)}\n${hint}`
+      const { tables, leftOut, octets } = done
+      const record = { file: name, rows: total(tables), octets, withSecret, tables, leftOut }
+      const warning = warningOf('the file does not contain these tables and sequences, which Postrider did not make', leftOut)
+      const lines = `${record.rows} rows of ${Object.keys(tables).length} tables, ${megabytes(octets)}${warning}\n${hint}`
       // Standard output is the file in this case.
       if (name === '-') process.stderr.write(`${given.options.json === true ? JSON.stringify(record) : lines}\n`)
       else printed(given, deps, record, lines)
@@ -130,7 +134,7 @@ function bringBack(name: string, given: CommandArguments, deps: CommandDeps): Pr
     const { db, clock } = installation
     const progress = openProgress(deps.clock)
     let secret: string | undefined
-    const { header, tables, migrated } = await restoreBackup(db, {
+    const { header, tables, skipped, migrated } = await restoreBackup(db, {
       source: name === '-' ? process.stdin : createReadStream(name),
       clock,
       accept: (found) => {
@@ -146,7 +150,7 @@ function bringBack(name: string, given: CommandArguments, deps: CommandDeps): Pr
     const held = (await restoreWaiting(db))?.emails ?? 0
     const resumed = given.options.resume === true
     const released = resumed ? await resumeAfterRestore(db, clock.nowMs()) : 0
-    const record = { madeAt: header.madeAt, rows: total(tables), migrated, held: held - released, released, secretKept: isKept }
+    const record = { madeAt: header.madeAt, rows: total(tables), skipped, migrated, held: held - released, released, secretKept: isKept }
     const next = resumed
       ? `${emailsOf(released)} from the queue of the backup: released when the service starts.`
       : `${emailsOf(held)} from the queue of the backup: on hold, like webhooks, until you run postrider restore --resume.`
@@ -157,6 +161,7 @@ function bringBack(name: string, given: CommandArguments, deps: CommandDeps): Pr
       : isWithoutLease
         ? '\nThe secret is not stored in the data directory: start the service with the same POSTRIDER_SECRET.'
         : ''
-    printed(given, deps, record, `Restored ${record.rows} rows from the backup of ${header.madeAt}.${kept}\n${next}`)
+    const warning = warningOf('skipped these tables and sequences of the file, which Postrider did not make', skipped)
+    printed(given, deps, record, `Restored ${record.rows} rows from the backup of ${header.madeAt}.${warning}${kept}\n${next}`)
   })
 }

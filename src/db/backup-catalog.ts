@@ -1,6 +1,7 @@
 /**
- * Reads the tables and sequences to back up from the database's own catalogue, so that a new table is included automatically. Transaction
- * numbers, which are meaningless on another server, are rewritten so that their order survives.
+ * Reads the tables and sequences to back up from the database's own catalogue, so that a new table is included automatically. Those that no
+ * migration made are left out, because a restored database would lack them. Transaction numbers, which are meaningless on another server,
+ * are rewritten so that their order survives.
  */
 import { ownSchema } from './own-schema.ts'
 import type { DbSession, Queryable } from './queryable.ts'
@@ -62,7 +63,8 @@ const partitions = sql<StoredPartition>`
 const sequences = sql<{ name: string; value: number; table: string | null }>`
   select s.sequencename::text as name, coalesce(s.last_value, 0) as value, owner.relname::text as table
   from pg_sequences s
-  left join pg_depend d on d.objid = format('%I.%I', s.schemaname, s.sequencename)::regclass and d.deptype = 'i'
+  left join pg_depend d on d.objid = format('%I.%I', s.schemaname, s.sequencename)::regclass and d.deptype in ('i', 'a')
+    and d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass
   left join pg_class owner on owner.oid = d.refobjid
   where to_regnamespace(quote_ident(s.schemaname)) = ${ownSchema}
   order by s.sequencename`
@@ -72,12 +74,17 @@ export interface Catalogue {
   tables: StoredTable[]
   columns: readonly ColumnFacts[]
   partitions: StoredPartition[]
+  /** Names of tables that no migration made. */
+  leftOut: string[]
 }
 
-export async function readCatalogue(on: Queryable): Promise<Catalogue> {
-  const columns = await on.rows(allColumns)
-  const needs = await on.rows(references)
+/** `made`: names of the tables that migrations make; undefined includes all tables. */
+export async function readCatalogue(on: Queryable, made?: ReadonlySet<string>): Promise<Catalogue> {
+  const all = await on.rows(allColumns)
+  const isOwn = (table: string) => made?.has(table) ?? true
+  const columns = all.filter(({ table }) => isOwn(table))
   const byTable = Map.groupBy(columns, ({ table }) => table)
+  const needs = (await on.rows(references)).filter((one) => byTable.has(one.needs))
   const tables: StoredTable[] = []
   const done = new Set<string>()
   // At most one round per table: each round takes at least one table, unless the references are circular.
@@ -89,13 +96,26 @@ export async function readCatalogue(on: Queryable): Promise<Catalogue> {
     }
   }
   if (done.size < byTable.size) throw new Error('tables reference each other in a cycle: cannot order them')
-  return { tables, columns, partitions: await on.rows(partitions) }
+  return {
+    tables,
+    columns,
+    partitions: (await on.rows(partitions)).filter(({ table }) => byTable.has(table)),
+    leftOut: [...new Set(all.map(({ table }) => table))].filter((table) => !isOwn(table)),
+  }
 }
 
-/** The event log's sequence is marked: see `StoredSequence.ofLog`. */
-export async function readSequences(on: Queryable, { columns }: Catalogue): Promise<StoredSequence[]> {
+/** Those of the catalogue's tables. The event log's sequence is marked: see `StoredSequence.ofLog`. */
+export async function readSequences(
+  on: Queryable,
+  { columns }: Catalogue,
+): Promise<{ sequences: StoredSequence[] /** Names of those without a table. */; leftOut: string[] }> {
+  const own = new Set(columns.map(({ table }) => table))
   const logs = new Set(columns.filter(({ stamped }) => stamped).map(({ table }) => table))
-  return (await on.rows(sequences)).map(({ name, value, table }) => ({ name, value, ofLog: table !== null && logs.has(table) }))
+  const all = await on.rows(sequences)
+  return {
+    sequences: all.flatMap(({ name, value, table }) => (table !== null && own.has(table) ? [{ name, value, ofLog: logs.has(table) }] : [])),
+    leftOut: all.filter(({ table }) => table === null).map(({ name }) => name),
+  }
 }
 
 export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`

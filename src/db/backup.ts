@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { zstdCompress } from 'node:zlib'
 import { copyText, findMarks, highestNumber, readCatalogue, readSequences, type StoredPartition } from './backup-catalog.ts'
 import { type FrameWriter, openFrameWriter } from './backup-frames.ts'
-import { listApplied, type MigrationMark } from './migrate.ts'
+import { listApplied, type MigrationMark, tablesMadeBy } from './migrate.ts'
 import { droppingLock } from './partitions.ts'
 import type { Db, DbSession } from './queryable.ts'
 import { sql } from './sql-tag.ts'
@@ -50,20 +50,29 @@ export const unhurried = 'set local idle_in_transaction_session_timeout = 0; set
 /** Bytes of a table's data before compression. */
 const frameOctets = 1024 * 1024
 
-/** Returns the number of rows of each table and the size of the file in bytes. */
-export async function writeBackup(db: Db, options: BackupOptions): Promise<{ tables: Record<string, number>; octets: number }> {
+export interface WrittenBackup {
+  /** The number of rows of each table. */
+  tables: Record<string, number>
+  /** Names of tables and sequences that no migration made. */
+  leftOut: string[]
+  /** The size of the file in bytes. */
+  octets: number
+}
+
+export async function writeBackup(db: Db, options: BackupOptions): Promise<WrittenBackup> {
   const session = await db.session()
   try {
     await session.rows(waitForDropping, [droppingLock])
     await session.script(`begin isolation level repeatable read read only; ${unhurried}`)
-    const catalogue = await readCatalogue(session)
+    const migrations = await listApplied(session)
+    const catalogue = await readCatalogue(session, await tablesMadeBy(migrations))
     const marks = await findMarks(session, catalogue)
     const frames = openFrameWriter(options.write)
     const { version, nowMs, secretFingerprint, secret } = options
     const header: BackupHeader = {
       version,
       madeAt: new Date(nowMs).toISOString(),
-      migrations: await listApplied(session),
+      migrations,
       partitions: catalogue.partitions,
       highestNumber: highestNumber(marks.length),
       secretFingerprint,
@@ -80,10 +89,11 @@ export async function writeBackup(db: Db, options: BackupOptions): Promise<{ tab
       tables[table.name] = rows
     }
     // Read last, so that the sequences are at or beyond every number in the tables above.
-    await frames.json('a', { sequences: await readSequences(session, catalogue) })
+    const { sequences, leftOut } = await readSequences(session, catalogue)
+    await frames.json('a', { sequences })
     await frames.end()
     await session.script('commit')
-    return { tables, octets: frames.octetsWritten }
+    return { tables, leftOut: [...catalogue.leftOut, ...leftOut], octets: frames.octetsWritten }
   } finally {
     await session.close()
   }

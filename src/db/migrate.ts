@@ -22,6 +22,7 @@ const maxTries = 300
 const lockNotAvailable = '55P03'
 const ownFolder = new URL('./migrations/', import.meta.url)
 const fileForm = /^(\d{4})-([a-z0-9-]+)\.sql$/
+const tableMade = /^create (?:unlogged )?table (?:if not exists )?(\w+)/gm
 /** The first of the migrations that were replaced by one initial schema before the first release. */
 const preReleaseName = 'the-first-house'
 
@@ -63,6 +64,16 @@ export const listApplied = (on: Queryable): Promise<MigrationMark[]> => on.rows(
 /** Throws a message for the operator unless this version can create the schema of these migrations. */
 export async function refuseUnknown(applied: readonly MigrationMark[], what: string): Promise<void> {
   refuseStrangers(applied, await readMigrations(ownFolder), what)
+}
+
+/**
+ * Returns the names of the tables that these migrations make; undefined if one of them is unknown to this version, whose tables it therefore
+ * does not know.
+ */
+export async function tablesMadeBy(applied: readonly MigrationMark[]): Promise<Set<string> | undefined> {
+  const known = await readMigrations(ownFolder)
+  if (applied.some(({ number, sha256 }) => known[number - 1]?.sha256 !== sha256)) return undefined
+  return new Set(known.flatMap(({ text }) => [...text.matchAll(tableMade)].map(([, name]) => name as string)))
 }
 
 async function readMigrations(folder: URL): Promise<Migration[]> {

@@ -1,6 +1,7 @@
 /**
  * Restores a backup into an empty database: the schema of the backup's time, every row, then the newer migrations. All rows are loaded in
- * one transaction, which rolls back if the file was truncated or changed.
+ * one transaction, which rolls back if the file was truncated or changed. Tables in the file that the schema lacks are skipped: earlier
+ * versions also backed up tables that no migration made.
  */
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
@@ -45,10 +46,16 @@ const relationsNamed = sql<{ name: string }>`
   from pg_class
   where relnamespace = ${ownSchema} and relname = any($1::text[])`
 
-export async function restoreBackup(
-  db: Db,
-  options: RestoreOptions,
-): Promise<{ header: BackupHeader; tables: Record<string, number>; migrated: string[] }> {
+export interface RestoredBackup {
+  header: BackupHeader
+  /** The number of rows of each table. */
+  tables: Record<string, number>
+  /** Names of tables and sequences that the schema lacks. */
+  skipped: string[]
+  migrated: string[]
+}
+
+export async function restoreBackup(db: Db, options: RestoreOptions): Promise<RestoredBackup> {
   const frames = readFrames(options.source)
   const header = read<BackupHeader>(await next(frames), 'h')
   await options.accept(header)
@@ -63,11 +70,11 @@ export async function restoreBackup(
       )
     }
     await makePartitions(session, header)
-    const tables = await loadTables(session, frames, options.progress)
+    const { tables, skipped } = await loadTables(session, frames, options.progress)
     await options.finish(session, header)
     await session.script('commit')
     await countBeyond(db, session, header.highestNumber)
-    return { header, tables, migrated: await migrate(db, options.clock) }
+    return { header, tables, skipped, migrated: await migrate(db, options.clock) }
   } finally {
     await session.close()
   }
@@ -86,56 +93,90 @@ function read<T>(frame: Frame, kind: Frame['kind']): T {
   return JSON.parse(frame.octets.toString()) as T
 }
 
+const presentAmong = async (session: DbSession, names: readonly string[]): Promise<Set<string>> =>
+  new Set((await session.rows(relationsNamed, [names])).map(({ name }) => name))
+
 async function makePartitions(session: DbSession, { partitions }: BackupHeader): Promise<void> {
-  const here = new Set((await session.rows(relationsNamed, [partitions.map(({ name }) => name)])).map(({ name }) => name))
+  const here = await presentAmong(
+    session,
+    partitions.flatMap(({ table, name }) => [table, name]),
+  )
   for (const { table, name, bounds, settings } of partitions) {
-    if (here.has(name)) continue
+    if (here.has(name) || !here.has(table)) continue
     const storage = settings ? ` with (${settings})` : ''
     await session.script(`create table ${quoted(name)} partition of ${quoted(table)} ${bounds}${storage}`)
   }
 }
+
+type Progress = (octets: number) => void
 
 /** Empties each table first, because migrations insert rows too. */
 async function loadTables(
   session: DbSession,
   frames: AsyncGenerator<Frame>,
   progress: RestoreOptions['progress'],
-): Promise<Record<string, number>> {
+): Promise<{ tables: Record<string, number>; skipped: string[] }> {
   const tables: Record<string, number> = {}
+  const skipped: string[] = []
   let octets = 0
   let frame = await next(frames)
   for (; frame.kind === 't'; frame = await next(frames)) {
     const table = read<StoredTable>(frame, 't')
-    await session.script(`delete from ${quoted(table.name)}`)
-    const into = session.copyIn(`copy ${quoted(table.name)} (${table.columns.map(quoted).join(', ')}) from stdin`)
-    const failed = new Promise<never>((_, reject) => into.once('error', reject))
-    failed.catch(() => undefined)
-    const finished = new Promise<void>((resolve) => into.once('finish', resolve))
-    try {
-      for (frame = await next(frames); frame.kind === 'd'; frame = await next(frames)) {
-        const data = await decompress(frame.octets, { maxOutputLength: maxOctets })
-        octets += data.length
-        if (!into.write(data)) await Promise.race([new Promise((resolve) => into.once('drain', resolve)), failed])
-        progress?.({ table: table.name, rows: 0, octets })
-      }
-    } catch (error) {
-      into.destroy(error as Error)
-      throw error
+    const counting: Progress = (more) => {
+      octets += more
+      progress?.({ table: table.name, rows: 0, octets })
     }
-    into.end()
-    await Promise.race([finished, failed])
-    tables[table.name] = read<{ rows: number }>(frame, 'e').rows
-    const taken = (into as { rowCount?: number }).rowCount
-    if (taken !== tables[table.name]) throw new Error(`table ${table.name}: ${taken} rows instead of ${tables[table.name]}`)
+    if ((await presentAmong(session, [table.name])).has(table.name)) tables[table.name] = await loadTable(session, table, frames, counting)
+    else {
+      skipped.push(table.name)
+      await skipTable(frames)
+    }
   }
   const { sequences } = read<{ sequences: StoredSequence[] }>(frame, 'a')
+  const here = await presentAmong(
+    session,
+    sequences.map(({ name }) => name),
+  )
   for (const { name, value, ofLog } of sequences) {
     const next = ofLog ? value + logGap : value
-    if (next > 0) await session.rows(setSequence, [name, next])
+    if (!here.has(name)) skipped.push(name)
+    else if (next > 0) await session.rows(setSequence, [name, next])
   }
   // Reads the digest, which follows everything else.
   if (!(await frames.next()).done) throw damaged()
-  return tables
+  return { tables, skipped }
+}
+
+async function skipTable(frames: AsyncGenerator<Frame>): Promise<void> {
+  let frame = await next(frames)
+  while (frame.kind === 'd') frame = await next(frames)
+  read(frame, 'e')
+}
+
+/** Returns the number of rows. */
+async function loadTable(session: DbSession, table: StoredTable, frames: AsyncGenerator<Frame>, counting: Progress): Promise<number> {
+  await session.script(`delete from ${quoted(table.name)}`)
+  const into = session.copyIn(`copy ${quoted(table.name)} (${table.columns.map(quoted).join(', ')}) from stdin`)
+  const failed = new Promise<never>((_, reject) => into.once('error', reject))
+  failed.catch(() => undefined)
+  const finished = new Promise<void>((resolve) => into.once('finish', resolve))
+  let frame: Frame
+  try {
+    for (frame = await next(frames); frame.kind === 'd'; frame = await next(frames)) {
+      const data = await decompress(frame.octets, { maxOutputLength: maxOctets })
+      if (!into.write(data)) await Promise.race([new Promise((resolve) => into.once('drain', resolve)), failed])
+      counting(data.length)
+    }
+  } catch (error) {
+    into.destroy(error as Error)
+    throw error
+  }
+  into.end()
+  await Promise.race([finished, failed])
+  const { rows } = read<{ rows: number }>(frame, 'e')
+  const taken = (into as { rowCount?: number }).rowCount
+  if (taken !== rows) throw new Error(`table ${table.name}: ${taken} rows instead of ${rows}`)
+  return rows
 }
 
 /** A new server may have a lower transaction counter than the log's rows; new log entries must sort after all of them. */

@@ -1,8 +1,10 @@
 /** A backup of a database with rows in every kind of table, restored into an empty database and compared table by table. */
+import { zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { type BackupHeader, type Db, dropPartitions, ensurePartitions, openDb, restoreBackup, sql, writeBackup } from '#db'
 import { findOrganisation } from '#tenants'
+import { openFrameWriter, readFrames } from '../../src/db/backup-frames.ts'
 import { databaseAt } from '../support/database-url.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
@@ -188,6 +190,51 @@ describe('a backup', { timeout: 90_000 }, () => {
     expect(dropped.flat()).toEqual([])
     await drop()
     expect(dropped.at(-1)).toContain('events_20200101')
+  })
+
+  test('leaves out and names the tables and sequences that no migration made, and has every other', async () => {
+    await using other = await emptyDatabase()
+    await restoreInto(other.db, file)
+    const write = () => Promise.resolve()
+    const options = { version: 'test', nowMs: 0, secretFingerprint: 'f', write }
+    const before = await writeBackup(other.db, options)
+    expect(before.leftOut).toEqual([])
+    await other.db.script(`create table my_notes (id serial primary key, note text);
+      create table my_twins (id integer primary key, note integer references my_notes);
+      create table "My days" (day date) partition by range (day);
+      create table my_days_1 partition of "My days" for values from ('2026-01-01') to ('2026-02-01');
+      create sequence my_numbers;
+      alter table my_notes add twin integer references my_twins;
+      insert into my_notes (note) values ('hello')`)
+    const octets = await backupOf(other.db)
+    const { tables, leftOut } = await writeBackup(other.db, options)
+    expect(leftOut.sort()).toEqual(['My days', 'my_notes', 'my_numbers', 'my_twins'])
+    expect(tables).toEqual(before.tables)
+    await using empty = await emptyDatabase()
+    expect(await restoreInto(empty.db, octets)).toMatchObject({ tables, skipped: [] })
+  })
+
+  test('of an earlier version, which has such tables, is restored without them', async () => {
+    const pieces: Buffer[] = []
+    const frames = openFrameWriter(async (piece) => void pieces.push(piece))
+    await frames.begin()
+    for await (const { kind, octets } of readFrames(inPieces(file))) {
+      const content = kind === 'h' || kind === 'a' ? JSON.parse(octets.toString()) : undefined
+      if (kind === 'h') {
+        const partition = { table: 'my_days', name: 'my_days_1', bounds: 'default', settings: null }
+        await frames.json('h', { ...content, partitions: [...content.partitions, partition] })
+      } else if (kind === 'a') {
+        await frames.json('t', { name: 'my_notes', columns: ['note'] })
+        await frames.frame('d', zstdCompressSync('hello\n'))
+        await frames.json('e', { rows: 1 })
+        await frames.json('a', { sequences: [...content.sequences, { name: 'my_notes_id_seq', value: 1, ofLog: false }] })
+      } else await frames.frame(kind, octets)
+    }
+    await frames.end()
+    await using empty = await emptyDatabase()
+    const { tables, skipped } = await restoreInto(empty.db, Buffer.concat(pieces))
+    expect(skipped).toEqual(['my_notes', 'my_notes_id_seq'])
+    expect(tables.emails).toBeGreaterThan(0)
   })
 
   test('leaves new events behind all old ones, under numbers that no event ever had', async () => {
