@@ -18,7 +18,7 @@ import {
   startMemoryTrim,
   systemRandom,
 } from '#base'
-import { databaseNowMs, durabilityProblems, migrate, openDb, startEmbedded } from '#db'
+import { databaseNowMs, durabilityProblems, migrate, openDb, refuseCopiedLog, startEmbedded } from '#db'
 import type { openLocalApi } from '#http'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
 import { startApi } from './main/api-role.ts'
@@ -106,7 +106,10 @@ function loadRoles(): void {
 async function makeReady({ config, log, secrets, db }: Ground, given: readonly string[]): Promise<FirstStart | undefined> {
   const [{ ensureUpcomingPartitions }, { holdAfterRestore }] = await Promise.all([import('#housekeeping'), import('#delivery')])
   await migrate(db, clock)
-  for (const ms of [clock.nowMs(), await databaseNowMs(db)]) await ensureUpcomingPartitions(db, ms)
+  const ensurePartitions = async () => {
+    for (const ms of [clock.nowMs(), await databaseNowMs(db)]) await ensureUpcomingPartitions(db, ms)
+  }
+  await Promise.all([refuseCopiedLog(db), ensurePartitions()])
   await openRing(db, secrets, given)
   await holdAfterRestore(db, clock.nowMs())
   for (const problem of await durabilityProblems(db)) log.warn(problem)

@@ -120,7 +120,8 @@ export async function readSequences(
 
 export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
 
-async function linesOf(session: DbSession, text: string): Promise<string[]> {
+/** The lines of a `copy … to stdout`. */
+export async function linesOf(session: DbSession, text: string): Promise<string[]> {
   const pieces: Buffer[] = []
   for await (const piece of session.copyOut(text)) pieces.push(piece as Buffer)
   return Buffer.concat(pieces)

@@ -63,6 +63,8 @@ export async function restoreBackup(db: Db, options: RestoreOptions): Promise<Re
   await migrate(db, options.clock, undefined, header.migrations.length)
   const session = await db.session()
   try {
+    // Before the rows, so that a restore that ends in between leaves none with a number ahead of the server's.
+    await countBeyond(session, header.highestNumber)
     await session.script(`begin; ${unhurried}`)
     if (!(await options.isEmpty(session))) {
       throw new Error(
@@ -73,7 +75,6 @@ export async function restoreBackup(db: Db, options: RestoreOptions): Promise<Re
     const { tables, skipped } = await loadTables(session, frames, options.progress)
     await options.finish(session, header)
     await session.script('commit')
-    await countBeyond(db, session, header.highestNumber)
     return { header, tables, skipped, migrated: await migrate(db, options.clock) }
   } finally {
     await session.close()
@@ -180,8 +181,8 @@ async function loadTable(session: DbSession, table: StoredTable, frames: AsyncGe
 }
 
 /** A new server may have a lower transaction counter than the log's rows; new log entries must sort after all of them. */
-async function countBeyond(db: Db, session: DbSession, number: number): Promise<void> {
-  const missing = number + 1 - ((await db.first(currentNumber))?.number ?? 0)
+async function countBeyond(session: DbSession, number: number): Promise<void> {
+  const missing = number + 1 - ((await session.first(currentNumber))?.number ?? 0)
   if (missing <= 0) return
   await session.script(`do $$ begin for nth in 1..${Math.ceil(missing)} loop perform pg_current_xact_id(); commit; end loop; end $$`)
 }
