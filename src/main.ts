@@ -105,7 +105,7 @@ function loadRoles(): void {
 /** Prepares the database for the roles; the result of a first start is shown once. */
 async function makeReady({ config, log, secrets, db }: Ground, given: readonly string[]): Promise<FirstStart | undefined> {
   const [{ ensureUpcomingPartitions }, { holdAfterRestore }] = await Promise.all([import('#housekeeping'), import('#delivery')])
-  await migrate(db, clock)
+  await migrate(db, clock, { log })
   const ensurePartitions = async () => {
     for (const ms of [clock.nowMs(), await databaseNowMs(db)]) await ensureUpcomingPartitions(db, ms)
   }

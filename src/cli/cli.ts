@@ -8,7 +8,7 @@
  */
 import { spawn } from 'node:child_process'
 import { getSystemErrorMessage } from 'node:util'
-import { ConfigError, Refusal, settings } from '#base'
+import { ConfigError, openLog, Refusal, settings } from '#base'
 import { ApiError } from '#client'
 import { migrate } from '#db'
 import type { Installation } from '#installation'
@@ -73,8 +73,9 @@ const migrateCommand: Command = {
   options: { ...jsonOption },
   run: (given, deps) =>
     deps.withInstallation(
-      async ({ db, clock }) => {
-        const applied = await migrate(db, clock)
+      async ({ db, clock, config: { logFormat } }) => {
+        const log = openLog({ logLevel: 'warn', logFormat }, 'command', process.stderr)
+        const applied = await migrate(db, clock, { log })
         printed(given, deps, { applied }, applied.length === 0 ? 'the schema is up to date' : `applied ${applied.join(', ')}`)
       },
       { mayBeNew: true },

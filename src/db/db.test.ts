@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
-import { emailIdPrefix, openIds, pause, systemClock, systemRandom } from '#base'
+import { emailIdPrefix, type Log, openIds, pause, silentLog, systemClock, systemRandom } from '#base'
 import { connectDatabase } from './connection.ts'
 import { type Host, hostsOf } from './database-hosts.ts'
 import { migrate, refuseUnknown } from './migrate.ts'
@@ -271,10 +271,35 @@ describe('migrations', () => {
     await inFolder(async (write, folder) => {
       await write('0001-notes.sql', 'create table notes (id integer); create table more (id integer)')
       await write('0002-text.sql', 'alter table notes add text text')
-      const ran = await Promise.all([1, 2, 3, 4].map(() => migrate(db, systemClock, folder)))
+      const ran = await Promise.all([1, 2, 3, 4].map(() => migrate(db, systemClock, { folder })))
       expect(ran.flat()).toEqual(['notes', 'text'])
       await write('0003-last.sql', 'drop table more')
-      expect(await migrate(db, systemClock, folder)).toEqual(['last'])
+      expect(await migrate(db, systemClock, { folder })).toEqual(['last'])
+    })
+  })
+
+  test.each([
+    ['another process that migrates', 'select pg_advisory_lock(7305001)'],
+    ['a session that uses a table', 'begin; select * from notes'],
+  ])('that wait for %s report it once, with the session', async (_name, lock) => {
+    const { db } = await emptyDatabase()
+    await inFolder(async (write, folder) => {
+      await write('0001-notes.sql', 'create table notes (id integer)')
+      await migrate(db, systemClock, { folder })
+      await write('0002-text.sql', 'alter table notes add text text')
+      const holder = await db.session()
+      const pid = (await holder.first(sql<{ pid: number }>`select pg_backend_pid() as pid`))?.pid
+      await holder.script(lock)
+      const lines: unknown[][] = []
+      let migrated: Promise<string[]> | undefined
+      const reported = new Promise<void>((resolve) => {
+        const log = { ...silentLog, warn: (...line: unknown[]) => resolve(void lines.push(line)) } as Log
+        migrated = migrate(db, systemClock, { folder, log })
+      })
+      await reported
+      await holder.close()
+      expect(await migrated).toEqual(['text'])
+      expect(lines).toEqual([[{ blockers: [{ pid, application: 'test' }] }, expect.stringContaining('wait for locks')]])
     })
   })
 
@@ -282,9 +307,9 @@ describe('migrations', () => {
     const database = await emptyDatabase()
     await inFolder(async (write, folder) => {
       await write('0001-broken.sql', 'create table notes (id integer); create table notes (id integer)')
-      await expect(migrate(database.db, systemClock, folder)).rejects.toThrow('migration 1 (broken) failed and changed nothing')
+      await expect(migrate(database.db, systemClock, { folder })).rejects.toThrow('migration 1 (broken) failed and changed nothing')
       await write('0001-broken.sql', 'create table notes (id integer)')
-      expect(await migrate(database.db, systemClock, folder)).toEqual(['broken'])
+      expect(await migrate(database.db, systemClock, { folder })).toEqual(['broken'])
     })
   })
 
@@ -293,11 +318,11 @@ describe('migrations', () => {
     await inFolder(async (write, folder) => {
       await write('0001-one.sql', 'create table one (id integer)')
       await write('0002-two.sql', 'create table two (id integer)')
-      await migrate(database.db, systemClock, folder)
+      await migrate(database.db, systemClock, { folder })
       await rm(new URL('0002-two.sql', folder))
-      await expect(migrate(database.db, systemClock, folder)).rejects.toThrow('has migration 2 (two), unknown to this version')
+      await expect(migrate(database.db, systemClock, { folder })).rejects.toThrow('has migration 2 (two), unknown to this version')
       await write('0001-one.sql', 'create table one (id bigint)')
-      await expect(migrate(database.db, systemClock, folder)).rejects.toThrow('migration 1 (one) was changed after it ran')
+      await expect(migrate(database.db, systemClock, { folder })).rejects.toThrow('migration 1 (one) was changed after it ran')
     })
   })
 
@@ -306,10 +331,10 @@ describe('migrations', () => {
     await inFolder(async (write, folder) => {
       await write('0001-the-first-house.sql', 'create table notes (id integer)')
       await write('0002-more.sql', 'create table more (id integer)')
-      await migrate(database.db, systemClock, folder)
+      await migrate(database.db, systemClock, { folder })
       for (const file of ['0001-the-first-house.sql', '0002-more.sql']) await rm(new URL(file, folder))
       await write('0001-initial.sql', 'create table other (id integer)')
-      await expect(migrate(database.db, systemClock, folder)).rejects.toThrow(
+      await expect(migrate(database.db, systemClock, { folder })).rejects.toThrow(
         'the database was made by a pre-release version, whose schema cannot be upgraded: set POSTRIDER_DATA to an empty data directory',
       )
       await expect(refuseUnknown([{ number: 1, name: 'the-first-house', sha256: '' }], 'the backup')).rejects.toThrow(

@@ -5,8 +5,9 @@
  */
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { type Clock, pause, systemClock } from '#base'
+import { type Clock, type Log, pause, silentLog, systemClock } from '#base'
 import { sqlState } from './errors.ts'
+import { LockWaitReport } from './lock-wait-report.ts'
 import type { Db, Queryable } from './queryable.ts'
 import { sql } from './sql-tag.ts'
 
@@ -90,11 +91,22 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   return migrations
 }
 
+export interface MigrateOptions {
+  folder?: URL
+  /** The number of the last migration to run. Default: the latest. */
+  last?: number
+  log?: Log
+}
+
 /**
- * Migrates the schema to the latest version, or to migration number `last`, and returns the names of the migrations that ran. Throws a
- * message for the operator if it must not or cannot.
+ * Migrates the schema and returns the names of the migrations that ran. Logs once if it waits for other sessions. Throws a message for the
+ * operator if it must not or cannot.
  */
-export async function migrate(db: Db, clock: Clock, folder = ownFolder, last = Number.POSITIVE_INFINITY): Promise<string[]> {
+export async function migrate(
+  db: Db,
+  clock: Clock,
+  { folder = ownFolder, last = Number.POSITIVE_INFINITY, log = silentLog }: MigrateOptions = {},
+): Promise<string[]> {
   const version = await db.first(serverVersion)
   if (!version || version.number < minMajorVersion * 10_000) {
     throw new Error(`PostgreSQL ${minMajorVersion} or later is required: this server is ${version?.name}`)
@@ -102,13 +114,14 @@ export async function migrate(db: Db, clock: Clock, folder = ownFolder, last = N
   const known = await readMigrations(folder)
   // A session lock, because each migration commits separately. The server releases it when the session ends.
   const session = await db.session()
+  const report = new LockWaitReport(db, log)
   try {
-    await session.run(waitForLock, [migrationLock])
+    await report.during(session, () => session.run(waitForLock, [migrationLock]))
     await session.script(makeTable).catch(explainMissingRights)
     const applied = await session.rows(appliedMigrations)
     refuseStrangers(applied, known)
     const missing = known.slice(applied.length).filter(({ number }) => number <= last)
-    for (const migration of missing) await apply(db, migration, clock)
+    for (const migration of missing) await apply(db, migration, clock, report)
     return missing.map(({ name }) => name)
   } finally {
     await session.close()
@@ -124,12 +137,12 @@ function explainMissingRights(error: unknown): never {
   )
 }
 
-async function apply(db: Db, { number, name, text, sha256 }: Migration, clock: Clock): Promise<void> {
+async function apply(db: Db, { number, name, text, sha256 }: Migration, clock: Clock, report: LockWaitReport): Promise<void> {
   for (let times = 1; ; times++) {
     try {
       return await db.transaction(async (tx) => {
         await tx.script(`set local lock_timeout = ${lockWithinMs}`)
-        await tx.script(text)
+        await report.during(tx, () => tx.script(text))
         await tx.run(recordMigration, [number, name, sha256, new Date(clock.nowMs())])
       })
     } catch (cause) {

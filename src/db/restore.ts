@@ -60,7 +60,7 @@ export async function restoreBackup(db: Db, options: RestoreOptions): Promise<Re
   const header = read<BackupHeader>(await next(frames), 'h')
   await options.accept(header)
   await refuseUnknown(header.migrations, 'the backup')
-  await migrate(db, options.clock, undefined, header.migrations.length)
+  await migrate(db, options.clock, { last: header.migrations.length })
   const session = await db.session()
   try {
     // Before the rows, so that a restore that ends in between leaves none with a number ahead of the server's.

@@ -1,5 +1,16 @@
 /** Opens the installation for a command: the running service's database, or the embedded one, started for the duration of the command. */
-import { type Clock, type Config, ConfigError, type Ids, openLog, openSecrets, type Random, readConfig, type Secrets } from '#base'
+import {
+  type Clock,
+  type Config,
+  ConfigError,
+  type Ids,
+  type Log,
+  openLog,
+  openSecrets,
+  type Random,
+  readConfig,
+  type Secrets,
+} from '#base'
 import { type Db, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbedded } from '#db'
 import { findOrganisation } from '#tenants'
 import { openRing } from './known-secrets.ts'
@@ -57,10 +68,10 @@ export function openInstallations({ environment, clock, ids, random, version }: 
         )
       const given = givenSecrets(config, ids)
       const secrets = openSecrets(given[0], random)
-      return withDatabase(config, clock, { whileServing }, async (db, isOurs) => {
+      return withDatabase(config, clock, { whileServing }, async (db, { isOurs, log }) => {
         const installation = { config, db, clock, ids, random, secrets, version }
         if (mayBeNew) return work(installation)
-        if (isOurs) await migrate(db, clock)
+        if (isOurs) await migrate(db, clock, { log })
         await openRing(db, secrets, given)
         if (!(await findOrganisation(db)))
           throw new ConfigError('no installation in this database. Start the service first (postrider serve)')
@@ -82,7 +93,7 @@ async function withDatabase<T>(
   config: Config,
   clock: Clock,
   { whileServing }: { whileServing: boolean },
-  work: (db: Db, isOurs: boolean) => Promise<T>,
+  work: (db: Db, facts: { isOurs: boolean; log: Log }) => Promise<T>,
 ): Promise<T> {
   // On standard error: standard output is the command's result.
   const log = openLog({ logLevel: 'warn', logFormat: config.logFormat }, 'command', process.stderr)
@@ -91,7 +102,7 @@ async function withDatabase<T>(
   const embedded = running === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined
   const db = await openDb({ url: running ?? (embedded?.url as string), poolSize, applicationName: 'postrider command', log })
   try {
-    return await work(db, embedded !== undefined)
+    return await work(db, { isOurs: embedded !== undefined, log })
   } finally {
     await db.close()
     await embedded?.stop()
