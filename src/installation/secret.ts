@@ -14,7 +14,7 @@ function readSecret(config: Config, ids: Ids): string {
   const kept = findKeptSecret(config)
   if (kept === undefined && hasEmbedded(config.dataDirectory))
     throw new ConfigError(
-      `${secretFile(config)} is missing: encrypted data in this database cannot be read. Restore the file, or set POSTRIDER_SECRET or POSTRIDER_SECRET_FILE`,
+      `${secretFile(config)} is missing or empty: encrypted data in this database cannot be read. Restore the file, or set POSTRIDER_SECRET or POSTRIDER_SECRET_FILE`,
     )
   if (kept !== undefined) return kept
   const made = ids.token(secretLength)
@@ -24,13 +24,25 @@ function readSecret(config: Config, ids: Ids): string {
 
 const secretFile = (config: Config) => join(config.dataDirectory, 'secret')
 
+/** An empty file, left by a crash of the machine while it was written, counts as missing. */
 export const findKeptSecret = (config: Config): string | undefined =>
-  existsSync(secretFile(config)) ? readFileSync(secretFile(config), 'utf8').trim() : undefined
+  existsSync(secretFile(config)) ? readFileSync(secretFile(config), 'utf8').trim() || undefined : undefined
 
-/** Throws if the data directory has one. */
+/** Returns once the secret is on the disk. Throws if the data directory has one. */
 export function keepSecret(config: Config, secret: string): void {
   makeDataDirectory(config.dataDirectory)
-  writeFileSync(secretFile(config), secret, { mode: 0o600, flag: 'wx' })
+  if (findKeptSecret(config) === undefined) rmSync(secretFile(config), { force: true })
+  writeFileSync(secretFile(config), secret, { mode: 0o600, flag: 'wx', flush: true })
+  syncFolder(config.dataDirectory)
+}
+
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
 }
 
 /** Replaces the file atomically: readers see either secret in full. */
@@ -45,12 +57,7 @@ export function replaceKeptSecret(config: Config, secret: string): void {
     closeSync(file)
   }
   renameSync(unfinished, secretFile(config))
-  const folder = openSync(config.dataDirectory, 'r')
-  try {
-    fsyncSync(folder)
-  } finally {
-    closeSync(folder)
-  }
+  syncFolder(config.dataDirectory)
 }
 
 /** The secret given to this process, followed by the new one of a rotation, if given. */
