@@ -73,12 +73,14 @@ const ourTypes: CustomTypesConfig = {
 }
 
 /**
- * Settings that the parsing relies on, which override the server's defaults, and timeouts so that a frozen process cannot hold locks
- * indefinitely.
+ * Settings that the parsing relies on, which override the server's defaults, and timeouts. A process that is frozen between two statements of
+ * a transaction holds its locks for ten seconds, behind which the others may wait. The server ends the sessions of a vanished machine after a
+ * minute.
  */
 const settle = `
   select set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false), set_config('intervalstyle', 'postgres', false),
-    set_config('idle_in_transaction_session_timeout', '60s', false)`
+    set_config('idle_in_transaction_session_timeout', '10s', false), set_config('tcp_keepalives_idle', '30', false),
+    set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '3', false)`
 
 const askStanding = `
   select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as "readOnly"`

@@ -65,8 +65,9 @@ const maxCountingRounds = 10
 const notifyEveryMs = 600_000
 const choreLock = 7_305_010
 
+/** Other connections do the work meanwhile, so that this transaction is idle for longer than others may be. */
 const tryLock = sql<{ mine: boolean }>`
-  select pg_try_advisory_xact_lock($1::bigint) as mine`
+  select pg_try_advisory_xact_lock($1::bigint) as mine, set_config('idle_in_transaction_session_timeout', '60s', true)`
 
 export { eraseAddress } from './erase.ts'
 export { applyRetention } from './retention.ts'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
-import { type Db, dropPartitions, ensurePartitions, migrate, openDb, type PartitionedTable, startEmbedded, writeBackup } from '#db'
+import { type Db, dropPartitions, ensurePartitions, migrate, openDb, type PartitionedTable, sql, startEmbedded, writeBackup } from '#db'
 import { emailTables } from '#emails'
 import { makeAuthority } from '../support/certificate-authority.ts'
 
@@ -22,6 +22,10 @@ const address = '127.0.77.200'
 /** `user`: also its password. */
 const urlOf = (user: string, database: string, options = `sslmode=verify-full&sslrootcert=${authorityFile}`) =>
   `postgres://${user}:${user}@localhost:${port}/${database}?${options}`
+
+const sessionTimeouts = sql<{ idleInTransaction: string; keepalives: string }>`
+  select current_setting('idle_in_transaction_session_timeout') as "idleInTransaction",
+    concat_ws(' ', current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), current_setting('tcp_keepalives_count')) as keepalives`
 
 const opened = async (url: string): Promise<Db> => openDb({ url, poolSize: 2, applicationName: 'tests' })
 
@@ -70,6 +74,7 @@ afterAll(async () => {
 test('the owner of a database needs no superuser rights, over TLS with a private authority', async () => {
   const db = await opened(urlOf('owner', 'owned'))
   expect((await migrate(db, systemClock))[0]).toBe('initial')
+  expect(await db.first(sessionTimeouts)).toEqual({ idleInTransaction: '10s', keepalives: '30 10 3' })
   await db.close()
 })
 
