@@ -120,6 +120,9 @@ export class ConnectionWorker {
         }
       }
       this.#enter('draining')
+      // The worker may have been woken for mail that it does not take, for example because its source address backs off.
+      this.#site.workerAwake()
+      this.#site.maintain()
       await Promise.all(this.#running)
     } finally {
       this.#enter(undefined)

@@ -343,3 +343,42 @@ test('a connection is counted under its phase until it ends', async () => {
   site.destroy()
   await reaches({})
 })
+
+test('mail for which a busy connection was woken whose source may no longer send goes over the other family meanwhile', async () => {
+  const reply = Promise.withResolvers<void>()
+  await using mx = await startFakeMx({
+    script: ({ stage }) => (stage === 'content' ? { reply: '250 ok', after: reply.promise } : undefined),
+  })
+  await using mx6 = await startFakeMx({ host: '::1', port: mx.port })
+  let ipv4BackoffMs = 0
+  const limiter = { ...openLimiter, hasFewConnections: false }
+  const ipv6: EgressPath = { source: undefined, ehloName: 'mail.house.test', limiter, warmUp: undefined }
+  const ipv4 = {
+    ...ipv6,
+    limiter: {
+      ...limiter,
+      get backoffMs() {
+        return ipv4BackoffMs
+      },
+    },
+  }
+  const site = siteWith({ paths: egressPathsOf({ ipv4, ipv6 }) })
+  const one = nextHopTo(mx.port)
+  const hosts = ['127.0.0.1', '::1'].map((host, preference) => one.hosts.map((known) => ({ ...known, host, preference })))
+  const both = { ...one, hosts: hosts.flat() }
+  // A first success allows the site a second connection.
+  site.answered({
+    recipients: [{ state: 'accepted', reply: { code: 250, enhanced: null, text: '250 ok' } }],
+    transcript: '',
+    durationMs: 100,
+    repliedMs: {},
+  })
+  site.add(newJob('before'), both)
+  await vi.waitFor(() => expect(site.busyWorkers.size).toBe(1), 10_000)
+  ipv4BackoffMs = 60_000
+  site.add(newJob('after'), both)
+  expect(await mx6.waitFor(1, 10_000)).toHaveLength(1)
+  expect(mx.messages).toHaveLength(1)
+  reply.resolve()
+  site.destroy()
+})
