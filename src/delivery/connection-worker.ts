@@ -12,13 +12,12 @@ import { type Job, type JobResult, type PreparedMessage, type SignedMessage, sep
 import type { OpenedConnection } from './open-connection.ts'
 import type { PipeliningFallback } from './pipelining-fallback.ts'
 import { finishUnprepared, type PrepareResult } from './prepare-messages.ts'
+import { isConnectionSpent } from './shaping/providers.ts'
 import { applyReplies } from './shaping/reputation-block.ts'
 import type { Waiters } from './waiters.ts'
 
 /** An idle connection stays open this long for the next message. */
 const idleMs = 3000
-/** Transactions on one connection before it is renewed, out of regard for servers that count them. */
-const maxPerConnection = 1000
 /** Lifetime of a connection when only few are allowed, so that processes take turns. */
 const fewConnectionsLifeMs = 5000
 /** How often an idle connection, when only few are allowed, checks whether another process wants it. */
@@ -54,6 +53,10 @@ export interface SiteQueue {
   readonly isClosing: boolean
   /** Transactions given to one connection at a time. */
   readonly pipelineDepth: number
+  /** Transactions on one connection before it is renewed. */
+  readonly maxPerConnection: number
+  /** The server takes no more than this number of messages over one connection. */
+  learnMaxPerConnection(messages: number): void
   /** Queues jobs that a connection returns, or that it split off another job. */
   enqueue(jobs: readonly Job[]): void
   /** Makes sure that a connection takes the queued jobs. */
@@ -77,8 +80,9 @@ export class ConnectionWorker {
   readonly #deps: ConnectionWorkerDeps
   readonly #running = new Set<Promise<void>>()
   #phase: WorkerPhase | undefined
-  /** Transactions that the connection took. */
+  /** Transactions that the connection took, and those of them that the server accepted. */
   #sent = 0
+  #accepted = 0
   /**
    * The connection has answered at least one message. A later break is therefore the connection's, and each such break follows progress.
    */
@@ -131,7 +135,11 @@ export class ConnectionWorker {
   }
 
   #mayTakeMail(): boolean {
-    return this.#connection.usable && !this.#site.isClosing && this.#sent < maxPerConnection && pathBackoffMs(this.#path) === 0
+    return this.#mayTransact() && !this.#site.isClosing && pathBackoffMs(this.#path) === 0
+  }
+
+  #mayTransact(): boolean {
+    return this.#connection.usable && this.#sent < this.#site.maxPerConnection
   }
 
   /** Counts the connection under its phase; undefined: the connection ends. */
@@ -179,7 +187,7 @@ export class ConnectionWorker {
     const parts = transactionsOf(job, message)
     const transactions: Promise<void>[] = []
     for (const [index, part] of parts.entries()) {
-      if (index > 0 && !this.#connection.usable) {
+      if (index > 0 && !this.#mayTransact()) {
         const unsent = separateJob(job, job.recipients.slice(index))
         if (unsent) this.#site.enqueue([unsent])
         break
@@ -187,12 +195,12 @@ export class ConnectionWorker {
       const transaction = this.#transact(part, message).finally(() => this.#running.delete(transaction))
       transactions.push(transaction)
       this.#running.add(transaction)
+      this.#sent++
       if (this.#running.size < this.#site.pipelineDepth) continue
       if (parts.length > 1) this.#site.maintain()
       await Promise.race(this.#running)
     }
     void Promise.allSettled(transactions).then(() => this.#deps.release(job))
-    this.#sent += transactions.length
   }
 
   /** The job for as many recipients as the warm-up allows; undefined when that is zero. Postpones the others. */
@@ -229,6 +237,12 @@ export class ConnectionWorker {
       return this.#site.enqueue([job])
     }
     if (!failure) this.#hasAnswered = true
+    if (this.#accepted > 0 && result.recipients.every(isConnectionSpent)) {
+      this.#site.learnMaxPerConnection(this.#accepted)
+      this.#connection.quit()
+      return this.#site.enqueue([job])
+    }
+    if (result.recipients.some((one) => one.state === 'accepted')) this.#accepted++
     applyReplies(this.#path.limiter, result.recipients)
     this.#deps.done({
       job,

@@ -17,6 +17,10 @@ import type { ConnectionLease } from './shaping/connection-leases.ts'
 import { openWaiters, type Waiters } from './waiters.ts'
 
 const maxConnections = 10
+/** Transactions on one connection before it is renewed, out of regard for servers that count them. */
+const usualMaxPerConnection = 1000
+/** A server's limit of messages per connection is found again after this time, because it may have been raised. */
+const maxPerConnectionMs = 3_600_000
 /** How long a failed connection counts for the whole site. */
 const usualDownForMs = 15_000
 /**
@@ -78,6 +82,8 @@ export class Site implements SiteQueue {
   #lastMs = Infinity
   /** Consecutive connections that the peer ended before any message was sent, although mail was queued. */
   #fruitless = 0
+  /** The server's limit of messages per connection, if one was met. */
+  #maxPerConnection: { messages: number; untilMs: number } | undefined
   /** A connection has been woken and has not looked at the queue yet. */
   #isWaking = false
 
@@ -138,6 +144,15 @@ export class Site implements SiteQueue {
 
   get pipelineDepth(): number {
     return this.#lastMs < fastMs ? fastPipelineDepth : pipelineDepth
+  }
+
+  get maxPerConnection(): number {
+    const met = this.#maxPerConnection
+    return met && this.#clock.monotonicMs() < met.untilMs ? met.messages : usualMaxPerConnection
+  }
+
+  learnMaxPerConnection(messages: number): void {
+    this.#maxPerConnection = { messages, untilMs: this.#clock.monotonicMs() + maxPerConnectionMs }
   }
 
   enqueue(jobs: readonly Job[]): void {

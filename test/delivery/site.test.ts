@@ -382,3 +382,64 @@ test('mail for which a busy connection was woken whose source may no longer send
   reply.resolve()
   site.destroy()
 })
+
+test.each([
+  [421, '421 Max message per connection reached, closing transmission channel'],
+  [452, '452 4.5.3 Too many messages for this session'],
+])(
+  'a server that takes five messages per connection and then replies %d gets the others over new connections, without an attempt more',
+  async (code, reply) => {
+    const mails = new Map<number, number>()
+    let refusals = 0
+    await using mx = await startFakeMx({
+      script({ stage, session }) {
+        if (stage !== 'mail') return undefined
+        const count = (mails.get(session) ?? 0) + 1
+        mails.set(session, count)
+        if (count <= 5) return undefined
+        refusals++
+        return { reply, close: code === 421 }
+      },
+    })
+    const limited: string[] = []
+    const done: JobResult[] = []
+    const limiter = {
+      ...openLimiter,
+      hasFewConnections: false,
+      isThrottle: () => true,
+      rateLimited: (cause: string) => void limited.push(cause),
+    }
+    const path: EgressPath = { source: undefined, ehloName: 'mail.house.test', limiter, warmUp: undefined }
+    const site = siteWith({ paths: egressPathsOf({ ipv4: path, ipv6: path }), done: (result) => done.push(result) })
+    const add = (from: number, to: number) => {
+      for (let n = from; n < to; n++) site.add(newJob(`e${n}`), nextHopTo(mx.port))
+    }
+    add(0, 40)
+    expect(await mx.waitFor(40, 10_000)).toHaveLength(40)
+    await vi.waitFor(() => expect(done).toHaveLength(40), 10_000)
+    expect(done.every(({ results }) => results[0]?.kind === 'accepted')).toBe(true)
+    expect(limited).toEqual([])
+    // The limit is known now: further connections end before the server refuses a message.
+    const before = refusals
+    expect(site.maxPerConnection).toBe(5)
+    await vi.waitFor(() => expect(site.idle).toBe(true), 10_000)
+    add(40, 60)
+    await vi.waitFor(() => expect(done).toHaveLength(60), 10_000)
+    expect(refusals).toBe(before)
+    site.destroy()
+  },
+)
+
+test('a server that refuses the first message of a connection for its number is sent less', async () => {
+  const reply = '452 4.5.3 Too many messages for this session'
+  await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'mail' ? reply : undefined) })
+  const limited: string[] = []
+  const done: JobResult[] = []
+  const limiter = { ...openLimiter, isThrottle: () => true, rateLimited: (cause: string) => void limited.push(cause) }
+  const path: EgressPath = { source: undefined, ehloName: 'mail.house.test', limiter, warmUp: undefined }
+  const site = siteWith({ paths: egressPathsOf({ ipv4: path, ipv6: path }), done: (result) => done.push(result) })
+  site.add(newJob(), nextHopTo(mx.port))
+  await vi.waitFor(() => expect(done.map(({ results }) => results[0]?.kind)).toEqual(['temporary']), 10_000)
+  expect(limited).toEqual([reply])
+  site.destroy()
+})

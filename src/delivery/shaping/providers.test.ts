@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { isShutdown, openProviders, type Providers } from './providers.ts'
+import { isConnectionSpent, isShutdown, openProviders, type Providers } from './providers.ts'
 
 let folder: string
 let providers: Providers
@@ -108,5 +108,36 @@ describe('a temporary refusal', () => {
     '451 4.1.8 Domain of sender address a@shop.example.com does not resolve',
   ])("of one sender's domain does not: %s", (text) => {
     expect(isThrottle(text)).toBe(false)
+  })
+})
+
+describe('a refusal at MAIL or RCPT', () => {
+  const isSpent = (text: string, stage: 'mail' | 'rcpt' | 'final' = 'mail') =>
+    isConnectionSpent({ state: 'refused', stage, reply: { code: Number(text.slice(0, 3)), enhanced: null, text } })
+
+  test.each([
+    '421 Max message per connection reached, closing transmission channel',
+    '421 Too many messages in this session',
+    '421 too many messages in this connection',
+    '452 #4.x.x Too many messages for this session',
+    '452 4.5.3 Too many messages for this session',
+    '421 4.7.0 Maximum number of messages per connection exceeded',
+    '450 4.7.1 Message limit exceeded for this SMTP session',
+  ])('because the connection has had its number of messages concerns only the connection: %s', (text) => {
+    expect(isSpent(text)).toBe(true)
+    expect(isSpent(text, 'rcpt')).toBe(true)
+    expect(isSpent(text, 'final')).toBe(false)
+  })
+
+  test.each([
+    '421 4.3.2 too many connections',
+    '421 4.7.0 Too many messages, shutting down the connection',
+    '421 4.7.0 Too many concurrent SMTP connections; please try again later.',
+    '450 4.7.1 Message rate limit exceeded, slow down',
+    '452 4.5.3 Too many recipients for this session',
+    '421 4.7.28 too many messages from your address this hour, try another connection later',
+    '554 5.7.1 Too many messages for this session',
+  ])('for another reason does not: %s', (text) => {
+    expect(isSpent(text)).toBe(false)
   })
 })

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { ConfigError } from '#base'
 import { classify, type GivenReply } from '#bounces'
 import { mailSiteOf, type Route } from '#net'
+import type { RecipientResult, Reply } from '#smtp'
 import type { ProviderLimits } from './adaptive-limits.ts'
 
 export interface Provider extends ProviderLimits {
@@ -48,6 +49,20 @@ export interface Providers {
 /** Whether the server refuses because it shuts down (421, RFC 5321 section 3.8). Such a reply is not about number or speed. */
 export const isShutdown = ({ code, text }: GivenReply): boolean =>
   code === 421 && shutdownWords.test(text) && !throttleWords.test(text) && !aboutTheMessage.test(text)
+
+/**
+ * Whether the server takes no more messages over this connection, and takes them over another one: Exim's `smtp_accept_max_per_connection`,
+ * and the same of Yahoo and Cisco. After a message over the connection, the reply is not about the rate.
+ */
+export const isConnectionSpent = (result: RecipientResult): boolean =>
+  result.state === 'refused' && (result.stage === 'mail' || result.stage === 'rcpt') && isMessageLimitOfConnection(result.reply)
+
+const isMessageLimitOfConnection = ({ code, text }: Reply): boolean =>
+  code < 500 && limitWords.test(text) && perConnection.test(text) && !aboutTheMessage.test(text)
+
+const limitWords = /too many|\bmax|limit|exceed/i
+const perConnection =
+  /\b(?:message|e?-?mail|transaction)s?(?: (?:limit|count|quota))?(?: (?:sent|delivered|received|allowed|exceeded|reached))* (?:per|in|on|for|over|during) (?:(?:this|one|a|an|the|same|single|current|smtp) )*(?:connection|session)\b/i
 
 /** The default of Postfix. */
 const usualConnections = 20
