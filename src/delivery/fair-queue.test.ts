@@ -1,3 +1,4 @@
+import { queryObjects } from 'node:v8'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { fairQueue } from './fair-queue.ts'
@@ -87,5 +88,17 @@ describe('a queue in which tenants take turns', () => {
         }
       }),
     )
+  })
+
+  test('items that were taken are not kept in memory while more come than go', () => {
+    class Kept {}
+    const queue = fairQueue<Kept>()
+    for (let n = 0; n < 100; n++) queue.push('a', new Kept())
+    for (let n = 0; n < 10_000; n++) {
+      queue.push('a', new Kept())
+      queue.take()
+    }
+    expect(queue.size).toBe(100)
+    expect(queryObjects(Kept, { format: 'count' })).toBeLessThan(400)
   })
 })

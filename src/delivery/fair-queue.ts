@@ -11,9 +11,18 @@ export interface FairQueue<Item> {
   takeAll(): Item[]
 }
 
+interface Waiting<Item> {
+  items: Item[]
+  /** Those before it have been taken. */
+  next: number
+}
+
+/** Taken items are cut off in groups of at least this number, more than are left: an item is moved about once. */
+const minCut = 64
+
 export function fairQueue<Item>(): FairQueue<Item> {
   /** In order of service: a served tenant moves to the end. */
-  const byTenant = new Map<string, { items: Item[]; next: number }>()
+  const byTenant = new Map<string, Waiting<Item>>()
   let size = 0
   return {
     push(tenantId, item) {
@@ -27,6 +36,7 @@ export function fairQueue<Item>(): FairQueue<Item> {
         const item = mine.items[mine.next++] as Item
         byTenant.delete(tenantId)
         if (mine.next < mine.items.length) byTenant.set(tenantId, mine)
+        cutTaken(mine)
         size--
         return item
       }
@@ -42,4 +52,10 @@ export function fairQueue<Item>(): FairQueue<Item> {
       return all
     },
   }
+}
+
+function cutTaken(waiting: Waiting<unknown>): void {
+  if (waiting.next < minCut || waiting.next * 2 <= waiting.items.length) return
+  waiting.items = waiting.items.slice(waiting.next)
+  waiting.next = 0
 }
