@@ -40,10 +40,13 @@ test('a job has at most 100 recipients', () => {
   expect(jobsOf(claimed).map(({ recipients }) => recipients.length)).toEqual([100, 100, 50])
 })
 
-test('a job needs SMTPUTF8 if one address does, and a job for one recipient if its own address does', () => {
-  const job = jobFor('a', 'ü', 'c')
-  expect(job.needsSmtpUtf8).toBe(true)
-  expect(jobPerRecipient(job).map((one) => one.needsSmtpUtf8)).toEqual([false, true, false])
+test('addresses that need SMTPUTF8 have their own job, so that a server without it gets the others', () => {
+  const jobs = jobsOf(['a', 'ü', 'c', 'ö'].map((one) => claimedFor(one)))
+  expect(jobs.map((one) => [one.needsSmtpUtf8, addressesOf(one)])).toEqual([
+    [false, ['a', 'c']],
+    [true, ['ü', 'ö']],
+  ])
+  expect(jobs.flatMap(jobPerRecipient).map((one) => one.needsSmtpUtf8)).toEqual([false, false, true, true])
 })
 
 test('fewer recipients of the same job keep its state, and a separate job has a copy', () => {

@@ -19,6 +19,7 @@ export interface Job {
   readonly contentId: string
   readonly recipients: readonly [Claimed, ...Claimed[]]
   readonly sizeOctets: number
+  /** The same for all recipients. */
   readonly needsSmtpUtf8: boolean
   /** The pool whose addresses the job must be sent from; undefined: the operating system chooses. */
   readonly pool: EgressPoolMembers | undefined
@@ -87,18 +88,20 @@ export interface SignedMessage {
 
 const notAscii = /[^\u0000-\u007f]/
 
-/** Groups claimed recipients by submission and recipient domain, in the order of the claim. */
+/**
+ * Groups claimed recipients by submission and recipient domain, in the order of the claim. Addresses that need SMTPUTF8 (RFC 6531) have
+ * their own job: a server without it gets the others.
+ */
 export function jobsOf(claimed: readonly Claimed[]): Job[] {
-  type Open = Job & { recipients: [Claimed, ...Claimed[]]; needsSmtpUtf8: boolean }
+  type Open = Job & { recipients: [Claimed, ...Claimed[]] }
   const jobs: Open[] = []
   const open = new Map<string, Open>()
   for (const one of claimed) {
-    const key = `${one.contentId} ${one.recipientDomain} ${one.epoch}`
     const needsSmtpUtf8 = notAscii.test(one.recipient)
+    const key = `${one.contentId} ${one.recipientDomain} ${one.epoch}${needsSmtpUtf8 ? ' utf8' : ''}`
     const job = open.get(key)
     if (job && job.recipients.length < maxRecipientsPerJob) {
       job.recipients.push(one)
-      job.needsSmtpUtf8 ||= needsSmtpUtf8
       continue
     }
     const begun: Open = {
@@ -137,7 +140,6 @@ export function jobPerRecipient(job: Job): [Job, ...Job[]] {
   const jobFor = (one: Claimed, state: DeliveryState): Job => ({
     ...job,
     recipients: [one],
-    needsSmtpUtf8: notAscii.test(one.recipient),
     state,
   })
   return [jobFor(first, job.state), ...others.map((one) => jobFor(one, { ...job.state, retriedOnce: false }))]
