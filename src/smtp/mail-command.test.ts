@@ -43,7 +43,19 @@ describe('a message', () => {
   })
 })
 
-test('an address with a line end, space, bracket or control character is not fit for a command', () => {
-  for (const unfit of ['a\r\nQUIT', 'a b', 'a>', '<a', 'a\u2028b', 'a\x7f', 'a'.repeat(513)]) expect(isFitForCommand(unfit)).toBe(false)
+test('an address with a line end or control character, or with a space or bracket outside quotes, is not fit for a command', () => {
+  const unfit = [
+    'a\r\nQUIT',
+    'a b',
+    'a>',
+    '<a',
+    'a\u2028b',
+    'a\x7f',
+    'a'.repeat(513),
+    '"a\r\nb"@c.example',
+    '"a" b@c.example',
+    '"a\\"@c>.example',
+  ]
+  for (const one of [...unfit, 'a"b c"@d.example', '"a b"', '"a b"@c.example> SIZE=1']) expect(isFitForCommand(one)).toBe(false)
   expect(isFitForCommand('ü@example.com')).toBe(true)
 })

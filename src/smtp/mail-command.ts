@@ -25,8 +25,13 @@ export function findMessageFault(transaction: Transaction, extensions: Extension
   return undefined
 }
 
-/** No line end, space or bracket, so that an address cannot become a second command or parameter; 512 keeps within the line length. */
-export const isFitForCommand = (address: string): boolean => address.length <= 512 && !/[\x00-\x20<>\x7f-\x9f\u2028\u2029]/.test(address)
+/**
+ * No line end or control character, and a space or bracket only in a quoted local part (RFC 5321 section 4.1.2), so that an address cannot
+ * become a second command or parameter; 512 keeps within the line length.
+ */
+export const isFitForCommand = (address: string): boolean => address.length <= 512 && fitForCommand.test(address)
+
+const fitForCommand = /^(?:"(?:[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029]|\\[\x20-\x7e])*"@)?[^\x00-\x20<>\x7f-\x9f\u2028\u2029]*$/
 
 /** Size of the whole message. */
 export const octetsOf = ({ fieldsOnTop, data }: Transaction): number => (fieldsOnTop?.length ?? 0) + data.length

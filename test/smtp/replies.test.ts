@@ -1,5 +1,8 @@
 /** The result of each reply for each recipient, over real sockets. */
+import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
+import { parseAddress } from '#mail'
+import { isFitForCommand } from '../../src/smtp/mail-command.ts'
 import { type FakeMx, type FakeMxOptions, startFakeMx } from '../support/fake-mx.ts'
 import { message, open, outcomes } from './send-message.ts'
 
@@ -38,6 +41,14 @@ describe.each([
     expect(second.transcript).not.toContain('EHLO')
     expect(result.transcript).toMatch(/\(greeted after \d+ ms, ready after \d+ ms\)/)
     expect(second.transcript).toMatch(/\(replies: mail after \d+ ms, rcpt after \d+ ms, data after \d+ ms, final after \d+ ms\)$/)
+  })
+
+  test('a recipient with a quoted local part is written as it is', async () => {
+    const mx = await peer(base)
+    const result = await (await open(mx)).transact(message({ recipients: ['"a b"@x.test', '"a@\\"<b"@x.test'] }))
+    expect(outcomes(result)).toEqual(['accepted 250', 'accepted 250'])
+    expect(result.transcript).toContain('C: RCPT TO:<"a b"@x.test>\n')
+    expect(result.transcript).toContain('C: RCPT TO:<"a@\\"<b"@x.test>\n')
   })
 
   test('each recipient has its own outcome, and those accepted get the message', async () => {
@@ -314,4 +325,15 @@ describe('a conversation', () => {
     expect(taken.transcript).toContain('octets of message>')
     expect(taken.transcript).not.toMatch(/between us|nobody else/)
   })
+})
+
+test('every address that is accepted is fit for a command', () => {
+  const quoted = fc.string({ unit: fc.constantFrom(...'ab.@<>,;: \\"ü'), minLength: 1, maxLength: 12 }).map((text) => `"${text}"@x.test`)
+  fc.assert(
+    fc.property(fc.oneof(quoted, fc.emailAddress(), fc.string({ unit: 'binary', maxLength: 80 })), (text) => {
+      const address = parseAddress(text)
+      if (address) expect(isFitForCommand(address.text)).toBe(true)
+    }),
+    { numRuns: 2000 },
+  )
 })
