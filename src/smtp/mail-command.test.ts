@@ -21,6 +21,12 @@ describe('the MAIL command', () => {
     ['has an empty null return path', { returnPath: '' }, plain, 'MAIL FROM:<>'],
     ['has the size with the fields on top', { fieldsOnTop: Buffer.from('A: b\r\n') }, everything, 'MAIL FROM:<a@b.example> SIZE=18'],
     ['announces 8-bit content', { needs8bit: true }, everything, 'MAIL FROM:<a@b.example> SIZE=12 BODY=8BITMIME'],
+    [
+      'has the size without stuffed dots where these exceed the limit',
+      { data: Buffer.from('..a: x\r\n..\r\n...\r\n') },
+      { ...everything, size: 15 },
+      'MAIL FROM:<a@b.example> SIZE=14',
+    ],
     ['requests SMTPUTF8 for a recipient', { recipients: ['ü@d.example'] }, everything, 'MAIL FROM:<a@b.example> SIZE=12 SMTPUTF8'],
   ])('%s', (_name, changes, extensions, line) => {
     expect(mailCommand(transaction(changes), extensions)).toBe(line)
@@ -33,6 +39,8 @@ describe('a message', () => {
     ['with every need fits a peer with every extension', { needs8bit: true, needsSmtpUtf8: true }, everything, undefined],
     ['of any size fits a peer with SIZE and no limit', {}, { ...plain, size: 0 }, undefined],
     ['over the size limit does not fit', {}, { ...plain, size: 11 }, 'size'],
+    ['over the size limit only with its stuffed dots fits', { data: Buffer.from('..x\r\n..\r\n') }, { ...plain, size: 7 }, undefined],
+    ['over the size limit without its stuffed dots does not fit', { data: Buffer.from('..x\r\n..\r\n') }, { ...plain, size: 6 }, 'size'],
     ['that ends without CRLF does not fit', { data: Buffer.from('x\n') }, everything, 'protocol'],
     ['with a space in its return path does not fit', { returnPath: 'a b@c.example' }, everything, 'protocol'],
     ['with a recipient beyond ASCII needs SMTPUTF8', { recipients: ['ü@d.example'] }, plain, 'smtputf8'],

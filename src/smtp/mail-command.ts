@@ -15,7 +15,7 @@ export function findMessageFault(transaction: Transaction, extensions: Extension
   if (!isFitForCommand(returnPath)) return { kind: 'protocol', message: 'the return path is not valid in an SMTP command' }
   if (data.length > 0 && !(data[data.length - 2] === 13 && data[data.length - 1] === 10))
     return { kind: 'protocol', message: 'the message does not end with CRLF' }
-  const octets = octetsOf(transaction)
+  const octets = declaredOctets(transaction, extensions)
   if (extensions.size !== null && extensions.size > 0 && octets > extensions.size)
     return { kind: 'size', message: `the message of ${octets} octets is over the size limit of the peer, ${extensions.size}` }
   if (needsSmtpUtf8(transaction) && !extensions.smtpUtf8)
@@ -33,12 +33,26 @@ export const isFitForCommand = (address: string): boolean => address.length <= 5
 
 const fitForCommand = /^(?:"(?:[^"\\\x00-\x1f\x7f-\x9f\u2028\u2029]|\\[\x20-\x7e])*"@)?[^\x00-\x20<>\x7f-\x9f\u2028\u2029]*$/
 
-/** Size of the whole message. */
+/** Size of the whole message as written, with stuffed dots. */
 export const octetsOf = ({ fieldsOnTop, data }: Transaction): number => (fieldsOnTop?.length ?? 0) + data.length
+
+/** The size for the peer. RFC 1870 section 4 leaves out stuffed dots; they are counted only where they decide whether the message fits. */
+function declaredOctets(transaction: Transaction, { size }: Extensions): number {
+  const octets = octetsOf(transaction)
+  return size === null || size === 0 || octets <= size ? octets : octets - stuffedDots(transaction.data)
+}
+
+const lineWithDot = Buffer.from('\r\n.')
+
+function stuffedDots(data: Buffer): number {
+  let dots = data[0] === 46 ? 1 : 0
+  for (let at = data.indexOf(lineWithDot); at >= 0; at = data.indexOf(lineWithDot, at + lineWithDot.length)) dots++
+  return dots
+}
 
 /** MAIL with the parameters that the peer supports, without its line end. */
 export function mailCommand(transaction: Transaction, extensions: Extensions): string {
-  const size = extensions.size === null ? '' : ` SIZE=${octetsOf(transaction)}`
+  const size = extensions.size === null ? '' : ` SIZE=${declaredOctets(transaction, extensions)}`
   const body = transaction.needs8bit ? ' BODY=8BITMIME' : ''
   const utf8 = needsSmtpUtf8(transaction) ? ' SMTPUTF8' : ''
   return `MAIL FROM:<${transaction.returnPath}>${size}${body}${utf8}`
