@@ -81,6 +81,30 @@ describe('a built message', () => {
     expect(readMessage(octets).headers['X-Long']).toBe(value)
   })
 
+  test('always: a value of words and runs of spaces is folded without a line that is too long or only white space', () => {
+    const words = fc.array(fc.constantFrom('a', 'bc', ' ', '  ', 'word', 'x'.repeat(80)), { maxLength: 500 })
+    const name = `X-${'n'.repeat(74)}`
+    fc.assert(
+      fc.property(words, (given) => {
+        const value = given.join(' ').slice(0, 998).trim()
+        const { octets } = buildMessage(parts({ subject: value, headers: [[name, value]] }))
+        expectSendable(octets)
+        const text = octets.toString('latin1')
+        const head = text.slice(0, text.indexOf('\r\n\r\n')).split('\r\n')
+        expect(head.filter((one) => one.trim() === '')).toEqual([])
+        expect(head.filter((one) => one.length > 79 && !/ {20}|x{80}|n{74}/.test(one))).toEqual([])
+        expect(readMessage(octets).headers).toMatchObject({ Subject: value, [name]: value })
+      }),
+      { examples: [[Array(250).fill('ab ')]] },
+    )
+  })
+
+  test('keeps the URL of List-Unsubscribe, whatever it contains', () => {
+    const url = '<https://shop.example/u?id=?4711&to=?UTF-8?Q?a?=>'
+    const { octets } = buildMessage(parts({ headers: [['List-Unsubscribe', url]] }))
+    expect(octets.toString('latin1')).toContain(`\r\nList-Unsubscribe: ${url}\r\n`)
+  })
+
   test('always: any subject, display name, file name, header value and body comes through', async () => {
     await fc.assert(
       fc.asyncProperty(line, line, line, body, body, async (subject, name, filename, text, html) => {

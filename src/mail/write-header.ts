@@ -16,8 +16,11 @@ export const oneLine = (value: string): string => value.replace(/[\u0000-\u0008\
 /** A field of free text, such as Subject. Ends with CRLF. */
 export function textField(name: string, value: string): string {
   const line = oneLine(value)
-  const plain = printable.test(line) && line.trim() === line && !line.includes('=?') && !/[^ ]{900}/.test(line)
-  return foldTokens(`${name}:`, plain ? line.split(' ') : encodedWords(line))
+  // The URLs of a list's fields (RFC 2369) may contain `=?`; programs do not decode them.
+  const looksEncoded = line.includes('=?') && !/^list-/i.test(name)
+  const plain = printable.test(line) && line.trim() === line && !looksEncoded && !/[^ ]{900}/.test(line)
+  // Further spaces stay with the word after them: a line of only white space would be an invalid fold (RFC 5322 section 3.2.2).
+  return foldTokens(`${name}:`, plain ? line.split(/(?<! ) /) : encodedWords(line))
 }
 
 /** A field of addresses. */
@@ -46,18 +49,14 @@ export const plainField = (name: string, value: string): string => `${name}: ${v
 function foldTokens(name: string, tokens: readonly string[]): string {
   const pieces = [name]
   let column = name.length
-  // Tracks the text so far: testing the whole text at each token would take quadratic time.
-  let endsInSpace = false
   for (const token of tokens) {
     const lines = token.split('\r\n')
     const length = Buffer.byteLength(lines[0] as string)
-    // An empty token is a second consecutive space: a line of only white space would be an invalid fold (RFC 5322 section 3.2.2).
-    if (token !== '' && !endsInSpace && column > name.length && column + 1 + length > preferredLine) {
+    if (pieces.length > 1 && column + 1 + length > preferredLine) {
       pieces.push('\r\n')
       column = 0
     }
     pieces.push(' ', token)
-    endsInSpace = token === '' || token.endsWith(' ')
     column = lines.length === 1 ? column + 1 + length : Buffer.byteLength(lines.at(-1) as string)
   }
   pieces.push('\r\n')
