@@ -141,7 +141,7 @@ export class Dispatch {
 
   /** The same for single tenants: lanes from which no more mail is to be claimed now. */
   suspendedLanes(): Lane[] {
-    return this.#sites.suspendedLanes()
+    return [...this.#sites.suspendedLanes(), ...this.#unsent.suspendedLanes()]
   }
 
   /** Removes and returns every recipient that no connection has started. */
@@ -171,7 +171,7 @@ export class Dispatch {
   }
 
   #follow(route: DeliveryRoute, jobs: readonly Job[]): void {
-    if (route.kind === 'pause') return this.#unsent.postponeDomains(jobs, route.forMs, route.reason, route.suspensionMs)
+    if (route.kind === 'pause') return this.#unsent.postponeRoute(jobs, route.forMs, route.reason, route.suspensionMs)
     for (const job of jobs) {
       if (route.kind === 'simulator') this.#simulate(job)
       else if (route.kind === 'fail') this.#fail(job, route)
@@ -185,7 +185,7 @@ export class Dispatch {
    */
   #postpone(jobs: readonly Job[], forMs: number, reason: string): void {
     const [first] = jobs
-    if (!first?.transport?.server) return this.#unsent.postponeDomains(jobs, forMs, reason)
+    if (!first?.transport?.server) return this.#unsent.postponeRoute(jobs, forMs, reason)
     const { downForMs } = this.#deps.bounds ?? {}
     const blockedMs = downForMs === undefined ? usualBlockedMs : 2 * downForMs
     for (const job of jobs)

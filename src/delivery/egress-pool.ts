@@ -8,12 +8,12 @@ import type { EgressSource } from './egress/egress-sources.ts'
 import { nextSource, type PathAddresses, type PoolPosition } from './egress/next-source.ts'
 import { decideWait, minPostponeMs, type WaitFacts } from './egress/pool-wait.ts'
 import type { EgressPaths } from './egress-path.ts'
-import type { Job } from './job.ts'
+import { type Job, laneKey, laneOf } from './job.ts'
 import type { NextHop } from './open-connection.ts'
 import type { Provider } from './shaping/providers.ts'
+import { Suspensions } from './suspensions.ts'
 
 const maxPositions = 10_000
-const maxSuspended = 2000
 /** The site to which an egress path leads. */
 export interface PoolSite {
   /** More jobs may be added. */
@@ -34,11 +34,12 @@ export class EgressPool {
   readonly #deps: EgressPoolDeps
   /** By site and pool: the current turn, and how the site is reached. */
   readonly #positions = new Map<string, { position: PoolPosition; nextHop: NextHop }>()
-  readonly #suspended = new Map<string, Lane & { untilMs: number }>()
+  readonly #suspended: Suspensions<Lane>
   #begun = 0
 
   constructor(deps: EgressPoolDeps) {
     this.#deps = deps
+    this.#suspended = new Suspensions(deps.clock)
   }
 
   /** Adds the job to the site of the next egress path of its pool, or lets it wait. `name`: the site. */
@@ -61,9 +62,7 @@ export class EgressPool {
 
   /** Lanes from which no more mail is to be claimed now. */
   suspendedLanes(): Lane[] {
-    const nowMs = this.#deps.clock.monotonicMs()
-    for (const [key, { untilMs }] of this.#suspended) if (untilMs <= nowMs) this.#suspended.delete(key)
-    return [...this.#suspended.values()]
+    return this.#suspended.list()
   }
 
   /** The site of the pool's next path with room; undefined if all are full or back off. */
@@ -85,14 +84,12 @@ export class EgressPool {
   }
 
   #wait(provider: Provider, job: Job, retryMs: number): void {
-    const { clock, egressPathsFor, requeue, postpone } = this.#deps
+    const { egressPathsFor, requeue, postpone } = this.#deps
     const paths = (job.pool?.pathSets ?? []).map((addresses) => egressPathsFor(addresses, provider)).map(factsOf)
     const wait = decideWait({ pool: job.pool?.name ?? '', provider: provider.name, retryMs, paths })
     if (wait.kind === 'postpone') return postpone(job, wait.forMs, wait.reason)
-    const { tenantId, recipientDomain } = job.recipients[0]
-    const untilMs = clock.monotonicMs() + minPostponeMs
-    this.#suspended.set(`${tenantId} ${recipientDomain}`, { tenantId, recipientDomain, untilMs })
-    for (const key of this.#suspended.keys()) if (this.#suspended.size > maxSuspended) this.#suspended.delete(key)
+    const lane = laneOf(job)
+    this.#suspended.add(laneKey(lane), lane, minPostponeMs)
     requeue(job)
   }
 }

@@ -4,6 +4,7 @@
  */
 import { metrics } from '#base'
 import type { Claimed, Lane } from '#spool'
+import { laneKey } from './job.ts'
 
 /**
  * Initial claim window of a lane. It starts small, so that an unresponsive site holds few recipients, and doubles each time the lane has
@@ -32,8 +33,6 @@ export interface InFlight {
   busyTenants(): Map<string, number>
   all(): Claimed[]
 }
-
-const laneKey = (lane: Lane) => `${lane.tenantId} ${lane.recipientDomain}`
 
 export function openInFlight(): InFlight {
   const inFlight = new Map<string, Claimed>()

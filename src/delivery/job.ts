@@ -4,7 +4,7 @@
  * shows whether it is the same for all.
  */
 import type { TransactionResult } from '#smtp'
-import type { Claimed } from '#spool'
+import type { Claimed, Lane } from '#spool'
 import type { AttemptResult, RemoteMta } from './attempt-outcome.ts'
 import type { EgressPoolMembers } from './egress/egress-sources.ts'
 import type { WarmUp } from './egress/warm-up.ts'
@@ -119,6 +119,10 @@ export function jobsOf(claimed: readonly Claimed[]): Job[] {
   }
   return jobs
 }
+
+export const laneKey = ({ tenantId, recipientDomain }: Lane): string => `${tenantId} ${recipientDomain}`
+
+export const laneOf = ({ recipients: [{ tenantId, recipientDomain }] }: Job): Lane => ({ tenantId, recipientDomain })
 
 /** The same job, with its state and its message in memory, for some of its recipients; undefined if the list is empty. */
 export function withRecipients(job: Job, [first, ...others]: readonly Claimed[]): Job | undefined {

@@ -3,11 +3,12 @@
  */
 import { type Clock, emailIdTimeMs, type Ids, type Log, pause } from '#base'
 import { CommitUnknown, type Db, NotDurable } from '#db'
-import { type Claimed, postpone, type RetrySchedule, requeueUnsent, wholeScheduleMs } from '#spool'
+import { type Claimed, type Lane, postpone, type RetrySchedule, requeueUnsent, wholeScheduleMs } from '#spool'
 import { decideOutcome, expired, type Outcome, withoutAttempt } from './attempt-outcome.ts'
 import { maxPostponeMs, minPostponeMs } from './egress/pool-wait.ts'
 import type { InFlight } from './in-flight.ts'
-import { type Job, withRecipients } from './job.ts'
+import { type Job, laneKey, laneOf, withRecipients } from './job.ts'
+import { Suspensions } from './suspensions.ts'
 
 const retryEveryMs = 200
 /** By then a statement whose reply was lost has ended too. */
@@ -59,7 +60,6 @@ export function openRequeue({ db, clock, log, inFlight }: { db: Db; clock: Clock
 
 /** A domain in backoff is checked again after at most this time: another process may have raised the limits. */
 const maxSuspensionMs = 30_000
-const maxSuspended = 2000
 /** After its retry schedule ends, an email may wait this long to be offered one last time. */
 const graceMs = 86_400_000
 
@@ -72,16 +72,18 @@ export interface UnsentJobsDeps extends Requeue {
   finished: (outcomes: Outcome[]) => void
 }
 
-/** Returns unsent jobs to the spool, at once or for later, and knows the recipient domains that must not be claimed meanwhile. */
+/** Returns unsent jobs to the spool, at once or for later, and knows the recipient domains and lanes that must not be claimed meanwhile. */
 export class UnsentJobs {
   readonly #deps: UnsentJobsDeps
   readonly #oldestMs: number
-  /** By recipient domain, oldest first: the monotonic time in ms until which its mail is not claimed. */
-  readonly #suspendedUntilMs = new Map<string, number>()
+  readonly #suspendedDomains: Suspensions<string>
+  readonly #suspendedLanes: Suspensions<Lane>
 
   constructor(deps: UnsentJobsDeps) {
     this.#deps = deps
     this.#oldestMs = wholeScheduleMs(deps.schedule) + graceMs
+    this.#suspendedDomains = new Suspensions(deps.clock)
+    this.#suspendedLanes = new Suspensions(deps.clock)
   }
 
   requeue(job: Job): void {
@@ -94,16 +96,18 @@ export class UnsentJobs {
     this.#deps.postpone(job.recipients, forMs, delayReason)
   }
 
-  /** Postpones the jobs, and suspends their recipient domains. A short time is waited out in the queue. */
-  postponeDomains(jobs: readonly Job[], forMs: number, delayReason: string, suspensionMs = Math.min(forMs, maxSuspensionMs)): void {
-    const untilMs = this.#deps.clock.monotonicMs() + suspensionMs
+  /**
+   * Postpones the jobs of a route, and suspends their recipient domains. A short time is waited out in the queue. With transport rules, other
+   * mail for the domain may go another way: only the tenant's is suspended, and only so long that it is not claimed and requeued all the time.
+   */
+  postponeRoute(jobs: readonly Job[], forMs: number, delayReason: string, suspensionMs = Math.min(forMs, maxSuspensionMs)): void {
     for (const job of jobs) {
-      this.#suspendedUntilMs.set(job.recipients[0].recipientDomain, untilMs)
+      const lane = laneOf(job)
+      if (job.transport) this.#suspendedLanes.add(laneKey(lane), lane, Math.min(suspensionMs, minPostponeMs))
+      else this.#suspendedDomains.add(lane.recipientDomain, lane.recipientDomain, suspensionMs)
       if (forMs > minPostponeMs) this.postpone(job, Math.min(forMs, maxPostponeMs), delayReason)
       else this.requeue(job)
     }
-    for (const domain of this.#suspendedUntilMs.keys())
-      if (this.#suspendedUntilMs.size > maxSuspended) this.#suspendedUntilMs.delete(domain)
   }
 
   /** Postpones a job with one attempt left whose connection was opened for another email. Recipients past their schedule expire. */
@@ -122,9 +126,11 @@ export class UnsentJobs {
   }
 
   suspendedDomains(): string[] {
-    const nowMs = this.#deps.clock.monotonicMs()
-    for (const [domain, untilMs] of this.#suspendedUntilMs) if (untilMs <= nowMs) this.#suspendedUntilMs.delete(domain)
-    return [...this.#suspendedUntilMs.keys()]
+    return this.#suspendedDomains.list()
+  }
+
+  suspendedLanes(): Lane[] {
+    return this.#suspendedLanes.list()
   }
 
   #isLast({ attempts }: Claimed): boolean {
