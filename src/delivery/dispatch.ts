@@ -5,7 +5,7 @@
 import type { Clock, Config, Ids, Log, Secrets } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
-import { openResolver, type Resolver } from '#net'
+import { CostlyHandshakes, openResolver, type Resolver } from '#net'
 import type { Scenario } from '#simulator'
 import type { Dial, SmtpLimits } from '#smtp'
 import type { Claimed, Lane, Leases, QueuePause, RetrySchedule } from '#spool'
@@ -118,6 +118,7 @@ export class Dispatch {
         smtpLimits: bounds?.smtp,
         downForMs: bounds?.downForMs,
         dial: outside?.dial,
+        costlyHandshakes: new CostlyHandshakes(clock),
         tlsSessions: deps.tlsSessions,
       },
     })

@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net'
 import { assertNever, type Clock } from '#base'
-import { type AddressesResult, type AddressGuard, findAddresses, type Resolver } from '#net'
+import { type AddressesResult, type AddressGuard, type CostlyHandshakes, findAddresses, type Resolver } from '#net'
 import {
   type ConnectOptions,
   type ConnectResult,
@@ -63,6 +63,7 @@ export interface OpeningDeps {
   pipeliningFallback: PipeliningFallback
   smtpLimits?: Partial<SmtpLimits> | undefined
   dial?: Dial | undefined
+  costlyHandshakes?: CostlyHandshakes | undefined
   /** Undefined: sessions are not counted for TLS reports. */
   tlsSessions?: Pick<TlsSessions, 'note' | 'noteUnusable'> | undefined
 }
@@ -132,7 +133,7 @@ async function greet(
   { target: { peer, path }, socket }: { target: { peer: Peer; path: EgressPath }; socket: Socket },
   tls: ConnectOptions['tls'],
   { ownName, auth }: NextHop,
-  { clock, pipeliningFallback, smtpLimits: limits = {}, dial }: OpeningDeps,
+  { clock, pipeliningFallback, costlyHandshakes, smtpLimits: limits = {}, dial }: OpeningDeps,
 ): Promise<Greeted> {
   const options: ConnectOptions = {
     peer,
@@ -143,6 +144,7 @@ async function greet(
     tls,
     auth,
     pipelining: pipeliningFallback.applies(peer.address) ? 'never' : 'when offered',
+    costlyHandshakes,
     clock,
     limits,
     dial,

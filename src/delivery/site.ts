@@ -3,7 +3,7 @@
  * never blocks another site. An unreachable host fails the queued jobs at once and is tried again after `downForMs`.
  */
 import { type Clock, type Log, metrics } from '#base'
-import type { Resolver } from '#net'
+import type { CostlyHandshakes, Resolver } from '#net'
 import type { Dial, SmtpConnection, SmtpLimits, TransactionResult } from '#smtp'
 import { type ConnectFailureDeps, cutOffUnused, failJob, failWaiting } from './connect-failure.ts'
 import { ConnectionWorker, type ConnectionWorkerDeps, type SiteQueue } from './connection-worker.ts'
@@ -45,6 +45,7 @@ export interface SiteDeps extends ConnectionWorkerDeps, ConnectFailureDeps {
   dial?: Dial | undefined
   /** How long a failed connection counts for the whole site. */
   downForMs?: number | undefined
+  costlyHandshakes?: CostlyHandshakes
   tlsSessions?: OpeningDeps['tlsSessions']
 }
 
@@ -258,7 +259,7 @@ export class Site implements SiteQueue {
   }
 
   #connect(leases: ReadonlyMap<EgressPath, ConnectionLease>): Promise<OpenedConnection | ConnectFailure | 'no lease'> {
-    const { resolver, smtpLimits, dial, tlsSessions } = this.#deps
+    const { resolver, smtpLimits, dial, costlyHandshakes, tlsSessions } = this.#deps
     metrics.deliveryConnections.inc({ phase: 'connecting' })
     // The queued jobs came with a next hop.
     return openConnection(this.#nextHop as NextHop, leases, {
@@ -268,6 +269,7 @@ export class Site implements SiteQueue {
       pipeliningFallback: this.pipeliningFallback,
       smtpLimits,
       dial,
+      costlyHandshakes,
       tlsSessions,
     }).finally(() => metrics.deliveryConnections.dec({ phase: 'connecting' }))
   }

@@ -4,6 +4,7 @@
  * response. A connection ends with the response, or is kept for the same URL together with its address.
  */
 import { type Clock, sanitiseText } from '#base'
+import { CostlyHandshakes } from './costly-handshakes.ts'
 import { connectHttp, exchange, type HttpConnection, HttpFailure, httpConnectionOn, unless } from './http-connection.ts'
 import { findTarget, type TargetDeps, type UrlVerdict } from './resolve-url.ts'
 
@@ -89,6 +90,7 @@ export function openPost(deps: PostDeps): Post {
   const { clock, keepIdleMs } = deps
   const look = (url: string) => findTarget(url, deps)
   const kept = new KeptConnections(clock, keepIdleMs)
+  const costlyHandshakes = new CostlyHandshakes(clock)
   const deadline = (withinMs: number) => {
     const stop = new AbortController()
     const cancel = clock.after(withinMs, () => stop.abort(new HttpFailure(`no response within ${withinMs / 1000} s`)))
@@ -98,7 +100,7 @@ export function openPost(deps: PostDeps): Post {
     const target = await unless(signal, look(url))
     if (target.kind === 'refused' || target.kind === 'malformed') throw new UrlRefused(target.message)
     if (target.kind !== 'addresses') throw new HttpFailure(target.message)
-    return httpConnectionOn(await connectHttp(target, withinMs, signal, deps), target.url, clock, idleMs)
+    return httpConnectionOn(await connectHttp(target, withinMs, signal, { ...deps, costlyHandshakes }), target.url, clock, idleMs)
   }
 
   return {

@@ -2,10 +2,12 @@
  * One HTTP connection to an address that was looked up and checked, with one exchange at a time. The code limits the peer's octets, and a
  * signal limits the time.
  */
+import type { X509Certificate } from 'node:crypto'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { Client } from 'undici'
 import type { Clock } from '#base'
+import { affordableCiphers, type CostlyHandshakes, certificatesOf } from './costly-handshakes.ts'
 import type { UrlVerdict } from './resolve-url.ts'
 
 interface HttpRequest {
@@ -85,7 +87,7 @@ export async function connectHttp(
   { url, host, addresses }: Target,
   withinMs: number,
   signal: AbortSignal,
-  { clock, trusted }: { clock: Clock; trusted?: string | undefined },
+  { clock, trusted, costlyHandshakes }: { clock: Clock; trusted?: string | undefined; costlyHandshakes: CostlyHandshakes },
 ): Promise<Socket> {
   const isPlain = url.protocol === 'http:'
   const port = url.port === '' ? (isPlain ? 80 : 443) : Number(url.port)
@@ -95,16 +97,18 @@ export async function connectHttp(
     const share = new AbortController()
     const cancel = clock.after(withinMs / tried.length, () => share.abort(new HttpFailure(`${host} port ${port} does not respond`)))
     try {
+      if (!isPlain && costlyHandshakes.has(address))
+        throw new HttpFailure(`no TLS handshake with ${address}: an earlier one cost too much processor time`)
       const socket = await opened(connectTcp({ host: address, port, noDelay: true }), 'connect', AbortSignal.any([signal, share.signal]))
       if (isPlain) return socket
       const options = {
-        socket,
         host,
+        ciphers: affordableCiphers(),
         ALPNProtocols: ['http/1.1'],
         ...(isIP(host) ? {} : { servername: host }),
         ...(trusted ? { ca: trusted } : {}),
       }
-      return await opened(connectTls(options), 'secureConnect', signal)
+      return await secured({ socket, address, options }, signal, costlyHandshakes)
     } catch (error) {
       if (signal.aborted) throw signal.reason
       last = error
@@ -113,6 +117,23 @@ export async function connectHttp(
     }
   }
   throw last
+}
+
+async function secured(
+  { socket, address, options }: { socket: Socket; address: string; options: ConnectionOptions },
+  signal: AbortSignal,
+  costlyHandshakes: CostlyHandshakes,
+): Promise<Socket> {
+  const encrypted = connectTls({ ...options, socket })
+  const note = (certificates?: () => X509Certificate[]) => costlyHandshakes.note(address, socket.bytesRead, certificates)
+  try {
+    await opened(encrypted, 'secureConnect', signal)
+  } catch (error) {
+    note()
+    throw error
+  }
+  note(() => certificatesOf(encrypted))
+  return encrypted
 }
 
 function opened<S extends Socket>(socket: S, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<S> {

@@ -1,10 +1,11 @@
 /**
  * Outbound queries: DNS with its DNSSEC verdict, the route of a domain's mail and its TLS policies, HTTP requests to URLs from untrusted
- * parties, updates of DNS zones, and the addresses that may be connected to. Owns: no tables. Uses: base. Used by: openid, domains,
+ * parties, updates of DNS zones, and the addresses that may be connected to. Owns: no tables. Uses: base. Used by: smtp, openid, domains,
  * tracking, delivery, returns, domain-reports, tls-reports, received-mail, message-checks, webhooks, reputation, housekeeping,
  * mta-sts, dns-updates, doctor, imports, http, cli, main.
  * Promises: every query has a time limit; an address is checked where the connection is opened, for addresses from any source.
  */
+export { affordableCiphers, CostlyHandshakes, certificatesOf } from './costly-handshakes.ts'
 export {
   maxUpdateOctets,
   openUpdateServer,

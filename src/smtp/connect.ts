@@ -3,6 +3,7 @@
  * any behaviour of the peer; every stage has a time limit; a password never crosses a network without TLS.
  */
 import { isIP, type Socket } from 'node:net'
+import { affordableCiphers } from '#net'
 import { ClientConnection } from './connection.ts'
 import { type Hello, noExtensions, parseExtensions } from './ehlo-extensions.ts'
 import { connectingTo, happyEyeballs } from './happy-eyeballs.ts'
@@ -55,7 +56,10 @@ export async function connect(options: ConnectOptions): Promise<ConnectResult> {
     transcript.note(connectingTo(options))
     channel = new Channel(await openSocket(options, limits), limits, options.clock)
     const setup: Setup = { options, limits, channel, transcript, tls: null }
-    if (options.tls === 'implicit') await handshake(setup)
+    if (options.tls === 'implicit') {
+      refuseCostly(setup)
+      await handshake(setup)
+    }
     await greeting(setup)
     const greetedMs = sinceMs()
     const hello = await introduce(setup)
@@ -146,10 +150,17 @@ async function sendHello(setup: Setup): Promise<Hello> {
 
 async function startTls(setup: Setup): Promise<void> {
   const { channel, transcript, limits } = setup
+  refuseCostly(setup)
   send(setup, 'STARTTLS')
   const reply = await nextReply(channel, 'tls', limits.commandMs, transcript, () => channel.discardRest())
   if (reply.code !== 220) throw new Stopped('tls', 'tls', `the peer refused STARTTLS: ${reply.text}`, undefined, { isWithoutTls: true })
   await handshake(setup)
+}
+
+/** The failure is that of a failed handshake: opportunistic TLS continues without TLS. */
+function refuseCostly({ options: { costlyHandshakes, peer } }: Setup): void {
+  if (costlyHandshakes?.has(peer.address))
+    throw new Stopped('tls', 'tls', 'no TLS handshake: an earlier one with this address cost too much processor time')
 }
 
 /**
@@ -162,17 +173,22 @@ async function handshake(setup: Setup): Promise<void> {
   const demand = typeof tls === 'object' ? tls : undefined
   const host = demand?.serverName ?? peer.host
   const beganMs = options.clock.monotonicMs()
+  const octetsBefore = channel.octetsRead
   const takesAny = tls === 'opportunistic' || tls === 'old' || demand !== undefined
   const session = await channel.secureWith(
     {
       host,
       ...(isIP(host) === 0 ? { servername: host } : {}),
       // OpenSSL offers TLS 1.0 only at its lowest security level.
-      ...(tls === 'old' ? { minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' } : { minVersion: 'TLSv1.2' }),
+      ...(tls === 'old'
+        ? { minVersion: 'TLSv1', ciphers: affordableCiphers('DEFAULT:@SECLEVEL=0') }
+        : { minVersion: 'TLSv1.2', ciphers: affordableCiphers() }),
       rejectUnauthorized: !takesAny && !isLoopback(peer.address),
     },
     limits.tlsMs,
   )
+  const certificates = 'kind' in session ? undefined : session.certificates
+  options.costlyHandshakes?.note(peer.address, channel.octetsRead - octetsBefore, certificates)
   if ('kind' in session)
     throw new Stopped('tls', 'tls', `the TLS handshake failed: ${session.message}`, undefined, { mayBeOldTls: session.kind !== 'timeout' })
   const { version, cipher, complaint } = session

@@ -7,6 +7,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
 import type { Clock } from '#base'
+import { certificatesOf } from '#net'
 import { openReplyReader, type ReplyReader } from './reply-parser.ts'
 import type { Failure, Reply, SmtpLimits } from './types.ts'
 
@@ -30,8 +31,8 @@ export interface TlsSession {
   cipher: string
   /** The fault that the usual verification finds in the peer's certificate, in words; undefined if it is valid. */
   complaint: string | undefined
-  /** As sent by the peer, its own certificate first. */
-  certificates(): X509Certificate[]
+  /** As sent by the peer, its own certificate first, and at most 20. */
+  certificates(): readonly X509Certificate[]
 }
 
 interface Expectation {
@@ -68,6 +69,11 @@ export class Channel {
     this.#attach(plain)
     plain.setNoDelay(true)
     this.closed = new Promise((resolve) => (plain.destroyed ? resolve() : plain.once('close', () => resolve())))
+  }
+
+  /** Octets received so far, those of TLS itself included. */
+  get octetsRead(): number {
+    return this.#plain.bytesRead
   }
 
   get secure(): boolean {
@@ -253,20 +259,14 @@ class Deadline {
   }
 }
 
-/** A peer may send any number. */
-const maxCertificates = 20
-
 function sessionOf(socket: TLSSocket): TlsSession {
   const { standardName, name } = socket.getCipher()
+  let read: X509Certificate[] | undefined
   return {
     version: socket.getProtocol() ?? 'TLS',
     cipher: standardName ?? name,
     complaint: socket.authorized ? undefined : inWords(String(socket.authorizationError)),
-    certificates() {
-      const all: X509Certificate[] = []
-      for (let one = socket.getPeerX509Certificate(); one && all.length < maxCertificates; one = one.issuerCertificate) all.push(one)
-      return all
-    },
+    certificates: () => (read ??= certificatesOf(socket)),
   }
 }
 

@@ -4,6 +4,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Clock } from '#base'
+import type { CostlyHandshakes } from '#net'
 
 /** The peer: its address, its port, and the name it was found under (for SNI, certificates and records). */
 export interface Peer {
@@ -65,6 +66,8 @@ export interface ConnectOptions {
   auth?: { user: string; password: string } | undefined
   /** `never`: one command at a time, for a peer that fails with pipelining. */
   pipelining?: 'when offered' | 'never'
+  /** Undefined: every address may have a handshake. */
+  costlyHandshakes?: CostlyHandshakes | undefined
   clock: Clock
   limits?: Partial<SmtpLimits>
   dial?: Dial | undefined

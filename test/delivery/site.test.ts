@@ -3,11 +3,12 @@ import type { Socket } from 'node:net'
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { type Clock, metrics, silentLog, systemClock } from '#base'
-import { openResolver } from '#net'
+import { CostlyHandshakes, openResolver } from '#net'
 import { type EgressPath, egressPathsOf } from '../../src/delivery/egress-path.ts'
 import { type Job, type JobResult, jobsOf, type PreparedMessage } from '../../src/delivery/job.ts'
 import { Site, type SiteDeps } from '../../src/delivery/site.ts'
 import { type MxEvent, startFakeMx } from '../support/fake-mx.ts'
+import { makeLongChain } from '../support/long-chain.ts'
 import { startMisbehavingPeer } from '../support/misbehaving-peer.ts'
 
 const early: Clock = { ...systemClock, after: (delayMs, action) => systemClock.after(delayMs - 5, action) }
@@ -441,5 +442,16 @@ test('a server that refuses the first message of a connection for its number is 
   site.add(newJob(), nextHopTo(mx.port))
   await vi.waitFor(() => expect(done.map(({ results }) => results[0]?.kind)).toEqual(['temporary']), 10_000)
   expect(limited).toEqual([reply])
+  site.destroy()
+})
+
+test('mail for a server that occupies its clients with a chain of 41 certificates goes without TLS after the first connection', async () => {
+  await using mx = await startFakeMx({ starttls: true, tls: makeLongChain(['mx.example.test']) })
+  const site = siteWith({ costlyHandshakes: new CostlyHandshakes(systemClock) })
+  site.add(newJob('first'), nextHopTo(mx.port))
+  expect(await mx.waitFor(1, 10_000)).toMatchObject([{ secure: true }])
+  await vi.waitFor(() => expect(site.idle).toBe(true), 10_000)
+  site.add(newJob('second'), nextHopTo(mx.port))
+  expect(await mx.waitFor(2, 10_000)).toMatchObject([{ secure: true }, { secure: false }])
   site.destroy()
 })

@@ -1,11 +1,13 @@
 /** The guarded HTTP client against real servers, correct and faulty, and DNS that lies. */
 
+import { createServer as createTlsServer } from 'node:https'
 import { createServer as createRawServer, type Server, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Network, systemClock } from '#base'
 import { openGuard, openPost, openResolver, type Post } from '#net'
 import { testCertificate } from '../support/certificate.ts'
+import { makeLongChain } from '../support/long-chain.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
@@ -100,6 +102,23 @@ describe('a request', () => {
       error: expect.stringMatching(/self-signed certificate/),
     })
     expect(to.received).toHaveLength(3)
+  })
+
+  test('begins no further handshake with an address that sent a chain of 41 certificates', async () => {
+    const { cert, key, root } = makeLongChain(['mx.example.test'])
+    const server = createTlsServer({ cert, key }, (_, response) => response.end())
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const address = server.address()
+    const url = `https://mx.example.test:${typeof address === 'object' && address ? address.port : 0}/`
+    const dns = await dnsWith({ 'mx.example.test': { A: ['127.0.0.1'] } })
+    const post = posting(loopback, dns, root)
+    expect(await post.post(sent(url))).toMatchObject({ statusCode: 200 })
+    const error = 'no TLS handshake with 127.0.0.1: an earlier one cost too much processor time'
+    expect(await post.post(sent(url))).toMatchObject({ statusCode: null, error: expect.stringContaining(error), mayHaveArrived: false })
+    const untrusting = posting(loopback, dns)
+    expect(await untrusting.post(sent(url))).toMatchObject({ statusCode: null, error: expect.stringContaining('certificate') })
+    expect(await untrusting.post(sent(url))).toMatchObject({ statusCode: null, error: expect.stringContaining(error) })
   })
 
   test('goes to the next address when the first does not take it', async () => {
