@@ -125,7 +125,9 @@ interface State extends LeaseHolder, RateLimited {
 
 export class TrafficShaper {
   readonly #deps: TrafficShaperDeps
-  readonly #states = new Map<string, State>()
+  /** By source and provider. A state lives as long as a limiter, a lease or a refusal that is not saved yet refers to it. */
+  readonly #states = new Map<string, WeakRef<State>>()
+  readonly #unsaved = new Set<State>()
   readonly #leases: ConnectionLeases<State>
   readonly #saving: Loop
   #isStopped = false
@@ -142,6 +144,7 @@ export class TrafficShaper {
     const { db, clock, log, providers } = this.#deps
     const state = this.#stateFor(source, provider)
     const leases = this.#leases
+    const unsaved = this.#unsaved
     const sendRate = { db, clock, log, isStopped: () => this.#isStopped }
     return {
       connect: () => leases.acquire(state),
@@ -163,16 +166,20 @@ export class TrafficShaper {
       },
       rateLimited(cause) {
         state.throttle = cause
+        unsaved.add(state)
       },
       shutDown(cause) {
         state.shutdown = cause
+        unsaved.add(state)
       },
       blocked(cause) {
         state.throttle = cause
+        unsaved.add(state)
         state.haltUntilMs = clock.monotonicMs() + haltMs
       },
       connectionRefused(cause) {
         state.refusal = { cause, otherConnections: Math.max(0, state.leasedConnections - 1) }
+        unsaved.add(state)
       },
       get hasFewConnections() {
         return state.learned.connections.max <= fewConnections
@@ -189,14 +196,27 @@ export class TrafficShaper {
 
   #stateFor(source: string, provider: Provider): State {
     const key = `${source} ${provider.name}`
-    const state = this.#states.get(key) ?? newState(source, provider)
-    this.#states.set(key, state)
+    const known = this.#states.get(key)?.deref()
+    if (known) return known
+    const state = newState(source, provider)
+    this.#states.set(key, new WeakRef(state))
     return state
+  }
+
+  #livingStates(): State[] {
+    const living: State[] = []
+    for (const [key, reference] of this.#states) {
+      const state = reference.deref()
+      if (state) living.push(state)
+      else this.#states.delete(key)
+    }
+    return living
   }
 
   async #saveAll(): Promise<void> {
     const { log } = this.#deps
-    for (const state of [...this.#states.values()].filter(hasNews)) {
+    const states = this.#livingStates()
+    for (const state of states.filter(hasNews)) {
       const { throttle, shutdown, refusal } = state
       await this.#save(state).catch((error: unknown) => {
         state.throttle ??= throttle
@@ -205,7 +225,11 @@ export class TrafficShaper {
         log.warn({ err: error, provider: state.provider.name }, 'failed to save traffic limits; retrying')
       })
     }
-    for (const state of this.#states.values()) if (!hasNews(state)) state.accepted = 0
+    for (const state of states) {
+      if (hasNews(state)) continue
+      state.accepted = 0
+      this.#unsaved.delete(state)
+    }
   }
 
   /** Writes this process's results to the row, and reads the limits adapted by all processes. */
