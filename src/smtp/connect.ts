@@ -187,7 +187,7 @@ async function handshake(setup: Setup): Promise<void> {
     },
     limits.tlsMs,
   )
-  const certificates = 'kind' in session ? undefined : session.certificates
+  const certificates = 'kind' in session ? undefined : () => session.certificates()
   options.costlyHandshakes?.note(peer.address, channel.octetsRead - octetsBefore, certificates)
   if ('kind' in session)
     throw new Stopped('tls', 'tls', `the TLS handshake failed: ${session.message}`, undefined, { mayBeOldTls: session.kind !== 'timeout' })

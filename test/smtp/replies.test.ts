@@ -328,7 +328,9 @@ describe('a conversation', () => {
 })
 
 test('every address that is accepted is fit for a command', () => {
-  const quoted = fc.string({ unit: fc.constantFrom(...'ab.@<>,;: \\"ü'), minLength: 1, maxLength: 12 }).map((text) => `"${text}"@x.test`)
+  const quoted = fc
+    .string({ unit: fc.constantFrom('a', 'b', '.', '@', '<', '>', ',', ';', ' ', '\\', '"', 'ü'), minLength: 1, maxLength: 12 })
+    .map((text) => `"${text}"@x.test`)
   fc.assert(
     fc.property(fc.oneof(quoted, fc.emailAddress(), fc.string({ unit: 'binary', maxLength: 80 })), (text) => {
       const address = parseAddress(text)
