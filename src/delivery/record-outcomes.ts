@@ -102,6 +102,7 @@ const recordOutcomes = sql<{ emailId: string }>`
     select tenant_id, at, event, email_id, jsonb_build_object(
       'details', left(details, 250), 'output', left(output, 512), 'secure', secure, 'seconds', duration_ms / 1000.0,
       'classification', classification, 'classificationCode', classification_code, 'enhanced', enhanced, 'remoteHost', remote_host, 'was', was, 'simulated', simulated)
+      || case when hold_reason is null then '{}'::jsonb else jsonb_build_object('holdReason', hold_reason) end
       || case when simulated_at is null then '{}'::jsonb else jsonb_build_object('simulatedAt', extract(epoch from simulated_at) * 1000) end
     from recorded
   )

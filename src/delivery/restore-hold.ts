@@ -46,7 +46,10 @@ function holdSome(db: Db, restore: Restore, nowMs: number): Promise<number> {
           kind: 'MessageHeld' as const,
           emailId: one.emailId,
           at,
-          data: dataWithoutAttempt(details, statusBefore(one), { nowMs, clockOffsetMs: one.clockOffsetMs }),
+          data: {
+            ...dataWithoutAttempt(details, statusBefore(one), { nowMs, clockOffsetMs: one.clockOffsetMs }),
+            holdReason: 'restored',
+          },
         })),
     )
     if (some.length < maxAtOnce) await recordHeld(tx, nowMs)

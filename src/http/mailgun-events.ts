@@ -22,11 +22,12 @@ const lets = (filter: Filter | undefined, texts: readonly string[]): boolean => 
   return filter.isAll ? values.every((one) => has.has(one)) : values.some((one) => has.has(one))
 }
 
-function isWanted(event: Record<string, unknown>, { recipient, tags, messageId }: EventsQuery): boolean {
+function isWanted(event: Record<string, unknown>, { severity, recipient, tags, messageId }: EventsQuery): boolean {
   const { headers } = event.message as { headers: Record<string, string> }
   return (
     // The email was deleted.
     event.recipient !== '' &&
+    (severity === undefined || event.severity === severity) &&
     lets(recipient, [String(event.recipient)]) &&
     lets(tags, event.tags as string[]) &&
     (messageId === undefined || headers['message-id'] === messageId)
@@ -39,7 +40,7 @@ async function search(query: EventsQuery, tenantId: string | null, { db }: Vendo
   const ascending = query.ascending !== query.isBackward
   const found: Found[] = []
   let from = query.cursor
-  const isFiltered = [query.recipient, query.tags, query.messageId].some((one) => one !== undefined)
+  const isFiltered = [query.severity, query.recipient, query.tags, query.messageId].some((one) => one !== undefined)
   const most = isFiltered ? readAtOnce : query.limit
   for (let read = 0; found.length < query.limit && (read < mostRead || found.length === 0); ) {
     if (gone.aborted) throw callerGone()

@@ -60,8 +60,10 @@ function kindsIn(event: Filter | undefined, severity: string | undefined): Webho
   const unknown = event?.values.find((one) => !known.has(one))
   if (unknown !== undefined) throw wrong('event', `has an unknown event: ${unknown.slice(0, 60)}`)
   if (event?.isAll) throw wrong('event', 'is served with OR: an event has one type')
+  // The severity of a MessageHeld depends on the reason of the hold.
+  const isOfSeverity = (kind: WebhookEvent, own: string | undefined) => severity === undefined || own === severity || kind === 'MessageHeld'
   return eventEntries.flatMap(([kind, name]) =>
-    (event?.values.includes(name.event) ?? true) && (severity === undefined || name.severity === severity) ? [kind] : [],
+    (event?.values.includes(name.event) ?? true) && isOfSeverity(kind, name.severity) ? [kind] : [],
   )
 }
 
@@ -71,6 +73,7 @@ export interface EventsQuery {
   before: Date
   ascending: boolean
   limit: number
+  severity: string | undefined
   recipient: Filter | undefined
   tags: Filter | undefined
   messageId: string | undefined
@@ -132,6 +135,7 @@ function eventsQueryOf(values: Record<string, string>, cursor: EventsQuery['curs
     before: new Date(before),
     ascending,
     limit: numberIn('limit', values.limit, { usual: usualEvents, least: 1, most: mostEvents }),
+    severity: values.severity,
     recipient: filterIn('recipient', values.recipient),
     tags: filterIn('tags', values.tags),
     messageId: values['message-id']?.replace(/^<|>$/g, ''),

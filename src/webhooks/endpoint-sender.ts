@@ -191,9 +191,9 @@ export class EndpointSender implements Recorded {
     this.#inFlight++
     try {
       const uuid = eventUuid(by, event.id)
-      const { name, emailId, tenantId, messageId, isTest } = payload
+      const { name, bodyFor, ...facts } = payload
       const withinMs = by.timeoutSeconds * 1000
-      const request = { uuid, event: name, emailId, messageId, isTest, tenantId, attempt: number, body: payload.bodyFor(uuid), withinMs }
+      const request = { ...facts, uuid, event: name, attempt: number, body: bodyFor(uuid), withinMs }
       const { outcome, success, delivery } = await this.#deps.send(by, request)
       this.#deps.recorder.add(this, {
         webhookId: this.webhookId,

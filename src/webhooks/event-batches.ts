@@ -16,6 +16,7 @@ export interface WebhookPayload {
   tenantId: string
   messageId?: string | undefined
   isTest?: boolean | undefined
+  holdReason?: string | undefined
   bodyFor: BodyFor
 }
 
@@ -55,8 +56,8 @@ interface CachedBatch {
 
 function payloadFrom(body: PreparedBody | undefined, emailId: string | null): WebhookPayload | null {
   if (!body) return null
-  const { event: name, tenantId, messageId, isTest } = body
-  return { name, emailId, tenantId, messageId, isTest, bodyFor: bodyFor(body) }
+  const { event: name, tenantId, messageId, isTest, holdReason } = body
+  return { name, emailId, tenantId, messageId, isTest, holdReason, bodyFor: bodyFor(body) }
 }
 
 export function openEventBatches({ db, clock, bodies }: { db: Db; clock: Clock; bodies: Bodies }): EventBatches {

@@ -17,9 +17,17 @@ interface Signing {
   own: Readonly<Record<string, string>>
 }
 
+interface FormatFacts {
+  secret: Buffer
+  nowMs: number
+  isTest: boolean
+  /** Of a MessageHeld; undefined: not recorded. */
+  holdReason?: string | undefined
+}
+
 interface Format {
   /** The body to sign and send. The event of a body that is already in the format stays as it is, because replays repeat it. */
-  body(own: Buffer, messageId: string | undefined, by: { secret: Buffer; nowMs: number; isTest: boolean }): Buffer
+  body(own: Buffer, messageId: string | undefined, by: FormatFacts): Buffer
   /** Headers in addition to Postrider's own, which are given. */
   headers(signed: Signed, by: Signing): Promise<Record<string, string>>
 }

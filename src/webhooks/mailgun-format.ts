@@ -5,7 +5,7 @@ import { createHmac } from 'node:crypto'
 import type { WebhookEvent } from './manage-webhooks.ts'
 import type { PreparedBody } from './payload.ts'
 import { shownSecret } from './sign-request.ts'
-import { membersOf, type OwnBody, ownBodyFrom, ownBodyOf, textAt } from './vendor-body.ts'
+import { isHeldBySuppression, membersOf, type OwnBody, ownBodyFrom, ownBodyOf, textAt } from './vendor-body.ts'
 
 /** The names of Mailgun's events, and of the webhooks that get them. */
 interface MailgunName {
@@ -16,10 +16,11 @@ interface MailgunName {
 }
 
 const permanent = { event: 'failed', severity: 'permanent', webhook: 'permanent_fail' } as const
+const temporary = { event: 'failed', severity: 'temporary', webhook: 'temporary_fail' } as const
 
 export const mailgunEvents: Readonly<Partial<Record<WebhookEvent, MailgunName>>> = {
   MessageSent: { event: 'delivered', webhook: 'delivered' },
-  MessageDelayed: { event: 'failed', severity: 'temporary', webhook: 'temporary_fail' },
+  MessageDelayed: temporary,
   MessageDeliveryFailed: permanent,
   MessageBounced: permanent,
   MessageHeld: permanent,
@@ -46,9 +47,17 @@ function mailgunTagsOf(tag: string | null, metadata: Readonly<Record<string, str
   return [...(tag ? [tag] : []), ...others.sort((one, other) => one.nth - other.nth).map(({ value }) => value)]
 }
 
+interface EventFacts {
+  isTest: boolean
+  /** Of a MessageHeld; undefined: not recorded. */
+  holdReason?: string | undefined
+}
+
 /** undefined: Mailgun has no such event. */
-function mailgunEvent(own: OwnBody, isTest: boolean): Record<string, unknown> | undefined {
-  const name = mailgunEvents[own.event as WebhookEvent]
+function mailgunEvent(own: OwnBody, { isTest, holdReason }: EventFacts): Record<string, unknown> | undefined {
+  const isSuppressed = isHeldBySuppression(own, holdReason)
+  // Programs unsubscribe an address after a permanent failure, so a hold that does not concern the address is temporary.
+  const name = own.event === 'MessageHeld' && !isSuppressed ? temporary : mailgunEvents[own.event as WebhookEvent]
   if (name === undefined) return undefined
   const { message, metadata, uuid, at } = own
   const recipient = textAt(message, 'to')
@@ -73,24 +82,24 @@ function mailgunEvent(own: OwnBody, isTest: boolean): Record<string, unknown> | 
       },
       attachments: [],
     },
-    ...detailsOf(name, own),
+    ...detailsOf(name, own, isSuppressed),
   }
 }
 
 /** The same for an event of the log; `id` is then that of the list. */
 export const mailgunEventOf = (prepared: PreparedBody, id: string): Record<string, unknown> | undefined =>
-  mailgunEvent({ ...ownBodyFrom(prepared), uuid: id }, prepared.isTest ?? false)
+  mailgunEvent({ ...ownBodyFrom(prepared), uuid: id }, { isTest: prepared.isTest ?? false, holdReason: prepared.holdReason })
 
 const unknownClient = { 'client-name': 'unknown', 'client-type': 'unknown', 'client-os': 'unknown', 'device-type': 'unknown' }
 
 /** The members of one kind of event. */
-function detailsOf({ event, severity }: MailgunName, own: OwnBody): object {
+function detailsOf({ event, severity }: MailgunName, own: OwnBody, isSuppressed: boolean): object {
   const { payload } = own
   switch (event) {
     case 'delivered':
-      return { 'delivery-status': statusOf(own) }
+      return { 'delivery-status': statusOf(own, isSuppressed) }
     case 'failed':
-      return { severity, reason: reasonOf(own), 'delivery-status': statusOf(own) }
+      return { severity, reason: reasonOf(own, isSuppressed), 'delivery-status': statusOf(own, isSuppressed) }
     case 'opened':
     case 'clicked':
       return {
@@ -107,12 +116,12 @@ function detailsOf({ event, severity }: MailgunName, own: OwnBody): object {
 /** Mailgun's code of a message that it did not attempt, because the address is suppressed. */
 const suppressedCode = 605
 
-function reasonOf({ event }: OwnBody): string {
-  if (event === 'MessageHeld') return 'suppress-bounce'
-  return event === 'MessageDelayed' ? 'generic' : 'bounce'
+function reasonOf({ event }: OwnBody, isSuppressed: boolean): string {
+  if (isSuppressed) return 'suppress-bounce'
+  return event === 'MessageDelayed' || event === 'MessageHeld' ? 'generic' : 'bounce'
 }
 
-function statusOf({ event, payload }: OwnBody): object {
+function statusOf({ event, payload }: OwnBody, isSuppressed: boolean): object {
   const output = textAt(payload, 'output').trim()
   const text = output || textAt(payload, 'details') || textAt(membersOf(payload.bounce), 'subject')
   const code = Number(/^\d{3}(?=[ -]|$)/.exec(output)?.[0] ?? Number.NaN)
@@ -120,7 +129,7 @@ function statusOf({ event, payload }: OwnBody): object {
   return {
     tls: payload.sent_with_ssl === true,
     'mx-host': textAt(payload, 'remote_host'),
-    code: event === 'MessageHeld' ? suppressedCode : Number.isNaN(code) ? (event === 'MessageSent' ? 250 : 0) : code,
+    code: isSuppressed ? suppressedCode : Number.isNaN(code) ? (event === 'MessageSent' ? 250 : 0) : code,
     ...(enhanced === '' ? {} : { 'enhanced-code': enhanced }),
     message: text,
     description: event === 'MessageSent' ? '' : textAt(payload, 'details'),
@@ -128,11 +137,10 @@ function statusOf({ event, payload }: OwnBody): object {
   }
 }
 
-interface MailgunSigning {
+interface MailgunSigning extends EventFacts {
   /** The webhook's current one. */
   secret: Buffer
   nowMs: number
-  isTest: boolean
 }
 
 /** 50 characters, the same for every attempt of one event, so that a receiver knows a repetition. */
@@ -146,10 +154,10 @@ const tokenOf = (id: unknown, secret: Buffer) =>
  * Mailgun signs the time and a token, not the event; Postrider's own signatures in the headers cover the body. The key is the text of the
  * webhook's secret as it is shown. A body that is already in the form gets a new signature. Events without a name of Mailgun's stay as they are.
  */
-export function mailgunBody(body: Buffer, { secret, nowMs, isTest }: MailgunSigning): Buffer {
+export function mailgunBody(body: Buffer, { secret, nowMs, ...facts }: MailgunSigning): Buffer {
   const own = ownBodyOf(body)
   const given = own ? undefined : membersOf(membersOf(JSON.parse(body.toString()))['event-data'])
-  const event = own ? mailgunEvent(own, isTest) : given
+  const event = own ? mailgunEvent(own, facts) : given
   if (event === undefined || typeof event.event !== 'string') return body
   const timestamp = String(Math.floor(nowMs / 1000))
   const token = tokenOf(event.id, secret)

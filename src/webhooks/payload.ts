@@ -27,6 +27,8 @@ export interface PreparedBody {
   messageId?: string | undefined
   /** The email was for the simulator; absent: unknown. */
   isTest?: boolean | undefined
+  /** Of a MessageHeld, for other vendors' formats; absent: not recorded. */
+  holdReason?: string | undefined
 }
 
 /** In the order of the events; undefined for an event that webhooks never get. */
@@ -50,7 +52,7 @@ export function openPayloadBodies({ db, publicUrl = '' }: { db: Queryable; publi
       const message = messageOf(emailId ?? '', fields, at)
       const payload = payloadOf(kind, event, message, { message: received.get(textOf(event.data.received)), publicUrl })
       const body = { event: kind, tenantId, timestamp: secondsOf(at), payload }
-      return { ...body, messageId: fields?.contentId, isTest: fields?.test }
+      return { ...body, messageId: fields?.contentId, isTest: fields?.test, holdReason: textOf(event.data.holdReason) || undefined }
     })
   }
 }

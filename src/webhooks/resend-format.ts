@@ -1,6 +1,6 @@
 /** Webhook requests in the form of Resend: its members of the body, and its signature headers beside Postrider's own. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
+import { isHeldBySuppression, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
 
 /** Resend's type of each event that has one. */
 export const resendTypes: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -17,13 +17,17 @@ export const resendTypes: Readonly<Partial<Record<WebhookEvent, string>>> = {
 }
 
 /** `messageId`: the id of the event's message. Events without a type of Resend's, and bodies already in its form, stay as they are. */
-export function resendBody(body: Buffer, messageId: string | undefined): Buffer {
+export function resendBody(body: Buffer, messageId: string | undefined, { holdReason }: { holdReason?: string | undefined } = {}): Buffer {
   const own = ownBodyOf(body)
-  const type = own && resendTypes[own.event as WebhookEvent]
+  const type = own && typeOf(own, holdReason)
   if (!own || type === undefined) return body
-  const data = type.startsWith('suppression.') ? suppressionOf(own, messageId) : { ...emailOf(own, messageId), ...detailsOf(own) }
+  const data = type.startsWith('suppression.') ? suppressionOf(own, messageId) : { ...emailOf(own, messageId), ...detailsOf(type, own) }
   return Buffer.from(JSON.stringify({ type, created_at: own.at.toISOString(), data }))
 }
+
+/** Mail that is held for another reason than a suppression leaves when the hold ends. */
+const typeOf = (own: OwnBody, holdReason: string | undefined): string | undefined =>
+  own.event === 'MessageHeld' && !isHeldBySuppression(own, holdReason) ? resendTypes.MessageDelayed : resendTypes[own.event as WebhookEvent]
 
 const emailOf = ({ message, metadata, at }: OwnBody, messageId: string | undefined) => ({
   email_id: messageId ?? textAt(message, 'token'),
@@ -38,13 +42,14 @@ const emailOf = ({ message, metadata, at }: OwnBody, messageId: string | undefin
 const bounce = (message: string) => ({ bounce: { message, type: 'Permanent', subType: 'General' } })
 
 /** The members of one kind of event. */
-function detailsOf({ event, payload, at }: OwnBody): object {
+function detailsOf(type: string, { event, payload, at }: OwnBody): object {
   switch (event) {
     case 'MessageDeliveryFailed':
       return bounce(textAt(payload, 'output').trim() || textAt(payload, 'details'))
     case 'MessageBounced':
       return bounce(textAt(payload.bounce as Record<string, unknown>, 'subject'))
     case 'MessageHeld':
+      if (type !== resendTypes.MessageHeld) return {}
       return { suppressed: { message: textAt(payload, 'details'), type: 'OnAccountSuppressionList' } }
     case 'MessageLinkClicked':
       return {

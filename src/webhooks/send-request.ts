@@ -30,6 +30,8 @@ export interface WebhookRequest {
   messageId?: string | undefined
   /** The event's email was for the simulator; absent: unknown. */
   isTest?: boolean | undefined
+  /** Of a MessageHeld; absent: not recorded. */
+  holdReason?: string | undefined
   /** The event's tenant. */
   tenantId: string
   attempt: number
@@ -65,7 +67,8 @@ export function openSend(deps: RequestDeps): Send {
     const secretsNow = secretsOf(webhook, nowMs)
     const [secret] = secretsNow
     if (!secret) throw new Error('no webhook secret')
-    const body = format.body(request.body, request.messageId, { secret, nowMs, isTest: request.isTest ?? false })
+    const { holdReason, isTest = false } = request
+    const body = format.body(request.body, request.messageId, { secret, nowMs, isTest, holdReason })
     const by = { secrets: secretsNow, key, signatureHeader: config.webhookSignatureHeader, version }
     const signed = { uuid, event, attempt, body, nowMs }
     const own = await signedHeaders(signed, by)

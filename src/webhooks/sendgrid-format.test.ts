@@ -33,6 +33,19 @@ test("a caller's arguments do not replace the members of an event", () => {
   })
 })
 
+test('mail that is held for another reason than a suppression is deferred', () => {
+  const message = { to: 'ann@one.example' }
+  const nameOf = (details: string, holdReason?: string) => {
+    const [event] = JSON.parse(sendgridBody(bodyOf('MessageHeld', { message, details }), 'id', { holdReason }).toString()) as object[]
+    return event
+  }
+  for (const reason of ['tenant', 'domain', 'restored'])
+    expect(nameOf('the reason', reason)).toMatchObject({ event: 'deferred', response: 'the reason' })
+  expect(nameOf('the reason', 'suppressed')).toMatchObject({ event: 'dropped', reason: 'the reason' })
+  expect(nameOf('ann@one.example is on the suppression list')).toMatchObject({ event: 'dropped' })
+  expect(nameOf('the tenant is paused: see the suppression list')).toMatchObject({ event: 'deferred' })
+})
+
 test('each secret has a key of its own, which signs the time and the body', () => {
   const shownKeys = new Set<string>()
   for (let nth = 0; nth < 20; nth++) {

@@ -1,6 +1,6 @@
 /** Webhook requests in the form of SendGrid's event webhook: an array with one event, signed with a key of the webhook's own. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { membersOf, type OwnBody, ownBodyOf, textAt } from './vendor-body.ts'
+import { isHeldBySuppression, membersOf, type OwnBody, ownBodyOf, textAt } from './vendor-body.ts'
 
 /** SendGrid's name of each event that has one. */
 export const sendgridEvents: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -26,9 +26,13 @@ export const isSendGridKey = (name: string): boolean =>
   name.toLowerCase() === sendgridRequestKey.toLowerCase() || categoryForm.test(name.toLowerCase())
 
 /** `messageId`: the id of the event's message. Events without a name of SendGrid's, and bodies already in its form, stay as they are. */
-export function sendgridBody(body: Buffer, messageId: string | undefined): Buffer {
+export function sendgridBody(
+  body: Buffer,
+  messageId: string | undefined,
+  { holdReason }: { holdReason?: string | undefined } = {},
+): Buffer {
   const own = ownBodyOf(body)
-  const name = own && sendgridEvents[own.event as WebhookEvent]
+  const name = own && nameOf(own, holdReason)
   if (!own || name === undefined) return body
   const { message, metadata, uuid, at } = own
   const token = textAt(message, 'token')
@@ -47,6 +51,12 @@ export function sendgridBody(body: Buffer, messageId: string | undefined): Buffe
   }
   return Buffer.from(JSON.stringify([event]))
 }
+
+/** Receivers unsubscribe an address after `dropped`, so a hold that does not concern the address is a delay. */
+const nameOf = (own: OwnBody, holdReason: string | undefined): string | undefined =>
+  own.event === 'MessageHeld' && !isHeldBySuppression(own, holdReason)
+    ? sendgridEvents.MessageDelayed
+    : sendgridEvents[own.event as WebhookEvent]
 
 function categoriesOf({ message, metadata }: OwnBody): string[] {
   const tag = textAt(message, 'tag')

@@ -67,6 +67,13 @@ test.each([
 })
 
 test('mail that is held for another reason, and events without an email, keep their own form', () => {
-  for (const body of [bodyOf('MessageHeld', { message, details: 'the tenant is paused' }), bodyOf('DomainDNSError', {})])
+  for (const body of [
+    bodyOf('MessageHeld', { message, details: 'the tenant is paused' }),
+    bodyOf('MessageHeld', { message, details: 'the tenant is paused: its suppression list is large' }),
+    bodyOf('DomainDNSError', {}),
+  ])
     expect(sesBody(body, 'id')).toBe(body)
+  const listed = bodyOf('MessageHeld', { message, details: 'ann@one.example is on the suppression list' })
+  expect(sesBody(listed, 'id', { holdReason: 'tenant' })).toBe(listed)
+  expect(JSON.parse(sesBody(listed, 'id', { holdReason: 'suppressed' }).toString())).toMatchObject({ eventType: 'Bounce' })
 })

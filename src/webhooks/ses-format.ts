@@ -1,6 +1,6 @@
 /** Webhook requests with SES's events as their body, in the form of SNS's messages without their envelope, which only Amazon can sign. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { membersOf, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
+import { isHeldBySuppression, membersOf, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
 
 /** SES's type of each event that has one. */
 const types: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -14,19 +14,17 @@ const types: Readonly<Partial<Record<WebhookEvent, string>>> = {
   ComplaintReceived: 'Complaint',
 }
 
-const heldBySuppression = /suppression list/
-
 /** `messageId`: the id of the event's message. Events without a type of SES's, and bodies already in its form, stay as they are. */
-export function sesBody(body: Buffer, messageId: string | undefined): Buffer {
+export function sesBody(body: Buffer, messageId: string | undefined, { holdReason }: { holdReason?: string | undefined } = {}): Buffer {
   const own = ownBodyOf(body)
-  const type = own && typeOf(own)
+  const type = own && typeOf(own, holdReason)
   if (!own || type === undefined) return body
   return Buffer.from(JSON.stringify({ eventType: type, mail: mailOf(own, messageId), ...detailsOf(type, own) }))
 }
 
 /** SES does not hold mail: mail of a paused tenant leaves later, and has its events then. */
-const typeOf = ({ event, payload }: OwnBody): string | undefined =>
-  event === 'MessageHeld' && !heldBySuppression.test(textAt(payload, 'details')) ? undefined : types[event as WebhookEvent]
+const typeOf = (own: OwnBody, holdReason: string | undefined): string | undefined =>
+  own.event === 'MessageHeld' && !isHeldBySuppression(own, holdReason) ? undefined : types[own.event as WebhookEvent]
 
 function mailOf({ message, metadata, at }: OwnBody, messageId: string | undefined) {
   const [from, to, subject] = ['from', 'to', 'subject'].map((name) => textAt(message, name))

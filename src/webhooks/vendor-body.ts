@@ -30,6 +30,16 @@ export const timeAt = (members: Members, name: string): Date | undefined => {
   return typeof value === 'number' ? new Date(value * 1000) : undefined
 }
 
+/**
+ * Whether mail was held because its recipient is suppressed. Other holds end when the operator ends them, and do not concern the address. An
+ * event without a recorded reason, such as a replay, counts only if its details are the sentence of contract section 7.8.
+ */
+export function isHeldBySuppression({ event, payload, message }: OwnBody, holdReason: string | undefined): boolean {
+  if (event !== 'MessageHeld') return false
+  if (holdReason !== undefined) return holdReason === 'suppressed'
+  return textAt(payload, 'details') === `${textAt(message, 'to')} is on the suppression list`
+}
+
 /** The parts of a body that is not yet text. */
 export function ownBodyFrom({ event, timestamp, payload }: { event: string; timestamp: number; payload: Members }): Omit<OwnBody, 'uuid'> {
   const metadata = Object.entries(membersOf(payload.metadata)).filter((one): one is [string, string] => typeof one[1] === 'string')

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { pauseTenant, resumeTenant } from '#delivery'
 import { mailgunApi } from '../../src/http/mailgun-endpoints.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { recordSdkCalls } from '../support/record-sdk-calls.ts'
@@ -468,6 +469,32 @@ test('Ghost sends a newsletter to 1,000 members, polls its events in pages and d
   expect(await refusalOf(ghost.suppressions.destroy('news.test', 'bounces', members[0] ?? ''))).toMatchObject({ status: 404 })
   // Another tenant does not see them.
   expect((await eventsOf({ recipient: members[0] })).items).toEqual([])
+})
+
+test('the mail of a paused tenant failed for now, and only that of suppressed recipients for good', async () => {
+  const tenantId = await service.makeTenant('Paused')
+  await service.addDomain(tenantId, 'paused.test')
+  const paused = clientOf(await service.makeKey({ tenantId }))
+  await paused.suppressions.create('paused.test', 'bounces', { address: 'listed@simulator.test' } as never)
+  const sendTo = (to: string) =>
+    paused.messages.create('paused.test', { ...mail, from: 'a@paused.test', to, 'o:testmode': 'yes' } as Message)
+  const failures = async (asked: object = {}) => {
+    const { items } = await paused.events.get('paused.test', { event: 'failed', ...asked } as Asked)
+    return items as unknown as MailgunEvent[]
+  }
+  await sendTo('listed@simulator.test')
+  await eventually(failures, ({ length }) => length === 1)
+  await pauseTenant(service.db, tenantId, { reason: 'too many complaints', by: 'operator' }, Date.now())
+  // The delivery process may not have seen the pause yet, and then it sends.
+  const sendOne = () => sendTo('delivered@simulator.test').then(() => failures())
+  const [held, listed] = await eventually(sendOne, ({ length }) => length > 1)
+  expect([held, listed]).toMatchObject([
+    { recipient: 'delivered@simulator.test', severity: 'temporary', reason: 'generic', 'delivery-status': { code: 0 } },
+    { recipient: 'listed@simulator.test', severity: 'permanent', reason: 'suppress-bounce', 'delivery-status': { code: 605 } },
+  ])
+  expect(await failures({ severity: 'temporary' })).toContainEqual(held)
+  expect(await failures({ severity: 'permanent' })).toEqual([listed])
+  await resumeTenant(service.db, tenantId, Date.now())
 })
 
 describe('events', () => {

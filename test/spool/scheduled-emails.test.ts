@@ -69,6 +69,8 @@ test('a restored backup holds mail that may have left since, and no email whose 
   await recordRestore(db, at(-hourMs), testTimeMs)
   await holdAfterRestore(db, testTimeMs)
   expect(await statesNow()).toEqual({ due: 'held', later: 'scheduled' })
+  const reasons = sql<{ reason: string }>`select data ->> 'holdReason' as reason from events where kind = 'MessageHeld'`
+  expect(await db.rows(reasons)).toEqual([{ reason: 'restored' }])
 })
 
 test('a test clock moved by one tenant releases only test mail of that tenant', async () => {

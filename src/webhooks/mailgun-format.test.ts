@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { mailgunBody } from './mailgun-format.ts'
+
+const message = { to: 'ann@one.example', from: 'a@shop.test', subject: 'Hello', message_id: 'm@shop.test' }
+
+function eventOf(event: string, payload: object, holdReason?: string): Record<string, unknown> {
+  const own = { event, timestamp: 1.5, uuid: 'u', tenant_id: 't', payload: { message, ...payload } }
+  const body = mailgunBody(Buffer.from(JSON.stringify(own)), { secret: Buffer.alloc(32), nowMs: 0, isTest: false, holdReason })
+  return (JSON.parse(body.toString()) as { 'event-data': Record<string, unknown> })['event-data']
+}
+
+test('mail that is held for another reason than a suppression failed for now', () => {
+  const suppressed = { event: 'failed', severity: 'permanent', reason: 'suppress-bounce', 'delivery-status': { code: 605 } }
+  const delayed = { event: 'failed', severity: 'temporary', reason: 'generic', 'log-level': 'warn', 'delivery-status': { code: 0 } }
+  for (const reason of ['tenant', 'domain', 'restored'])
+    expect(eventOf('MessageHeld', { details: 'the tenant is paused' }, reason)).toMatchObject(delayed)
+  expect(eventOf('MessageHeld', { details: 'the tenant is paused' })).toMatchObject(delayed)
+  expect(eventOf('MessageHeld', { details: '' }, 'suppressed')).toMatchObject(suppressed)
+  expect(eventOf('MessageHeld', { details: 'ann@one.example is on the suppression list' })).toMatchObject(suppressed)
+})
