@@ -10,8 +10,12 @@ import { checkSubmission } from './validate-submission.ts'
 
 const maxBatchRecipients = 1000
 const maxElementRecipients = 50
-/** A batch yields the event loop after this many octets. */
+/**
+ * A batch yields the event loop after this many octets or elements: an element of few octets can have 50 Reply-To addresses, and takes more than
+ * a millisecond.
+ */
 const maxOctetsPerTick = 262_144
+const maxElementsPerTick = 8
 
 /** An element of a batch, or the refusal of its shape by the entry point; then its recipients are only counted. */
 export type BatchElement<Sent = Omit<Submission, 'from'>> = { submission: Sent } | { refused: Refusal; recipients: number }
@@ -55,11 +59,14 @@ export async function prepareBatch(
   const submissions: Prepared[] = []
   const results: BatchResult[] = []
   let octetsInTurn = 0
+  let elementsInTurn = 0
   for (const [index, element] of elements.entries()) {
-    if (octetsInTurn > maxOctetsPerTick) {
+    if (octetsInTurn > maxOctetsPerTick || elementsInTurn === maxElementsPerTick) {
       await nextTurn()
       octetsInTurn = 0
+      elementsInTurn = 0
     }
+    elementsInTurn++
     if ('refused' in element) {
       results.push({ refused: element.refused })
       continue

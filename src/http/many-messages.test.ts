@@ -128,6 +128,25 @@ describe('a request for many messages', () => {
     expect(begun).toEqual(['first'])
   })
 
+  test('lets the event loop take a turn after every eighth message, however short', async () => {
+    let turn = 0
+    const count = () => {
+      turn++
+      counting = setImmediate(count)
+    }
+    let counting = setImmediate(count)
+    const turns: number[] = []
+    function* submissions() {
+      for (let nth = 0; nth < 100; nth++) {
+        turns.push(turn)
+        yield { text: 'x' } as Submission
+      }
+    }
+    await inTurns(submissions())
+    clearImmediate(counting)
+    for (const all of Map.groupBy(turns, (one) => one).values()) expect(all.length).toBeLessThanOrEqual(8)
+  })
+
   test('stops making messages when it is answered', async () => {
     const answered = new AbortController()
     const one = { html: 'x'.repeat(300_000) } as Submission

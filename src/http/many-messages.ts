@@ -12,8 +12,9 @@ const maxWaiting = 8
 /** Only one large request at a time is in memory. */
 const largeRequests = openTenantTurns({ atOnce: 1, atOnceOfTenant: 1, maxWaiting })
 const largeCharacters = 4_194_304
-/** The event loop takes other turns after this many characters. */
+/** The event loop takes other turns after this many characters, and after this many messages, which may be short and have many addresses. */
 const charactersInTurn = 262_144
+const messagesInTurn = 8
 
 export const lengthOf = ({ html, text, attachments }: Pick<Submission, 'html' | 'text' | 'attachments'>): number =>
   (html?.length ?? 0) + (text?.length ?? 0) + (attachments ?? []).reduce((sum, one) => sum + one.content.length, 0)
@@ -39,7 +40,7 @@ export async function inTurns(submissions: Iterable<Submission>, gone?: AbortSig
   for (const one of submissions) {
     made.push(one)
     characters += lengthOf(one)
-    if (characters > charactersInTurn) {
+    if (characters > charactersInTurn || made.length % messagesInTurn === 0) {
       await nextTurn()
       if (gone?.aborted) throw callerGone()
       characters = 0

@@ -17,7 +17,7 @@ export function* personalize(mail: SendGridMail, requestId: string | undefined):
   const attached = mail.attachments.reduce((sum, one) => sum + one.content.length, 0)
   for (const one of mail.personalizations) {
     budget.take(attached)
-    yield submissionOf(mail, one, { requestId, applied: (text) => substituter.applied(text, one.substitutions) })
+    yield submissionOf(mail, one, { requestId, applied: substituter.of(one.substitutions) })
   }
 }
 

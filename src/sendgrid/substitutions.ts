@@ -80,6 +80,9 @@ function cutAt(text: string, { byFirst, firsts }: Names, budget: WorkBudget): Cu
   return { literals, names, length: length + text.length - start }
 }
 
+/** Replaces the names of one personalization in a text. Throws the refusal of a budget that is used up. */
+type Applied = (text: string) => string
+
 /** Cuts each text once for all personalizations with the same names. */
 export class Substituter {
   readonly #budget: WorkBudget
@@ -89,24 +92,33 @@ export class Substituter {
     this.#budget = budget
   }
 
-  /** Throws the refusal of a budget that is used up. */
-  applied(text: string, substitutions: Readonly<Record<string, string>>): string {
+  /** Finds the names of a personalization once for all its texts. */
+  of(substitutions: Readonly<Record<string, string>>): Applied {
     const list = Object.keys(substitutions)
-    if (list.length === 0) {
-      this.#budget.take(text.length)
-      return text
-    }
-    const cut = this.#cutOf(text, list)
+    if (list.length === 0)
+      return (text) => {
+        this.#budget.take(text.length)
+        return text
+      }
+    const names = this.#namesOf(list)
     const values = new Map(Object.entries(substitutions))
-    const length = cut.names.reduce((sum, name) => sum + (values.get(name)?.length ?? 0), cut.length)
-    this.#budget.take(length + cut.names.length * costOfValue)
-    return cut.literals.map((literal, index) => literal + (values.get(cut.names[index] ?? '') ?? '')).join('')
+    return (text) => {
+      const cut = this.#cutOf(text, names)
+      const length = cut.names.reduce((sum, name) => sum + (values.get(name)?.length ?? 0), cut.length)
+      this.#budget.take(length + cut.names.length * costOfValue)
+      return cut.literals.map((literal, index) => literal + (values.get(cut.names[index] ?? '') ?? '')).join('')
+    }
   }
 
-  #cutOf(text: string, list: readonly string[]): CutText {
+  #namesOf(list: readonly string[]): Names {
+    this.#budget.take(list.reduce((sum, name) => sum + name.length + costOfComparison, 0))
     const key = JSON.stringify([...list].sort())
     const names = this.#known.get(key) ?? namesOf(list)
     this.#known.set(key, names)
+    return names
+  }
+
+  #cutOf(text: string, names: Names): CutText {
     const cut = names.cuts.get(text) ?? cutAt(text, names, this.#budget)
     names.cuts.set(text, cut)
     return cut
