@@ -32,9 +32,9 @@ const automatic = (reason: string): Cause => ({ reason, source: 'automatic' })
 const [bounce, complaint, unsubscribe] = [automatic('bounce'), automatic('complaint'), automatic('unsubscribe')]
 const imported = (vendor: string): Cause => ({ reason: `imported from ${vendor}`, source: 'manual' })
 
-const causeOfList: Readonly<Record<ExportList, Cause>> = {
+const causeOfList: Readonly<Record<ExportList, Cause | { skipped: string }>> = {
   bounces: bounce,
-  blocks: automatic('too many soft fails'),
+  blocks: { skipped: 'SendGrid does not suppress an address on its list of blocks' },
   invalid_emails: automatic('hard fail'),
   spam_reports: complaint,
   complaints: complaint,

@@ -37,12 +37,16 @@ describe('an export', () => {
 
   test.each([
     ['bounces', 'bounce'],
-    ['blocks', 'too many soft fails'],
     ['invalid_emails', 'hard fail'],
   ] as const)('of SendGrid with %s needs the name of the list', async (list, reason) => {
     const file = '\ufeffstatus,reason,email,created\r\n5.1.1,"550 no, ""really""\r\nno",ann@one.example,1772357400\r\n'
     expect(await rowsOf('sendgrid', file, list)).toMatchObject([entry('ann@one.example', reason, '2026-03-01T09:30:00Z')])
     await expect(rowsOf('sendgrid', file)).rejects.toMatchObject({ suggestion: expect.stringContaining('--list bounces') })
+  })
+
+  test("of SendGrid's blocks is skipped, because SendGrid goes on to send to the addresses", async () => {
+    const file = 'status,reason,email,created\n4.7.1,IP blocked,ann@one.example,1443651154\n'
+    expect(await rowsOf('sendgrid', file, 'blocks')).toEqual([{ line: 2, skipped: expect.stringContaining('does not suppress') }])
   })
 
   test('of SendGrid with spam reports or unsubscribes shows its list', async () => {
