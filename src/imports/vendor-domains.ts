@@ -23,6 +23,8 @@ interface DomainsApi {
   name: string
   /** The field that is different in each domain; `name` by default. */
   id?: string
+  /** Whether the service owns the domain, so that its mail cannot move. */
+  isOwn?: (row: ApiRow) => boolean
 }
 
 const apis: Readonly<Record<PagedVendor, DomainsApi>> = {
@@ -47,6 +49,7 @@ const apis: Readonly<Record<PagedVendor, DomainsApi>> = {
     page: (size, skip) => `/v4/domains?limit=${size}&skip=${skip}`,
     list: ({ items }) => items,
     name: 'name',
+    isOwn: ({ type, name }) => type === 'sandbox' || (typeof name === 'string' && /^sandbox[^.]*\.mailgun\.org$/i.test(name)),
   },
   postmark: {
     url: 'https://api.postmarkapp.com',
@@ -61,11 +64,15 @@ const textsOf = (rows: readonly ApiRow[], name: string): string[] => [
   ...new Set(rows.map((row) => row[name]).filter((one) => typeof one === 'string')),
 ]
 
-/** The names of all domains, as the service writes them. */
+/** The names of all domains except the service's own, as the service writes them. */
 export async function listVendorDomains({ vendor, key, apiUrl }: VendorAccount<PagedVendor>, get: Get): Promise<string[]> {
-  const { url, headers, page, list, name, id = name } = apis[vendor]
+  const { url, headers, page, list, name, id = name, isOwn = () => false } = apis[vendor]
   const api = new AccountApi({ vendor, records: 'domains', baseUrl: apiUrl ?? url, headers: () => headers(key), get })
-  return textsOf(await api.pages(page, list, id), name)
+  const rows = await api.pages(page, list, id)
+  return textsOf(
+    rows.filter((row) => !isOwn(row)),
+    name,
+  )
 }
 
 const maxSesPages = 100

@@ -94,6 +94,22 @@ test.each(['resend', 'sendgrid', 'mailgun', 'postmark'] as const)(
   },
 )
 
+test("Mailgun's sandbox domains are left out", async () => {
+  const items = [
+    { name: 'sandbox0123abcd.mailgun.org', type: 'sandbox' },
+    { name: 'Sandbox99.mailgun.org' },
+    { name: 'sandbox.example', type: 'custom' },
+    { name: 'mg.one.example', type: 'custom' },
+  ]
+  const answer = answers['/v4/domains']
+  answers['/v4/domains'] = () => ({ total_count: items.length, items })
+  const get = getFor([ipaddr.parseCIDR('127.0.0.0/8')])
+  const listed = listVendorDomains({ vendor: 'mailgun', key, apiUrl }, get).finally(() => {
+    if (answer) answers['/v4/domains'] = answer
+  })
+  expect(await listed).toEqual(['sandbox.example', 'mg.one.example'])
+})
+
 test('all pages of SES are read without single addresses, and a wrong secret is refused', async () => {
   const get = getFor([ipaddr.parseCIDR('127.0.0.0/8')])
   const account = { key: awsKey, region: 'eu-central-1', apiUrl }
