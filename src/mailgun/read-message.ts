@@ -5,6 +5,7 @@ import { parseMailbox, readRaw } from '#mail'
 import { JsonFields, splitAddresses } from '#vendors'
 import { isMailgunKey } from '#webhooks'
 import { MailgunRefusal, refuseMailgunField } from './errors.ts'
+import { readOwnFields } from './own-fields.ts'
 import { type MailgunOptions, readOptions } from './read-options.ts'
 
 export const maxMailgunRecipients = 1000
@@ -214,16 +215,27 @@ export function readMailgunRaw(body: unknown, nowMs: number): MailgunRaw {
   const recipients = recipientsIn(fields)
   const given = fields.value('message')
   if (given === undefined || given === '') throw fields.wrong('message', 'is missing', 'missing')
-  const rawMessage = typeof given === 'string' ? Buffer.from(given).toString('base64') : fileOf(given, 'message').content
-  const facts = readRaw(Buffer.from(rawMessage, 'base64'))
+  const message = typeof given === 'string' ? Buffer.from(given) : Buffer.from(fileOf(given, 'message').content, 'base64')
+  const facts = readRaw(message)
   if (typeof facts === 'string') throw fields.wrong('message', 'is not a message of RFC 5322 with one address in From')
+  const own = readOwnFields(message, nowMs)
   const raw: MailgunRaw = {
     ...recipients,
     from: facts.from.address.text,
-    variables: variablesOf(variables()),
-    rawMessage,
-    ...readOptions(fields, nowMs),
+    variables: variablesOf(
+      new JsonFields({ 'v:': { ...own.variables, ...variables() } }, '', refusePrefixed).pairs('v:', maxVariables, maxVariableLength),
+    ),
+    rawMessage: own.octets.toString('base64'),
+    ...mergedOptions(readOptions(fields, nowMs), own.options),
   }
   fields.refuseOthers()
   return raw
 }
+
+/** The parameters of the request take precedence over the header. */
+const mergedOptions = (given: MailgunOptions, own: MailgunOptions): MailgunOptions => ({
+  tags: given.tags.length > 0 ? given.tags : own.tags,
+  tracking: { opens: given.tracking.opens ?? own.tracking.opens, clicks: given.tracking.clicks ?? own.tracking.clicks },
+  scheduledAt: given.scheduledAt ?? own.scheduledAt,
+  isTest: given.isTest || own.isTest,
+})

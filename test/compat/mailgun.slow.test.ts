@@ -190,6 +190,42 @@ describe('a message', () => {
       })
   })
 
+  test("that is complete has Mailgun's own fields as parameters, which are not sent", async () => {
+    const mimeOf = (...own: string[]) =>
+      ['From: orders@shop.test', 'To: own@one.example', 'Subject: Own', ...own, 'X-Other: 1', '', 'Hi', ''].join('\r\n')
+    const sendOwn = (to: string, own: string[], changed: object = {}) =>
+      client.messages.create(domain, { to, message: mimeOf(...own), ...changed } as unknown as Message)
+    const later = new Date(Date.now() + 3_600_000).toUTCString().replace('GMT', '+0000')
+    await sendOwn('own@one.example', [
+      'X-Mailgun-Tag: order',
+      'x-mailgun-tag: =?utf-8?q?f=C3=BCr?=',
+      'X-Mailgun-Variables: {"order": "4711",',
+      ' "lines": [1, 2], "n": 3}',
+      `X-Mailgun-Deliver-By: ${later}`,
+      'X-Mailgun-Track: no',
+    ])
+    const shown = await emailTo('own@one.example')
+    expect(shown).toMatchObject({
+      tag: 'order',
+      metadata: { order: '4711', lines: '[1,2]', n: '3', tag_2: 'für' },
+      scheduledAt: new Date(later).toISOString(),
+    })
+    expect(shown.raw).toContain('Subject: Own\r\nX-Other: 1\r\n')
+    expect(shown.raw.toLowerCase()).not.toContain('x-mailgun')
+    const own = ['X-Mailgun-Tag: order', 'X-Mailgun-Variables: {"a": "own", "b": "own"}', 'X-Mailgun-Drop-Message: yes']
+    await sendOwn('given@one.example', own, { 'o:tag': 'given', 'v:a': 'given' })
+    expect(await emailTo('given@one.example')).toMatchObject({ tag: 'given', metadata: { a: 'given', b: 'own' } })
+    for (const [field, problem] of [
+      ['X-Mailgun-Recipient-Variables: {}', 'x-mailgun-recipient-variables is not served'],
+      ['X-Mailgun-Variables: [1]', 'x-mailgun-variables must be a JSON object'],
+      ['X-Mailgun-Variables: {', 'x-mailgun-variables is not JSON'],
+      ['X-Mailgun-Deliver-By: tomorrow', 'x-mailgun-deliver-by must be a date'],
+      ['X-Mailgun-Track: maybe', 'x-mailgun-track must be yes or no'],
+      ['X-Mailgun-Track: no\r\nX-Mailgun-Track: no', 'x-mailgun-track occurs more than once'],
+    ] as const)
+      expect(await refusalOf(sendOwn('own@one.example', [field]))).toMatchObject({ status: 400, details: expect.stringContaining(problem) })
+  })
+
   test('may be urlencoded, with repeated parameters', async () => {
     const body = new URLSearchParams([...Object.entries(mail), ['to', 'form@one.example'], ['o:tag', 'ä & b'], ['v:x', '1+1=2']])
     const response = await fetch(urlOf(service, `/v3/${domain}/messages`), {

@@ -191,6 +191,7 @@ export const vendorReaders: readonly Reader[] = [
     reads: [
       'src/mailgun/read-message.ts readMailgunMessage',
       'src/mailgun/read-message.ts readMailgunRaw',
+      'src/mailgun/own-fields.ts readOwnFields',
       'src/mailgun/read-options.ts readOptions',
       'src/mailgun/read-options.ts parseMailgunTime',
       'src/mailgun/suppression-objects.ts readNewEntries',
@@ -206,6 +207,7 @@ export const vendorReaders: readonly Reader[] = [
       [`${mailgunStart}"to":"a@b.example","html":"a","attachment":[{"filename":"a","content":"`, '"}]}'],
       [`${mailgunStart}"to":"a@b.example","html":"a",`, '"text":"a"}'],
       ['{"to":"a@b.example","message":"From: a@b.example\\n', '\\n\\na"}'],
+      ['{"to":"a@b.example","message":"From: a@b.example\\nX-Mailgun-Variables: {', '}\\n\\na"}'],
       ['[{"address":"', '"}]'],
       ['{"id":"delivered","url":["', '"]}'],
     ],
@@ -218,6 +220,7 @@ export const vendorReaders: readonly Reader[] = [
       '%tag_unsubscribe_email%',
       'h:a{i}',
       'v:a{i}',
+      'X-Mailgun-Tag: a\\n',
       'Fri, 14 Oct 2011 23:10:10 -0000',
     ],
     read(octets) {

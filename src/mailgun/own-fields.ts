@@ -1,0 +1,71 @@
+/**
+ * Mailgun's own header fields of a complete message, which have the meaning of parameters and are not sent. Symfony's usual transport writes
+ * tags and metadata so.
+ */
+import { fieldText, readFields, withoutFields } from '#mail'
+import { JsonFields } from '#vendors'
+import { refuseMailgunField } from './errors.ts'
+import { type MailgunOptions, readOptions } from './read-options.ts'
+
+const ownPrefix = 'x-mailgun-'
+const tagField = 'x-mailgun-tag'
+const variablesField = 'x-mailgun-variables'
+const maxFields = 100
+
+/** The parameter that each field stands for. */
+const parameters: Readonly<Record<string, string>> = {
+  [tagField]: 'o:tag',
+  'x-mailgun-drop-message': 'o:testmode',
+  'x-mailgun-deliver-by': 'o:deliverytime',
+  'x-mailgun-track': 'o:tracking',
+  'x-mailgun-track-opens': 'o:tracking-opens',
+  'x-mailgun-track-clicks': 'o:tracking-clicks',
+}
+const fieldOf = new Map(Object.entries(parameters).map(([field, parameter]) => [parameter, field]))
+
+const wrong = (field: string, problem: string) => refuseMailgunField(`message: the field ${field.slice(0, 60)}`, problem, 'wrong')
+
+interface OwnFields {
+  options: MailgunOptions
+  variables: Record<string, string>
+  /** The message without the fields. */
+  octets: Buffer
+}
+
+/** Throws the refusal of a field that is not served, or whose value is wrong. */
+export function readOwnFields(octets: Buffer, nowMs: number): OwnFields {
+  const fields = (readFields(octets) ?? []).flatMap(({ name, value }) => {
+    const lower = name.toLowerCase()
+    return lower.startsWith(ownPrefix) ? [{ name: lower, text: fieldText(value.replace(/\r?\n/g, '')) }] : []
+  })
+  if (fields.length > maxFields) throw wrong(ownPrefix, `occurs more than ${maxFields} times`)
+  const unknown = fields.find(({ name }) => name !== variablesField && parameters[name] === undefined)
+  if (unknown) throw refuseMailgunField(`message: the field ${unknown.name.slice(0, 60)}`, 'is not served', 'not served')
+  const named = Map.groupBy(fields, ({ name }) => name)
+  for (const [name, list] of named) if (list.length > 1 && name !== tagField) throw wrong(name, 'occurs more than once')
+  const members = [...named].flatMap(([name, list]) => {
+    const texts = list.map(({ text }) => text)
+    return name === variablesField ? [] : [[parameters[name], name === tagField ? texts : texts[0]]]
+  })
+  const options = new JsonFields(Object.fromEntries(members), '', (path, problem) =>
+    wrong(fieldOf.get(path.replace(/\[\d+\]$/, '')) ?? path, problem),
+  )
+  return {
+    options: readOptions(options, nowMs),
+    variables: variablesIn(named.get(variablesField)?.[0]?.text),
+    octets: fields.length === 0 ? octets : withoutFields(octets, ownPrefix),
+  }
+}
+
+/** A value of another type than text stays JSON. */
+function variablesIn(text: string | undefined): Record<string, string> {
+  if (text === undefined || text === '') return {}
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw wrong(variablesField, 'is not JSON')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(variablesField, 'must be a JSON object')
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, typeof one === 'string' ? one : JSON.stringify(one)]))
+}
