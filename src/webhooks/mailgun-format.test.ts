@@ -9,6 +9,13 @@ function eventOf(event: string, payload: object, holdReason?: string): Record<st
   return (JSON.parse(body.toString()) as { 'event-data': Record<string, unknown> })['event-data']
 }
 
+test('mail that was cancelled or expired is not a bounce', () => {
+  const failed = { details: 'ann@one.example was held for 7 days without release', output: '', classification: 'unclassified' }
+  expect(eventOf('MessageDeliveryFailed', failed)).toMatchObject({ event: 'failed', severity: 'permanent', reason: 'generic' })
+  for (const changed of [{ output: '550 no' }, { classification: 'invalid_recipient' }])
+    expect(eventOf('MessageDeliveryFailed', { ...failed, ...changed })).toMatchObject({ reason: 'bounce' })
+})
+
 test('mail that is held for another reason than a suppression failed for now', () => {
   const suppressed = { event: 'failed', severity: 'permanent', reason: 'suppress-bounce', 'delivery-status': { code: 605 } }
   const delayed = { event: 'failed', severity: 'temporary', reason: 'generic', 'log-level': 'warn', 'delivery-status': { code: 0 } }

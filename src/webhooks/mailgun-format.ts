@@ -5,7 +5,7 @@ import { createHmac } from 'node:crypto'
 import type { WebhookEvent } from './manage-webhooks.ts'
 import type { PreparedBody } from './payload.ts'
 import { shownSecret } from './sign-request.ts'
-import { isHeldBySuppression, membersOf, type OwnBody, ownBodyFrom, ownBodyOf, textAt } from './vendor-body.ts'
+import { isHeldBySuppression, isWithoutAttempt, membersOf, type OwnBody, ownBodyFrom, ownBodyOf, textAt } from './vendor-body.ts'
 
 /** The names of Mailgun's events, and of the webhooks that get them. */
 interface MailgunName {
@@ -116,9 +116,9 @@ function detailsOf({ event, severity }: MailgunName, own: OwnBody, isSuppressed:
 /** Mailgun's code of a message that it did not attempt, because the address is suppressed. */
 const suppressedCode = 605
 
-function reasonOf({ event }: OwnBody, isSuppressed: boolean): string {
+function reasonOf(own: OwnBody, isSuppressed: boolean): string {
   if (isSuppressed) return 'suppress-bounce'
-  return event === 'MessageDelayed' || event === 'MessageHeld' ? 'generic' : 'bounce'
+  return own.event === 'MessageDelayed' || own.event === 'MessageHeld' || isWithoutAttempt(own) ? 'generic' : 'bounce'
 }
 
 function statusOf({ event, payload }: OwnBody, isSuppressed: boolean): object {

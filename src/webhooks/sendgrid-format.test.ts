@@ -33,6 +33,15 @@ test("a caller's arguments do not replace the members of an event", () => {
   })
 })
 
+test('mail that was cancelled or expired is dropped, because no server refused it', () => {
+  const failed = { message: { to: 'ann@one.example' }, details: 'cancelled by the operator', output: '', classification: 'unclassified' }
+  const eventOf = (payload: object) => (JSON.parse(sendgridBody(bodyOf('MessageDeliveryFailed', payload), 'id').toString()) as object[])[0]
+  expect(eventOf(failed)).toEqual(expect.objectContaining({ event: 'dropped', reason: 'cancelled by the operator' }))
+  expect(eventOf(failed)).not.toHaveProperty('type')
+  for (const changed of [{ output: '550 no' }, { classification: 'invalid_recipient' }])
+    expect(eventOf({ ...failed, ...changed })).toMatchObject({ event: 'bounce', type: 'bounce' })
+})
+
 test('mail that is held for another reason than a suppression is deferred', () => {
   const message = { to: 'ann@one.example' }
   const nameOf = (details: string, holdReason?: string) => {

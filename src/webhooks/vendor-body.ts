@@ -40,6 +40,13 @@ export function isHeldBySuppression({ event, payload, message }: OwnBody, holdRe
   return textAt(payload, 'details') === `${textAt(message, 'to')} is on the suppression list`
 }
 
+/**
+ * A failure that no server's reply caused: the email was cancelled, or expired before an attempt. It does not concern the address. Failures of DNS
+ * or connections have a classification.
+ */
+export const isWithoutAttempt = ({ event, payload }: OwnBody): boolean =>
+  event === 'MessageDeliveryFailed' && textAt(payload, 'classification') === 'unclassified' && textAt(payload, 'output').trim() === ''
+
 /** The parts of a body that is not yet text. */
 export function ownBodyFrom({ event, timestamp, payload }: { event: string; timestamp: number; payload: Members }): Omit<OwnBody, 'uuid'> {
   const metadata = Object.entries(membersOf(payload.metadata)).filter((one): one is [string, string] => typeof one[1] === 'string')
