@@ -90,8 +90,12 @@ export function readSendGridMail(body: unknown): SendGridMail {
 }
 
 function refuseUnserved(fields: JsonFields): void {
-  for (const name of unserved) if (fields.value(name) !== undefined) throw fields.wrong(name, 'is not served', 'not served')
+  for (const name of unserved) if (!isEmpty(fields.value(name))) throw fields.wrong(name, 'is not served', 'not served')
 }
+
+/** Libraries write an option that the program does not use as an empty text or object. */
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === '' || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
 
 function personalizationOf(fields: JsonFields, index: number): SendGridPersonalization {
   refuseUnserved(fields)
@@ -174,6 +178,12 @@ function categoriesOf(fields: JsonFields): string[] {
   return categories
 }
 
+/** SendGrid takes `jpg` and `pdf` too, which are not types of MIME: the file name then has the type. */
+function contentTypeIn(fields: JsonFields): string | undefined {
+  const type = fields.text('type', maxFilenameLength)
+  return type?.includes('/') ? type : undefined
+}
+
 function attachmentOf(fields: JsonFields): SubmittedAttachment {
   const filename = fields.needed('filename', maxFilenameLength)
   const disposition = fields.text('disposition', maxFilenameLength) || 'attachment'
@@ -185,7 +195,7 @@ function attachmentOf(fields: JsonFields): SubmittedAttachment {
   const attachment = {
     filename,
     content: fields.needed('content', maxContentLength * 2),
-    contentType: fields.text('type', maxFilenameLength) || contentTypeOf(filename),
+    contentType: contentTypeIn(fields) ?? contentTypeOf(filename),
     contentId: disposition === 'inline' ? contentId : null,
   }
   fields.refuseOthers()
