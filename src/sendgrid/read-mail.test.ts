@@ -22,3 +22,10 @@ test('options that are empty have no effect', () => {
   for (const one of [{ template_id: 'd-1' }, { asm: { group_id: 1 } }, { dynamic_template_data: { a: 'b' } }, { send_at: 1 }])
     expect(() => readSendGridMail({ ...mail, ...one })).toThrow(`is not served`)
 })
+
+test.each(['text/plain', 'text/html'])("SendGrid's unsubscribe tags in %s are refused", (type) => {
+  const contentOf = (value: string) => readSendGridMail({ ...mail, content: [{ type, value }] })
+  for (const tag of ['<%asm_group_unsubscribe_raw_url%>', '<%asm_preferences_raw_url%>', '<%asm_global_unsubscribe_raw_url%>'])
+    expect(() => contentOf(`<a href="${tag}">Leave</a>`)).toThrow(`has ${tag}, which is not served`)
+  expect(() => contentOf('<%asm%> <%= asm_a %>')).not.toThrow()
+})

@@ -152,10 +152,17 @@ function contentOf(fields: JsonFields): Pick<SendGridMail, 'html' | 'text'> {
     if (type === undefined) throw part.wrong('type', 'is served only as text/plain and text/html', 'not served')
     if (found[type] !== undefined) throw part.wrong('type', `is given twice: ${given}`)
     found[type] = part.needed('value', maxContentLength)
+    refuseUnsubscribeTag(part, found[type])
     part.refuseOthers()
   }
   if (found.html === undefined && found.text === undefined) throw fields.wrong('content', 'must have text/plain or text/html', 'missing')
   return { html: found.html, text: found.text }
+}
+
+/** SendGrid writes a link in place of such a tag; a message with a link that leads nowhere must not leave. */
+function refuseUnsubscribeTag(part: JsonFields, text: string): void {
+  const [tag] = /<%asm_\w{1,64}%>/.exec(text) ?? []
+  if (tag !== undefined) throw part.wrong('value', `has ${tag}, which is not served`, 'not served')
 }
 
 function headersOf(fields: JsonFields): Record<string, string> {
