@@ -128,11 +128,27 @@ const unsubscribeAddress = /<?%(?:tag_|mailing_list_)?unsubscribe_email%>?/
 /** The element of List-Unsubscribe for which Postrider has no address. */
 function withoutUnsubscribeAddress(name: string, value: string): string {
   if (name.toLowerCase() !== 'list-unsubscribe' || !unsubscribeAddress.test(value)) return value
-  return value
-    .split(',')
+  return elementsOf(value)
     .map((one) => one.trim())
     .filter((one) => one !== '' && !unsubscribeAddress.test(one))
     .join(', ')
+}
+
+/** The elements of a list with commas; a URL in angle brackets may have commas of its own (RFC 2369 section 2). */
+function elementsOf(list: string): string[] {
+  const elements: string[] = []
+  let start = 0
+  let isInside = false
+  for (let at = 0; at < list.length; at++) {
+    const one = list[at]
+    if (one === '<') isInside = true
+    else if (one === '>') isInside = false
+    else if (one === ',' && !isInside) {
+      elements.push(list.slice(start, at))
+      start = at + 1
+    }
+  }
+  return [...elements, list.slice(start)]
 }
 
 /** A message with a link that leads nowhere must not leave. */
