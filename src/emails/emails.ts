@@ -123,6 +123,14 @@ const attemptsOfEmail = sql<Attempt>`
 
 export type LastAttempt = Pick<Attempt, 'number' | 'status' | 'at' | 'details' | 'output' | 'classification' | 'remoteHost'>
 
+export type ShownAttempt = Pick<Attempt, 'status' | 'at' | 'details' | 'output' | 'remoteHost'>
+
+const attemptsOfEmails = sql<ShownAttempt & { emailId: string }>`
+  select email_id as "emailId", status, at, details, output, remote_host as "remoteHost"
+  from attempts
+  where tenant_id = $1 and email_id = any($2)
+  order by id`
+
 const lastOf = sql<LastAttempt & { emailId: string }>`
   select distinct on (email_id) email_id as "emailId", number, status, at, details, output, classification, remote_host as "remoteHost"
   from attempts
@@ -231,6 +239,11 @@ export function findEmail(on: Queryable, id: string, tenantId: string | null): P
 /** Oldest first. */
 export function listAttempts(on: Queryable, email: Pick<Email, 'tenantId' | 'id'>): Promise<Attempt[]> {
   return on.rows(attemptsOfEmail, [email.tenantId, email.id])
+}
+
+/** The attempts of these emails of one tenant, oldest first, by email id. */
+export async function findAttempts(on: Queryable, tenantId: string, ids: readonly string[]): Promise<Map<string, ShownAttempt[]>> {
+  return Map.groupBy(await on.rows(attemptsOfEmails, [tenantId, ids]), ({ emailId }) => emailId)
 }
 
 /** The last attempt of each of these emails that has one. */

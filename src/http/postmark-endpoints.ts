@@ -10,9 +10,9 @@ import type { Credential } from '#credentials'
 import {
   decodeContent,
   type Email,
+  findAttempts,
   findContentBody,
   findMessageRecipients,
-  listAttempts,
   listEmails,
   listEmailsOfMessage,
   openReturnPaths,
@@ -21,6 +21,8 @@ import { parseMailbox } from '#mail'
 import {
   inactiveRefusal,
   maxPostmarkBatch,
+  maxPostmarkRecipients,
+  maxPostmarkVisits,
   PostmarkRefusal,
   postmarkDetails,
   postmarkError,
@@ -32,7 +34,7 @@ import {
   readPostmarkEmail,
 } from '#postmark'
 import { suppressed } from '#suppressions'
-import { listHits, openTokens } from '#tracking'
+import { findHits, openTokens } from '#tracking'
 import { addressIn, recipientEndpoints } from './postmark-recipients.ts'
 import { postmarkWebhookEndpoints } from './postmark-webhooks.ts'
 import { readContent } from './v1/email-content.ts'
@@ -184,18 +186,8 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     summary: 'Get a message with its events',
     large: true,
     permission: 'emails:read',
-    async answer({ params, credential }, deps) {
-      const { db } = deps
-      const [first, ...others] = await listEmailsOfMessage(db, params.id ?? '', credential.tenantId)
-      if (!first) throw noSuchMessage()
-      const emails = [first, ...others] as const
-      const [{ content, tracking, raw }, attempts, activities] = await Promise.all([
-        contentOf(first, deps),
-        Promise.all(emails.map((one) => listAttempts(db, one))),
-        Promise.all(emails.map((one) => listHits(db, one))),
-      ])
-      return { data: postmarkDetails({ emails: [...emails], content, tracking, raw, attempts, activities }) }
-    },
+    answer: ({ params, credential: { tenantId }, gone }, deps) =>
+      searchTurns.run({ tenantId, gone: gone() }, () => readDetails(params.id ?? '', tenantId, deps)),
   },
   {
     methods: ['GET'],
@@ -211,6 +203,19 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     },
   },
 ]
+
+async function readDetails(id: string, tenantId: string | null, deps: VendorDeps) {
+  const [first, ...others] = (await listEmailsOfMessage(deps.db, id, tenantId)).slice(0, maxPostmarkRecipients)
+  if (!first) throw noSuchMessage()
+  const emails = [first, ...others] as const
+  const ids = emails.map((one) => one.id)
+  const [content, attempts, trackingEvents] = await Promise.all([
+    contentOf(first, deps),
+    findAttempts(deps.db, first.tenantId, ids),
+    findHits(deps.db, first.tenantId, ids, maxPostmarkVisits),
+  ])
+  return { data: postmarkDetails({ emails, ...content, attempts, trackingEvents }) }
+}
 
 async function contentOf(email: Email, { db, domains, secrets }: VendorDeps) {
   const body = await findContentBody(db, email)

@@ -30,11 +30,12 @@ import {
   resendEmailItem,
   resendFailure,
 } from '#resend'
-import { findComplaint } from '#returns'
+import { findComplaints } from '#returns'
 import { findReaderMarks } from '#tracking'
 import { keyIn } from './authorize.ts'
 import { resendSuppressionEndpoints } from './resend-suppressions.ts'
 import { resendWebhookEndpoints } from './resend-webhooks.ts'
+import { searchTurns } from './v1/search-turns.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorCall, VendorDeps, VendorEndpoint } from './vendor-api.ts'
 
@@ -152,11 +153,12 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     summary: 'Get an email',
     large: true,
     permission: 'emails:read',
-    async answer({ credential, params }, deps) {
-      const [first, ...others] = await listEmailsOfMessage(deps.db, params.id ?? '', credential.tenantId)
-      if (!first) throw noSuchEmail()
-      return { data: resendEmail({ emails: [first, ...others], ...(await readFacts([first, ...others], deps)) }) }
-    },
+    answer: ({ credential: { tenantId }, params, gone }, deps) =>
+      searchTurns.run({ tenantId, gone: gone() }, async () => {
+        const [first, ...others] = await listEmailsOfMessage(deps.db, params.id ?? '', tenantId)
+        if (!first) throw noSuchEmail()
+        return { data: resendEmail({ emails: [first, ...others], ...(await readFacts([first, ...others], deps)) }) }
+      }),
   },
   {
     methods: ['PATCH'],
@@ -184,14 +186,8 @@ const emailEndpoints: readonly VendorEndpoint[] = [
 
 async function readFacts(emails: readonly [Email, ...Email[]], { db }: VendorDeps) {
   const [first] = emails
-  const [body, marks, complaints] = await Promise.all([
-    findContentBody(db, first),
-    findReaderMarks(
-      db,
-      emails.map(({ tenantId, id }) => ({ tenantId, emailId: id })),
-    ),
-    Promise.all(emails.map((one) => findComplaint(db, one))),
-  ])
+  const ids = emails.map(({ tenantId, id }) => ({ tenantId, emailId: id }))
+  const [body, marks, complaints] = await Promise.all([findContentBody(db, first), findReaderMarks(db, ids), findComplaints(db, ids)])
   const { message } = body ? decodeContent(body) : {}
   const content: PartsContent | undefined = message?.kind === 'parts' ? message : undefined
   const all = [...marks.values()]
@@ -200,7 +196,7 @@ async function readFacts(emails: readonly [Email, ...Email[]], { db }: VendorDep
     marks: {
       opened: all.some((one) => one.openedAt !== null),
       clicked: all.some((one) => one.clickedAt !== null),
-      complained: complaints.some((one) => one !== null),
+      complained: complaints.size > 0,
     },
   }
 }

@@ -1,7 +1,7 @@
 /** Messages as Postmark's outbound messages. */
-import type { Attempt, Email, EmailStatus, PartsContent } from '#emails'
+import type { Email, EmailStatus, PartsContent, ShownAttempt } from '#emails'
 import { parseMailbox } from '#mail'
-import type { Activity } from '#tracking'
+import type { StoredTrackingEvent } from '#tracking'
 import { postmarkMetadataOf, postmarkStreamOf } from '#webhooks'
 
 const isQueued = (status: EmailStatus) => status === 'pending' || status === 'softfail'
@@ -42,6 +42,11 @@ export const postmarkListed = (email: Email, recipients: readonly Recipient[]) =
   TrackLinks: 'None',
 })
 
+/** Details show this number of recipients: Postmark's messages have no more, and those of other APIs may have a thousand. */
+export const maxPostmarkRecipients = 50
+/** Of opens and clicks in details, for all shown recipients together. */
+export const maxPostmarkVisits = 1000
+
 /** The facts of one message; the first email has the message's id. */
 export interface PostmarkMessage {
   emails: readonly [Email & { number: number }, ...(Email & { number: number })[]]
@@ -50,19 +55,19 @@ export interface PostmarkMessage {
   tracking: { opens: boolean; clicks: boolean }
   /** As sent to the first recipient; undefined: no longer stored. */
   raw: string | undefined
-  /** By the emails' positions. */
-  attempts: readonly (readonly Attempt[])[]
-  activities: readonly Activity[]
+  /** By email id. */
+  attempts: ReadonlyMap<string, readonly ShownAttempt[]>
+  trackingEvents: ReadonlyMap<string, readonly StoredTrackingEvent[]>
 }
 
 /** `GET /messages/outbound/:id/details`. */
-export function postmarkDetails({ emails, content, tracking, raw, attempts, activities }: PostmarkMessage) {
-  const to = (content?.to ?? emails.map((one) => one.recipient)).map(mailboxOf)
-  const cc = (content?.cc ?? []).map(mailboxOf)
+export function postmarkDetails({ emails, content, tracking, raw, attempts, trackingEvents }: PostmarkMessage) {
+  const to = (content?.to ?? emails.map((one) => one.recipient)).slice(0, maxPostmarkRecipients).map(mailboxOf)
+  const cc = (content?.cc ?? []).slice(0, maxPostmarkRecipients).map(mailboxOf)
   const shown = new Set([...to, ...cc].map((one) => one.Email.toLowerCase()))
-  const events = emails.flatMap((email, index) => [
-    ...(attempts[index] ?? []).flatMap((one) => attemptEvent(email, one)),
-    ...(activities[index]?.trackingEvents ?? []).map((one) => visitEvent(email, one)),
+  const events = emails.flatMap((email) => [
+    ...(attempts.get(email.id) ?? []).flatMap((one) => attemptEvent(email, one)),
+    ...(trackingEvents.get(email.id) ?? []).map((one) => visitEvent(email, one)),
   ])
   return {
     ...common(emails[0], emails),
@@ -86,7 +91,7 @@ interface MessageEvent {
   Details: Record<string, unknown>
 }
 
-function attemptEvent(email: Email & { number: number }, { status, output, details, remoteHost, at }: Attempt): MessageEvent[] {
+function attemptEvent(email: Email & { number: number }, { status, output, details, remoteHost, at }: ShownAttempt): MessageEvent[] {
   const event = { Recipient: email.recipient, ReceivedAt: at.toISOString() }
   const text = output.trim() || details
   const transmission = { DeliveryMessage: text, DestinationServer: remoteHost ?? '', DestinationIP: '' }
@@ -97,7 +102,7 @@ function attemptEvent(email: Email & { number: number }, { status, output, detai
   return []
 }
 
-const visitEvent = (email: Email, { kind, url, userAgent, at }: Activity['trackingEvents'][number]): MessageEvent => ({
+const visitEvent = (email: Email, { kind, url, userAgent, at }: StoredTrackingEvent): MessageEvent => ({
   Recipient: email.recipient,
   ReceivedAt: at.toISOString(),
   ...(kind === 'open'

@@ -6,7 +6,7 @@
  */
 export { bounceStatuses, postmarkBounce } from './bounces.ts'
 export { inactiveRefusal, PostmarkRefusal, postmarkError, postmarkFailure } from './errors.ts'
-export { postmarkDetails, postmarkListed } from './message-objects.ts'
+export { maxPostmarkRecipients, maxPostmarkVisits, postmarkDetails, postmarkListed } from './message-objects.ts'
 export { maxPostmarkBatch, postmarkSent, readPostmarkBatch, readPostmarkEmail } from './read-message.ts'
 export { readBounceQuery, readMessageQuery, readSuppressionQuery } from './read-queries.ts'
 export { postmarkSuppression, readSuppressionList } from './suppressions.ts'

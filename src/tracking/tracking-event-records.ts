@@ -104,6 +104,13 @@ const trackingEventsOf = sql<StoredTrackingEvent>`
   where tenant_id = $1 and email_id = $2
   order by at, id`
 
+const trackingEventsAmong = sql<StoredTrackingEvent & { emailId: string }>`
+  select email_id as "emailId", kind, url, at, ip_address as "ipAddress", user_agent as "userAgent", source, reason
+  from tracking_events
+  where tenant_id = $1 and email_id = any($2)
+  order by at, id
+  limit $3`
+
 /** The first open and the first click of an email by people; requests of programs are left out. */
 export interface ReaderMarks {
   openedAt: Date | null
@@ -135,6 +142,16 @@ export async function listHits(on: Queryable, { tenantId, id }: { tenantId: stri
   const counts: Activity['counts'] = { open: { human: 0, machine: 0, unknown: 0 }, click: { human: 0, machine: 0, unknown: 0 } }
   for (const { kind, source } of trackingEvents) counts[kind][source]++
   return { trackingEvents, counts }
+}
+
+/** The oldest `most` opens and clicks of these emails of one tenant together, by email id. */
+export async function findHits(
+  on: Queryable,
+  tenantId: string,
+  ids: readonly string[],
+  most: number,
+): Promise<Map<string, StoredTrackingEvent[]>> {
+  return Map.groupBy(await on.rows(trackingEventsAmong, [tenantId, ids, most]), ({ emailId }) => emailId)
 }
 
 /** The opens and clicks of these emails, by email id. */

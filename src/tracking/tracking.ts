@@ -28,10 +28,12 @@ export {
   type Activity,
   countHitsLeft,
   eraseFromHits,
+  findHits,
   findReaderMarks,
   listHits,
   listTrackedEmails,
   removeHits,
+  type StoredTrackingEvent,
   trackingTables,
   writeTrackingEvents,
 } from './tracking-event-records.ts'

@@ -1,0 +1,74 @@
+/** Endpoints of other vendors' APIs: costs that a tenant could raise, and requests that no SDK of the compatibility tests makes. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { searchTurns } from '../../src/http/v1/search-turns.ts'
+import { type Service, startService } from '../support/in-process-service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService({ rateLimit: null, sendLimit: null })
+})
+afterAll(() => service.stop())
+
+interface Called {
+  method?: string
+  headers: Record<string, string>
+  body?: object
+}
+
+async function call(path: string, { method = 'GET', headers, body }: Called) {
+  const response = await fetch(`http://127.0.0.1:${service.port}${path}`, {
+    method,
+    headers: { ...headers, ...(body ? { 'content-type': 'application/json' } : {}) },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  })
+  return { status: response.status, body: JSON.parse(await response.text()) }
+}
+const postmark = (path: string, key: string, more: Omit<Called, 'headers'> = {}) =>
+  call(path, { ...more, headers: { 'x-postmark-server-token': key } })
+const resend = (path: string, key: string, more: Omit<Called, 'headers'> = {}) =>
+  call(path, { ...more, headers: { authorization: `Bearer ${key}` } })
+
+const keyOfTenant = async (name: string) => service.makeKey({ tenantId: await service.makeTenant(name) })
+
+async function sendToMany(key: string, recipients: number): Promise<string> {
+  const form = new FormData()
+  for (const [name, value] of Object.entries({ from: 'shop@simulator.test', subject: 'Hello', text: 'Hi' })) form.set(name, value)
+  form.set('to', Array.from({ length: recipients }, (_, nth) => `to${nth}@simulator.test`).join(','))
+  const sent = await fetch(`http://127.0.0.1:${service.port}/v3/simulator.test/messages`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${Buffer.from(`api:${key}`).toString('base64')}` },
+    body: form,
+  })
+  expect(sent.status).toBe(200)
+  return (await resend('/emails?limit=1', key)).body.data[0].id
+}
+
+test('the details of a message with 200 recipients need a few queries', async () => {
+  const key = await keyOfTenant('queries')
+  const id = await sendToMany(key, 200)
+  const queries = vi.spyOn(service.db, 'rows')
+  const details = await postmark(`/messages/outbound/${id}/details`, key)
+  const email = await resend(`/emails/${id}`, key)
+  expect(queries.mock.calls.length).toBeLessThan(20)
+  queries.mockRestore()
+  expect(details.body.Recipients).toHaveLength(50)
+  expect(email.body.to).toHaveLength(200)
+})
+
+/** Runs `work` while all turns of the tenant are taken. */
+async function whileTurnsAreTaken(tenantId: string, work: () => Promise<void>): Promise<void> {
+  const { promise, resolve: end } = Promise.withResolvers<void>()
+  const taken = Array.from({ length: 44 }, () => searchTurns.run({ tenantId, gone: undefined }, () => promise))
+  await work().finally(end)
+  await Promise.all(taken)
+}
+
+test('the details of messages wait for a turn of the tenant', async () => {
+  const tenantId = await service.makeTenant('turns')
+  const key = await service.makeKey({ tenantId })
+  const id = await sendToMany(key, 2)
+  await whileTurnsAreTaken(tenantId, async () => {
+    expect((await postmark(`/messages/outbound/${id}/details`, key)).status).toBe(429)
+    expect((await resend(`/emails/${id}`, key)).status).toBe(429)
+  })
+})
