@@ -13,7 +13,8 @@ import {
   readSuppressionList,
   readSuppressionQuery,
 } from '#postmark'
-import { listSuppressions, removeSuppression, saveSuppression, suppressed } from '#suppressions'
+import { findSuppression, listSuppressionsByAddress, removeSuppression, type Suppression, saveSuppression, suppressed } from '#suppressions'
+import { jsonInSteps } from './v1/json-in-steps.ts'
 import { searchTurns } from './v1/search-turns.ts'
 import type { VendorDeps, VendorEndpoint } from './vendor-api.ts'
 
@@ -118,29 +119,37 @@ function unlessAbsent(error: unknown): void {
   if (!(error instanceof Refusal && error.code === 'not_found')) throw error
 }
 
-const pageSize = 10_000
+const pageSize = 5000
 /** More entries than one answer has are only in /v1/suppressions. */
 const maxDumped = 50_000
+const latest = new Date(8.64e13)
 
-type Entry = ReturnType<typeof postmarkSuppression>
-
-async function dump(listId: string, query: Readonly<Record<string, unknown>>, db: VendorDeps['db']): Promise<Entry[]> {
-  const { reason, origin, address, after, before } = readSuppressionQuery(query)
-  const entries: Entry[] = []
-  for (let number = 1; (number - 1) * pageSize < maxDumped; number++) {
-    const page = await listSuppressions(db, { tenantId: listId, address }, { number, size: pageSize })
-    entries.push(
-      ...page.entries
-        .filter(
-          ({ createdAt, ...one }) =>
-            (!after || createdAt >= after) && (!before || createdAt <= before) && (!address || one.address === address),
-        )
-        .map(postmarkSuppression)
-        .filter((one) => (!reason || one.SuppressionReason === reason) && (!origin || one.Origin === origin)),
-    )
-    if (page.entries.length < pageSize) break
+/** Entries in the order of their addresses: a page begins after the last address of the page before. */
+async function* entriesOf(listId: string, { address, after, before }: ReturnType<typeof readSuppressionQuery>, db: VendorDeps['db']) {
+  const wanted = { kinds: ['bounce', 'complaint'], after: after ?? new Date(0), before: before ?? latest, limit: pageSize } as const
+  if (address !== undefined) {
+    const { entry } = await findSuppression(db, listId, addressIn('EmailAddress', address) ?? address)
+    if (entry && entry.createdAt >= wanted.after && entry.createdAt <= wanted.before) yield entry
+    return
   }
-  return entries
+  for (let beyond: string | undefined = ''; beyond !== undefined; ) {
+    const page: Suppression[] = await listSuppressionsByAddress(db, listId, { ...wanted, beyond })
+    yield* page
+    beyond = page.length < pageSize ? undefined : page.at(-1)?.address
+  }
+}
+
+async function dump(listId: string, query: Readonly<Record<string, unknown>>, db: VendorDeps['db']) {
+  const wanted = readSuppressionQuery(query)
+  const { reason, origin } = wanted
+  const Suppressions: ReturnType<typeof postmarkSuppression>[] = []
+  let read = 0
+  for await (const entry of entriesOf(listId, wanted, db)) {
+    if (++read > maxDumped) break
+    const shown = postmarkSuppression(entry)
+    if ((!reason || shown.SuppressionReason === reason) && (!origin || shown.Origin === origin)) Suppressions.push(shown)
+  }
+  return { data: await jsonInSteps({ Suppressions }) }
 }
 
 /** Applies `change` to each address, in order; a refused one fails alone. */
@@ -169,7 +178,8 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
     name: 'postmark.suppressions.dump',
     summary: 'List suppressed addresses',
     permission: 'suppressions:manage',
-    answer: async ({ query, credential }, { db }) => ({ data: { Suppressions: await dump(listOf(credential), query, db) } }),
+    answer: ({ query, credential, gone }, { db }) =>
+      searchTurns.run({ tenantId: credential.tenantId, gone: gone() }, () => dump(listOf(credential), query, db)),
   },
   {
     methods: ['POST'],

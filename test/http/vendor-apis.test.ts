@@ -1,5 +1,6 @@
 /** Endpoints of other vendors' APIs: costs that a tenant could raise, and requests that no SDK of the compatibility tests makes. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { importSuppressions } from '#suppressions'
 import { searchTurns } from '../../src/http/v1/search-turns.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
@@ -63,12 +64,35 @@ async function whileTurnsAreTaken(tenantId: string, work: () => Promise<void>): 
   await Promise.all(taken)
 }
 
-test('the details of messages wait for a turn of the tenant', async () => {
+test('the details of messages and the dump of suppressions wait for a turn of the tenant', async () => {
   const tenantId = await service.makeTenant('turns')
   const key = await service.makeKey({ tenantId })
   const id = await sendToMany(key, 2)
   await whileTurnsAreTaken(tenantId, async () => {
     expect((await postmark(`/messages/outbound/${id}/details`, key)).status).toBe(429)
     expect((await resend(`/emails/${id}`, key)).status).toBe(429)
+    expect((await postmark('/message-streams/outbound/suppressions/dump', key)).status).toBe(429)
   })
+})
+
+test('the dump of suppressions reads pages by address, without counts', async () => {
+  const tenantId = await service.makeTenant('dump')
+  const key = await service.makeKey({ tenantId })
+  const entries = Array.from({ length: 6000 }, (_, nth) => ({ address: `a${nth}@one.example`, createdAt: new Date(1000 * nth) }))
+  await importSuppressions(
+    service.db,
+    tenantId,
+    entries.map((one) => ({ ...one, reason: 'bounce', source: 'automatic', keepUntil: null })),
+  )
+  const queries = vi.spyOn(service.db, 'first')
+  const dumped = async (query: string): Promise<{ EmailAddress: string }[]> =>
+    (await postmark(`/message-streams/outbound/suppressions/dump${query}`, key)).body.Suppressions
+  const all = await dumped('')
+  expect(queries.mock.calls.filter(([statement]) => statement.text.includes('count(*)'))).toEqual([])
+  queries.mockRestore()
+  expect(new Set(all.map((one) => one.EmailAddress)).size).toBe(6000)
+  expect(await dumped('?SuppressionReason=SpamComplaint')).toEqual([])
+  expect(await dumped('?todate=1970-01-01T00:00:02')).toHaveLength(3)
+  expect(await dumped('?EmailAddress=A7@one.example')).toMatchObject([{ EmailAddress: 'a7@one.example', Origin: 'Recipient' }])
+  expect(await dumped('?EmailAddress=A7@one.example&todate=1970-01-01T00:00:02')).toEqual([])
 })
