@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest'
 import { resendBody } from './resend-format.ts'
 
+const message = { token: 'token', to: 'ann@one.example', from: 'a@shop.test', subject: 'Hello', message_id: 'm@shop.test', timestamp: 1 }
+const eventOf = (event: string, payload: object) =>
+  JSON.parse(
+    resendBody(
+      Buffer.from(JSON.stringify({ event, timestamp: 2, uuid: 'u', tenant_id: 't', payload: { message, ...payload } })),
+      'id',
+    ).toString(),
+  )
+
 test('mail that is held for another reason than a suppression is delayed', () => {
   const typeOf = (details: string, holdReason?: string) => {
     const own = {
@@ -19,4 +28,21 @@ test('mail that is held for another reason than a suppression is delayed', () =>
   expect(typeOf('the tenant is paused').type).toBe('email.delivery_delayed')
   expect(typeOf('', 'suppressed')).toMatchObject({ type: 'email.suppressed', data: { suppressed: {} } })
   expect(typeOf('ann@one.example is on the suppression list')).toMatchObject({ type: 'email.suppressed' })
+})
+
+test('a refused email has bounced, and an email that was not sent has failed', () => {
+  expect(eventOf('MessageDeliveryFailed', { classification: 'unclassified', output: '550 no', details: 'd' })).toMatchObject({
+    type: 'email.bounced',
+    data: { email_id: 'id', bounce: { type: 'Permanent', message: '550 no' } },
+  })
+  const unsent = eventOf('MessageDeliveryFailed', {
+    classification: 'unclassified',
+    output: '',
+    details: 'cancelled before its scheduled time',
+  })
+  expect(unsent).toMatchObject({
+    type: 'email.failed',
+    data: { email_id: 'id', failed: { reason: 'cancelled before its scheduled time' } },
+  })
+  expect(unsent.data).not.toHaveProperty('bounce')
 })

@@ -1,6 +1,6 @@
 /** Webhook requests in the form of Resend: its members of the body, and its signature headers beside Postrider's own. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { isHeldBySuppression, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
+import { isHeldBySuppression, isUnsent, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
 
 /** Resend's type of each event that has one. */
 export const resendTypes: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -25,9 +25,14 @@ export function resendBody(body: Buffer, messageId: string | undefined, { holdRe
   return Buffer.from(JSON.stringify({ type, created_at: own.at.toISOString(), data }))
 }
 
-/** Mail that is held for another reason than a suppression leaves when the hold ends. */
-const typeOf = (own: OwnBody, holdReason: string | undefined): string | undefined =>
-  own.event === 'MessageHeld' && !isHeldBySuppression(own, holdReason) ? resendTypes.MessageDelayed : resendTypes[own.event as WebhookEvent]
+/**
+ * Mail that is held for another reason than a suppression leaves when the hold ends. Receivers suppress after `email.bounced`; an email that no
+ * server refused has failed.
+ */
+function typeOf(own: OwnBody, holdReason: string | undefined): string | undefined {
+  if (own.event === 'MessageHeld' && !isHeldBySuppression(own, holdReason)) return resendTypes.MessageDelayed
+  return isUnsent(own) ? 'email.failed' : resendTypes[own.event as WebhookEvent]
+}
 
 const emailOf = ({ message, metadata, at }: OwnBody, messageId: string | undefined) => ({
   email_id: messageId ?? textAt(message, 'token'),
@@ -42,9 +47,11 @@ const emailOf = ({ message, metadata, at }: OwnBody, messageId: string | undefin
 const bounce = (message: string) => ({ bounce: { message, type: 'Permanent', subType: 'General' } })
 
 /** The members of one kind of event. */
-function detailsOf(type: string, { event, payload, at }: OwnBody): object {
+function detailsOf(type: string, own: OwnBody): object {
+  const { event, payload, at } = own
   switch (event) {
     case 'MessageDeliveryFailed':
+      if (isUnsent(own)) return { failed: { reason: textAt(payload, 'details') } }
       return bounce(textAt(payload, 'output').trim() || textAt(payload, 'details'))
     case 'MessageBounced':
       return bounce(textAt(payload.bounce as Record<string, unknown>, 'subject'))

@@ -56,7 +56,8 @@ test.each([
   ],
   ['MessageDeliveryFailed', { classification: 'mailbox_full' }, 'Transient', 'MailboxFull'],
   ['MessageDeliveryFailed', { classification: 'spam_block' }, 'Transient', 'ContentRejected'],
-  ['MessageDeliveryFailed', { classification: 'unclassified' }, 'Permanent', 'General'],
+  ['MessageDeliveryFailed', { classification: 'unclassified', output: '550 no' }, 'Permanent', 'General'],
+  ['MessageDeliveryFailed', { classification: 'unclassified', output: '', details: 'cancelled by the operator' }, 'Transient', 'General'],
   ['MessageBounced', { original_message: message, bounce: { subject: 'Undelivered' } }, 'Permanent', 'General'],
   ['MessageHeld', { details: 'ann@one.example is on the suppression list' }, 'Permanent', 'OnAccountSuppressionList'],
 ])('%s with %j is a bounce of the kind %s, %s', (event, payload, bounceType, bounceSubType) => {

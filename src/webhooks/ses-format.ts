@@ -1,6 +1,6 @@
 /** Webhook requests with SES's events as their body, in the form of SNS's messages without their envelope, which only Amazon can sign. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { isHeldBySuppression, membersOf, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
+import { isHeldBySuppression, isUnsent, membersOf, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
 
 /** SES's type of each event that has one. */
 const types: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -136,7 +136,7 @@ function bounceOf(own: OwnBody) {
     }
   }
   const isReport = event === 'MessageBounced'
-  const kind = isReport ? permanent : (kindsOfBounce[textAt(payload, 'classification')] ?? permanent)
+  const kind = isReport ? permanent : isUnsent(own) ? transient() : (kindsOfBounce[textAt(payload, 'classification')] ?? permanent)
   const diagnosticCode = isReport ? textAt(membersOf(payload.bounce), 'subject') : diagnosisOf(own)
   return {
     ...kind,

@@ -65,3 +65,12 @@ export function ownBodyOf(body: Buffer): OwnBody | undefined {
   if (typeof event !== 'string' || typeof timestamp !== 'number') return undefined
   return { ...ownBodyFrom({ event, timestamp, payload: membersOf(payload) }), uuid: typeof uuid === 'string' ? uuid : '' }
 }
+
+/**
+ * An email that failed and was not refused: a cancelled, expired or deleted one. A refusal has a class or the server's reply, and a failed
+ * connection has a class.
+ */
+export const isUnsent = ({ event, payload }: Pick<OwnBody, 'event' | 'payload'>): boolean =>
+  event === 'MessageDeliveryFailed' &&
+  ['', 'unclassified'].includes(textAt(payload, 'classification')) &&
+  textAt(payload, 'output').trim() === ''
