@@ -1,6 +1,6 @@
 /** Permanent failures as Postmark's bounces. The number of the email is the bounce's ID, because an email fails once. */
 import type { Email, EmailStatus, LastAttempt } from '#emails'
-import { postmarkBounceKind, postmarkStreamOf } from '#webhooks'
+import { postmarkBounceKind, postmarkStreamOf, unsentPostmarkKind } from '#webhooks'
 
 export const bounceStatuses = ['hardfail', 'bounced'] as const satisfies readonly EmailStatus[]
 
@@ -13,7 +13,7 @@ export function postmarkBounce(email: BouncedEmail, attempt: LastAttempt | undef
   return {
     RecordType: 'Bounce',
     ID: email.number,
-    ...postmarkBounceKind(attempt?.classification ?? null),
+    ...kindOf(attempt, inactive),
     Tag: email.tag ?? '',
     MessageID: email.contentId,
     ServerID: 0,
@@ -28,4 +28,12 @@ export function postmarkBounce(email: BouncedEmail, attempt: LastAttempt | undef
     Subject: email.subject,
     Content: null,
   }
+}
+
+/** A failed email whose last attempt was not refused was cancelled or expired, unless its attempts are deleted, which a suppression shows. */
+function kindOf(attempt: LastAttempt | undefined, inactive: boolean) {
+  const isRefused = attempt
+    ? attempt.status !== 'softfail' && (attempt.classification !== 'unclassified' || attempt.output.trim() !== '')
+    : inactive
+  return isRefused ? postmarkBounceKind(attempt?.classification ?? null) : unsentPostmarkKind
 }

@@ -17,6 +17,7 @@ export interface WebhookPayload {
   messageId?: string | undefined
   isTest?: boolean | undefined
   holdReason?: string | undefined
+  isSuppressed?: boolean | undefined
   bodyFor: BodyFor
 }
 
@@ -56,8 +57,8 @@ interface CachedBatch {
 
 function payloadFrom(body: PreparedBody | undefined, emailId: string | null): WebhookPayload | null {
   if (!body) return null
-  const { event: name, tenantId, messageId, isTest, holdReason } = body
-  return { name, emailId, tenantId, messageId, isTest, holdReason, bodyFor: bodyFor(body) }
+  const { event: name, tenantId, messageId, isTest, holdReason, isSuppressed } = body
+  return { name, emailId, tenantId, messageId, isTest, holdReason, isSuppressed, bodyFor: bodyFor(body) }
 }
 
 export function openEventBatches({ db, clock, bodies }: { db: Db; clock: Clock; bodies: Bodies }): EventBatches {

@@ -23,6 +23,8 @@ interface FormatFacts {
   isTest: boolean
   /** Of a MessageHeld; undefined: not recorded. */
   holdReason?: string | undefined
+  /** The event suppressed the email's recipient. */
+  isSuppressed: boolean
 }
 
 interface Format {
@@ -40,6 +42,6 @@ export const formats: Readonly<Record<WebhookFormat, Format>> = {
   resend: { body: resendBody, headers: async (_signed, { own }) => resendHeaders(own) },
   sendgrid: { body: sendgridBody, headers: async (signed, { secret }) => sendgridHeaders(signed, secret) },
   ses: { body: sesBody, headers: noHeaders },
-  postmark: { body: postmarkBody, headers: noHeaders },
+  postmark: { body: (own, messageId, { isSuppressed }) => postmarkBody(own, messageId, isSuppressed), headers: noHeaders },
   mailgun: { body: (own, _messageId, by) => mailgunBody(own, by), headers: noHeaders },
 }

@@ -29,6 +29,8 @@ export interface PreparedBody {
   isTest?: boolean | undefined
   /** Of a MessageHeld, for other vendors' formats; absent: not recorded. */
   holdReason?: string | undefined
+  /** The event suppressed the email's recipient. */
+  isSuppressed?: boolean | undefined
 }
 
 /** In the order of the events; undefined for an event that webhooks never get. */
@@ -52,7 +54,8 @@ export function openPayloadBodies({ db, publicUrl = '' }: { db: Queryable; publi
       const message = messageOf(emailId ?? '', fields, at)
       const payload = payloadOf(kind, event, message, { message: received.get(textOf(event.data.received)), publicUrl })
       const body = { event: kind, tenantId, timestamp: secondsOf(at), payload }
-      return { ...body, messageId: fields?.contentId, isTest: fields?.test, holdReason: textOf(event.data.holdReason) || undefined }
+      const holdReason = textOf(event.data.holdReason) || undefined
+      return { ...body, messageId: fields?.contentId, isTest: fields?.test, holdReason, isSuppressed: hasSuppressed(kind, event.data) }
     })
   }
 }
@@ -68,6 +71,16 @@ export function parseEventNames(text: string): { names: ReadonlySet<WebhookEmail
   const names = text.split(',').map((name) => name.trim())
   const unknown = names.find((name) => !isWebhookEmailEvent(name))
   return unknown === undefined ? { names: new Set(names.filter(isWebhookEmailEvent)) } : { unknown }
+}
+
+/** Of a failure by its class, or by a last attempt that failed as the ones before it: with a temporary reply, or without one. */
+function hasSuppressed(kind: WebhookEmailEvent, data: LoggedEvent['data']): boolean {
+  if (kind !== 'MessageDeliveryFailed' && kind !== 'MessageBounced') return false
+  const { classification: name, classificationCode: code } = data
+  if (typeof name !== 'string' || typeof code !== 'number') return false
+  if (code <= classification('not_accepting_mail')) return true
+  const reply = textOf(data.enhanced) || textOf(data.output)
+  return kind === 'MessageDeliveryFailed' && name !== 'unclassified' && (reply === '' || reply.startsWith('4'))
 }
 
 const maxDetailsLength = 250

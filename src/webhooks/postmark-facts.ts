@@ -46,9 +46,20 @@ const spam: PostmarkBounceKind = {
 }
 const dns: PostmarkBounceKind = { Type: 'DnsError', TypeCode: 256, Name: 'DNS error', Description: 'A temporary DNS error.' }
 
-/** By Postrider's classification. */
+/** An email that no server refused: cancelled, expired, or of a deleted domain or tenant. */
+export const unsentPostmarkKind: PostmarkBounceKind = {
+  Type: 'Unknown',
+  TypeCode: 2048,
+  Name: 'Undeliverable',
+  Description: 'The email was not sent.',
+}
+
+/** By Postrider's classification. Failures that do not concern the address are not hard bounces, because receivers suppress after those. */
 const kinds: Readonly<Record<string, PostmarkBounceKind>> = {
   mailbox_full: softBounce,
+  connection_error: softBounce,
+  temporarily_unavailable: softBounce,
+  protocol_error: softBounce,
   message_too_large: blocked,
   policy_violation: blocked,
   tls_required: blocked,

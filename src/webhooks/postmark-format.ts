@@ -1,7 +1,14 @@
 /** Webhook requests in the form of Postmark, which does not sign them: Postrider's own signatures remain. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { postmarkBounceKind, postmarkMetadataOf, postmarkReason, postmarkStreamOf } from './postmark-facts.ts'
-import { type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
+import {
+  type PostmarkBounceKind,
+  postmarkBounceKind,
+  postmarkMetadataOf,
+  postmarkReason,
+  postmarkStreamOf,
+  unsentPostmarkKind,
+} from './postmark-facts.ts'
+import { isUnsent, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
 
 /** Postmark's trigger of each event that has one. */
 export const postmarkTriggers: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -17,12 +24,15 @@ export const postmarkTriggers: Readonly<Partial<Record<WebhookEvent, string>>> =
 
 type Fields = Record<string, unknown>
 
-/** `messageId`: the id of the event's message. Events without a trigger, and bodies already in the form, stay as they are. */
-export function postmarkBody(body: Buffer, messageId: string | undefined): Buffer {
+/**
+ * `messageId`: the id of the event's message; `isSuppressed`: the event suppressed its recipient. Events without a trigger, and bodies already
+ * in the form, stay as they are.
+ */
+export function postmarkBody(body: Buffer, messageId: string | undefined, isSuppressed: boolean): Buffer {
   const own = ownBodyOf(body)
   const trigger = own && postmarkTriggers[own.event as WebhookEvent]
   if (!own || trigger === undefined) return body
-  return Buffer.from(JSON.stringify({ RecordType: trigger, ...membersOf(trigger, own), ...commonOf(own, messageId) }))
+  return Buffer.from(JSON.stringify({ RecordType: trigger, ...membersOf(trigger, own, isSuppressed), ...commonOf(own, messageId) }))
 }
 
 const commonOf = ({ message, metadata }: OwnBody, messageId: string | undefined): Fields => ({
@@ -33,7 +43,7 @@ const commonOf = ({ message, metadata }: OwnBody, messageId: string | undefined)
   Metadata: postmarkMetadataOf(metadata),
 })
 
-function membersOf(trigger: string, own: OwnBody): Fields {
+function membersOf(trigger: string, own: OwnBody, isSuppressed: boolean): Fields {
   const { event, payload, message, at } = own
   const Recipient = textAt(message, 'to')
   if (trigger === 'Delivery') return { Recipient, DeliveredAt: at.toISOString(), Details: textAt(payload, 'output').trim() }
@@ -46,7 +56,7 @@ function membersOf(trigger: string, own: OwnBody): Fields {
       SuppressSending: event === 'SuppressionAdded',
       ...postmarkReason(textAt(payload, 'reason'), textAt(payload, 'source') === 'automatic'),
     }
-  return bounceOf(trigger, own)
+  return trigger === 'SpamComplaint' ? bounceOf(own, complaint, true) : bounceOf(own, kindOf(own, isSuppressed), isSuppressed)
 }
 
 const complaint = {
@@ -56,18 +66,25 @@ const complaint = {
   Description: 'The subscriber explicitly marked this message as spam.',
 }
 
-function bounceOf(trigger: string, { event, payload, message, at }: OwnBody): Fields {
+/** A report has no class in its event. */
+function kindOf(own: OwnBody, isSuppressed: boolean): PostmarkBounceKind {
+  if (isUnsent(own)) return unsentPostmarkKind
+  if (own.event === 'MessageBounced') return postmarkBounceKind(isSuppressed ? 'no_mailbox' : 'temporarily_unavailable')
+  return postmarkBounceKind(textAt(own.payload, 'classification'))
+}
+
+function bounceOf({ event, payload, message, at }: OwnBody, kind: PostmarkBounceKind, isInactive: boolean): Fields {
   const report = event === 'MessageBounced' ? (payload.bounce as Fields) : {}
   return {
     ID: message.id ?? 0,
-    ...(trigger === 'SpamComplaint' ? complaint : postmarkBounceKind(textAt(payload, 'classification'))),
+    ...kind,
     Details: textAt(payload, 'output').trim() || textAt(payload, 'details') || textAt(report, 'subject'),
     Email: textAt(message, 'to'),
     From: textAt(message, 'from'),
     BouncedAt: (timeAt(report, 'timestamp') ?? at).toISOString(),
     DumpAvailable: false,
-    Inactive: true,
-    CanActivate: true,
+    Inactive: isInactive,
+    CanActivate: isInactive,
     Subject: textAt(message, 'subject'),
     Content: null,
   }

@@ -32,6 +32,8 @@ export interface WebhookRequest {
   isTest?: boolean | undefined
   /** Of a MessageHeld; absent: not recorded. */
   holdReason?: string | undefined
+  /** The event suppressed the email's recipient; absent: unknown. */
+  isSuppressed?: boolean | undefined
   /** The event's tenant. */
   tenantId: string
   attempt: number
@@ -67,8 +69,8 @@ export function openSend(deps: RequestDeps): Send {
     const secretsNow = secretsOf(webhook, nowMs)
     const [secret] = secretsNow
     if (!secret) throw new Error('no webhook secret')
-    const { holdReason, isTest = false } = request
-    const body = format.body(request.body, request.messageId, { secret, nowMs, isTest, holdReason })
+    const { holdReason, isTest = false, isSuppressed = false } = request
+    const body = format.body(request.body, request.messageId, { secret, nowMs, isTest, holdReason, isSuppressed })
     const by = { secrets: secretsNow, key, signatureHeader: config.webhookSignatureHeader, version }
     const signed = { uuid, event, attempt, body, nowMs }
     const own = await signedHeaders(signed, by)

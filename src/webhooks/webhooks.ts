@@ -51,6 +51,7 @@ export {
   postmarkReason,
   postmarkStreamKey,
   postmarkStreamOf,
+  unsentPostmarkKind,
   usualPostmarkStream,
 } from './postmark-facts.ts'
 export { postmarkTriggers } from './postmark-format.ts'

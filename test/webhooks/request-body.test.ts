@@ -252,3 +252,19 @@ describe('a body', () => {
     expect(JSON.stringify(bodyOf('erased', 'MessageDeliveryFailed'))).not.toContain('delivered+erased')
   })
 })
+
+test.each([
+  ['MessageDeliveryFailed', { classification: 'no_mailbox', classificationCode: 11, enhanced: '5.1.1', output: '550 5.1.1 no' }, true],
+  ['MessageDeliveryFailed', { classification: 'mailbox_full', classificationCode: 20, enhanced: '5.2.2', output: '552 full' }, false],
+  ['MessageDeliveryFailed', { classification: 'mailbox_full', classificationCode: 20, enhanced: '4.2.2', output: '452 full' }, true],
+  ['MessageDeliveryFailed', { classification: 'connection_error', classificationCode: 40, enhanced: null, output: '' }, true],
+  ['MessageDeliveryFailed', { classification: 'connection_error', classificationCode: 40, enhanced: '5.4.7', output: '' }, false],
+  ['MessageDeliveryFailed', { classification: 'unclassified', classificationCode: 99, output: '' }, false],
+  ['MessageDeliveryFailed', { details: 'cancelled by the operator' }, false],
+  ['MessageBounced', { classification: 'invalid_recipient', classificationCode: 10, bounce: {} }, true],
+  ['MessageBounced', { classification: 'spam_block', classificationCode: 30, bounce: {} }, false],
+  ['MessageSent', { output: '250 Ok' }, false],
+] as const)('%s with %j suppresses the recipient: %s', async (kind, data, isSuppressed) => {
+  const event = { id: 1, xact: '1', tenantId: service.tenantId, kind, emailId: null, at: new Date(), data }
+  expect(await openPayloadBodies(service)([event])).toMatchObject([{ isSuppressed }])
+})
