@@ -36,6 +36,7 @@ export {
   findDomainById,
   findDomainByUuid,
   listDomains,
+  listVerifiedIds,
   removeDomain,
   removeDomainsOfTenant,
   trustDomain,

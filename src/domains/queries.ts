@@ -45,6 +45,11 @@ const domainByUuid = sql<CheckedDomain>`
   from domains
   where uuid = $1 and ($2::text is null or tenant_id = $2)`
 
+const verifiedIds = sql<{ id: number }>`
+  select id
+  from domains
+  where id = any($1::bigint[]) and verified`
+
 const allDomains = sql<ListedDomain>`
   select ${domainColumns}, checked_at as "checkedAt",
          case when findings->'dmarc'->>'status' = 'OK' then findings->'dmarc'->'found'->>0 end as "dmarcRecord"
@@ -86,6 +91,11 @@ export async function getDomain(on: Queryable, id: string, scope: string | null)
 /** By id only. A scope of null is the whole organisation. */
 export const findDomainById = (on: Queryable, id: number, scope: string | null): Promise<CheckedDomain | undefined> =>
   on.first(domainById, [id, scope])
+
+/** Which of these ids are of domains that their tenants have proven to control, or that the operator trusts. */
+export async function listVerifiedIds(on: Queryable, ids: readonly number[]): Promise<Set<number>> {
+  return new Set((await on.rows(verifiedIds, [ids])).map(({ id }) => id))
+}
 
 /** The domain with this uuid, of any tenant. */
 export const findDomainByUuid = (on: Queryable, uuid: string): Promise<CheckedDomain | undefined> => on.first(domainByUuid, [uuid, null])

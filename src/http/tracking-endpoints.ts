@@ -12,6 +12,7 @@ import {
   type TokenKind,
   type Tokens,
   type Tracked,
+  type TrackHost,
   type TrackHosts,
   type TrackingEvents,
   trimmedUrl,
@@ -59,8 +60,8 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
     const { domain } = request.query as { domain?: unknown }
     if (typeof domain !== 'string') return answerText(reply, 404, 'not found')
     try {
-      const owner = await trackHosts.find(domain.toLowerCase())
-      return await (owner === undefined ? answerText(reply, 404, 'not found') : answerText(reply, 200, 'a track domain'))
+      const track = await trackHosts.find(domain.toLowerCase())
+      return await (track?.isVerified ? answerText(reply, 200, 'a track domain') : answerText(reply, 404, 'not found'))
     } catch (error) {
       log.warn({ err: error }, 'cannot determine whether a host is a track domain')
       return answerText(reply, 503, 'try again later')
@@ -130,15 +131,16 @@ function openHostGate({ tokens, trackHosts, log, config }: TrackingEndpointDeps)
     if (isOurs(host)) {
       if (link && link !== 'unsubscribe') return notFound()
     } else {
-      let owner: string | undefined
+      let track: TrackHost | undefined
       try {
-        owner = await trackHosts.find(host)
+        track = await trackHosts.find(host)
       } catch (error) {
         log.warn({ err: error }, 'cannot determine host for link')
         if (link) return answerText(reply, 503, 'try again later')
       }
-      // A tenant's host must not serve another tenant's links.
-      if (link ? owner !== tracked?.tenantId : owner !== undefined) return notFound()
+      // A tenant's host must not serve another tenant's links, and a name that it has not proven to control stays as it was.
+      const isLinkHost = track?.servesLinks && track.tenantId === tracked?.tenantId
+      if (link ? !isLinkHost : track?.isVerified) return notFound()
     }
     request.tracked = tracked ?? null
     return undefined

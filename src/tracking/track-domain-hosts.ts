@@ -1,14 +1,23 @@
 /**
- * Finds the tenant of a track domain by host name: used for every request with an unknown host. A change applies in every process within a
+ * Finds a track domain by host name: used for every request with an unknown host. A change applies in every process within a
  * second. While the database is unavailable, the cached result stays.
  */
 import { LRUCache } from 'lru-cache'
 import { atMost, type Clock, pause } from '#base'
 import { type Db, sql } from '#db'
+import { listVerifiedIds } from '#domains'
+
+export interface TrackHost {
+  tenantId: string
+  /** The sending domain is verified: the name serves only links. */
+  isVerified: boolean
+  /** The tenant's links may use the name: its sending domain is verified, or its CNAME leads here, as in earlier mail of the domain. */
+  servesLinks: boolean
+}
 
 export interface TrackHosts {
-  /** The tenant of the track domain with this name (lower case); undefined if not found. Throws if the database does not answer in time. */
-  find(host: string): Promise<string | undefined>
+  /** The track domain with this name (lower case); undefined if not found. Throws if the database does not answer in time. */
+  find(host: string): Promise<TrackHost | undefined>
 }
 
 const keptMs = 900
@@ -16,29 +25,36 @@ const maxKept = 10_000
 const answeredWithinMs = 1000
 const maxHostLength = 253
 
-const ownerOf = sql<{ tenantId: string }>`
-  select tenant_id as "tenantId"
+const ownerOf = sql<{ tenantId: string; domainId: number; leadsHere: boolean }>`
+  select tenant_id as "tenantId", domain_id as "domainId", dns_status is not distinct from 'ok' as "leadsHere"
   from track_domains
   where full_name = $1`
 
-export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHosts {
-  const known = new LRUCache<string, { tenantId: string | undefined; sinceMs: number }>(atMost(maxKept))
-  const asking = new Map<string, Promise<string | undefined>>()
+async function findHost(db: Db, host: string): Promise<TrackHost | undefined> {
+  const found = await db.first(ownerOf, [host])
+  if (!found) return undefined
+  const { tenantId, domainId, leadsHere } = found
+  const isVerified = (await listVerifiedIds(db, [domainId])).has(domainId)
+  return { tenantId, isVerified, servesLinks: isVerified || leadsHere }
+}
 
-  const load = async (host: string): Promise<string | undefined> => {
+export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHosts {
+  const known = new LRUCache<string, { track: TrackHost | undefined; sinceMs: number }>(atMost(maxKept))
+  const asking = new Map<string, Promise<TrackHost | undefined>>()
+
+  const load = async (host: string): Promise<TrackHost | undefined> => {
     const stop = new AbortController()
     const late = pause(clock, answeredWithinMs, stop.signal).then(() => 'late' as const)
     try {
-      const found = await Promise.race([db.first(ownerOf, [host]), late])
+      const found = await Promise.race([findHost(db, host), late])
       if (found === 'late') throw new Error('timed out looking up the owner of a host')
-      const tenantId = found?.tenantId
-      known.set(host, { tenantId, sinceMs: clock.monotonicMs() })
-      return tenantId
+      known.set(host, { track: found, sinceMs: clock.monotonicMs() })
+      return found
     } catch (error) {
       const before = known.get(host)
       if (!before) throw error
       before.sinceMs = clock.monotonicMs()
-      return before.tenantId
+      return before.track
     } finally {
       stop.abort()
       asking.delete(host)
@@ -49,7 +65,7 @@ export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHo
     async find(host) {
       if (host.length > maxHostLength || !host.includes('.')) return undefined
       const found = known.get(host)
-      if (found && clock.monotonicMs() - found.sinceMs < keptMs) return found.tenantId
+      if (found && clock.monotonicMs() - found.sinceMs < keptMs) return found.track
       const lookup = asking.get(host) ?? load(host)
       if (!asking.has(host)) asking.set(host, lookup)
       return lookup

@@ -1,7 +1,7 @@
 /** The records of track domains (contract section 11). */
 import { type Ids, Refusal, wrongField } from '#base'
-import { type Db, type Queryable, sql, sqlState } from '#db'
-import { findDomainById, returnPathLabel } from '#domains'
+import { type Db, type Queryable, sql, sqlState, type Tx } from '#db'
+import { findDomainById, listVerifiedIds, returnPathLabel } from '#domains'
 import { parseDomain } from '#mail'
 import { tenantForNew } from '#tenants'
 
@@ -60,8 +60,18 @@ const trackDomainById = sql<TrackDomain>`
   from track_domains
   where id = $1 and ($2::text is null or tenant_id = $2)`
 
-const verifiedNames = sql<{ name: string }>`
-  select full_name as name
+const trackDomainByName = sql<TrackDomain>`
+  select ${trackColumns}
+  from track_domains
+  where full_name = $1`
+
+const countTrackDomains = sql<{ total: number }>`
+  select count(*)::integer as total
+  from track_domains
+  where tenant_id = $1`
+
+const verifiedNames = sql<{ name: string; domainId: number }>`
+  select full_name as name, domain_id as "domainId"
   from track_domains
   where dns_status = 'ok'
   order by full_name`
@@ -88,6 +98,8 @@ const labels = new RegExp(`^${label}(?:\\.${label}){0,2}$`)
 const hostName = new RegExp(`^${label}(?:\\.${label})*$`)
 const maxNameLength = 253
 const maxExcluded = 100
+/** Of one tenant: Postrider checks the DNS record of each, and orders its certificate. */
+const maxTrackDomains = 200
 
 /** Without spaces, as lower-case A-labels, the form used to compare links; undefined stays undefined, and an empty list is null. */
 function excluded(text: string | null | undefined): string | null | undefined {
@@ -105,7 +117,7 @@ function excluded(text: string | null | undefined): string | null | undefined {
 
 /**
  * Refuses `validation_error`, `not_found` for a sending domain outside the caller's scope, `tenant_archived`, and
- * `track_domain_already_exists`.
+ * `track_domain_already_exists`. A verified sending domain takes a name from a tenant whose domain is not verified.
  */
 export async function addTrackDomain(
   db: Db,
@@ -124,21 +136,42 @@ export async function addTrackDomain(
     await tenantForNew(tx, domain.tenantId)
     const fullName = `${name}.${domain.name}`
     if (fullName.length > maxNameLength) throw wrongField('name', `makes a host name longer than ${maxNameLength} characters`)
+    const { total } = (await tx.first(countTrackDomains, [domain.tenantId])) ?? { total: 0 }
+    if (total >= maxTrackDomains) throw wrongField('name', `cannot be added: the tenant has ${maxTrackDomains} track domains`)
     const settings = [wanted.trackClicks ?? true, wanted.trackOpens ?? true, wanted.sslEnabled ?? true, excludedClickDomains]
     const row = [domain.tenantId, domain.id, name, fullName, ...settings, new Date(nowMs), ids.numbers()]
-    const added = await tx.first(insertTrackDomain, row).catch((error: unknown) => {
-      throw sqlState(error) === domainGone ? noSuchDomain() : error
-    })
+    const insert = () =>
+      tx.first(insertTrackDomain, row).catch((error: unknown) => {
+        throw sqlState(error) === domainGone ? noSuchDomain() : error
+      })
+    const added = (await insert()) ?? ((await freeName(tx, fullName, domain)) ? await insert() : undefined)
     if (!added) throw new Refusal('track_domain_already_exists', { field: 'name', message: `name: ${fullName} is already a track domain` })
     return added
   })
 }
 
+/** Whether a name was free, or is now: deletes its track domain if its tenant never proved that it controls the sending domain. */
+async function freeName(tx: Tx, fullName: string, { id, tenantId }: { id: number; tenantId: string }): Promise<boolean> {
+  const other = await tx.first(trackDomainByName, [fullName])
+  if (!other) return true
+  if (other.tenantId === tenantId) return false
+  const verified = await listVerifiedIds(tx, [id, other.domainId])
+  if (!verified.has(id) || verified.has(other.domainId)) return false
+  return (await tx.run(dropTrackDomain, [other.id, other.tenantId])) > 0
+}
+
 /** Oldest first; `tenantId` null: of all tenants. */
 export const listTrackDomains = (on: Queryable, tenantId: string | null): Promise<TrackDomain[]> => on.rows(trackDomains, [tenantId])
 
-/** Full names of all tenants whose last check found that they lead to this installation. */
-export const listVerifiedNames = async (on: Queryable): Promise<string[]> => (await on.rows(verifiedNames)).map(({ name }) => name)
+/** Full names of all tenants below verified sending domains, whose last check found that they lead to this installation. */
+export async function listVerifiedNames(on: Queryable): Promise<string[]> {
+  const found = await on.rows(verifiedNames)
+  const verified = await listVerifiedIds(
+    on,
+    found.map(({ domainId }) => domainId),
+  )
+  return found.filter(({ domainId }) => verified.has(domainId)).map(({ name }) => name)
+}
 
 function numberIn(id: string): string {
   if (!/^[1-9]\d{0,17}$/.test(id)) throw noSuchTrackDomain()

@@ -174,10 +174,10 @@ test('a host keeps its state while the database is away, and one that was never 
   await db.run(addTrackDomain, [tenantId, new Date(clock.nowMs())])
   let nowMs = 0
   const hosts = openTrackHosts({ db, clock: { ...clock, monotonicMs: () => nowMs } })
-  expect([await hosts.find('click.example.com'), await hosts.find('nobody.example')]).toEqual([tenantId, undefined])
+  expect([(await hosts.find('click.example.com'))?.tenantId, await hosts.find('nobody.example')]).toEqual([tenantId, undefined])
   await goAway()
   nowMs += 5000
-  expect([await hosts.find('click.example.com'), await hosts.find('nobody.example')]).toEqual([tenantId, undefined])
+  expect([(await hosts.find('click.example.com'))?.tenantId, await hosts.find('nobody.example')]).toEqual([tenantId, undefined])
   await expect(hosts.find('other.example')).rejects.toThrow()
   await comeBack()
 })
