@@ -86,6 +86,17 @@ describe('From in the organisation of this server', () => {
   })
 })
 
+test('From with more than a hundred @, or over 10,000 characters, gives a copy no name', () => {
+  const named = (count: number) => `From: root (${'a@b.test '.repeat(count / 2)})`
+  expect(identityOf(named(100))).toBe('unsigned, server')
+  expect(identityOf(named(102))).toBeUndefined()
+  expect(identityOf(`From: root (${'x'.repeat(9_980)})`)).toBe('unsigned, server')
+  expect(identityOf(`From: root (${'x'.repeat(10_000)})`)).toBeUndefined()
+  const several = `From: a@b.test (${'x'.repeat(4_980)})`
+  expect(identityOf(`${several}\r\n${several}`)).toBe('unsigned, server')
+  expect(identityOf(`${several}\r\n${several}\r\n${several}`)).toBeUndefined()
+})
+
 test('a hostile From costs linear time, and a name without a domain is no name of another', () => {
   const startedMs = performance.now()
   for (const piece of ['@', '@a.', ' . ', '@a,', '@((', ').)'])

@@ -45,20 +45,28 @@ export function copyIdentity({ octets, from, authentication, isBounce, domain, h
 const organisationOf = (name: string) => getDomain(name) ?? name.toLowerCase()
 
 const maxDomains = 20
+/** Over all From fields. The domain of each is converted to ASCII, also a repeated one: 250 KB of them would take a second. */
+const maxAts = 100
+const maxFromLength = 10_000
 const maxNameLength = 255
 
 /**
- * All domains behind an @ in From, however receivers read it: in display names, and in encoded words too. Undefined: too many, or one that
+ * All domains behind an @ in From, however receivers read it: in display names, and in encoded words too. Undefined: too many, a From that is too long, or one that
  * is not plain, such as one with a comment.
  */
 function domainsInFrom(octets: Buffer): string[] | undefined {
   const domains = new Set<string>()
+  let ats = 0
+  let length = 0
   for (const { name, value } of readFields(octets) ?? []) {
     if (name.toLowerCase() !== 'from') continue
+    length += value.length
+    if (length > maxFromLength) return undefined
     for (const text of [Buffer.from(value, 'latin1').toString(), fieldText(value)]) {
       const squeezed = text.replace(/\s+/g, ' ').replace(/ ?([.@]) ?/g, '$1')
       if (/\)\./.test(squeezed)) return undefined
       for (const [, found = ''] of squeezed.matchAll(/@([^\s<>"',;:@]*)/g)) {
+        if (++ats > maxAts) return undefined
         const domain = plainDomain(found)
         if (domain === undefined || domains.add(domain).size > maxDomains) return undefined
       }
