@@ -64,6 +64,39 @@ describe('a message', () => {
     expect((await authenticate(deps(huge), facts)).spf.result).toBe('temperror')
   })
 
+  test('whose record has more than 200 terms is not evaluated', async () => {
+    const spfOf = async (networks: number) => {
+      const record = `v=spf1 ${'ip4:192.0.2.9 '.repeat(networks)}ip4:192.0.2.1 -all`
+      return (await authenticate(deps(texts({ 'example.net': [record] })), facts)).spf.result
+    }
+    expect(await spfOf(197)).toBe('pass')
+    expect(await spfOf(198)).toBe('permerror')
+  })
+
+  test('is evaluated in steps, of which each turn of the event loop has one for all messages together', async () => {
+    let turn = 0
+    let isOver = false
+    const countTurns = () => {
+      turn++
+      if (!isOver) setImmediate(countTurns)
+    }
+    setImmediate(countTurns)
+    const queries: number[] = []
+    const txt = async (name: string) => {
+      queries.push(turn)
+      return name.length > 40
+        ? { kind: 'found' as const, value: ['v=spf1 ip4:192.0.2.1 -all'] }
+        : { kind: 'found' as const, value: [`v=spf1 include:next.${name} -all`] }
+    }
+    const found = await Promise.all(Array.from({ length: 30 }, () => authenticate(deps({ txt }), facts)))
+    isOver = true
+    expect(found.map((one) => one.spf.result)).toEqual(Array(30).fill('pass'))
+    const later = queries.filter((one) => one > 0)
+    expect(later.length).toBeGreaterThan(100)
+    // The chain of answers and the count may share a turn at different places in it.
+    for (const one of new Set(later)) expect(later.filter((other) => other === one).length).toBeLessThanOrEqual(2)
+  })
+
   test('whose records expand to long names costs little time, and no useful record is refused', async () => {
     const { result } = (await authenticate(deps(texts({ 'example.net': ['v=spf1 exists:%{ir}.%{v}.%{l1r-}.%{d2} ~all'] })), facts)).spf
     expect(result).toBe('softfail')

@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module'
 import type * as MailauthDmarc from 'mailauth/lib/dmarc/index.js'
 import type * as MailauthSpf from 'mailauth/lib/spf/index.js'
-import { type Clock, pause, sanitiseText } from '#base'
+import { type Clock, nextTurn, pause, sanitiseText } from '#base'
 import { type FoundSignature, holdsWithKey } from '#dkim'
 import type { DnsAnswer, Resolver } from '#net'
 
@@ -52,6 +52,8 @@ const maxMs = 8_000
 const maxQueries = 120
 /** SPF and DMARC records are far shorter; the time of an evaluation grows with their length. */
 const maxRecordLength = 8_192
+/** Each costs up to 10 µs, in each of ten records. */
+const maxTerms = 200
 const maxNameLength = 255
 /**
  * The patterns of mailauth take quadratic time for an expanded term. Its longest part without a dot is the term with its macros, of which none
@@ -100,7 +102,8 @@ const macrosIn = (text: string) => text.split('%{').length - 1
 function isCostly(text: string): boolean {
   if (macrosIn(text) > maxRecordMacros) return true
   if (!/^\s*v=spf1/i.test(text)) return false
-  const terms = text.split(/\s+/)
+  const terms = text.trim().split(/\s+/)
+  if (terms.length > maxTerms) return true
   if (terms.filter((term) => /^redirect=/i.test(term)).length > 1) return true
   return terms.some((term) => term.length > maxTermLength || macrosIn(term) > maxTermMacros)
 }
@@ -175,12 +178,28 @@ const textsOf = (resolve: ReturnType<typeof resolveWith>) => (name: string) =>
 /** The TXT records of names, with the same limits; throws if a lookup fails. */
 export const limitedTxt = (resolver: AuthenticationDeps['resolver']) => textsOf(resolveWith(resolver))
 
+let lastAnswer: Promise<void> = Promise.resolve()
+
+/**
+ * One answer in a turn of the event loop, over all messages: an evaluation works after an answer until its next query, and many of them in one
+ * turn would hold up all connections. The messages that are being received, and their queries, limit the number that wait. An evaluation that
+ * waits for DNS delays no other.
+ */
+function turnToAnswer(): Promise<void> {
+  lastAnswer = lastAnswer.then(nextTurn)
+  return lastAnswer
+}
+
 /** Postrider's resolver in the form of Node's `resolve`, with a limit of queries for one message. */
 function resolveWith(resolver: AuthenticationDeps['resolver']) {
   let left = maxQueries
   return async (name: string, type: string): Promise<string[] | string[][]> => {
     if (left-- <= 0) throw new DnsFailure('EREFUSED')
-    return (await answersOf(resolver, name, type)) as string[]
+    try {
+      return (await answersOf(resolver, name, type)) as string[]
+    } finally {
+      await turnToAnswer()
+    }
   }
 }
 
