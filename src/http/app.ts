@@ -178,6 +178,7 @@ function declareRequestFields(app: FastifyInstance): void {
   app.decorateRequest('fingerprint', null)
   app.decorateRequest('beingRead', null)
   app.decorateRequest('checkBody', null)
+  app.decorateRequest('claimed', null)
   app.decorateRequest('isLogged', false)
   app.decorateRequest('acceptedEmailIds', null)
 }

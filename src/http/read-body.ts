@@ -176,9 +176,11 @@ const limitsOf = ({ routeOptions }: FastifyRequest, bounds: JsonBounds) => {
   return { json, hidden, bounds }
 }
 
-/** The key by which large bodies take turns: one per tenant, one for the whole organisation, and one per address until a signature is checked. */
-const whoseOf = ({ credential, checkBody, ip }: FastifyRequest) =>
-  credential === null && checkBody !== null ? `address ${ip}` : (credential?.tenantId ?? '')
+/**
+ * The key by which large bodies take turns: one per tenant, and one for the whole organisation. Until a signature is checked, the tenant of the
+ * key that the request names: by its addresses, one tenant would have the memory of many.
+ */
+const whoseOf = ({ credential, claimed }: FastifyRequest) => (credential ?? claimed)?.tenantId ?? ''
 
 async function readLarge(
   request: FastifyRequest,

@@ -52,6 +52,7 @@ export async function authenticateSes(request: FastifyRequest, deps: VendorDeps)
     verify(announced)
     return {
       credential,
+      claimed: credential,
       async check(octets) {
         if ((await sha256(octets)) !== announced) throw noMatch()
         return credential
@@ -62,6 +63,7 @@ export async function authenticateSes(request: FastifyRequest, deps: VendorDeps)
   const recordFailure = isSmall ? () => undefined : limitFailures(`signature:${request.ip} ${signature.accessKeyId}`, deps)
   return {
     credential: undefined,
+    claimed: credential,
     async check(octets) {
       try {
         verify(await sha256(octets))

@@ -584,6 +584,24 @@ describe('signatures', () => {
   })
 })
 
+test('large bodies without a hash wait for those of their own tenant, from any address, and those of other tenants do not', async () => {
+  await using shared = await startService({ rateLimit: null, sendLimit: null })
+  const [tenantId, others] = [await shared.makeTenant('Large'), await shared.makeTenant('Others')]
+  const by = await makeKey(shared, { tenantId })
+  const url = urlOf(shared, '/v2/email/outbound-emails')
+  const open = (localAddress: string) => {
+    const sent = httpRequest(url, { method: 'POST', localAddress, headers: awsHeaders(by, { method: 'POST', url }) })
+    sent.on('error', () => undefined).setHeader('content-length', 64 * 1_048_576)
+    return new Promise<typeof sent>((resolve) => sent.write('{', () => resolve(sent)))
+  }
+  const unfinished: Awaited<ReturnType<typeof open>>[] = []
+  for (const address of ['127.0.0.2', '127.0.0.2', '127.0.0.3', '127.0.0.3']) unfinished.push(await open(address))
+  const email = { from: 'hello@simulator.test', to: ['delivered@simulator.test'], subject: 'Large', text: 'x'.repeat(400_000) }
+  const sent = await shared.call('POST', '/emails', { key: await shared.makeKey({ tenantId: others }), body: email })
+  expect(sent.status, sent.text).toBe(200)
+  for (const one of unfinished) one.destroy()
+})
+
 test("nodemailer's transport sends and verifies", async () => {
   const transportOf = (sesClient: SESv2Client) => recorded('nodemailer', createTransport({ SES: { sesClient, SendEmailCommand } } as never))
   const transport = transportOf(client)
