@@ -37,14 +37,15 @@ export interface ReturnEnvelope {
 /** Handles mail for routes of tenants. */
 export interface RouteHandler {
   /**
-   * `later`: the route cannot receive mail now. `others`: the recipients of the message so far; `many`: this one needs a message of its own.
+   * `client`: its address. `later`: the route cannot receive mail now. `others`: the recipients of the message so far; `many`: this one needs
+   * a message of its own.
    */
-  accepts(address: string, others?: readonly string[]): Promise<'routed' | 'later' | 'unknown' | RouteRefusal>
+  accepts(address: string, client: string, others?: readonly string[]): Promise<'routed' | 'later' | 'unknown' | RouteRefusal>
   /** Once it resolves with `stored`, the message is stored; otherwise it names the limit that the message exceeds, or a loop. */
   take(envelope: ReturnEnvelope & { greeting: string }, octets: Buffer): Promise<'stored' | 'network' | 'loop' | RouteRefusal>
 }
 
-type RouteRefusal = 'tenant' | 'forwards' | 'many'
+type RouteRefusal = 'tenant' | 'share' | 'forwards' | 'many'
 
 export interface IncomingDeps {
   returns: ReturnHandler
@@ -76,11 +77,11 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
   let forwards = { count: 0, sinceMs: clock.monotonicMs() }
 
   /** Throws for a route over a limit, so that a message to several tenants waits only for that recipient. */
-  const destinationOf = async (address: string, others: readonly string[] = []): Promise<Destination> => {
+  const destinationOf = async (address: string, client: string, others: readonly string[] = []): Promise<Destination> => {
     const verdict = await returns.accepts(address)
     if (verdict !== 'unknown') return verdict === 'ours' ? returns : verdict
     if (reports && (await reports.accepts(address)) === 'ours') return reports
-    const routed = (await routes?.accepts(address, others)) ?? 'unknown'
+    const routed = (await routes?.accepts(address, client, others)) ?? 'unknown'
     if (isRefusal(routed)) refuseUnstored(routed)
     return routed === 'routed' ? routes : routed === 'later' ? routed : undefined
   }
@@ -106,8 +107,8 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
       }
     },
 
-    async recipient(address, { recipients }) {
-      const destination = await destinationOf(address, recipients)
+    async recipient(address, { address: client, recipients }) {
+      const destination = await destinationOf(address, client, recipients)
       // RFC 3463 section 3.2: the destination mailbox has moved.
       if (destination === 'former')
         throw new ReplyError(550, '5.1.6', 'Return path of mail that another program sent before, not read here')
@@ -140,8 +141,8 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
     },
   }
 
-  async function sorted({ recipients }: Visit<undefined>) {
-    const destinations = await Promise.all(recipients.map((one) => destinationOf(one)))
+  async function sorted({ address, recipients }: Visit<undefined>) {
+    const destinations = await Promise.all(recipients.map((one) => destinationOf(one, address)))
     // Accepted at RCPT, but not now: the sender retries, and is then refused at RCPT.
     if (destinations.some((one) => one === 'later' || one === 'former')) throw tryLater()
     const of = (destination: Destination) => recipients.filter((_, index) => destinations[index] === destination)
@@ -156,13 +157,14 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
   }
 }
 
-const isRefusal = (verdict: string): verdict is RouteRefusal => /^(?:tenant|forwards|many)$/.test(verdict)
+const isRefusal = (verdict: string): verdict is RouteRefusal => /^(?:tenant|share|forwards|many)$/.test(verdict)
 
 /** The sender keeps a message over a limit. */
 function refuseUnstored(receipt: Awaited<ReturnType<RouteHandler['take']>>): void {
   if (receipt === 'loop') throw new ReplyError(554, '5.4.6', 'Mail loop detected')
   if (receipt === 'network') throw new ReplyError(451, '4.7.1', 'Too much mail from your network, try again in an hour')
   if (receipt === 'tenant') throw new ReplyError(452, '4.2.2', 'Mailbox is over its limit for a day, try again later')
+  if (receipt === 'share') throw new ReplyError(452, '4.2.2', 'Mailbox has most of its mail of a day from your network, try again later')
   if (receipt === 'forwards') throw new ReplyError(452, '4.2.2', 'Mailbox forwards too much mail, try again in an hour')
   if (receipt === 'many') throw new ReplyError(452, '4.5.3', 'Too many forwarded recipients, send another message for this one')
 }

@@ -1,10 +1,10 @@
 /**
  * Limits of received mail: for each client network in an hour, counted in this process, for each tenant in a day, counted in the database,
- * and for the forwarded copies of a tenant in an hour, counted in both. A message over a limit gets a temporary failure, so that its sender
- * keeps it.
+ * for the share of a network in it, counted in this process, and for the forwarded copies of a tenant in an hour, counted in both. A message
+ * over a limit gets a temporary failure, so that its sender keeps it.
  */
 import { LRUCache } from 'lru-cache'
-import { atMost, type Clock } from '#base'
+import { atMost, type Clock, networkOf, siteOf } from '#base'
 
 export interface Amount {
   messages: number
@@ -34,36 +34,79 @@ export const usualLimits: ReceivingLimits = {
 }
 
 export const hourMs = 3_600_000
+export const dayMs = 24 * hourMs
 const maxNames = 10_000
 
 export const isOver = (used: Amount, limit: Amount): boolean => used.messages >= limit.messages || used.octets >= limit.octets
 
-/** The use of each network or tenant in an hour, in this process. */
-export class HourlyUse {
+/** Of the room that is left for a tenant. With 3, one gateway may use 75 % of a tenant's limit, and k hostile networks leave 1 / (1 + 3k). */
+const roomFactor = 3
+
+/** Whether a network, of which a tenant got `own`, leaves room for the others with one more message. `used`: by all of them. */
+export const leavesRoom = (own: Amount, used: Amount, limit: Amount): boolean =>
+  own.messages < roomFactor * (limit.messages - used.messages) && own.octets < roomFactor * (limit.octets - used.octets)
+
+/** The name of a client in a share: all of an IPv6 /48, in which one subscriber may have 65,536 networks. */
+export const shareOf = (address: string, tenantId: string): string => `${siteOf(address) ?? networkOf(address)} ${tenantId}`
+
+const nothing: Amount = { messages: 0, octets: 0 }
+
+/** The use of each name in a window that begins with its first message, in this process. */
+export class RecentUse {
   readonly #clock: Clock
-  readonly #limit: Amount
+  readonly #windowMs: number
   readonly #used = new LRUCache<string, Amount & { sinceMs: number }>(atMost(maxNames))
 
-  constructor(clock: Clock, limit: Amount) {
+  constructor(clock: Clock, windowMs: number = hourMs) {
     this.#clock = clock
-    this.#limit = limit
+    this.#windowMs = windowMs
   }
 
-  /** Whether another message is allowed now. */
-  allows(name: string): boolean {
-    return !isOver(this.#hourOf(name), this.#limit)
+  of(name: string): Amount {
+    return this.#windowOf(name)
   }
 
   /** A negative amount gives back the count of a message that was not stored. */
   count(name: string, { messages, octets }: Amount): void {
-    const used = this.#hourOf(name)
+    const used = this.#windowOf(name)
     const sum = { messages: Math.max(0, used.messages + messages), octets: Math.max(0, used.octets + octets) }
     this.#used.set(name, { sinceMs: used.sinceMs, ...sum })
   }
 
-  #hourOf(name: string): Amount & { sinceMs: number } {
+  #windowOf(name: string): Amount & { sinceMs: number } {
     const nowMs = this.#clock.monotonicMs()
     const used = this.#used.get(name)
-    return used && nowMs - used.sinceMs < hourMs ? used : { messages: 0, octets: 0, sinceMs: nowMs }
+    return used && nowMs - used.sinceMs < this.#windowMs ? used : { ...nothing, sinceMs: nowMs }
+  }
+}
+
+/** An IPv6 /48 may be that of one subscriber, or all of a large provider. */
+const networksInSite = 4
+
+/** The use of each client network in an hour, and of the IPv6 /48 that it is in. `tenantId`: for each tenant apart. */
+export class NetworkUse {
+  readonly #networks: RecentUse
+  readonly #sites: RecentUse
+  readonly #limit: Amount
+
+  constructor(clock: Clock, limit: Amount) {
+    this.#networks = new RecentUse(clock)
+    this.#sites = new RecentUse(clock)
+    this.#limit = limit
+  }
+
+  /** Whether another message is allowed now. */
+  allows(address: string, tenantId = ''): boolean {
+    const { messages, octets } = this.#limit
+    if (isOver(this.#networks.of(`${networkOf(address)} ${tenantId}`), this.#limit)) return false
+    const site = siteOf(address)
+    const ofSite = { messages: networksInSite * messages, octets: networksInSite * octets }
+    return site === undefined || !isOver(this.#sites.of(`${site} ${tenantId}`), ofSite)
+  }
+
+  count(address: string, amount: Amount, tenantId = ''): void {
+    this.#networks.count(`${networkOf(address)} ${tenantId}`, amount)
+    const site = siteOf(address)
+    if (site !== undefined) this.#sites.count(`${site} ${tenantId}`, amount)
   }
 }

@@ -11,7 +11,19 @@ import type { Tenants } from '#tenants'
 import { type AuthenticationDeps, authenticate } from './authenticate.ts'
 import { type CopyIdentity, copyIdentity } from './copy-identity.ts'
 import { forwardedCopy, passedRoutes } from './forward-mail.ts'
-import { type Amount, HourlyUse, hourMs, isOver, maxTargets, type ReceivingLimits, usualLimits } from './limits.ts'
+import {
+  type Amount,
+  dayMs,
+  hourMs,
+  isOver,
+  leavesRoom,
+  maxTargets,
+  NetworkUse,
+  type ReceivingLimits,
+  RecentUse,
+  shareOf,
+  usualLimits,
+} from './limits.ts'
 import { matchRoute, routedAddress, starText } from './match-route.ts'
 import { type ReceivedParts, unreadParts } from './read-received-mail.ts'
 import { listRoutesOfDomain, type MailRoute } from './route-records.ts'
@@ -47,8 +59,8 @@ export interface ForwardedBy {
   record: (copies: readonly Forwarding[]) => Promise<void>
 }
 
-/** `tenant`, `forwards`: over the limit of the tenant, or of its forwarded copies. */
-export type OverLimit = 'tenant' | 'forwards'
+/** `tenant`, `forwards`: over the limit of the tenant, or of its forwarded copies. `share`: the rest is for other networks than the client's. */
+export type OverLimit = 'tenant' | 'share' | 'forwards'
 /**
  * `later`: the domain is no longer verified, or the tenant suspended or archived. `many`: the other recipients of the message are forwarded to
  * as many addresses as it may be.
@@ -66,8 +78,8 @@ export interface IncomingEnvelope {
 }
 
 export interface Receiving {
-  /** `others`: the recipients of the message so far. */
-  accepts(address: string, others?: readonly string[]): Promise<RouteVerdict>
+  /** `client`: its address. `others`: the recipients of the message so far. */
+  accepts(address: string, client: string, others?: readonly string[]): Promise<RouteVerdict>
   /** Once it resolves with `stored` the message is on disk, with an event for each tenant. Throws if the sender should retry. */
   take(envelope: IncomingEnvelope, octets: Buffer): Promise<Receipt>
 }
@@ -92,8 +104,6 @@ interface ReadMail {
   sealed: SealedFacts | undefined
 }
 
-const dayMs = 86_400_000
-
 /** Addresses to which these routes forward a message. */
 const targetsOf = (to: readonly Destination[], passed: ReadonlySet<string>): string[] =>
   to.flatMap(({ route }) => (route.forwardTo === null || passed.has(route.id) ? [] : route.forwardTo))
@@ -104,11 +114,13 @@ class ReceivingService implements Receiving {
   readonly #deps: ReceivingDeps
   readonly #limits: ReceivingLimits
   readonly #names: ReplyNames
-  readonly #networks: HourlyUse
+  readonly #networks: NetworkUse
+  /** Of one client for one tenant in a day. */
+  readonly #shares: RecentUse
   /** Of tenants. */
-  readonly #forwards: HourlyUse
+  readonly #forwards: RecentUse
   /** Of one network for one tenant. */
-  readonly #networkForwards: HourlyUse
+  readonly #networkForwards: NetworkUse
   readonly #routes: ReturnType<typeof cached<MailRoute[]>>
   readonly #used: ReturnType<typeof cached<Amount>>
   readonly #forwarded: ReturnType<typeof cached<number>>
@@ -118,22 +130,22 @@ class ReceivingService implements Receiving {
     this.#deps = deps
     this.#names = openReplyNames(secrets)
     this.#limits = { ...usualLimits, ...deps.limits }
-    this.#networks = new HourlyUse(clock, this.#limits.network)
-    const copies = (messages: number) => new HourlyUse(clock, { messages, octets: Number.POSITIVE_INFINITY })
-    this.#forwards = copies(this.#limits.forwards)
-    this.#networkForwards = copies(this.#limits.networkForwards)
+    this.#networks = new NetworkUse(clock, this.#limits.network)
+    this.#shares = new RecentUse(clock, dayMs)
+    this.#forwards = new RecentUse(clock)
+    this.#networkForwards = new NetworkUse(clock, { messages: this.#limits.networkForwards, octets: Number.POSITIVE_INFINITY })
     // At most one query a second for a domain, however many addresses a stranger tries.
     this.#routes = cached(clock, (domain) => listRoutesOfDomain(db, domain))
     this.#used = cached(clock, (tenantId) => usedBy(db, tenantId, new Date(clock.nowMs() - dayMs)))
     this.#forwarded = cached(clock, (tenantId) => forwardedSince(db, tenantId, new Date(clock.nowMs() - hourMs)))
   }
 
-  async accepts(address: string, others: readonly string[] = []): Promise<RouteVerdict> {
+  async accepts(address: string, client: string, others: readonly string[] = []): Promise<RouteVerdict> {
     const found = await this.#find(address)
     if (!found) return 'unknown'
     if ('later' in found) return 'later'
     const { tenantId, forwardTo } = found.route
-    const over = await this.#overLimit(tenantId, forwardTo !== null)
+    const over = await this.#overLimit(tenantId, client, forwardTo !== null)
     if (over || forwardTo === null || others.length < maxTargets) return over ?? 'routed'
     const before = await Promise.all(others.map((one) => this.#find(one)))
     const targets = new Set(before.flatMap((one) => (one && 'route' in one ? (one.route.forwardTo ?? []) : [])))
@@ -141,44 +153,49 @@ class ReceivingService implements Receiving {
   }
 
   async take(envelope: IncomingEnvelope, octets: Buffer): Promise<Receipt> {
-    const network = networkOf(envelope.address)
+    const { address } = envelope
     const byTenant = await this.#destinations(envelope.recipients)
     const passed = passedRoutes(octets)
     const all = [...byTenant.values()].flat()
     if (all.every(({ route }) => passed.has(route.id))) return 'loop'
-    if (!this.#networks.allows(network)) return 'network'
+    if (!this.#networks.allows(address)) return 'network'
     const targets = new Map([...byTenant].map(([tenantId, to]) => [tenantId, new Set(targetsOf(to, passed)).size]))
     const copies = [...targets.values()].reduce((sum, one) => sum + one, 0)
     if (copies > maxTargets) throw new Error('routes forward to more addresses than before')
     for (const [tenantId, wanted] of targets) {
-      const over = await this.#overLimit(tenantId, wanted > 0)
+      const over = await this.#overLimit(tenantId, address, wanted > 0)
       if (over) return over
-      if (wanted > 0 && !this.#networkForwards.allows(`${network} ${tenantId}`)) return 'forwards'
+      if (wanted > 0 && !this.#networkForwards.allows(address, tenantId)) return 'forwards'
     }
-    const countMessages = (messages: number) => this.#networks.count(network, { messages, octets: messages * octets.length * (1 + copies) })
+    const places = targets.size + copies
+    const countMessages = (messages: 1 | -1) => {
+      this.#networks.count(address, { messages, octets: messages * octets.length * places })
+      for (const [tenantId, wanted] of targets) {
+        this.#shares.count(shareOf(address, tenantId), { messages, octets: messages * octets.length })
+        this.#countCopies(address, tenantId, messages * wanted)
+      }
+    }
     // Before the reading and the checks, which take time: many messages at once must not each find the last place.
     countMessages(1)
-    for (const [tenantId, wanted] of targets) this.#countCopies(network, tenantId, wanted)
     try {
       const mail = await this.#readMail(envelope, octets, passed, copies > 0)
       for (const [tenantId, to] of byTenant) {
         await this.#store(tenantId, to, mail, (newCopies) => {
-          this.#countCopies(network, tenantId, newCopies - (targets.get(tenantId) ?? 0))
+          this.#countCopies(address, tenantId, newCopies - (targets.get(tenantId) ?? 0))
           targets.set(tenantId, newCopies)
         })
         targets.delete(tenantId)
       }
     } catch (error) {
       countMessages(-1)
-      for (const [tenantId, wanted] of targets) this.#countCopies(network, tenantId, -wanted)
       throw error
     }
     return 'stored'
   }
 
-  #countCopies(network: string, tenantId: string, messages: number): void {
+  #countCopies(client: string, tenantId: string, messages: number): void {
     this.#forwards.count(tenantId, { messages, octets: 0 })
-    this.#networkForwards.count(`${network} ${tenantId}`, { messages, octets: 0 })
+    this.#networkForwards.count(client, { messages, octets: 0 }, tenantId)
   }
 
   async #readMail(envelope: IncomingEnvelope, octets: Buffer, passed: ReadonlySet<string>, isForwarded: boolean): Promise<ReadMail> {
@@ -193,10 +210,13 @@ class ReceivingService implements Receiving {
     return { envelope, octets, passed, parts, authentication, sealed: sealed ?? undefined }
   }
 
-  async #overLimit(tenantId: string, forwards: boolean): Promise<OverLimit | undefined> {
-    if (isOver(await this.#used.get(tenantId), this.#limits.tenant)) return 'tenant'
+  async #overLimit(tenantId: string, client: string, forwards: boolean): Promise<OverLimit | undefined> {
+    const used = await this.#used.get(tenantId)
+    if (isOver(used, this.#limits.tenant)) return 'tenant'
+    if (!leavesRoom(this.#shares.of(shareOf(client, tenantId)), used, this.#limits.tenant)) return 'share'
     if (!forwards) return undefined
-    const isUsed = (await this.#forwarded.get(tenantId)) >= this.#limits.forwards || !this.#forwards.allows(tenantId)
+    const copies = Math.max(await this.#forwarded.get(tenantId), this.#forwards.of(tenantId).messages)
+    const isUsed = copies >= this.#limits.forwards
     return isUsed ? 'forwards' : undefined
   }
 

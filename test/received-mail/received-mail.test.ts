@@ -12,6 +12,7 @@ import { type Service, startService } from '../support/in-process-service.ts'
 import { oddMessages } from '../support/odd-messages.ts'
 import { greetedClient, sendIncoming } from '../support/send-incoming.ts'
 import type { SmtpClient } from '../support/smtp-client.ts'
+import { handMovedDurations } from '../support/test-clock.ts'
 
 const dayMs = 86_400_000
 
@@ -474,6 +475,47 @@ test('mail over the limit of the network or of the tenant stays with its sender'
   await sender.say('RSET')
   expect(await to('a@two.test', `${message('large')}${'x'.repeat(200_000)}`)).toMatch(/^250/)
   expect(await to('a@two.test', message('more'))).toBe('451 4.7.1 Too much mail from your network, try again in an hour')
+})
+
+test('one network cannot use up the day of a tenant', async () => {
+  const clock = handMovedDurations()
+  const limits = { tenant: { messages: 8, octets: 1_000_000 } }
+  await using own = await startService({
+    rateLimit: null,
+    clock,
+    roles: ['inbound'],
+    receiving: { resolver: txtResolver(new Map()), limits },
+  })
+  await own.addDomain(own.tenantId, 'one.test')
+  expect((await own.call('POST', '/routes', { key: own.liveKey, body: { address: '*@one.test' } })).status).toBe(201)
+  await using hostile = await greetedClient(own.ports.smtp)
+  await using other = await greetedClient(own.ports.smtp, 'mx.example.org', '127.0.0.2')
+  const sendBy = (client: SmtpClient, subject: string) => {
+    // The use of a tenant is read at most once a second.
+    clock.pass(1_000)
+    return sendIncoming(client, { to: ['a@one.test'], octets: message(subject) })
+  }
+  for (let nth = 1; nth <= 6; nth++) expect(await sendBy(hostile, `share${nth}`)).toMatch(/^250/)
+  const refusal = '452 4.2.2 Mailbox has most of its mail of a day from your network, try again later'
+  expect(await sendBy(hostile, 'share7')).toBe(refusal)
+  expect(await sendBy(other, 'other1')).toMatch(/^250/)
+  expect(await sendBy(other, 'other2')).toMatch(/^250/)
+  expect(await sendBy(other, 'other3')).toBe('452 4.2.2 Mailbox is over its limit for a day, try again later')
+})
+
+test('a message to several tenants counts for each with its octets', async () => {
+  const limits = { network: { messages: 1_000, octets: 4 * message('m').length } }
+  await using own = await startService({ rateLimit: null, roles: ['inbound'], receiving: { resolver: txtResolver(new Map()), limits } })
+  const to: string[] = []
+  for (const name of ['one.test', 'two.test', 'three.test', 'four.test']) {
+    const tenantId = await own.makeTenant(name)
+    await own.addDomain(tenantId, name)
+    expect((await own.call('POST', '/routes', { key: own.liveKey, body: { address: `*@${name}`, tenantId } })).status).toBe(201)
+    to.push(`a@${name}`)
+  }
+  await using sender = await greetedClient(own.ports.smtp)
+  expect(await sendIncoming(sender, { to, octets: message('m') })).toMatch(/^250/)
+  expect(await sendIncoming(sender, { to, octets: message('m') })).toBe('451 4.7.1 Too much mail from your network, try again in an hour')
 })
 
 describe('received mail', () => {

@@ -2,8 +2,8 @@
 import { type SmtpClient, smtpClient } from './smtp-client.ts'
 
 /** A client after the greeting and EHLO. */
-export async function greetedClient(port: number, name = 'mx.example.net'): Promise<SmtpClient> {
-  const client = await smtpClient(port)
+export async function greetedClient(port: number, name = 'mx.example.net', localAddress?: string): Promise<SmtpClient> {
+  const client = await smtpClient(port, undefined, localAddress)
   const greeting = await client.reply()
   if (!greeting.startsWith('220')) throw new Error(greeting)
   await client.say(`EHLO ${name}`)

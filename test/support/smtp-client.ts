@@ -17,8 +17,9 @@ export interface SmtpClient extends AsyncDisposable {
 
 const replyWithinMs = 15_000
 
-export async function smtpClient(port: number, tls?: 'implicit'): Promise<SmtpClient> {
-  let socket: Socket | TLSSocket = tls ? connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }) : connectTcp(port, '127.0.0.1')
+export async function smtpClient(port: number, tls?: 'implicit', localAddress = '127.0.0.1'): Promise<SmtpClient> {
+  const to = { port, host: '127.0.0.1', localAddress }
+  let socket: Socket | TLSSocket = tls ? connectTls({ ...to, rejectUnauthorized: false }) : connectTcp(to)
   let unread = ''
   let isClosed = false
   let look = () => {}
