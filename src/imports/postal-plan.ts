@@ -199,7 +199,7 @@ function domainsOf({ tables, server, name: tenant, notes, options }: Scope): Pla
     if (!hasKey) note('has no usable DKIM key or selector: it gets new ones. Publish the records that postrider domain show prints')
     else if (pair.bits < smallKeyBits)
       note(
-        `has a DKIM key of ${pair.bits} bits. It comes along; for a key of 2048 bits publish new records later: postrider domain remove ${name}, then postrider domain add ${name}`,
+        `has a DKIM key of ${pair.bits} bits. It comes along; later replace it by a key of 2048 bits: postrider dkim rotate ${name}`,
       )
     byName.set(name, {
       name,
