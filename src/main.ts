@@ -60,22 +60,26 @@ async function serve(): Promise<void> {
   if (!db) return log.info('stopped while waiting for the database')
   const ground = { config, log, traces, secrets, db }
   const open: RunningRole[] = []
+  let unshown: FirstStart | undefined
+  const showKeys = (isRunning: boolean) => {
+    if (unshown) console.log(welcome(config, unshown, isRunning))
+    unshown = undefined
+  }
   try {
-    const shown = await makeReady(ground, given)
-    if (ending.aborted) {
-      if (shown) console.log(welcome(config, shown))
-      return
-    }
+    unshown = await makeReady(ground, given)
+    if (ending.aborted) return
     const { smtpReady } = await startRoles(ground, { url, ending, open })
-    if (!shown) console.log(`Postrider is running at ${config.publicUrl}`)
+    if (!unshown) console.log(`Postrider is running at ${config.publicUrl}`)
     if (config.roles.includes('inbound')) console.log(smtpPorts(config))
     // Last on the screen: the keys are shown only once, and a process that starts may still write log lines.
-    if (shown && process.stdout.isTTY) await Promise.race([smtpReady, pause(clock, welcomeWithinMs, ending)])
-    if (shown) console.log(welcome(config, shown))
+    if (unshown && process.stdout.isTTY) await Promise.race([smtpReady, pause(clock, welcomeWithinMs, ending)])
+    showKeys(true)
     await stop
     log.info('stopping')
   } finally {
     ended.abort()
+    // The next start does not create them again.
+    showKeys(false)
     try {
       await stopAll(open)
     } finally {

@@ -39,9 +39,9 @@ export async function firstStart(
   })
 }
 
-/** The message shown to the operator. */
-export const welcome = (config: Config, shown: FirstStart) => `
-Postrider is running. Dashboard ${config.publicUrl}, API ${config.publicUrl}/v1, reference ${config.publicUrl}/docs
+/** The message shown to the operator, also if the start ended before the service ran. */
+export const welcome = (config: Config, shown: FirstStart, isRunning: boolean) => `
+Postrider is ${isRunning ? 'running' : 'set up, but not running'}. Dashboard ${config.publicUrl}, API ${config.publicUrl}/v1, reference ${config.publicUrl}/docs
 
 These keys and the link are shown only once:
   live key          ${shown.liveKey}

@@ -28,6 +28,10 @@ export async function startApi(ground: Ground, { ending, smtp, https }: ApiFacts
   const sandboxDomain = sandboxSender.slice(sandboxSender.lastIndexOf('@') + 1)
   await ensurePlatformKey(db, sandboxDomain, { nowMs: clock.nowMs(), ids, secrets })
   const presence = await openPresence({ db, clock, log, ending })
+  const stopShared = async () => {
+    await presence.stop()
+    await uses.stop()
+  }
   const http = await startHttp({
     ...acceptance,
     config,
@@ -53,12 +57,14 @@ export async function startApi(ground: Ground, { ending, smtp, https }: ApiFacts
     },
     smtp,
     https,
+  }).catch(async (error: unknown) => {
+    await stopShared()
+    throw error
   })
   return {
     async stop() {
       await http.stop()
-      await presence.stop()
-      await uses.stop()
+      await stopShared()
     },
   }
 }

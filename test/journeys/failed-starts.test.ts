@@ -77,6 +77,9 @@ test('a port that is taken is named with its setting', async () => {
   const environment = { POSTRIDER_DATA: folder, PORT: String(port), POSTRIDER_ROLES: 'api' }
   const { code, output } = await run(environment, 'serve')
   expect([code, output]).toEqual([2, expect.stringContaining(`PORT: 127.0.0.1:${port} is in use by another program`)])
+  // They are in the database, and the next start does not show them.
+  expect(output).toMatch(/set up, but not running[^]*svc_live_[^]*svc_test_[^]*\/sign-in\//)
+  expect(output).not.toContain('retrying')
   await using service = await startServiceProcess({ POSTRIDER_SMTP_PORT: String(port) })
   const told = `POSTRIDER_SMTP_PORT: 127.0.0.1:${port} is in use by another program`
   await expect.poll(() => service.output(), { timeout: 20_000 }).toContain(told)
