@@ -1,5 +1,4 @@
 /** `postrider backup` and `postrider restore`: the whole installation into one file, and back. Restoring sends no mail. */
-import { createReadStream } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { openSecrets, systemRandom } from '#base'
 import { type BackupHeader, type BackupProgress, restoreBackup, writeBackup } from '#db'
@@ -129,13 +128,15 @@ New mail is sent normally.
 
 const emailsOf = (count: number) => `${count} ${count === 1 ? 'email' : 'emails'}`
 
-function bringBack(name: string, given: CommandArguments, deps: CommandDeps): Promise<void> {
+async function bringBack(name: string, given: CommandArguments, deps: CommandDeps): Promise<void> {
+  // A file that cannot be opened is reported before a database is made.
+  const source = name === '-' ? process.stdin : (await open(name)).createReadStream()
   return deps.withRawDatabase(async (installation) => {
     const { db, clock } = installation
     const progress = openProgress(deps.clock)
     let secret: string | undefined
     const { header, tables, skipped, migrated } = await restoreBackup(db, {
-      source: name === '-' ? process.stdin : createReadStream(name),
+      source,
       clock,
       accept: (found) => {
         secret = secretFor(found, installation)

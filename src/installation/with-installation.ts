@@ -1,4 +1,6 @@
 /** Opens the installation for a command: the running service's database, or the embedded one, started for the duration of the command. */
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import {
   type Clock,
   type Config,
@@ -47,7 +49,7 @@ export interface Installations {
     work: (installation: Installation) => Promise<T>,
     options?: { whileServing?: boolean; mayBeNew?: boolean },
   ): Promise<T>
-  /** As `withInstallation`, without migrations, a secret, or a first start. */
+  /** As `withInstallation`, without migrations, a secret, or a first start. A failed command leaves no new embedded database. */
   withRawDatabase<T>(work: (installation: RawDatabase) => Promise<T>): Promise<T>
 }
 
@@ -79,11 +81,22 @@ export function openInstallations({ environment, clock, ids, random, version }: 
       })
     },
 
-    withRawDatabase(work) {
+    async withRawDatabase(work) {
       const config = readConfig(environment)
       const secret = config.secret ?? (config.databaseUrl === undefined ? findKeptSecret(config) : undefined)
       const keep = (given: string) => keepSecret(config, given)
-      return withDatabase(config, clock, { whileServing: false }, (db) => work({ config, db, clock, secret, keepSecret: keep }))
+      const isAbsent = config.databaseUrl === undefined && !hasEmbedded(config.dataDirectory)
+      let isMade = false
+      try {
+        return await withDatabase(config, clock, { whileServing: false }, (db, isOurs) => {
+          isMade = isAbsent && isOurs
+          return work({ config, db, clock, secret, keepSecret: keep })
+        })
+      } catch (error) {
+        // A database without its secret would block the first start.
+        if (isMade) await rm(join(config.dataDirectory, 'postgres'), { recursive: true, force: true })
+        throw error
+      }
     },
   }
 }

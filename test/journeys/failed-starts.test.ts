@@ -2,7 +2,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, unlink } from 'node:fs/promises'
+import { mkdtemp, rm, unlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -50,6 +50,16 @@ test('migrate makes the database before the first start, which still prints keys
   await using service = await startServiceProcess({ POSTRIDER_DATA: folder })
   expect(service.liveKey).toMatch(/^svc_live_/)
   expect(service.output()).toContain('/sign-in/')
+}, 60_000)
+
+test('a failed restore leaves no database, which would block the first start', async () => {
+  const folder = await emptyFolder()
+  const file = `${folder}.backup`
+  expect(await run({ POSTRIDER_DATA: folder }, 'restore', file)).toEqual({ code: 1, output: `${file}: no such file or directory\n` })
+  expect(existsSync(folder)).toBe(false)
+  await writeFile(file, 'not a backup')
+  expect(await run({ POSTRIDER_DATA: folder }, 'restore', file)).toEqual({ code: 1, output: expect.stringContaining('not a backup of') })
+  expect(existsSync(join(folder, 'postgres'))).toBe(false)
 }, 60_000)
 
 test('an installation whose secret is missing makes no other, and names the place where it belongs', async () => {
