@@ -20,7 +20,14 @@ describe('compose.yaml', () => {
   const compose = parse(read('compose.yaml')) as {
     services: Record<
       string,
-      { image: string; command: string[]; environment: Record<string, string>; read_only: boolean; cap_drop: string[] }
+      {
+        image: string
+        command: string[]
+        environment: Record<string, string>
+        healthcheck: { test: string[] }
+        read_only: boolean
+        cap_drop: string[]
+      }
     >
   }
 
@@ -38,6 +45,21 @@ describe('compose.yaml', () => {
   test('runs the image of this version, read-only and without capabilities', () => {
     for (const name of ['secrets', 'postrider'])
       expect(compose.services[name]).toMatchObject({ image: `postrider:${version}`, read_only: true, cap_drop: ['ALL'] })
+  })
+
+  test('waits for the database over TCP, on which the server of its first preparation does not listen', () => {
+    expect(compose.services['db']?.healthcheck.test.join(' ')).toContain('pg_isready --host 127.0.0.1')
+  })
+
+  test('a rotation begun twice as documented keeps the first new secret', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'postrider-secrets-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const [, script = ''] = /node -e "(.*'\/data\/secret-new'.*randomBytes.*)"/.exec(read('docs/containers.md')) ?? []
+    const begin = () => execFileSync(process.execPath, ['-e', script.replace('/data/', `${folder}/`)], { stdio: 'pipe' })
+    begin()
+    const secret = readFileSync(join(folder, 'secret-new'), 'utf8')
+    expect(begin).toThrow('EEXIST')
+    expect(readFileSync(join(folder, 'secret-new'), 'utf8')).toBe(secret)
   })
 
   test('generates its secrets at the first start, keeps them, and Postrider reads them', () => {
