@@ -1,7 +1,9 @@
 // Sends an email over SMTP with STARTTLS. npm install nodemailer, then: node send.mjs
+// SMTP_HOST (POSTRIDER_HOSTNAME of the service) and SMTP_PORT (2587), SMTP_USER and SMTP_KEY of a login, and MAIL_FROM at a verified domain.
+// By default, the certificate is self-signed: NODE_EXTRA_CA_CERTS=data/smtp-certificate.pem of the service trusts it.
 import { createTransport } from 'nodemailer'
 
-const { POSTRIDER_SMTP_HOST: host, POSTRIDER_SMTP_PORT: port, POSTRIDER_SMTP_USER: user, POSTRIDER_SMTP_KEY: pass, MAIL_FROM } = process.env
+const { SMTP_HOST: host, SMTP_PORT: port, SMTP_USER: user, SMTP_KEY: pass, MAIL_FROM } = process.env
 
 const transport = createTransport({ host, port: Number(port), requireTLS: true, auth: { user, pass } })
 const { response } = await transport.sendMail({

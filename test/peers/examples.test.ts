@@ -44,11 +44,9 @@ beforeAll(async () => {
   environment = {
     POSTRIDER_URL: `http://127.0.0.1:${service.port}`,
     POSTRIDER_KEY: service.testKey,
-    POSTRIDER_SMTP: `localhost:${service.ports.submissionTls}`,
-    POSTRIDER_SMTP_HOST: 'localhost',
-    POSTRIDER_SMTP_PORT: String(service.ports.submission),
-    POSTRIDER_SMTP_USER: login.smtpUsername as string,
-    POSTRIDER_SMTP_KEY: login.key as string,
+    SMTP_HOST: 'localhost',
+    SMTP_USER: login.smtpUsername as string,
+    SMTP_KEY: login.key as string,
     MAIL_FROM: `orders@${domain}`,
     WEBHOOK_SECRET: hook.secret,
     // Each program verifies the certificate of the SMTP listeners in its own way.
@@ -110,11 +108,11 @@ test.for(senders)('$words explains why the service refuses', building, async ({ 
 })
 
 test.for([
-  { name: 'examples/smtp/send.sh', program: 'sh', needs: 'curl', tag: 'curl' },
-  { name: 'examples/nodemailer/send.mjs', program: process.execPath, needs: process.execPath, tag: 'nodemailer' },
-])('$name sends one email over SMTP', async ({ name, program, needs, tag }, { skip }) => {
+  { name: 'examples/smtp/send.sh', program: 'sh', needs: 'curl', tag: 'curl', port: 'submissionTls' },
+  { name: 'examples/nodemailer/send.mjs', program: process.execPath, needs: process.execPath, tag: 'nodemailer', port: 'submission' },
+] as const)('$name sends one email over SMTP', async ({ name, program, needs, tag, port }, { skip }) => {
   need(needs, skip)
-  await run(program, [name], { env: environment })
+  await run(program, [name], { env: { ...environment, SMTP_PORT: String(service.ports[port]) } })
   expect(await idsOf(`&tag=${tag}`)).toHaveLength(1)
 })
 

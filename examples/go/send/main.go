@@ -1,4 +1,4 @@
-// Sends an email; after a lost response it retries without sending twice. Standard library only: go run ./examples/go/send
+// Sends an email; after a lost response it retries without sending twice. Standard library only: go run ./examples/go/send/main.go
 package main
 
 import (

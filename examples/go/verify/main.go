@@ -1,4 +1,4 @@
-// Receives webhooks and reports which are genuine. Standard library only: go run ./examples/go/verify
+// Receives webhooks on port PORT and reports which are genuine by WEBHOOK_SECRET. Standard library only: go run ./examples/go/verify/main.go
 package main
 
 import (
