@@ -7,6 +7,8 @@
  * call and exits with 2.
  */
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { getSystemErrorMessage } from 'node:util'
 import { ConfigError, openLog, Refusal, settings } from '#base'
 import { ApiError } from '#client'
@@ -87,6 +89,7 @@ const bench: Command = {
   summary: 'measure this machine against its limits and other mail servers (in a checkout)',
   help: 'postrider bench [NAME] [--json]\n\nSame as npm run bench. Prints ratios to a limit or a peer that is measured in the same run.',
   options: { ...jsonOption },
+  positionals: ['NAME?'],
   run: () => {
     throw new UsageError('bench works only in a checkout. Run npm run bench there')
   },
@@ -262,7 +265,7 @@ export async function runCommand(given: readonly string[], deps: CommandDeps): P
     deps.print(command.help)
     return 0
   }
-  if (command === bench) return runBench(rest)
+  if (command === bench && existsSync(benchScript)) return runBench(rest)
   try {
     const call = parseCall(command, rest)
     await command.run(call, command.audited ? recording(command, call, deps) : deps)
@@ -322,9 +325,11 @@ const sentenceOf = (error: Error) =>
     ? `${String(error.path)}: ${getSystemErrorMessage(error.errno)}`
     : error.message
 
+/** Not part of the packages. */
+const benchScript = fileURLToPath(new URL('../../bench/bench.ts', import.meta.url))
+
 function runBench(words: readonly string[]): Promise<number> {
-  const script = new URL('../../bench/bench.ts', import.meta.url).pathname
   return new Promise((resolve) =>
-    spawn(process.execPath, [script, ...words], { stdio: 'inherit' }).once('exit', (code) => resolve(code ?? 1)),
+    spawn(process.execPath, [benchScript, ...words], { stdio: 'inherit' }).once('exit', (code) => resolve(code ?? 1)),
   )
 }

@@ -63,6 +63,8 @@ test('installs from its file alone, starts, delivers a first email, and another 
   const get = async (id: string) => (await service.call('GET', `/emails/${id}`, undefined, service.testKey)).body.data
   const isSent = (id: string) => expect.poll(() => get(id), { timeout: 30_000 }).toMatchObject({ status: 'sent' })
   expect(await service.command('version')).toMatchObject({ version: '0.0.9' })
+  const bench = run('npx', ['postrider', 'bench', 'accept'], { cwd: app, env })
+  await expect(bench).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('bench works only in a checkout') })
   const first = await accept('First')
   await isSent(first)
   const last = await accept('Perhaps still queued')
