@@ -100,19 +100,20 @@ const renamedOptions: Readonly<Record<string, string>> = {
   sendLimit: '--send-limit',
 }
 
-/** The option or argument that gives a field of the API. */
-function optionOf(field: string, { name, options }: Pick<Command, 'name' | 'options'>): string {
+/** The option or argument that gives a field of the API. An argument may have the name of an option, such as the URL of a webhook. */
+function optionOf(field: string, { options, positionals = [] }: Pick<Command, 'options' | 'positionals'>): string {
   const [root = field] = field.split(/[.[]/)
   if (root === 'tenantId') return '--tenant'
   const renamed = renamedOptions[root]
   if (renamed !== undefined) return renamed
-  return root in options && !(root === 'name' && name === 'domain add') ? `--${root}` : field
+  const argument = root.toUpperCase()
+  return positionals.includes(argument) ? argument : root in options ? `--${root}` : field
 }
 
 /** The lines for a refusal of the API, and the exit code. The general suggestions are for programs that send requests. */
 export function shownApiError(
   { code, field, message, suggestion, status }: ApiError,
-  command: Pick<Command, 'name' | 'options'>,
+  command: Pick<Command, 'name' | 'options' | 'positionals'>,
 ): { lines: string; exitCode: number } {
   const isGeneral = suggestion === refusals[code].suggestion
   const [family = ''] = command.name.split(' ')

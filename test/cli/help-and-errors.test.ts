@@ -86,6 +86,8 @@ describe('a wrong call', () => {
       'key create --type live --name a.b',
       'validation_error: --name must match ^[a-zA-Z0-9_-]{1,50}$\nRun postrider key create --help for usage',
     ],
+    ['webhook add ftp://shop.example/', 'webhook_url_not_allowed: URL must start with'],
+    ['suppression add nobody', 'invalid_email_format: ADDRESS is not'],
     ['explain a b', 'explain takes only EMAIL_ID'],
     ['email show nope', 'not_found: no such email\nRun postrider email list to find it'],
     ['key create --type smtp', 'validation_error: --tenant is required'],
