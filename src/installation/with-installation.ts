@@ -1,4 +1,5 @@
 /** Opens the installation for a command: the running service's database, or the embedded one, started for the duration of the command. */
+import { accessSync, constants } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -59,10 +60,24 @@ export interface InstallationsDeps extends Pick<Installation, 'clock' | 'ids' | 
 
 const poolSize = 3
 
+/** Throws ConfigError for a data directory of another user, in which no file would be found. */
+function readOwnConfig(environment: InstallationsDeps['environment']): Config {
+  const config = readConfig(environment)
+  try {
+    if (config.databaseUrl === undefined) accessSync(config.dataDirectory, constants.R_OK | constants.X_OK)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EACCES')
+      throw new ConfigError(
+        `the data directory ${config.dataDirectory} belongs to another user: run the command as root (sudo), or set POSTRIDER_URL to use the service over its API`,
+      )
+  }
+  return config
+}
+
 export function openInstallations({ environment, clock, ids, random, version }: InstallationsDeps): Installations {
   return {
     async withInstallation(work, { whileServing = false, mayBeNew = false } = {}) {
-      const config = readConfig(environment)
+      const config = readOwnConfig(environment)
       // A command in a shell without the service's settings would work on a new, empty installation.
       if (!mayBeNew && config.databaseUrl === undefined && !hasEmbedded(config.dataDirectory))
         throw new ConfigError(
@@ -82,7 +97,7 @@ export function openInstallations({ environment, clock, ids, random, version }: 
     },
 
     async withRawDatabase(work) {
-      const config = readConfig(environment)
+      const config = readOwnConfig(environment)
       const secret = config.secret ?? (config.databaseUrl === undefined ? findKeptSecret(config) : undefined)
       const keep = (given: string) => keepSecret(config, given)
       const isAbsent = config.databaseUrl === undefined && !hasEmbedded(config.dataDirectory)

@@ -2,10 +2,11 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, unlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, unlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { freePort, startServiceProcess } from '../support/spawned-service.ts'
 
@@ -76,6 +77,22 @@ test('a data directory that cannot be made is named with its setting', async () 
   // In /proc, Linux reports that the parent folder does not exist although it does.
   const { code, output } = await run({ POSTRIDER_DATA: '/proc/postrider' }, 'serve')
   expect([code, output]).toEqual([2, expect.stringContaining('POSTRIDER_DATA: cannot create the data directory /proc/postrider (ENOENT')])
+})
+
+test('a command of a user who cannot read the data directory names the ways to use the service', async () => {
+  const folder = await emptyFolder()
+  await chmod(dirname(folder), 0o755)
+  await mkdir(folder)
+  await chmod(folder, 0o000)
+  // Root can read every directory.
+  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+  const env = { ...process.env, POSTRIDER_DATA: folder } as NodeJS.ProcessEnv
+  const { code, stderr } = await promisify(execFile)(process.execPath, [script, 'domain', 'list'], { env, ...user }).catch((error) => error)
+  await chmod(folder, 0o700)
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringMatching(/belongs to another user: run the command as root \(sudo\), or set POSTRIDER_URL/),
+  ])
 })
 
 test('a port that is taken is named with its setting', async () => {
