@@ -1,9 +1,18 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { checkedDate, checksums, chooseBuilders, isReleased, releasedChangelog, releaseProblems } from './release-parts.ts'
+import {
+  builders,
+  checkedDate,
+  checksums,
+  chooseBuilders,
+  imageVersion,
+  isReleased,
+  releasedChangelog,
+  releaseProblems,
+} from './release-parts.ts'
 import { type Sbom, sbomProblems, shippedPart } from './sbom.ts'
 
 const changelog = '# Changelog\n\n## Unreleased\n\n### Added\n\n- Costs $1 and $&.\n\n## 0.1.0 (2026-12-01)\n\nThe first release.\n'
@@ -40,19 +49,33 @@ test("the unreleased changes become the version's, and nothing else changes", ()
   expect(releaseProblems({ ...facts, changelog: released })).toEqual(['CHANGELOG.md has a section of 0.2.0 already'])
 })
 
+test('the images of a file of containers have one version, or the difference is named', () => {
+  const images = (...versions: string[]) => versions.map((version) => `    image: postrider:${version}\n`).join('')
+  const other = '    image: postgres:18\n'
+  expect(imageVersion(images('0.2.0', '0.2.0') + other, 'postrider')).toBe('0.2.0')
+  expect(imageVersion(images('0.2.0', '0.1.0'), 'postrider')).toBe('0.2.0, 0.1.0')
+  expect(imageVersion(other, 'postrider')).toBeUndefined()
+})
+
+test.each([
+  ['package:deb', 'tools/debian-package.ts'],
+  ['package:image', 'tools/container-image.ts'],
+])('%s needs the programs that it runs', (script, file) => {
+  const run = [...readFileSync(file, 'utf8').matchAll(/(?:execFileSync|quiet)\('([\w-]+)'/g)].map(([, program]) => program)
+  const needs = builders.find((one) => one.script === script)?.needs
+  const everywhere = ['chown', 'git', 'npm', 'tar']
+  expect(needs).toEqual(expect.arrayContaining(run.filter((program) => !everywhere.includes(program as string))))
+})
+
 test('a builder without its script or its programs is left out with the reason', () => {
-  const builders = [
-    { script: 'package:deb', makes: 'Debian packages', needs: ['dpkg-deb'] },
-    { script: 'package:image', makes: 'image archives', needs: ['dpkg-deb', 'apt-get'] },
-  ]
   const both = { 'package:deb': 'node a', 'package:image': 'node b' }
   expect(chooseBuilders(builders, both, () => true)).toEqual({ chosen: builders, leftOut: [] })
   expect(chooseBuilders(builders, { 'package:deb': 'node a' }, () => true)).toEqual({
     chosen: [builders[0]],
     leftOut: ['left out: image archives, because package.json has no script "package:image"'],
   })
-  expect(chooseBuilders(builders, both, (name) => name !== 'apt-get').leftOut).toEqual([
-    expect.stringContaining('image archives, because this machine has no apt-get'),
+  expect(chooseBuilders(builders, both, (name) => name !== 'debootstrap').leftOut).toEqual([
+    expect.stringContaining('image archives, because this machine has no debootstrap'),
   ])
 })
 

@@ -67,6 +67,19 @@ export interface Builder {
   needs: readonly string[]
 }
 
+/** `po2debconf` is run by debhelper. */
+export const builders: readonly Builder[] = [
+  { script: 'package:deb', makes: 'Debian packages', needs: ['dh', 'po2debconf', 'dpkg-architecture', 'dpkg-deb', 'readelf'] },
+  { script: 'package:image', makes: 'image archives', needs: ['apt-get', 'buildah', 'debootstrap', 'dpkg-deb'] },
+]
+
+/** The version of the images that a file of containers names; several differing ones with commas. */
+export function imageVersion(text: string, name: string): string | undefined {
+  const images = [...text.matchAll(/^ *image: ([^:\s]+):(\S+)$/gm)]
+  const versions = images.filter(([, image]) => image === name).map(([, , version]) => version)
+  return versions.length === 0 ? undefined : [...new Set(versions)].join(', ')
+}
+
 /** Whether a file is an archive of this package. Others are Debian's packages, which the image was made of. */
 export const isReleased = (file: string, { name }: { name: string }): boolean =>
   [`${name}-`, `${name}_`].some((beginning) => file.startsWith(beginning)) && /\.(deb|tar|tar\.[a-z]+|oci)$/.test(file)

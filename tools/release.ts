@@ -7,7 +7,17 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, w
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { buildPackages } from './package.ts'
-import { type Builder, checkedDate, checksums, chooseBuilders, isReleased, releasedChangelog, releaseProblems } from './release-parts.ts'
+import {
+  type Builder,
+  builders,
+  checkedDate,
+  checksums,
+  chooseBuilders,
+  imageVersion,
+  isReleased,
+  releasedChangelog,
+  releaseProblems,
+} from './release-parts.ts'
 import { readLockedSbom, type Shipped, sbomProblems, shippedPart } from './sbom.ts'
 import { filesBelow } from './source-files.ts'
 
@@ -25,10 +35,7 @@ const root = join(import.meta.dirname, '..')
 const artifacts = join(root, 'artifacts')
 const into = join(artifacts, 'release')
 const architectures = ['amd64', 'arm64']
-const builders: Builder[] = [
-  { script: 'package:deb', makes: 'Debian packages', needs: ['dh', 'dpkg-deb'] },
-  { script: 'package:image', makes: 'image archives', needs: ['dpkg-deb', 'apt-get'] },
-]
+const withImages = ['compose.yaml', ...readdirSync(join(root, 'packaging/kubernetes')).map((name) => `packaging/kubernetes/${name}`)]
 /** Of the dashboard's dependencies, those that build it and are not part of it. */
 const buildsDashboard = /^@types\/|vite|tailwind/
 /** The script of /docs, copied as it is. */
@@ -56,6 +63,7 @@ function problemsOf(manifest: Manifest): string[] {
     otherVersions: {
       ...Object.fromEntries(others.map((folder) => [`${folder}/package.json`, manifestOf(`${folder}/package.json`).version])),
       ...Object.fromEntries(['', ...others].map((folder) => [`package-lock.json (${folder || 'root'})`, lock.packages[folder]?.version])),
+      ...Object.fromEntries(withImages.map((path) => [path, imageVersion(textOf(path), manifest.name)])),
     },
     changelog: textOf('CHANGELOG.md'),
     tags: git('tag', '--list'),
