@@ -196,6 +196,11 @@ test('silence ends in time, and at once when the caller wants no more', async ()
 test('a redirect is not followed with the key', async () => {
   proxy.behave({ status: 302, headers: { location: 'http://127.0.0.1:9/' } })
   await expect(open().limits.retrieve()).rejects.toMatchObject({ status: 302 })
+  proxy.behave({ status: 308, headers: { location: 'https://mail.example.com/v1/limits' } })
+  await expect(open().limits.retrieve()).rejects.toMatchObject({
+    message: 'status 308: redirected to https://mail.example.com/v1/limits',
+    suggestion: 'If the service is at https://mail.example.com, use this URL',
+  })
 })
 
 test('a tenant has its own domains, keys, suppressions and webhooks', async () => {

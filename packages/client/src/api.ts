@@ -115,7 +115,7 @@ export class Api {
       if ('read' in came) return came.read
       const answer = 'answer' in came ? came.answer : undefined
       const pauseMs = tries < maxRetries ? pauseAfter(answer, { tries, isRepeatable, nowMs: now(), random }) : undefined
-      if (pauseMs === undefined) throw 'error' in came ? came.error : refusalOf(came.answer, came.text, now())
+      if (pauseMs === undefined) throw 'error' in came ? came.error : refusalOf(came.answer, came.text, { base: this.#base, nowMs: now() })
       await sleep(pauseMs, signal)
     }
   }
@@ -173,17 +173,27 @@ function queryText(query: Query = {}): string {
   return text === '' ? '' : `?${text}`
 }
 
-function refusalOf({ status, headers }: Response, text: string, nowMs: number) {
+function refusalOf({ status, headers }: Response, text: string, { base, nowMs }: { base: string; nowMs: number }) {
   const retryAfterMs = waitAsked(headers, nowMs)
   try {
     const { error, meta } = JSON.parse(text) as { error: Omit<Refused, 'status' | 'requestId'>; meta: { requestId: string } }
     return errorOf({ ...error, status, requestId: meta.requestId, retryAfterMs })
   } catch {
     // From a proxy, not from the service.
-    const message = `status ${status}: ${text.slice(0, 200)}`
-    const suggestion = 'Look at what stands between this program and the service'
+    const target = redirectTarget(headers, base)
+    const message = `status ${status}: ${target === undefined ? text.slice(0, 200) : `redirected to ${target.href}`}`
+    const suggestion =
+      target === undefined || target.origin === new URL(base).origin
+        ? 'Look at what stands between this program and the service'
+        : `If the service is at ${target.origin}, use this URL`
     return errorOf({ status, code: 'internal_error', message, suggestion, requestId: headers.get('x-request-id') ?? '', retryAfterMs })
   }
+}
+
+/** A redirect is not followed: the key is sent to the address of `base` only. */
+function redirectTarget(headers: Headers, base: string): URL | undefined {
+  const location = headers.get('location')
+  return location !== null && URL.canParse(location, base) ? new URL(location, base) : undefined
 }
 
 function pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
