@@ -1,12 +1,17 @@
 /** Tools that answer questions about the queue, the suppression lists, the webhooks, usage and the installation. */
 import Type from 'typebox'
+import { Refusal } from '#base'
 import { classify } from '#bounces'
+import { searchInSnapshot } from '#db'
 import { readQueue } from '#delivery'
 import { listAudit } from '#members'
 import { Limit, suppressionOf, TenantId, usualLimit } from './email-tools.ts'
 import { facts, fieldsOf, listOf, question, type Tool } from './tool.ts'
 
 const maxQueues = 20
+
+const tooLong = () =>
+  new Refusal('validation_error', { message: 'the queue is too long to be counted in ten seconds', suggestion: 'Set tenantId' })
 
 const queue = question({
   name: 'queue',
@@ -19,7 +24,9 @@ const queue = question({
     const own = caller.credential.tenantId
     // An endpoint refuses other tenants and unknown ones.
     if (tenantId !== undefined) await caller.call('emails.list', { query: { tenantId, perPage: 1 } })
-    const found = await readQueue(db, own ?? tenantId ?? null, maxQueues, clock.nowMs())
+    const found = await caller.search(() =>
+      searchInSnapshot(db, tooLong, (tx) => readQueue(tx, own ?? tenantId ?? null, maxQueues, clock.nowMs())),
+    )
     const recipientDomains = found.recipientDomains.map(({ recipientDomain, delayReason, pauseReason, lastReply, nextDueAt, ...one }) => ({
       ...facts({ ...one }, ['ready', 'sending', 'deferred', 'overLimit', 'held', 'oldestEmailId']),
       nextDueAt: nextDueAt?.toISOString() ?? null,
@@ -188,7 +195,7 @@ const whatChanged = question({
     caller.require({ permission: 'full access', scope: 'organisation or tenant' })
     if (tenantId !== undefined) await caller.call('emails.list', { query: { tenantId, perPage: 1 } })
     const filter = { tenantId: caller.credential.tenantId ?? tenantId ?? null, action, withoutReads: true }
-    const { entries } = await listAudit(db, filter, { number: 1, size: maxChanges })
+    const { entries } = await caller.search(() => listAudit(db, filter, { number: 1, size: maxChanges }))
     const fromMs = clock.nowMs() - minutes * minuteMs
     return {
       changes: entries

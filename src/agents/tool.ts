@@ -36,6 +36,8 @@ export interface AgentCaller {
   call(endpoint: string, given: ApiCall): Promise<ApiAnswer>
   /** Refuses `permission_denied`. */
   require(right: Right): void
+  /** Runs a search of the database in the turn of its tenant. */
+  search<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
 export interface ToolContext {

@@ -34,7 +34,7 @@ export {
 } from './partitions.ts'
 export { withProcessLock } from './process-lock.ts'
 export type { Db, DbSession, Queryable, Tx } from './queryable.ts'
-export { inSnapshot } from './read-snapshot.ts'
+export { inSnapshot, searchInSnapshot } from './read-snapshot.ts'
 export { refuseCopiedLog } from './refuse-copied-log.ts'
 export { type SealedColumns, type SealedValue, sealedColumn, sealedColumns } from './reseal-columns.ts'
 export { resolveUnknown, StillUnknown } from './resolve-unknown.ts'

@@ -157,12 +157,11 @@ export async function readQueue(
   most: number,
   nowMs: number,
 ): Promise<{ recipientDomains: QueueLine[]; pauses: QueuePause[]; providers: InForce[]; warmUps: WarmUpLine[] }> {
-  const [queues, pauses, providers, warmUps] = await Promise.all([
-    queueByRecipientDomain(on, tenantId, most),
-    listQueuePauses(on),
-    listShaping(on),
-    listWarmUps(on, nowMs),
-  ])
+  // One after the other, because `on` may be a transaction.
+  const queues = await queueByRecipientDomain(on, tenantId, most)
+  const pauses = await listQueuePauses(on)
+  const providers = await listShaping(on)
+  const warmUps = await listWarmUps(on, nowMs)
   const replies = await lastAttempts(
     on,
     queues.flatMap(({ deferredTenantId: tenantId, deferredEmailId: emailId }) =>

@@ -2,8 +2,8 @@
  * The inbox for test mail: emails sent with a test key that their simulated server accepted, until they are cleared or a week has passed.
  * Sending writes no row for it; an index of test emails finds them.
  */
-import { emailIdPrefix } from '#base'
-import { type Db, inSnapshot, sql, type Tx } from '#db'
+import { emailIdPrefix, wrongField } from '#base'
+import { type Db, searchInSnapshot, sql, type Tx } from '#db'
 import { type Email, emailColumns } from './email-record.ts'
 import { erasedAddress } from './erase.ts'
 
@@ -112,7 +112,10 @@ const filterValues = ({ tenantId, recipient, search, since }: InboxFilter, nowMs
   search ?? null,
 ]
 
-/** A page of the received emails, newest first, and their total number. */
+const tooLong = () =>
+  wrongField('since', 'is needed: the inbox has too many emails', 'validation_error', 'Set since to a later time, or clear the inbox')
+
+/** A page of the received emails, newest first, and their total number. Refuses a list that takes too long. */
 export function listInbox(
   db: Db,
   filter: InboxFilter,
@@ -120,7 +123,7 @@ export function listInbox(
   nowMs: number,
 ): Promise<{ emails: ReceivedEmail[]; total: number }> {
   const values = filterValues(filter, nowMs)
-  return inSnapshot(db, async (tx) => {
+  return searchInSnapshot(db, tooLong, async (tx) => {
     const total = (await tx.first(inboxTotal, values))?.total ?? 0
     if (total === 0) return { emails: [], total }
     return { emails: await tx.rows(inboxPage, [...values, page.size, (page.number - 1) * page.size]), total }

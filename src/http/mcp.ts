@@ -13,6 +13,7 @@ import { toRefusal } from './to-refusal.ts'
 import type { ApiDeps, Endpoint } from './v1/define-endpoint.ts'
 import { routes } from './v1/endpoints.ts'
 import { within } from './v1/response-deadline.ts'
+import { searchTurns } from './v1/search-turns.ts'
 import { endOf } from './v1/tenant-turns.ts'
 import { compileSchema, refusalOf } from './v1/validate.ts'
 
@@ -162,7 +163,11 @@ async function sendAnswer(reply: FastifyReply, answered: Response): Promise<Fast
 
 function callerOf(request: FastifyRequest, reply: FastifyReply, { credential, rate }: Admission, deps: McpDeps): AgentCaller {
   const { id: requestId, ip: ipAddress, headers } = request
-  let gone: AbortSignal | undefined
+  let ended: AbortSignal | undefined
+  const gone = () => {
+    ended ??= endOf(reply.raw)
+    return ended
+  }
   return {
     credential,
     requestId,
@@ -173,6 +178,7 @@ function callerOf(request: FastifyRequest, reply: FastifyReply, { credential, ra
       if (right.permission === 'full access' && credential.bounds?.from)
         throw new Refusal('permission_denied', { message: 'a key that is bound to senders cannot do this' })
     },
+    search: (work) => searchTurns.run({ tenantId: credential.tenantId, gone: gone() }, work),
     async call(name: string, { params = {}, query = {}, body = {} }: ApiCall): Promise<ApiAnswer> {
       const found = byName.get(name)
       if (!found) throw new Error(`there is no endpoint ${name}`)
@@ -189,10 +195,7 @@ function callerOf(request: FastifyRequest, reply: FastifyReply, { credential, ra
           idempotencyKey: undefined,
           accept: undefined,
           lastEventId: undefined,
-          gone: () => {
-            gone ??= endOf(reply.raw)
-            return gone
-          },
+          gone,
         },
         deps,
       )

@@ -48,7 +48,9 @@ describe('the plan of an import from Postal', () => {
         ownKey: { selector: 'postal-AbC', privateKey: expect.stringContaining('BEGIN PRIVATE KEY') },
       },
     ])
-    expect(notes).toEqual([{ about: 'domains', name: 'shop.example of Shop', text: expect.stringMatching(/1024 bits.*: postrider dkim rotate shop\.example$/) }])
+    expect(notes).toEqual([
+      { about: 'domains', name: 'shop.example of Shop', text: expect.stringMatching(/1024 bits.*: postrider dkim rotate shop\.example$/) },
+    ])
   })
 
   test('keys come as they are, except logins by address', () => {

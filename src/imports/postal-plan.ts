@@ -198,9 +198,7 @@ function domainsOf({ tables, server, name: tenant, notes, options }: Scope): Pla
     const note = (problem: string) => notes.push({ about: 'domains', name: `${name} of ${tenant}`, text: problem })
     if (!hasKey) note('has no usable DKIM key or selector: it gets new ones. Publish the records that postrider domain show prints')
     else if (pair.bits < smallKeyBits)
-      note(
-        `has a DKIM key of ${pair.bits} bits. It comes along; later replace it by a key of 2048 bits: postrider dkim rotate ${name}`,
-      )
+      note(`has a DKIM key of ${pair.bits} bits. It comes along; later replace it by a key of 2048 bits: postrider dkim rotate ${name}`)
     byName.set(name, {
       name,
       ownKey: hasKey ? { selector: `${options.dkimIdentifier}-${suffix}`, privateKey: pair.privateKey } : undefined,

@@ -103,7 +103,7 @@ export function openInstallations({ environment, clock, ids, random, version }: 
       const isAbsent = config.databaseUrl === undefined && !hasEmbedded(config.dataDirectory)
       let isMade = false
       try {
-        return await withDatabase(config, clock, { whileServing: false }, (db, isOurs) => {
+        return await withDatabase(config, clock, { whileServing: false }, (db, { isOurs }) => {
           isMade = isAbsent && isOurs
           return work({ config, db, clock, secret, keepSecret: keep })
         })

@@ -1,7 +1,7 @@
 /** Manages suppression lists: add, find, remove, page, and up to 1000 entries at once. The list of `tenantId` '' is the organisation's. */
 import { createHash } from 'node:crypto'
 import { Refusal, rejectUnstorableText, wrongField } from '#base'
-import { type Db, type Queryable, type Sql, sql, type Tx } from '#db'
+import { type Db, type Queryable, type Sql, searchInSnapshot, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { parseAddress } from '#mail'
 import { findServer, tenantForNew } from '#tenants'
@@ -238,18 +238,24 @@ export async function removeSuppression(db: Db, tenantId: string, given: string,
   if (removed === 0) throw new Refusal('not_found', { message: 'address: not on the list' })
 }
 
-/** A page of a list, or (null) of all lists, newest first: addresses that contain `address`, with exactly the given `reason`. */
-export async function listSuppressions(
-  on: Queryable,
+const tooLong = () =>
+  wrongField('address', 'search reads too many entries', 'validation_error', 'Look up one address with GET /v1/suppressions/{email}')
+
+/**
+ * A page of a list, or (null) of all lists, newest first: addresses that contain `address`, with exactly the given `reason`. Refuses a search
+ * that takes too long.
+ */
+export function listSuppressions(
+  db: Db,
   filter: { tenantId: string | null; address?: string | undefined; reason?: string | undefined },
   page: { number: number; size: number },
 ): Promise<{ entries: Suppression[]; total: number }> {
   const containing = filter.address === undefined ? null : `%${filter.address.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   const parameters = [filter.tenantId, containing, filter.reason ?? null]
   const statements = filter.tenantId === null ? ofEveryList : ofOneList
-  const [counted, entries] = await Promise.all([
-    on.first(statements.count, parameters),
-    on.rows(statements.page, [...parameters, page.size, (page.number - 1) * page.size]),
-  ])
-  return { entries, total: counted?.total ?? 0 }
+  const offset = (page.number - 1) * page.size
+  return searchInSnapshot(db, tooLong, async (tx) => {
+    const total = (await tx.first(statements.count, parameters))?.total ?? 0
+    return { entries: offset < total ? await tx.rows(statements.page, [...parameters, page.size, offset]) : [], total }
+  })
 }

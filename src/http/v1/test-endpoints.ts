@@ -14,6 +14,7 @@ import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { contentsWithin, type InboxContents, noContents, readContents } from './inbox-contents.ts'
 import { openInboxWaits } from './inbox-waits.ts'
 import { query } from './query-parameters.ts'
+import { searchTurns } from './search-turns.ts'
 import { openTenantTurns } from './tenant-turns.ts'
 
 const maxWaitSeconds = 25
@@ -92,7 +93,9 @@ export const listTestInbox = listRoute({
       since: query.since === undefined ? undefined : sinceOf(query.since),
     }
     if (query.wait > 0) await waits.until(await comes(filter, deps), { ...taker, forMs: query.wait * 1000, clock })
-    const { emails, total } = await listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs())
+    const { emails, total } = await searchTurns.run(taker, () =>
+      listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs()),
+    )
     const shown = await pages.run(taker, () => readPage(emails, credential, deps))
     return { items: shown.map(itemToWire), page: query.page, perPage: query.perPage, total }
   },

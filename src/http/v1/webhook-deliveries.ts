@@ -7,6 +7,7 @@ import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } fr
 import { hiddenFields, hiddenMark, isContentHidden } from './content-access.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
+import { searchTurns } from './search-turns.ts'
 import { Event } from './webhooks.ts'
 
 const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant', families: 'both' } as const
@@ -97,10 +98,12 @@ export const listWebhookDeliveries = listRoute({
   query: query(filterFields),
   data: DeliveryItem,
   refuses: ['not_found', 'tenant_mismatch'],
-  handle: async ({ params, query: { page, perPage, ...filter }, tenantId }, { webhooks }) => {
+  handle: async ({ params, query: { page, perPage, ...filter }, tenantId, credential, gone }, { webhooks }) => {
     const { webhook } = await webhooks.get(params.webhookId, tenantId)
     const scope = { webhookId: webhook.id }
-    const { deliveries, total } = await webhooks.listDeliveries(scope, filterIn(filter), { number: page, size: perPage })
+    const { deliveries, total } = await searchTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
+      webhooks.listDeliveries(scope, filterIn(filter), { number: page, size: perPage }),
+    )
     return { items: deliveries.map(itemToWire), page, perPage, total }
   },
 })
@@ -165,11 +168,13 @@ export const listPlatformDeliveries = listRoute({
   query: query({ ...filterFields, webhookId: Type.Optional(Type.String({ description: 'Id of the webhook' })) }),
   data: DeliveryItem,
   refuses: ['not_found'],
-  handle: async ({ query: { page, perPage, webhookId, ...filter }, tenantId }, { webhooks }) => {
+  handle: async ({ query: { page, perPage, webhookId, ...filter }, tenantId, credential, gone }, { webhooks }) => {
     const webhook = webhookId === undefined ? undefined : (await webhooks.get(webhookId, organisationWide)).webhook
     const wanted = { tenantId: tenantId ?? undefined, ...filterIn(filter) }
     const scope = { ownerId: organisationWide, webhookId: webhook?.id }
-    const { deliveries, total } = await webhooks.listDeliveries(scope, wanted, { number: page, size: perPage })
+    const { deliveries, total } = await searchTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
+      webhooks.listDeliveries(scope, wanted, { number: page, size: perPage }),
+    )
     return { items: deliveries.map(itemToWire), page, perPage, total }
   },
 })
