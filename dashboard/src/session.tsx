@@ -14,6 +14,8 @@ interface Here {
   choose: (tenantId: string) => void
   /** The path with the tenant in its query. */
   scoped: (path: string, query?: Record<string, string | number | undefined>) => string
+  /** The path of keys with `rest`: those of a member of a tenant are below the tenant's path. */
+  ofKeys: (rest?: string, query?: Record<string, string | number | undefined>) => string
   /** The tenant as part of a body. */
   inBody: { tenantId?: string }
   /** For lists that show only the organisation's own records if no tenant is named: the query for those of all tenants. */
@@ -35,6 +37,7 @@ export function HereProvider({ member, children }: { member: ShownMember; childr
     enabled: isOfOrganisation,
   })
   const tenantId = member.tenantId ?? (chosen || undefined)
+  const scoped: Here['scoped'] = (path, query = {}) => withQuery(path, { ...query, tenantId })
   const here: Here = {
     member,
     mayChange: member.role !== 'viewer',
@@ -44,7 +47,11 @@ export function HereProvider({ member, children }: { member: ShownMember; childr
       sessionStorage.setItem('tenant', next)
       setChosen(next)
     },
-    scoped: (path, query = {}) => withQuery(path, { ...query, tenantId }),
+    scoped,
+    ofKeys: (rest = '', query = {}) =>
+      member.tenantId === null
+        ? scoped(`/v1/credentials${rest}`, query)
+        : withQuery(`/v1/tenants/${member.tenantId}/credentials${rest}`, query),
     inBody: tenantId === undefined ? {} : { tenantId },
     ofAll: tenantId === undefined ? { all: 'true' } : {},
     nameOf: (id) => (id === null ? texts.organisation : (tenants.data?.items.find((one) => one.id === id)?.name ?? id)),

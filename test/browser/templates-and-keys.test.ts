@@ -25,9 +25,9 @@ afterAll(async () => {
 const read = async <Data>(path: string) => (await service.call('GET', path, { key: service.liveKey })).body.data as Data
 
 describe.skipIf(!hasChromium)('an owner', () => {
-  const open = async (look: Look) => {
+  const open = async (look: Look, tenantId: string | null = null) => {
     const watched = await openPage(browser, service, look)
-    const session = await useLink(service, await invite(service, `owner-${look.width}@house.test`, 'owner'))
+    const session = await useLink(service, await invite(service, `owner-${look.width}@${tenantId ?? 'house'}.test`, 'owner', tenantId))
     const [name = '', value = ''] = cookieOf(session).split('=')
     await watched.context.addCookies([{ name, value, url: watched.origin, httpOnly: true, sameSite: 'Strict' }])
     return watched
@@ -124,6 +124,32 @@ describe.skipIf(!hasChromium)('an owner', () => {
     const keys = await read<{ name: string; allowedFrom?: string[]; sendLimit?: number; expiresAt?: string }[]>('/credentials')
     const changed = keys.find((one) => one.name === keyName)
     expect([changed?.allowedFrom, changed?.sendLimit, changed?.expiresAt?.slice(0, 7)]).toEqual([undefined, undefined, '2030-01'])
+    await watched.context.close()
+  })
+
+  test('of a tenant creates, binds, holds and revokes a key of the tenant', async () => {
+    const watched = await open(wide, service.tenantId)
+    const { page } = watched
+    await page.goto('/keys')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('tenant-key')
+    await page.getByRole('dialog').getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByText('Copy the key now').waitFor()
+    await page.keyboard.press('Escape')
+    const actions = page.getByRole('button', { name: 'Actions for tenant-key' })
+    await actions.click()
+    await page.getByRole('menuitem', { name: 'Change bounds' }).click()
+    await page.getByLabel('Senders').fill('shop.example')
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Sends from shop.example').first().waitFor()
+    await actions.click()
+    await page.getByRole('menuitem', { name: 'Hold' }).click()
+    await page.getByText('On hold').first().waitFor()
+    await actions.click()
+    await page.getByRole('menuitem', { name: 'Revoke' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+    await actions.waitFor({ state: 'detached' })
+    expect(watched.complaints).toEqual([])
     await watched.context.close()
   })
 })

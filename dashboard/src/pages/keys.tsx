@@ -19,18 +19,18 @@ const words = texts.keys
 
 /** Long because the list, its filter and its dialogs share their state. */
 export function KeysPage() {
-  const { scoped, mayChange, tenantId, ofAll, nameOf } = useHere()
+  const { ofKeys, mayChange, tenantId, ofAll, nameOf } = useHere()
   const [adding, setAdding] = useState(false)
   const [revoking, setRevoking] = useState<Credential>()
   const [binding, setBinding] = useState<Credential>()
   const client = useQueryClient()
   const [filters, change] = useFilters()
-  const list = useList<Credential>('keys', scoped('/v1/credentials', { page: filters.page, perPage: 100, keyEnd: 'true', ...ofAll }))
+  const list = useList<Credential>('keys', ofKeys('', { page: filters.page, perPage: 100, keyEnd: 'true', ...ofAll }))
   const isWhole = list.data !== undefined && list.data.totalPages <= 1
   const shown = isWhole ? withType(byTenant(list.data, nameOf), filters.type) : list.data
   const refresh = () => client.invalidateQueries({ queryKey: ['keys'] })
   const hold = useMutation({
-    mutationFn: (one: Credential) => patch(scoped(`/v1/credentials/${one.id}`), { hold: !one.hold }),
+    mutationFn: (one: Credential) => patch(ofKeys(`/${one.id}`), { hold: !one.hold }),
     onSuccess: refresh,
   })
   return (
@@ -63,7 +63,7 @@ export function KeysPage() {
       {binding && (
         <ChangeBounds
           of={binding}
-          path={scoped(`/v1/credentials/${binding.id}`)}
+          path={ofKeys(`/${binding.id}`)}
           onDone={async () => {
             setBinding(undefined)
             await refresh()
@@ -76,7 +76,7 @@ export function KeysPage() {
           title={words.revokeTitle(revoking.name)}
           text={words.revokeText}
           action={words.revoke}
-          run={() => remove(scoped(`/v1/credentials/${revoking.id}`))}
+          run={() => remove(ofKeys(`/${revoking.id}`))}
           onDone={async () => {
             setRevoking(undefined)
             await refresh()
@@ -225,7 +225,7 @@ const kinds = [
 ] as const
 
 function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Promise<void> }) {
-  const { inBody } = useHere()
+  const { member, ofKeys, inBody } = useHere()
   const [name, setName] = useState('')
   const [kind, setKind] = useState<string>('test')
   const [allowed, setAllowed] = useState<string[]>([])
@@ -243,12 +243,12 @@ function CreateKey({ onClose, onMade }: { onClose: () => void; onMade: () => Pro
       title={words.addTitle}
       action={words.addAction}
       run={() =>
-        post<Credential>('/v1/credentials', {
+        post<Credential>(ofKeys(), {
           name,
           ...(kind === 'smtp' ? { type: 'smtp' } : { type: 'api', mode: kind }),
           ...(allowed.length === 0 ? {} : { permissions: allowed }),
           ...Object.fromEntries(Object.entries(boundsOf(bounds)).filter(([, one]) => one !== null)),
-          ...inBody,
+          ...(member.tenantId === null ? inBody : {}),
         })
       }
       onDone={async (key) => {

@@ -10,8 +10,8 @@ const maxKeys = 100
 
 /** The newest keys that the member sees; loaded when they are shown. */
 export function useKeys(isShown: boolean): readonly Credential[] {
-  const { scoped, ofAll } = useHere()
-  const path = scoped('/v1/credentials', { perPage: maxKeys, ...ofAll })
+  const { ofKeys, ofAll } = useHere()
+  const path = ofKeys('', { perPage: maxKeys, ...ofAll })
   const keys = useQuery({ queryKey: ['keys', path], queryFn: () => getPage<Credential>(path), enabled: isShown, staleTime: 60_000 })
   return keys.data?.items ?? []
 }
