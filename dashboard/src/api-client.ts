@@ -36,10 +36,10 @@ export interface Page<Item> {
 
 const giveUpAfterMs = 35_000
 
-async function ask<Data>(method: string, path: string, body?: object): Promise<Envelope<Data>> {
+async function ask<Data>(method: string, path: string, body?: object, more: Record<string, string> = {}): Promise<Envelope<Data>> {
   const answer = await fetch(path, {
     method,
-    headers: { 'x-postrider-session': '1', accept: 'application/json', ...(body ? { 'content-type': 'application/json' } : {}) },
+    headers: { 'x-postrider-session': '1', accept: 'application/json', ...(body ? { 'content-type': 'application/json' } : {}), ...more },
     ...(body ? { body: JSON.stringify(body) } : {}),
     signal: AbortSignal.timeout(giveUpAfterMs),
   }).catch(() => {
@@ -67,6 +67,12 @@ export function withQuery(path: string, query: Record<string, string | number | 
 
 export const get = async <Data>(path: string): Promise<Data> => (await ask<Data>('GET', path)).data
 export const post = async <Data>(path: string, body: object = {}): Promise<Data> => (await ask<Data>('POST', path, body)).data
+/** With the key, a request that is sent again after a lost reply has no second effect. */
+export const postOnce = async <Data>(path: string, idempotencyKey: string): Promise<Data> =>
+  (await ask<Data>('POST', path, {}, { 'idempotency-key': idempotencyKey })).data
+/** `crypto.randomUUID` is missing on pages without https. */
+export const newIdempotencyKey = (): string =>
+  btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(18)))).replace(/[+/]/g, '-')
 export const patch = async <Data>(path: string, body: object): Promise<Data> => (await ask<Data>('PATCH', path, body)).data
 export const remove = async <Data>(path: string): Promise<Data> => (await ask<Data>('DELETE', path)).data
 

@@ -214,7 +214,23 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await page.getByRole('button', { name: 'Send as live mail' }).click()
     await page.getByRole('dialog').getByText('delivered@simulator.test').waitFor()
     await expectFine(watched, 'inbox-promote', look)
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    const keys: (string | undefined)[] = []
+    await page.route('**/promote', async (route) => {
+      keys.push(route.request().headers()['idempotency-key'])
+      await route.fulfill({ status: 502, contentType: 'application/json', body: '{}' })
+    })
+    for (const times of [2, 1]) {
+      for (let clicked = 0; clicked < times; clicked++) {
+        await page.getByRole('dialog').getByRole('button', { name: 'Send as live mail' }).click()
+        await expect.poll(() => keys.length).toBe(clicked + (times === 2 ? 1 : 3))
+        await takeRefusal(watched, '/promote')
+      }
+      await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+      if (times === 2) await page.getByRole('button', { name: 'Send as live mail' }).click()
+    }
+    expect(keys[0]).toMatch(/^[\w-]{24}$/)
+    expect(keys[1], 'the key of a repeated click').toBe(keys[0])
+    expect(keys[2], 'the key of a new dialog').not.toBe(keys[0])
     await page.getByRole('button', { name: 'Delete', exact: true }).click()
     await page.getByText('Deleted from the inbox.').waitFor()
     await page.getByLabel('Recipient, sender or subject contains').fill('')

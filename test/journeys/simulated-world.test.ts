@@ -390,6 +390,44 @@ describe('promotion', () => {
     expect((await service.call('GET', `/emails/${id}`, { key: own.key })).body.data).toMatchObject({ test: true })
   })
 
+  test('keeps one-click unsubscription', async () => {
+    const own = await tenant()
+    const id = await own.send('delivered+news@simulator.test', { unsubscribe: true })
+    const live = ((await promote(id)).body.data as { id: string }).id
+    const headersOf = async (email: string) =>
+      (await service.call('GET', `/emails/${email}?expand=full`, { key: service.liveKey })).body.data as { headers: Record<string, string> }
+    expect((await headersOf(id)).headers).toMatchObject({ 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' })
+    expect((await headersOf(live)).headers).toMatchObject({ 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' })
+  })
+
+  test('accepts mail that the API of another vendor accepted: names in reply-to, an empty subject, other metadata', async () => {
+    const own = await tenant()
+    const body = {
+      From: own.from,
+      To: 'delivered+reply@simulator.test',
+      ReplyTo: '"Doe, Änne" <anne@shop.example>, Help desk <help@shop.example>, plain@shop.example',
+      TextBody: 'Hello.',
+      Metadata: { 'order number': '7' },
+    }
+    const sent = await fetch(`http://127.0.0.1:${service.port}/email`, {
+      method: 'POST',
+      headers: { 'x-postmark-server-token': own.key, 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify(body),
+    })
+    expect([sent.status, await sent.text()]).toEqual([200, expect.anything()])
+    const [{ id } = { id: '' }] = (await service.call('GET', '/emails?perPage=1', { key: own.key })).body.data as { id: string }[]
+    const answer = await promote(id)
+    expect(answer).toMatchObject({ status: 200 })
+    const replyTo = async (email: string) =>
+      (
+        (await service.call('GET', `/emails/${email}?expand=full`, { key: service.liveKey })).body.data as {
+          headers: Record<string, string>
+        }
+      ).headers['Reply-To']
+    expect(await replyTo((answer.body.data as { id: string }).id)).toBe(await replyTo(id))
+    expect(await replyTo(id)).toContain('anne@shop.example')
+  })
+
   test('is refused to a test key, for live mail, and from a domain that only test keys may use', async () => {
     const own = await tenant()
     const id = await own.send('delivered@simulator.test')

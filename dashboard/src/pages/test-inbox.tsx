@@ -2,7 +2,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useLayoutEffect, useState } from 'react'
-import { get, getPage, post, remove } from '../api-client.ts'
+import { get, getPage, newIdempotencyKey, postOnce, remove } from '../api-client.ts'
 import type { Email, ReceivedEmail } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
 import { Button, Empty, Heading, Problem, StatusBadge } from '../parts/basic-components.tsx'
@@ -190,12 +190,9 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
       )}
       <EmailContent id={mail.emailId} from={mail.from} links={mail.links} isHidden={mail.contentHidden} isPage />
       {promoting && (
-        <Confirm
-          title={words.promoteAsk}
-          text={words.promoteText(mail.to)}
-          action={words.promote}
-          run={() => post<{ id: string }>(`/v1/emails/${mail.emailId}/promote`)}
-          onDone={({ id }) => {
+        <PromoteDialog
+          mail={mail}
+          onDone={(id) => {
             setPromoting(false)
             setPromoted(id)
           }}
@@ -203,6 +200,21 @@ function Reader({ mail, onBack }: { mail: ReceivedEmail; onBack: () => void }) {
         />
       )}
     </article>
+  )
+}
+
+/** One key for each opened dialog: a repeated click after a lost reply sends no second email. */
+function PromoteDialog({ mail, onDone, onClose }: { mail: ReceivedEmail; onDone: (id: string) => void; onClose: () => void }) {
+  const [key] = useState(newIdempotencyKey)
+  return (
+    <Confirm
+      title={words.promoteAsk}
+      text={words.promoteText(mail.to)}
+      action={words.promote}
+      run={() => postOnce<{ id: string }>(`/v1/emails/${mail.emailId}/promote`, key)}
+      onDone={({ id }) => onDone(id)}
+      onClose={onClose}
+    />
   )
 }
 

@@ -1,7 +1,9 @@
 /** POST /emails/{emailId}/promote (an extension of the contract): sends an email of a test key for real, to the same recipient. */
 import type { Submission } from '#accept'
 import { Refusal } from '#base'
-import { decodeContent, type Email, findContentBody, findEmail, type PartsContent } from '#emails'
+import { type Content, decodeContent, type Email, findContentBody, findEmail, type PartsContent } from '#emails'
+import { parseMailboxField } from '#mail'
+import { splitAddresses } from '#vendors'
 import { knownEmailId, tenantParameter } from './common-schemas.ts'
 import { sendRoute } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
@@ -31,19 +33,28 @@ export const promoteEmail = sendRoute({
     if (!email.test) throw new Refusal('validation_error', { field: 'emailId', message: 'emailId: the email was not sent with a test key' })
     const body = await findContentBody(db, email)
     if (!body) throw new Refusal('email_content_expired')
-    const { message } = decodeContent(body)
+    const content = decodeContent(body)
+    const { message } = content
+    const bounce = content.returnPathDomain === null
     const planned = responseFor(call, `/v1/emails/${id}/promote`, sentToWire)
     const caller = callerOf(credential)
-    if (message.kind === 'parts') return accept.send(email.tenantId, submissionOf(message, email), caller, planned)
+    if (message.kind === 'parts') return accept.send(email.tenantId, submissionOf(message, content, email), caller, planned)
     const { fromHeader: from, recipient, tag, metadata } = email
-    return accept.sendRaw(email.tenantId, { from, to: [recipient], rawMessage: message.raw, tag, metadata }, caller, planned)
+    const vendor = { replyTo: [], bounce }
+    const submission = { from, to: [recipient], rawMessage: message.raw, bounce, tag, metadata, vendor }
+    return accept.sendRaw(email.tenantId, submission, caller, planned)
   },
 })
 
-const submissionOf = (message: PartsContent, { recipient, tag, metadata }: Email): Submission => ({
+/** In the forms of other vendors' APIs, through which the email may have been accepted. */
+const submissionOf = (
+  message: PartsContent,
+  { unsubscribe, returnPathDomain }: Content,
+  { recipient, tag, metadata }: Email,
+): Submission => ({
   from: message.from,
   to: [recipient],
-  replyTo: message.replyTo,
+  vendor: { replyTo: mailboxesIn(message.replyTo ?? ''), bounce: returnPathDomain === null },
   subject: message.subject,
   html: message.html,
   text: message.text,
@@ -51,4 +62,13 @@ const submissionOf = (message: PartsContent, { recipient, tag, metadata }: Email
   attachments: message.attachments,
   tag,
   metadata,
+  unsubscribe: unsubscribe !== undefined,
 })
+
+/** The field has encoded names, which a submission would encode once more. */
+const mailboxesIn = (field: string): string[] =>
+  splitAddresses(field).map((text) => {
+    const { name, address } = parseMailboxField(Buffer.from(text).toString('latin1')) ?? {}
+    if (!address) return text
+    return name === undefined ? address.text : `"${name.replace(/["\\]/g, '\\$&')}" <${address.text}>`
+  })
