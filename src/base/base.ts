@@ -44,7 +44,7 @@ export { rejectUnstorableText, sanitiseJson, sanitiseText } from './storable-tex
 export type { EndedSpan, Traces } from './trace-context.ts'
 export { openTraces } from './traces.ts'
 export { serveTasks } from './worker-thread-tasks.ts'
-export { openThread, type Thread, TookTooLong } from './worker-threads.ts'
+export { openTaskProcess, openThread, TaskProcessEnded, type Thread, TookTooLong } from './worker-threads.ts'
 /** For unreachable code: the compiler proves that every case is handled. */
 export function assertNever(never: never): never {
   throw new Error(`impossible value: ${JSON.stringify(never)}`)

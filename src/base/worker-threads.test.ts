@@ -1,6 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from './clock.ts'
-import { openThread, TookTooLong } from './worker-threads.ts'
+import { openTaskProcess, openThread, TaskProcessEnded, TookTooLong } from './worker-threads.ts'
 
 /** A thread that runs this code. */
 const fileOf = (code: string) => new URL(`data:text/javascript,${encodeURIComponent(code)}`)
@@ -86,3 +90,25 @@ describe('a thread', () => {
     expect(await costOf(40_000)).toBeLessThan(4 * short)
   }, 120_000)
 })
+
+test('a child process that fills its heap fails its task alone, and the next task has a new one', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tasks-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'tasks.mjs')
+  writeFileSync(
+    file,
+    `process.on('message', (task) => {
+      const held = []
+      while (task === 'fill') held.push('a'.repeat(1000) + held.length)
+      process.send({ result: [process.pid, Object.keys(process.env).length] })
+    })
+    process.send('ready')`,
+  )
+  const child = openTaskProcess<string, number[]>(pathToFileURL(file), { ...bounds, idleMs: 60_000, maxHeapMebibytes: 32 })
+  onTestFinished(() => child.stop())
+  const filling = child.run('a', 'fill')
+  const next = child.run('a', 'next')
+  await expect(filling).rejects.toBeInstanceOf(TaskProcessEnded)
+  const [pid, variables] = await next
+  expect([pid === process.pid, variables]).toEqual([false, 0])
+}, 60_000)

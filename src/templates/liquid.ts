@@ -3,21 +3,19 @@
  * and its output, and the processor time between two steps is counted, so that a hostile template ends soon. Output in HTML is escaped unless
  * the template says `raw`.
  */
-import { CaptureTag, Context, type Emitter, filters, Liquid, type Template, toValueSync } from 'liquidjs'
+import { filters, Liquid, type Template, Tokenizer, toValueSync } from 'liquidjs'
 import { LRUCache } from 'lru-cache'
+import { Budget, bounded, boundedEscape, type Filter, refuse } from './liquid-bounds.ts'
+import { BoundedCapture, BoundedCase, BoundedContext, BoundedCycle, BoundedEmitter, BoundedFor, boundedOperators } from './liquid-tags.ts'
 
-/** Processor time of all parts of one message. One step more may follow, which takes a few milliseconds. */
-const budgetUs = 35_000
 export const maxOutputOctets = 5_242_880
-/** Of a value on the way, such as the input of a filter. */
-const maxValueLength = 100_000
-const maxItems = 10_000
-const maxResultLength = 1_000_000
-/** Items of ranges and characters of values, together. */
-const maxWork = 8_000_000
 /** Outputs and tags of one part. */
 const maxTags = 3000
-const cachedLength = 4_000_000
+/** Of one tag, without its texts in quotes. */
+const maxTagLength = 10_000
+const maxTagFilters = 100
+/** A parsed template needs up to a hundred times the memory of its text. */
+const cachedLength = 300_000
 
 export const parts = ['subject', 'html', 'text'] as const
 export type TemplatePart = (typeof parts)[number]
@@ -30,8 +28,6 @@ const allowedFilters =
   sort_natural split strip strip_newlines sum times truncate truncatewords uniq upcase url_decode url_encode where`.split(/\s+/)
 const allowedTags = 'assign break capture case comment continue cycle for if raw unless #'.split(' ')
 
-type Filter = (this: unknown, value: unknown, ...given: unknown[]) => unknown
-
 /** An error in a template that its author can correct. */
 export class TemplateProblem extends Error {
   readonly part: TemplatePart
@@ -41,65 +37,12 @@ export class TemplateProblem extends Error {
   }
 }
 
-const refuse = (message: string): never => {
-  throw new Error(message)
-}
-
-function refuseLarge(value: unknown): void {
-  if (typeof value === 'string' && value.length > maxValueLength) refuse(`a value has more than ${maxValueLength} characters`)
-  if (Array.isArray(value) && value.length > maxItems) refuse(`a list has more than ${maxItems} items`)
-}
-
-/** How many times an argument can occur in the result. */
-const repeats = (name: string, value: unknown) =>
-  name.startsWith('replace') || name === 'join' || name === 'json' ? ((value as { length?: number } | null)?.length ?? 0) + 1 : 1
-
-function bounded(name: string, filter: Filter): Filter {
-  return function (value, ...given) {
-    for (const one of [value, ...given]) refuseLarge(one)
-    const length = Math.max(0, ...given.map((one) => (typeof one === 'string' ? one.length : 0)))
-    if (length * repeats(name, value) > maxResultLength || (name === 'date' && length > 100))
-      refuse(`the result of ${name} would be too long`)
-    const result = filter.call(this, value, ...given)
-    if (typeof result === 'string' && result.length > maxResultLength) refuse(`the result of ${name} is too long`)
-    return result
-  }
-}
-
-/** Values as Liquid prints them; an object as JSON. */
-function textOf(value: unknown): string {
-  if (typeof value === 'string') return value
-  if (Array.isArray(value)) return value.map(textOf).join('')
-  return value == null ? '' : typeof value === 'number' || typeof value === 'boolean' ? String(value) : JSON.stringify(value)
-}
-
-/** Collects output. It refuses before the text grows beyond the bound, because even text that is only linked together takes time. */
-class BoundedEmitter implements Emitter {
-  buffer = ''
-  readonly #maxLength: number
-
-  constructor(maxLength: number) {
-    this.#maxLength = maxLength
-  }
-  write(value: unknown): void {
-    const text = textOf(value)
-    if (this.buffer.length + text.length > this.#maxLength) refuse(`the output has more than ${this.#maxLength} characters`)
-    this.buffer += text
-  }
-}
-
-class BoundedCapture extends CaptureTag {
-  override *render(context: Context): Generator<unknown, void, string> {
-    const emitter = new BoundedEmitter(maxValueLength)
-    yield this.liquid.renderer.renderTemplates(this.templates, context, emitter)
-    const scope = context.bottom() as Record<string, unknown>
-    scope[this.variable] = emitter.buffer
-  }
-}
+const boundedTags = { capture: BoundedCapture, case: BoundedCase, cycle: BoundedCycle, for: BoundedFor }
 
 function openEngine(escapes: boolean): Liquid {
   const engine = new Liquid({
-    ...(escapes ? { outputEscape: 'escape' as const } : {}),
+    ...(escapes ? { outputEscape: boundedEscape(filters['escape'] as never) as never } : {}),
+    operators: boundedOperators as never,
     strictVariables: true,
     lenientIf: true,
     strictFilters: true,
@@ -111,10 +54,10 @@ function openEngine(escapes: boolean): Liquid {
   for (const name of Object.keys(engine.tags)) if (!allowedTags.includes(name)) delete engine.tags[name]
   for (const name of Object.keys(engine.filters)) if (!allowedFilters.includes(name)) delete engine.filters[name]
   for (const name of allowedFilters) {
-    const filter = filters[name] as Filter | { handler: Filter; raw: boolean }
+    const filter = filters[name] as unknown as Filter | { handler: Filter; raw: boolean }
     if (typeof filter === 'function') engine.registerFilter(name, bounded(name, filter) as never)
   }
-  engine.registerTag('capture', BoundedCapture)
+  for (const [name, tag] of Object.entries(boundedTags)) engine.registerTag(name, tag)
   return engine
 }
 
@@ -126,29 +69,19 @@ function parse(part: TemplatePart, text: string): Template[] {
   const known = parsed.get(key)
   if (known) return known
   if ((text.match(/\{[{%]/g)?.length ?? 0) > maxTags) refuse(`has more than ${maxTags} tags`)
-  const templates = engines[part].parse(text)
+  const { options, parser } = engines[part]
+  const tokens = new Tokenizer(text, options.operators).readTopLevelTokens(options)
+  for (const token of tokens) if ('trimLeft' in token && 'contentRange' in token) checkTag(token.getText())
+  const templates = parser.parseTokens(tokens)
   parsed.set(key, templates)
   return templates
 }
 
-/** Counts the processor time of this thread and the items that a template makes. The engine calls it before each step. */
-class Budget {
-  readonly #since = process.threadCpuUsage()
-  #work = 0
-
-  spentUs(): number {
-    const { user, system } = process.threadCpuUsage(this.#since)
-    return user + system
-  }
-  check(): void {
-    if (this.spentUs() > budgetUs) refuse('it takes too long')
-  }
-  use(count: number): void {
-    this.check()
-    if (!(count > 0)) return
-    this.#work += count
-    if (count > maxResultLength / 5 || this.#work > maxWork) refuse('it makes too much')
-  }
+/** A long tag makes a large syntax tree, and much of its work is one step. */
+function checkTag(text: string): void {
+  const bare = text.replace(/"[^"]*"|'[^']*'/g, '')
+  if (bare.length > maxTagLength) refuse(`has a tag of more than ${maxTagLength} characters`)
+  if (bare.split('|').length - 1 > maxTagFilters) refuse(`has a tag with more than ${maxTagFilters} filters`)
 }
 
 export interface Rendered {
@@ -159,11 +92,11 @@ export interface Rendered {
 
 /** Throws `TemplateProblem`. */
 export function renderSource(source: Source, variables: object): { rendered: Rendered; spentUs: number } {
-  parseSource(source)
+  const templates = parseSource(source)
   const budget = new Budget()
   const made = parts.map((part) => {
-    const text = source[part]
-    return text == null ? null : inPart(part, () => renderPart(part, parse(part, text), variables, budget))
+    const parsedPart = templates[part]
+    return parsedPart ? inPart(part, () => renderPart(part, parsedPart, variables, budget)) : null
   })
   const [subject, html, text] = made as [string, string | null, string | null]
   // A header field is one line.
@@ -173,19 +106,21 @@ export function renderSource(source: Source, variables: object): { rendered: Ren
 function renderPart(part: TemplatePart, templates: Template[], variables: object, budget: Budget): string {
   const engine = engines[part]
   const limits = { memoryLimit: budget, renderLimit: budget, liquid: engine } as unknown as { liquid: Liquid }
-  const context = new Context(variables, engine.options, { sync: true }, limits)
-  const emitter = new BoundedEmitter(maxOutputOctets)
+  const context = new BoundedContext(variables, engine.options, { sync: true }, limits)
+  const emitter = new BoundedEmitter(maxOutputOctets, budget)
   toValueSync(engine.renderer.renderTemplates(templates, context, emitter))
   if (Buffer.byteLength(emitter.buffer) > maxOutputOctets) refuse('the output is larger than 5 MB')
   return emitter.buffer
 }
 
 /** Throws `TemplateProblem` for text that is not a template. */
-export function parseSource(source: Source): void {
+export function parseSource(source: Source): { [Name in TemplatePart]?: Template[] } {
+  const templates: { [Name in TemplatePart]?: Template[] } = {}
   for (const part of parts) {
     const text = source[part]
-    if (text != null) inPart(part, () => parse(part, text))
+    if (text != null) templates[part] = inPart(part, () => parse(part, text))
   }
+  return templates
 }
 
 const maxMessageLength = 200

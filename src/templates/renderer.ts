@@ -1,8 +1,8 @@
 /**
- * Renders on a thread, so that no template delays other requests. The thread ends a template by its processor time; a task that still does
- * not return is ended with the thread.
+ * Renders in a child process, so that no template delays other requests, and one that exhausts the heap ends only its own rendering. The
+ * child ends a template by its processor time; a task that still does not return is ended with the child.
  */
-import { type Clock, openThread, TookTooLong, wrongField } from '#base'
+import { type Clock, openTaskProcess, TaskProcessEnded, TookTooLong, wrongField } from '#base'
 import type { Rendered, TemplatePart } from './liquid.ts'
 import type { RenderResult, RenderTask } from './render-thread.ts'
 import type { TemplateSource } from './template-records.ts'
@@ -10,7 +10,8 @@ import type { TemplateSource } from './template-records.ts'
 /** Wall time of the parsing and rendering of one message. Only a busy machine needs a part of it. */
 const deadlineMs = 1000
 const idleMs = 60_000
-const maxHeapMebibytes = 96
+/** A rendering makes at most 48 MB of values, and three outputs of 5 MB; two parsed texts of 262,144 characters need up to 50 MB. */
+const maxHeapMebibytes = 192
 
 export interface Renderer {
   /** Refuses `validation_error`. */
@@ -21,12 +22,12 @@ export interface Renderer {
 
 export function openRenderer(clock: Clock): Renderer {
   const file = new URL('./render-thread.ts', import.meta.url)
-  const thread = openThread<RenderTask, RenderResult>(file, { clock, deadlineMs, idleMs, maxHeapMebibytes })
+  const child = openTaskProcess<RenderTask, RenderResult>(file, { clock, deadlineMs, idleMs, maxHeapMebibytes })
 
   const run = async (tenantId: string, { subject, html, text }: TemplateSource, variables: object | null): Promise<Rendered | null> => {
-    const result = await thread.run(tenantId, { source: { subject, html, text }, variables }).catch((error: unknown) => {
-      // Also a thread that needed more memory than its heap has.
-      if (error instanceof TookTooLong || isOutOfMemory(error)) return { problem: 'it takes too long', part: 'html' as const }
+    const result = await child.run(tenantId, { source: { subject, html, text }, variables }).catch((error: unknown) => {
+      // Also a child that needed more memory than its heap has.
+      if (error instanceof TookTooLong || error instanceof TaskProcessEnded) return { problem: 'it takes too long', part: 'html' as const }
       throw error
     })
     if ('problem' in result) throw problem(result.part, result.problem, variables === null)
@@ -35,14 +36,12 @@ export function openRenderer(clock: Clock): Renderer {
   return {
     async render(tenantId, source, values) {
       const rendered = await run(tenantId, source, values)
-      if (!rendered) throw new Error('the thread returned no message')
+      if (!rendered) throw new Error('the child returned no message')
       return rendered
     },
     check: async (tenantId, source) => void (await run(tenantId, source, null)),
   }
 }
-
-const isOutOfMemory = (error: unknown) => (error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY'
 
 const undefinedVariable = /^undefined variable: ([\w.[\]"']{1,100})/
 

@@ -2,7 +2,7 @@
  * Templates: stored messages with variables, rendered before acceptance. Each has a draft and published versions.
  * Owns: templates, template_versions. Uses: base, db, tenants. Used by: housekeeping, http.
  * Promises: a published version never changes; a template runs no code, reads no file and escapes values in HTML; rendering takes at most
- * 50 ms of processor time and makes at most 5 MB, on a thread of its own, in turns between tenants.
+ * 50 ms of processor time and makes at most 5 MB, in a child process, in turns between tenants.
  */
 import { type Clock, cached, type Ids } from '#base'
 import type { Db } from '#db'
