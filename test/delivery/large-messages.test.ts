@@ -23,8 +23,20 @@ let nth = 0
 function jobOf(tenantId: string, recipientDomain: string, sizeOctets: number) {
   const id = `email-${nth++}`
   const claimed: Claimed = {
-    ...{ tenantId, emailId: id, contentId: id, shard: 0, epoch: 1, recipient: `ann@${recipientDomain}`, recipientDomain, attempts: 0 },
-    ...{ manualRetry: false, test: false, sizeOctets, holdReason: null, clockOffsetMs: 0, scheduledAt: null },
+    tenantId,
+    emailId: id,
+    contentId: id,
+    shard: 0,
+    epoch: 1,
+    recipient: `ann@${recipientDomain}`,
+    recipientDomain,
+    attempts: 0,
+    manualRetry: false,
+    test: false,
+    sizeOctets,
+    holdReason: null,
+    clockOffsetMs: 0,
+    scheduledAt: null,
   }
   const [job] = jobsOf([claimed])
   if (!job) throw new Error('no job')

@@ -9,16 +9,20 @@ import { jobsOf } from '../../src/delivery/job.ts'
 import { MessagePreparer } from '../../src/delivery/prepare-messages.ts'
 
 const claimed: Claimed = {
-  ...{
-    tenantId: 'shop',
-    emailId: 'an-email',
-    contentId: 'an-email',
-    shard: 0,
-    epoch: 1,
-    recipient: 'ann@one.test',
-    recipientDomain: 'one.test',
-  },
-  ...{ attempts: 0, manualRetry: false, test: false, sizeOctets: 100_000, holdReason: null, clockOffsetMs: 0, scheduledAt: null },
+  tenantId: 'shop',
+  emailId: 'an-email',
+  contentId: 'an-email',
+  shard: 0,
+  epoch: 1,
+  recipient: 'ann@one.test',
+  recipientDomain: 'one.test',
+  attempts: 0,
+  manualRetry: false,
+  test: false,
+  sizeOctets: 100_000,
+  holdReason: null,
+  clockOffsetMs: 0,
+  scheduledAt: null,
 }
 const active = { status: 'active', pauseReason: null }
 const pauseOf = (kind: QueuePause['kind'], name: string, tenantId = ''): QueuePause => ({
@@ -36,7 +40,11 @@ async function prepared(tenant: object | undefined, pauses: QueuePause[] = [], s
     rows: async (_: unknown, [, ids, name]: [string, string[], string]) => (name === sendingDomain ? ids.map((id) => ({ id })) : []),
   } as unknown as Db
   const messages = new MessagePreparer({
-    ...{ db, clock: systemClock, log: silentLog, secrets: openSecrets('a secret for tests only', systemRandom), domains: {} as Domains },
+    db,
+    clock: systemClock,
+    log: silentLog,
+    secrets: openSecrets('a secret for tests only', systemRandom),
+    domains: {} as Domains,
     tenants: { find: async () => tenant } as unknown as Tenants,
     pauses: async () => pauses,
   })
