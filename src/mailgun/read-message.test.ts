@@ -14,3 +14,25 @@ test.each([
 ])('the unsubscribe address is left out of %s, and commas of URLs stay', (given, kept) => {
   expect(read({ 'h:List-Unsubscribe': given }).headers).toEqual({ 'List-Unsubscribe': kept })
 })
+
+test('an inline file whose name cannot be a Content-ID gets another one, in the HTML too', () => {
+  const fileOf = (filename: string) => ({ filename, contentType: 'image/png', content: 'aGk=' })
+  const inline = ['logo.png', 'my logo.png', 'löwe & co.png', `John's <1>.png`].map(fileOf)
+  const { html, attachments } = read({
+    inline,
+    html: `<img src="cid:logo.png"><img src='cid:my logo.png'><img src="CID:my%20logo.png"><img src="cid:l%C3%B6we &amp; co.png">
+      <img src="cid:John's <1>.png"><p style="background: url(cid:my%20logo.png)"><img src=cid:my%20logo.png> cid:my logo.png "cid:%ff"`,
+  })
+  expect(attachments.map(({ filename, contentId }) => [filename, contentId])).toEqual([
+    ['logo.png', 'logo.png'],
+    ['my logo.png', 'inline-2@postrider'],
+    ['löwe & co.png', 'inline-3@postrider'],
+    [`John's <1>.png`, 'inline-4@postrider'],
+  ])
+  expect(
+    html,
+  ).toBe(`<img src="cid:logo.png"><img src='cid:inline-2@postrider'><img src="cid:inline-2@postrider"><img src="cid:inline-3@postrider">
+      <img src="cid:inline-4@postrider"><p style="background: url(cid:inline-2@postrider)"><img src=cid:inline-2@postrider> cid:my logo.png "cid:%ff"`)
+  expect(() => read({ inline, html: '<img src="cid:a">'.repeat(10_001) })).toThrow('more than 10000 references')
+  expect(read({ inline: fileOf('logo.png'), html: '<img src="cid:logo.png">' }).html).toBe('<img src="cid:logo.png">')
+})

@@ -5,6 +5,7 @@ import { parseMailbox, readRaw } from '#mail'
 import { JsonFields, splitAddresses } from '#vendors'
 import { isMailgunKey } from '#webhooks'
 import { MailgunRefusal, refuseMailgunField } from './errors.ts'
+import { withContentIds } from './inline-files.ts'
 import { readOwnFields } from './own-fields.ts'
 import { type MailgunOptions, readOptions } from './read-options.ts'
 
@@ -84,11 +85,10 @@ export function readMailgunMessage(body: unknown, nowMs: number): MailgunMessage
     from,
     ...recipients,
     subject,
-    html,
     text,
     headers: headersOf(headers(), from),
     variables: variablesOf(variables()),
-    attachments: attachmentsOf(fields),
+    ...attachmentsOf(fields, html),
     recipientVariables: recipientVariablesIn(fields),
     ...readOptions(fields, nowMs),
   }
@@ -163,17 +163,17 @@ function variablesOf(given: Record<string, string>): Record<string, string> {
   return given
 }
 
-function attachmentsOf(fields: JsonFields): SubmittedAttachment[] {
+/** The files, and the HTML that refers to the inline ones. */
+function attachmentsOf(fields: JsonFields, html: string | undefined): Pick<MailgunMessage, 'attachments' | 'html'> {
   const filesIn = (name: string) => {
     const value = fields.value(name) ?? []
     return (Array.isArray(value) ? value : [value]).map((one, index) => fileOf(one, `${name}[${index}]`))
   }
   const attachments = filesIn('attachment').map((file) => ({ ...file, contentId: null }))
-  // The file name of an inline file is its Content-ID.
-  const inline = filesIn('inline').map((file) => ({ ...file, contentId: file.filename }))
-  const all = [...attachments, ...inline]
+  const inline = withContentIds(filesIn('inline'))
+  const all = [...attachments, ...inline.files]
   if (all.length > maxAttachments) throw fields.wrong('attachment', `and inline are more than ${maxAttachments} files`)
-  return all
+  return { attachments: all, html: html && inline.referring(html) }
 }
 
 function fileOf(value: unknown, path: string) {
