@@ -6,6 +6,9 @@ export const controlPrefix = 'x-postrider-'
 /** Postal's own control field, which it sends along. */
 export const postalTagField = 'X-Postal-Tag'
 
+/** SendGrid's control field, lower case. It may list other recipients and their data, so that no recipient may get it. */
+export const sendgridField = 'x-smtpapi'
+
 export interface ControlFields {
   tag: string | undefined
   metadata: Record<string, string> | null
@@ -30,6 +33,15 @@ export function readControlFields(fields: readonly RawField[], otherTag?: string
   if (idempotencyKey !== undefined && !keyForm.test(idempotencyKey))
     throw refused('X-Postrider-Idempotency-Key must have 1 to 255 of the characters A-Z a-z 0-9 _ - . ~')
   return { tag, metadata: metadataIn(valueOf('X-Postrider-Metadata')), idempotencyKey }
+}
+
+/**
+ * Refuses a message whose SendGrid control field has instructions: without them it would go to other recipients, or with other text, than the
+ * client wants. Libraries also write an empty one.
+ */
+export function refuseSendGridControl(fields: readonly RawField[]): void {
+  const found = fields.some(({ name, value }) => name.toLowerCase() === sendgridField && !/^(?:\{\s*\})?$/.test(fieldText(value)))
+  if (found) throw refused('X-SMTPAPI is not served: send one message for each recipient, or use the HTTP API of SendGrid')
 }
 
 function metadataIn(text: string | undefined): Record<string, string> | null {

@@ -7,7 +7,7 @@ import type { Accept, AcceptedSubmission, Caller } from '#accept'
 import { type Clock, type EndedSpan, type Log, networkOf, pause, Refusal, type Traces } from '#base'
 import type { Credentials } from '#credentials'
 import { dateText, parseAddress, readFields, readRaw, withoutFields } from '#mail'
-import { controlPrefix, postalTagField, readControlFields } from './control-fields.ts'
+import { controlPrefix, postalTagField, readControlFields, refuseSendGridControl, sendgridField } from './control-fields.ts'
 import { futureReleaseKeyword, futureReleaseParameters, readFutureRelease } from './future-release.ts'
 import { openLoginGuard } from './login-throttle.ts'
 import type { Backend, Visit } from './smtp-listener.ts'
@@ -71,12 +71,14 @@ export function openSubmission(deps: SubmissionDeps): Backend<Login | undefined>
       const beganMs = clock.monotonicMs()
       const caller = await callerNow(credentials, visit)
       const { from, fields } = factsOf(octets, visit, caller)
+      // Postal ignores the field, so that clients of its logins go on to send.
+      if (!caller.imported) refuseSendGridControl(fields)
       const { tag, metadata, idempotencyKey } = readControlFields(fields, caller.imported ? postalTagField : undefined)
       const trace = Buffer.from(traceField(visit, deps))
       const submission = {
         from,
         to: visit.recipients,
-        rawMessage: Buffer.concat([trace, withoutFields(octets, controlPrefix)]).toString('base64'),
+        rawMessage: Buffer.concat([trace, withoutFields(withoutFields(octets, controlPrefix), sendgridField)]).toString('base64'),
         traceOctets: trace.length,
         bounce: visit.from === '',
         tag,

@@ -241,6 +241,20 @@ describe('messages', () => {
     expect(idIn(await submit(client, letter()))).toHaveLength(22)
   })
 
+  test("SendGrid's control field is refused if it has instructions, and never sent", async () => {
+    await using client = await loggedIn(service.ports.submission, login.user, login.key)
+    for (const field of [
+      'X-SMTPAPI: {"to":["ann@example.net","bob@example.net"]}',
+      'x-smtpapi: {"category":\r\n "order"}',
+      'X-SMTPAPI: {}\r\nX-SMTPAPI: x',
+    ])
+      expect(await submit(client, letter(field))).toMatch(/^554 5\.6\.0 X-SMTPAPI is not served/)
+    const id = idIn(await submit(client, letter('X-SMTPAPI: {\r\n }', 'X-Other: 1')))
+    const raw = Buffer.from(String((await detailsOf(id)).rawMessage), 'base64').toString()
+    expect(raw).toContain('Subject: Hello\r\nX-Other: 1\r\n')
+    expect(raw).not.toMatch(/x-smtpapi/i)
+  })
+
   test('the same idempotency key sends once, and is refused for another message', async () => {
     await using client = await loggedIn(service.ports.submission, login.user, login.key)
     const message = letter('X-Postrider-Idempotency-Key: order-4711')
