@@ -34,6 +34,3 @@ export function addressesParameter(parameters: Parameters, name: string): string
     return one.trim()
   })
 }
-
-/** Base64 without the line ends and spaces that Ruby's and other encoders add. */
-export const withoutSpaces = (base64: string): string => (/\s/.test(base64) ? base64.replace(/\s+/g, '') : base64)

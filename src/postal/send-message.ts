@@ -1,9 +1,9 @@
 /** Translates the parameters of `/api/v1/send/message` to a submission, in the order of Postal's own checks. */
 import type { Submission } from '#accept'
 import { parseMailbox } from '#mail'
-import { splitAddresses } from '#vendors'
+import { splitAddresses, withoutSpaces } from '#vendors'
 import { PostalRefusal, parameterError } from './envelope.ts'
-import { addressesParameter, isBlank, type Parameters, textParameter, withoutSpaces } from './parameters.ts'
+import { addressesParameter, isBlank, type Parameters, textParameter } from './parameters.ts'
 
 const maxAddresses = 50
 const maxBodyLength = 5_242_880

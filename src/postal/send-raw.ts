@@ -1,8 +1,9 @@
 /** Translates the parameters of `/api/v1/send/raw` to a raw submission. */
 import type { RawSubmission } from '#accept'
 import { fieldText, parseMailbox, readFields, readRaw } from '#mail'
+import { withoutSpaces } from '#vendors'
 import { PostalRefusal, parameterError } from './envelope.ts'
-import { addressesParameter, isBlank, type Parameters, textParameter, withoutSpaces } from './parameters.ts'
+import { addressesParameter, isBlank, type Parameters, textParameter } from './parameters.ts'
 
 const maxAddressLength = 1000
 const maxDataLength = 40_000_000

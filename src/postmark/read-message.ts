@@ -1,7 +1,7 @@
 /** Translates the body of `POST /email` and the elements of `POST /email/batch` to submissions. */
 import type { AcceptedSubmission, BatchElement, Submission } from '#accept'
 import { Refusal } from '#base'
-import { JsonFields, splitAddresses } from '#vendors'
+import { isMailerField, JsonFields, splitAddresses, withoutSpaces } from '#vendors'
 import { postmarkStreamKey, usualPostmarkStream } from '#webhooks'
 import { inactiveNote, PostmarkRefusal, refusePostmarkField } from './errors.ts'
 
@@ -93,9 +93,12 @@ function headersOf(fields: JsonFields): Record<string, string> {
     header.refuseOthers()
     return pair
   })
-  const names = headers.map(([name]) => name.toLowerCase())
+  if (headers.some(([name, value]) => name.toLowerCase() === 'x-pm-keepid' && /^true$/i.test(value)))
+    throw fields.wrong('Headers', 'has X-PM-KeepID, which is not served: Postrider writes the Message-ID')
+  const own = headers.filter(([name]) => !isMailerField(name))
+  const names = own.map(([name]) => name.toLowerCase())
   if (new Set(names).size < names.length) throw fields.wrong('Headers', 'names a header twice')
-  return Object.fromEntries(headers)
+  return Object.fromEntries(own)
 }
 
 function metadataOf(fields: JsonFields): Record<string, string> {
@@ -105,20 +108,28 @@ function metadataOf(fields: JsonFields): Record<string, string> {
 }
 
 function attachmentOf(fields: JsonFields) {
-  const contentId = fields.text('ContentID', maxNameLength)?.replace(/^cid:/, '') || null
+  const filename = fields.needed('Name', maxNameLength)
+  const contentId = contentIdOf(fields, filename)
   const disposition = fields.text('Disposition', maxNameLength)
   if (disposition && disposition !== (contentId === null ? 'attachment' : 'inline'))
     throw fields.wrong('Disposition', 'is served only as `inline` with a ContentID and as `attachment` without')
   // The SDK's own count of the octets, which the content shows.
   fields.value('ContentLength')
   const attachment = {
-    filename: fields.needed('Name', maxNameLength),
-    content: fields.needed('Content', maxBodyLength * 2),
+    filename,
+    content: withoutSpaces(fields.needed('Content', maxBodyLength * 2)),
     contentType: fields.text('ContentType', maxNameLength) || 'application/octet-stream',
     contentId,
   }
   fields.refuseOthers()
   return attachment
+}
+
+/** null: not inline. Postmark's PHP client writes `ContentId`, with the name of every attachment that has no id. */
+function contentIdOf(fields: JsonFields, filename: string): string | null {
+  const [given, ofPhp] = (['ContentID', 'ContentId'] as const).map((name) => fields.text(name, maxNameLength))
+  const id = given || ofPhp
+  return !id || id === filename ? null : id.replace(/^cid:/, '')
 }
 
 /** The answer to a message: recipients as given. `inactive`: recipients that are suppressed. */

@@ -2,7 +2,7 @@
 import { type BatchElement, parseScheduledTime, type ScheduledTime, type Submission } from '#accept'
 import { Refusal } from '#base'
 import { parseMailbox } from '#mail'
-import { contentTypeOf, JsonFields } from '#vendors'
+import { contentTypeOf, isMailerField, JsonFields, withoutSpaces } from '#vendors'
 import { ResendRefusal, refuseResendField } from './errors.ts'
 
 export const maxResendBatch = 100
@@ -43,7 +43,7 @@ export function readResendEmail(body: unknown, mode: 'live' | 'test'): Submissio
     subject,
     ...(html ? { html } : {}),
     ...(text === undefined ? {} : { text }),
-    headers: fields.pairs('headers', maxHeaders, maxHeaderLength),
+    headers: headersOf(fields),
     attachments: fields.objects('attachments', maxAttachments).map(attachmentOf),
     metadata: tags,
     tag: tags[tagOfEmails] ?? null,
@@ -125,6 +125,9 @@ function addressesOf(fields: JsonFields, name: string, mode: 'live' | 'test'): s
   })
 }
 
+const headersOf = (fields: JsonFields): Record<string, string> =>
+  Object.fromEntries(Object.entries(fields.pairs('headers', maxHeaders, maxHeaderLength)).filter(([name]) => !isMailerField(name)))
+
 function tagsOf(fields: JsonFields): Record<string, string> {
   const tags = fields.objects('tags', maxTags).map((tag): [string, string] => {
     const pair = (['name', 'value'] as const).map((member) => {
@@ -155,7 +158,7 @@ function attachmentOf(fields: JsonFields) {
 function contentOf(fields: JsonFields): string {
   const value = fields.value('content')
   if (value === undefined) throw fields.wrong('content', 'is missing', 'missing')
-  if (typeof value === 'string') return value
+  if (typeof value === 'string') return withoutSpaces(value)
   const data: unknown = typeof value === 'object' && !Array.isArray(value) ? (value as { data?: unknown }).data : value
   if (Array.isArray(data) && data.every((one) => Number.isInteger(one) && one >= 0 && one <= 255))
     return Buffer.from(data).toString('base64')

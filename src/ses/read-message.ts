@@ -1,6 +1,6 @@
 /** Reads the messages of SendEmail in both versions, and of SendRawEmail. */
 import type { Submission, SubmittedAttachment } from '#accept'
-import { contentTypeOf, JsonFields } from '#vendors'
+import { contentTypeOf, JsonFields, withoutSpaces } from '#vendors'
 import { refuseSesField, SesRefusal } from './errors.ts'
 import { type RawMail, rawMail } from './raw-mail.ts'
 import { simulated } from './simulator-addresses.ts'
@@ -175,7 +175,7 @@ function dataOf(value: unknown, path: string): string {
   const raw = new JsonFields(value, path, refuseSesField)
   const data = raw.needed('Data', maxRawLength)
   raw.refuseOthers()
-  return /[\r\n]/.test(data) ? data.replace(/[\r\n]+/g, '') : data
+  return withoutSpaces(data)
 }
 
 function headersOf(message: JsonFields): Record<string, string> {
@@ -224,7 +224,7 @@ function attachmentOf(fields: JsonFields): SubmittedAttachment {
     throw fields.wrong('ContentTransferEncoding', 'must be BASE64, QUOTED_PRINTABLE or SEVEN_BIT')
   const attachment = {
     filename,
-    content: fields.needed('RawContent', maxRawLength),
+    content: withoutSpaces(fields.needed('RawContent', maxRawLength)),
     contentType: fields.text('ContentType', maxFilenameLength) || contentTypeOf(filename),
     contentId: disposition === 'INLINE' ? contentId : null,
   }
