@@ -8,15 +8,17 @@ import {
   bounceStatuses,
   PostmarkRefusal,
   postmarkBounce,
+  postmarkError,
   postmarkSuppression,
   readBounceQuery,
   readSuppressionList,
   readSuppressionQuery,
 } from '#postmark'
-import { findSuppression, listSuppressionsByAddress, removeSuppression, type Suppression, saveSuppression, suppressed } from '#suppressions'
+import { listSuppressionsByAddress, removeSuppression, type Suppression, suppressed } from '#suppressions'
 import { jsonInSteps } from './v1/json-in-steps.ts'
 import { searchTurns } from './v1/search-turns.ts'
 import type { VendorDeps, VendorEndpoint } from './vendor-api.ts'
+import { addToList, findListed, isSuppressed, listsOf, removeFromLists } from './vendor-lists.ts'
 
 const noSuchBounce = () => new PostmarkRefusal(407, 'The bounce does not exist.', 404)
 
@@ -125,32 +127,36 @@ const maxDumped = 50_000
 const latest = new Date(8.64e13)
 
 /** Entries in the order of their addresses: a page begins after the last address of the page before. */
-async function* entriesOf(listId: string, { address, after, before }: ReturnType<typeof readSuppressionQuery>, db: VendorDeps['db']) {
+async function* entriesOf({ address, after, before }: ReturnType<typeof readSuppressionQuery>, credential: Credential, deps: VendorDeps) {
   const wanted = { kinds: ['bounce', 'complaint'], after: after ?? new Date(0), before: before ?? latest, limit: pageSize } as const
   if (address !== undefined) {
-    const { entry } = await findSuppression(db, listId, addressIn('EmailAddress', address) ?? address)
+    const entry = await findListed(addressIn('EmailAddress', address) ?? address, credential, deps)
     if (entry && entry.createdAt >= wanted.after && entry.createdAt <= wanted.before) yield entry
     return
   }
+  const { all } = await listsOf(credential, deps)
   for (let beyond: string | undefined = ''; beyond !== undefined; ) {
-    const page: Suppression[] = await listSuppressionsByAddress(db, listId, { ...wanted, beyond })
+    const page: Suppression[] = await listSuppressionsByAddress(deps.db, all, { ...wanted, beyond })
     yield* page
     beyond = page.length < pageSize ? undefined : page.at(-1)?.address
   }
 }
 
-async function dump(listId: string, query: Readonly<Record<string, unknown>>, db: VendorDeps['db']) {
+async function dump(query: Readonly<Record<string, unknown>>, credential: Credential, deps: VendorDeps) {
   const wanted = readSuppressionQuery(query)
   const { reason, origin } = wanted
   const Suppressions: ReturnType<typeof postmarkSuppression>[] = []
   let read = 0
-  for await (const entry of entriesOf(listId, wanted, db)) {
+  for await (const entry of entriesOf(wanted, credential, deps)) {
     if (++read > maxDumped) break
     const shown = postmarkSuppression(entry)
     if ((!reason || shown.SuppressionReason === reason) && (!origin || shown.Origin === origin)) Suppressions.push(shown)
   }
   return { data: await jsonInSteps({ Suppressions }) }
 }
+
+const messageOf = (refusal: Refusal) =>
+  refusal.code === 'invalid_email_format' ? 'An invalid email address was provided.' : postmarkError(refusal).Message
 
 /** Applies `change` to each address, in order; a refused one fails alone. */
 async function changeEach(addresses: readonly string[], status: string, change: (address: string) => Promise<unknown>) {
@@ -161,15 +167,12 @@ async function changeEach(addresses: readonly string[], status: string, change: 
         () => ({ EmailAddress, Status: status, Message: null }),
         (error: unknown) => {
           if (!(error instanceof Refusal) || error.status !== 400) throw error
-          return { EmailAddress, Status: 'Failed', Message: 'An invalid email address was provided.' }
+          return { EmailAddress, Status: 'Failed', Message: messageOf(error) }
         },
       ),
     )
   return { data: { Suppressions: done } }
 }
-
-/** One list serves all streams: the tenant's, or for a key of the organisation the organisation's. */
-const listOf = ({ tenantId }: Credential) => tenantId ?? ''
 
 const suppressionEndpoints: readonly VendorEndpoint[] = [
   {
@@ -178,8 +181,8 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
     name: 'postmark.suppressions.dump',
     summary: 'List suppressed addresses',
     permission: 'suppressions:manage',
-    answer: ({ query, credential, gone }, { db }) =>
-      searchTurns.run({ tenantId: credential.tenantId, gone: gone() }, () => dump(listOf(credential), query, db)),
+    answer: ({ query, credential, gone }, deps) =>
+      searchTurns.run({ tenantId: credential.tenantId, gone: gone() }, () => dump(query, credential, deps)),
   },
   {
     methods: ['POST'],
@@ -188,8 +191,8 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
     summary: 'Suppress up to 50 addresses',
     permission: 'suppressions:manage',
     body: Suppressions,
-    answer: ({ body, credential }, { db, clock }) =>
-      changeEach(readSuppressionList(body), 'Suppressed', (address) => saveSuppression(db, listOf(credential), { address }, clock.nowMs())),
+    answer: ({ body, credential }, deps) =>
+      changeEach(readSuppressionList(body), 'Suppressed', (address) => addToList({ address }, credential, deps)),
   },
   {
     methods: ['POST'],
@@ -198,10 +201,12 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
     summary: 'Remove up to 50 addresses from the suppression list',
     permission: 'suppressions:manage',
     body: Suppressions,
-    answer: ({ body, credential }, { db, clock }) =>
+    answer: ({ body, credential }, deps) =>
       changeEach(readSuppressionList(body), 'Deleted', async (address) => {
-        addressIn('EmailAddress', address)
-        await removeSuppression(db, listOf(credential), address, clock.nowMs()).catch(unlessAbsent)
+        const known = addressIn('EmailAddress', address) ?? address
+        await removeFromLists(known, credential, deps)
+        if (await isSuppressed(known, credential, deps))
+          throw wrongField('EmailAddress', "stays suppressed: it is on the organisation's list, which a key of the organisation changes")
       }),
   },
 ]

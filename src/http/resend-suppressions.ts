@@ -1,31 +1,19 @@
-/** Endpoints of Resend's API about suppressions: the list of the key's tenant, or of the organisation. */
+/** Endpoints of Resend's API about suppressions. */
 import Type from 'typebox'
-import { Refusal } from '#base'
 import type { Credential } from '#credentials'
 import { ResendRefusal, readSuppressedEmail, readSuppressedEmails, readSuppressionPage, resendSuppression } from '#resend'
-import { findSuppression, listSuppressionsBeside, removeSuppression, saveSuppression } from '#suppressions'
+import { listSuppressionsBeside } from '#suppressions'
 import type { VendorDeps, VendorEndpoint } from './vendor-api.ts'
+import { addToList, findListed, listsOf, removeFromLists } from './vendor-lists.ts'
 
 const object = 'suppression'
 const permission = 'suppressions:manage'
 const noSuchEntry = () => new ResendRefusal(404, 'not_found', 'Suppression not found')
-const listOf = ({ tenantId }: Credential) => tenantId ?? ''
 
 const Emails = Type.Array(Type.String(), { maxItems: 100 })
 
-/** Returns false if the address was not on the list. */
-async function remove(address: string, credential: Credential, { db, clock }: VendorDeps): Promise<boolean> {
-  try {
-    await removeSuppression(db, listOf(credential), address, clock.nowMs())
-    return true
-  } catch (error) {
-    if (error instanceof Refusal && error.code === 'not_found') return false
-    throw error
-  }
-}
-
-async function add(email: string, credential: Credential, { db, clock }: VendorDeps) {
-  const { entry } = await saveSuppression(db, listOf(credential), { address: email }, clock.nowMs())
+async function add(email: string, credential: Credential, deps: VendorDeps) {
+  const { entry } = await addToList({ address: email }, credential, deps)
   return { object, id: entry.address }
 }
 
@@ -44,10 +32,10 @@ export const resendSuppressionEndpoints: readonly VendorEndpoint[] = [
     name: 'resend.suppressions.list',
     summary: 'List suppressed addresses, newest first',
     permission,
-    async answer({ query, credential }, { db }) {
+    async answer({ query, credential }, deps) {
       const { limit, after, before, origin } = readSuppressionPage(query)
       const wanted = { origin, most: limit + 1, ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) }
-      const found = await listSuppressionsBeside(db, listOf(credential), wanted)
+      const found = await listSuppressionsBeside(deps.db, (await listsOf(credential, deps)).all, wanted)
       const page = before === undefined ? found.slice(0, limit) : found.slice(-limit)
       return { data: { object: 'list', has_more: found.length > limit, data: page.map(resendSuppression) } }
     },
@@ -58,8 +46,8 @@ export const resendSuppressionEndpoints: readonly VendorEndpoint[] = [
     name: 'resend.suppressions.get',
     summary: 'Get a suppressed address',
     permission,
-    async answer({ params, credential }, { db }) {
-      const { entry } = await findSuppression(db, listOf(credential), params.email ?? '')
+    async answer({ params, credential }, deps) {
+      const entry = await findListed(params.email ?? '', credential, deps)
       if (!entry) throw noSuchEntry()
       return { data: { object, ...resendSuppression(entry) } }
     },
@@ -72,7 +60,7 @@ export const resendSuppressionEndpoints: readonly VendorEndpoint[] = [
     permission,
     async answer({ params, credential }, deps) {
       const address = params.email ?? ''
-      if (!(await remove(address, credential, deps))) throw noSuchEntry()
+      if (!(await removeFromLists(address, credential, deps))) throw noSuchEntry()
       return { data: { object, id: address.toLowerCase(), deleted: true } }
     },
   },
@@ -99,7 +87,7 @@ export const resendSuppressionEndpoints: readonly VendorEndpoint[] = [
     async answer({ body, credential }, deps) {
       const data: object[] = []
       for (const email of readSuppressedEmails(body, true))
-        data.push({ object, id: email.toLowerCase(), deleted: await remove(email, credential, deps) })
+        data.push({ object, id: email.toLowerCase(), deleted: await removeFromLists(email, credential, deps) })
       return { data: { data } }
     },
   },

@@ -3,7 +3,6 @@
  * `POST /` with a form.
  */
 import Type from 'typebox'
-import { Refusal } from '#base'
 import type { Credential } from '#credentials'
 import {
   isPresigned,
@@ -23,15 +22,15 @@ import {
   sesSuppression,
   sesToken,
 } from '#ses'
-import { findSuppression, listSuppressionsByAddress, removeSuppression, saveSuppression } from '#suppressions'
+import { listSuppressionsByAddress } from '#suppressions'
 import { domainsBeyond, quotaOf } from './ses-account.ts'
 import { authenticateSes } from './ses-authentication.ts'
 import { sesQueryEndpoint } from './ses-query.ts'
 import { sendSesMail } from './ses-send.ts'
 import type { VendorApi, VendorDeps, VendorEndpoint } from './vendor-api.ts'
+import { addToList, findListed, listsOf, removeFromLists } from './vendor-lists.ts'
 
 const base = '/v2/email'
-const listOf = ({ tenantId }: Credential) => tenantId ?? ''
 const done = { data: {} }
 
 const Texts = Type.Array(Type.String(), { maxItems: 50 })
@@ -92,15 +91,6 @@ const sendEndpoints: readonly VendorEndpoint[] = [
   },
 ]
 
-async function removeDestination(address: string, credential: Credential, { db, clock }: VendorDeps): Promise<void> {
-  try {
-    await removeSuppression(db, listOf(credential), address, clock.nowMs())
-  } catch (error) {
-    if (error instanceof Refusal && error.code === 'not_found') throw notSuppressed(address)
-    throw error
-  }
-}
-
 const notSuppressed = (address: string) =>
   new SesRefusal('notFound', `Email address ${address.slice(0, 320)} does not exist on your suppression list.`)
 
@@ -112,8 +102,8 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
     summary: 'Suppress an address',
     permission: 'suppressions:manage',
     body: Type.Object({ EmailAddress: Type.String(), Reason: Type.String() }),
-    async answer({ body, credential }, { db, clock }) {
-      await saveSuppression(db, listOf(credential), readSesSuppression(body), clock.nowMs())
+    async answer({ body, credential }, deps) {
+      await addToList(readSesSuppression(body), credential, deps)
       return done
     },
   },
@@ -123,10 +113,10 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
     name: 'ses.suppressions.list',
     summary: 'List suppressed addresses',
     permission: 'suppressions:manage',
-    async answer({ query, credential }, { db }) {
+    async answer({ query, credential }, deps) {
       const { size, beyond, kinds, after, before } = readSesSuppressionPage(query)
       const wanted = { beyond, kinds, after, before, limit: size + 1 }
-      const found = await listSuppressionsByAddress(db, listOf(credential), wanted)
+      const found = await listSuppressionsByAddress(deps.db, (await listsOf(credential, deps)).all, wanted)
       const page = found.slice(0, size)
       const last = found.length > size ? page.at(-1) : undefined
       return { data: { SuppressedDestinationSummaries: page.map(sesSuppressed), ...(last ? { NextToken: sesToken(last.address) } : {}) } }
@@ -138,9 +128,9 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
     name: 'ses.suppressions.get',
     summary: 'Get a suppressed address',
     permission: 'suppressions:manage',
-    async answer({ params, credential }, { db }) {
+    async answer({ params, credential }, deps) {
       const { email = '' } = params
-      const { entry } = await findSuppression(db, listOf(credential), email)
+      const entry = await findListed(email, credential, deps)
       if (!entry) throw notSuppressed(email)
       return { data: sesSuppression(entry) }
     },
@@ -152,7 +142,8 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
     summary: 'Remove an address from the list',
     permission: 'suppressions:manage',
     async answer({ params, credential }, deps) {
-      await removeDestination(params.email ?? '', credential, deps)
+      const { email = '' } = params
+      if (!(await removeFromLists(email, credential, deps))) throw notSuppressed(email)
       return done
     },
   },

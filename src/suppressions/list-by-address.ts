@@ -1,9 +1,9 @@
 /** Pages of a suppression list in the order of the addresses, so that a page stays valid while entries are added and removed. */
 import { type Queryable, sql } from '#db'
-import { type Suppression, suppressionColumns } from './manage-suppressions.ts'
+import { isShown, type Suppression, suppressionColumns } from './manage-suppressions.ts'
 
 const paged = sql.parameters({
-  tenantId: 'text',
+  lists: 'text[]',
   beyond: 'text',
   kinds: 'text[]',
   after: 'timestamptz',
@@ -11,14 +11,22 @@ const paged = sql.parameters({
   limit: 'bigint',
 })
 
+/** Each list is read in the order of its primary key. */
 const pageBeyond = sql<Suppression>`
-  select ${suppressionColumns}
-  from suppressions
-  where tenant_id = ${paged.tenantId}
-    and address > ${paged.beyond}
-    and case when reason in ('complaint', 'unsubscribe') then 'complaint' else 'bounce' end = any(${paged.kinds})
-    and created_at between ${paged.after} and ${paged.before}
-  order by address
+  select entry.*
+  from unnest(${paged.lists}) as list (id),
+    lateral (
+      select ${suppressionColumns}
+      from suppressions
+      where tenant_id = list.id
+        and address > ${paged.beyond}
+        and case when reason in ('complaint', 'unsubscribe') then 'complaint' else 'bounce' end = any(${paged.kinds})
+        and created_at between ${paged.after} and ${paged.before}
+        and ${isShown(paged.lists)}
+      order by address
+      limit ${paged.limit}
+    ) as entry
+  order by entry.address
   limit ${paged.limit}`
 
 export interface AddressPage {
@@ -32,5 +40,6 @@ export interface AddressPage {
   limit: number
 }
 
-export const listSuppressionsByAddress = (on: Queryable, tenantId: string, page: AddressPage): Promise<Suppression[]> =>
-  on.rows(pageBeyond, sql.values(paged, { tenantId, ...page }))
+/** `lists`: ids of a tenant, and '' for the organisation's list, whose entry for an address that both have is left out. */
+export const listSuppressionsByAddress = (on: Queryable, lists: readonly string[], page: AddressPage): Promise<Suppression[]> =>
+  on.rows(pageBeyond, sql.values(paged, { lists, ...page }))

@@ -1,7 +1,7 @@
 /** Parts of a suppression list by the origin of their entries, as the lists of other vendors are divided. */
 import { type Db, type Queryable, type Sql, sql } from '#db'
 import { parseAddress } from '#mail'
-import { recordListChanges, type Suppression, suppressionColumns } from './manage-suppressions.ts'
+import { isShown, recordListChanges, type Suppression, suppressionColumns } from './manage-suppressions.ts'
 
 /** The cause of an entry in the words of other vendors: an unsubscription and a request are both `manual`. */
 export type SuppressionOrigin = 'bounce' | 'complaint' | 'manual'
@@ -12,31 +12,45 @@ export const originOf = ({ source, reason }: Pick<Suppression, 'source' | 'reaso
 const originOfRow = sql.part`case
   when source = 'manual' or reason = 'unsubscribe' then 'manual' when reason = 'complaint' then 'complaint' else 'bounce' end`
 
-const besides = (step: Sql<unknown>) => sql<Suppression>`
-  select ${suppressionColumns}
-  from suppressions
-  where tenant_id = $1
-    and ($2::text is null or $2 = ${originOfRow})
-    and ${step}
+const besides = (step: Sql<unknown>, direction: Sql<unknown>) => sql<Suppression>`
+  select entry."tenantId", entry.address, entry.reason, entry.source, entry."createdAt", entry."emailId"
+  from unnest($1::text[]) as list (list_id),
+    lateral (
+      select ${suppressionColumns}, id
+      from suppressions
+      where tenant_id = list_id
+        and ($2::text is null or $2 = ${originOfRow})
+        and ${step}
+        and ${isShown(sql.part`$1`)}
+      order by id ${direction}
+      limit $4
+    ) as entry
+  order by entry.id ${direction}
   limit $4`
-const idOfEntry = sql.part`(select id from suppressions where tenant_id = $1 and address = $3)`
-const newestOnes = besides(sql.part`$3::text is null order by id desc`)
-const olderOnes = besides(sql.part`id < ${idOfEntry} order by id desc`)
-const newerOnes = besides(sql.part`id > ${idOfEntry} order by id`)
+const [newestFirst, oldestFirst] = [sql.part`desc`, sql.part`asc`]
+const idOfEntry = sql.part`(
+  select cursor.id
+  from suppressions as cursor
+  where cursor.tenant_id = any($1) and cursor.address = $3
+  order by cursor.tenant_id desc
+  limit 1)`
+const newestOnes = besides(sql.part`$3::text is null`, newestFirst)
+const olderOnes = besides(sql.part`id < ${idOfEntry}`, newestFirst)
+const newerOnes = besides(sql.part`id > ${idOfEntry}`, oldestFirst)
 
 /**
- * Up to `most` entries of a list, newest first: those older than the entry of the address `after`, or the nearest ones that are newer than
- * that of `before`. Without such an entry the list is empty.
+ * Up to `most` entries of these lists, newest first: those older than the entry of the address `after`, or the nearest ones that are newer than
+ * that of `before`. Without such an entry the list is empty. An entry of the organisation's list ('') is left out if another list has its address.
  */
 export async function listSuppressionsBeside(
   on: Queryable,
-  tenantId: string,
+  lists: readonly string[],
   { origin, after, before, most }: { origin?: SuppressionOrigin | undefined; after?: string; before?: string; most: number },
 ): Promise<Suppression[]> {
-  if (before !== undefined) return (await on.rows(newerOnes, [tenantId, origin ?? null, before.toLowerCase(), most])).reverse()
+  if (before !== undefined) return (await on.rows(newerOnes, [lists, origin ?? null, before.toLowerCase(), most])).reverse()
   return after === undefined
-    ? on.rows(newestOnes, [tenantId, origin ?? null, null, most])
-    : on.rows(olderOnes, [tenantId, origin ?? null, after.toLowerCase(), most])
+    ? on.rows(newestOnes, [lists, origin ?? null, null, most])
+    : on.rows(olderOnes, [lists, origin ?? null, after.toLowerCase(), most])
 }
 
 const paged = sql.parameters({

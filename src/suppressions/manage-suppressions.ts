@@ -28,6 +28,16 @@ export interface Wanted {
 export const suppressionColumns = sql.part`
   tenant_id as "tenantId", address, reason, source, created_at as "createdAt", email_id as "emailId"`
 
+/**
+ * The condition that an entry of several lists has no other one for the same address, except in the organisation's list, which comes last.
+ * `lists`: the ids of the lists.
+ */
+export const isShown = (lists: Sql<unknown>) => sql.part`(
+    suppressions.tenant_id <> '' or not exists (
+      select
+      from suppressions as own
+      where own.tenant_id = any(${lists}) and own.tenant_id <> '' and own.address = suppressions.address))`
+
 const saveEntries = sql<Suppression & { added: boolean }>`
   insert into suppressions (tenant_id, address, reason, source, created_at)
   select $1, address, reason, 'manual', $5::timestamptz

@@ -1,6 +1,6 @@
 /** Endpoints of other vendors' APIs: costs that a tenant could raise, and requests that no SDK of the compatibility tests makes. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { importSuppressions } from '#suppressions'
+import { importSuppressions, saveSuppression } from '#suppressions'
 import { searchTurns } from '../../src/http/v1/search-turns.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 
@@ -95,4 +95,50 @@ test('the dump of suppressions reads pages by address, without counts', async ()
   expect(await dumped('?todate=1970-01-01T00:00:02')).toHaveLength(3)
   expect(await dumped('?EmailAddress=A7@one.example')).toMatchObject([{ EmailAddress: 'a7@one.example', Origin: 'Recipient' }])
   expect(await dumped('?EmailAddress=A7@one.example&todate=1970-01-01T00:00:02')).toEqual([])
+})
+
+test("a key of the organisation shows and removes entries of the default tenant's list and of the organisation's", async () => {
+  const key = await service.makeKey({})
+  const { db, tenantId } = service
+  const suppress = async (list: string, address: string) => saveSuppression(db, list, { address }, Date.now())
+  await suppress('', 'both@one.example')
+  for (const [list, name] of [
+    [tenantId, 'both'],
+    [tenantId, 'b'],
+    ['', 'a'],
+    ['', 'c'],
+  ] as const)
+    await suppress(list, `${name}@one.example`)
+  const dump = await postmark('/message-streams/outbound/suppressions/dump', key)
+  expect(dump.body.Suppressions.map((one: { EmailAddress: string }) => one.EmailAddress)).toEqual([
+    'a@one.example',
+    'b@one.example',
+    'both@one.example',
+    'c@one.example',
+  ])
+  const idsOf = async (query: string) =>
+    (await resend(`/suppressions?${query}`, key)).body.data.map(({ id }: { id: string }) => id.split('@')[0])
+  expect(await idsOf('')).toEqual(['c', 'a', 'b', 'both'])
+  expect(await idsOf('limit=2&after=a@one.example')).toEqual(['b', 'both'])
+  expect(await idsOf('limit=2&before=both@one.example')).toEqual(['a', 'b'])
+  expect((await resend('/suppressions/a@one.example', key)).status).toBe(200)
+  expect((await resend('/suppressions/both@one.example', key, { method: 'DELETE' })).status).toBe(200)
+  expect((await resend('/suppressions/both@one.example', key)).status).toBe(404)
+  const body = { Suppressions: ['a', 'b', 'c'].map((name) => ({ EmailAddress: `${name}@one.example` })) }
+  const deleted = await postmark('/message-streams/outbound/suppressions/delete', key, { method: 'POST', body })
+  expect(deleted.body.Suppressions).toMatchObject([{ Status: 'Deleted' }, { Status: 'Deleted' }, { Status: 'Deleted' }])
+  expect(await idsOf('')).toEqual([])
+})
+
+test('an address on the organisation list stays suppressed for a key of a tenant, and its removal fails', async () => {
+  const tenantId = await service.makeTenant('removal')
+  const key = await service.makeKey({ tenantId })
+  for (const list of ['', tenantId]) await saveSuppression(service.db, list, { address: 'stays@one.example' }, Date.now())
+  const body = { Suppressions: [{ EmailAddress: 'stays@one.example' }, { EmailAddress: 'other@one.example' }, { EmailAddress: 'none' }] }
+  const deleted = await postmark('/message-streams/outbound/suppressions/delete', key, { method: 'POST', body })
+  expect(deleted.body.Suppressions).toMatchObject([
+    { Status: 'Failed', Message: expect.stringContaining('organisation') },
+    { Status: 'Deleted', Message: null },
+    { Status: 'Failed', Message: 'An invalid email address was provided.' },
+  ])
 })
