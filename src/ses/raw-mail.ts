@@ -46,6 +46,7 @@ export function rawMail(data: string, { from, to, mode, tag, metadata }: Given):
       rawMessage: own.length > 0 ? withoutFields(octets, ownPrefix).toString('base64') : data,
       tag: tag ?? setIn(own),
       metadata: { ...tagsIn(own), ...metadata },
+      vendor: { replyTo: [], bounce: false },
     },
   }
 }

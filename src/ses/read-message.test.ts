@@ -13,3 +13,21 @@ test('an attachment may have line ends', () => {
   const Attachments = [{ FileName: 'a.txt', RawContent: 'aGVsbG8g\r\nd29ybGQh\n' }]
   expect(read({}, { ...simple, Attachments }).attachments?.[0]?.content).toBe('aGVsbG8gd29ybGQh')
 })
+
+test('encoded words in names and in the subject are decoded', () => {
+  const juergen = '=?UTF-8?B?SsO8cmdlbg==?='
+  const juergensMail = read(
+    {
+      FromEmailAddress: `${juergen} <a@b.example>`,
+      Destination: { ToAddresses: ['=?utf-8?q?M=C3=BCller=2C_=22J=22?= <c@d.example>', `"${juergen}" <e@f.example>`, 'Ann <g@h.example>'] },
+      ReplyToAddresses: [`${juergen} <i@j.example>`],
+    },
+    { ...simple, Subject: { Data: `Re: ${juergen}` } },
+  )
+  expect(juergensMail).toMatchObject({
+    from: '"Jürgen" <a@b.example>',
+    to: ['"Müller, \\"J\\"" <c@d.example>', `"${juergen}" <e@f.example>`, 'Ann <g@h.example>'],
+    subject: 'Re: Jürgen',
+    vendor: { replyTo: ['"Jürgen" <i@j.example>'] },
+  })
+})

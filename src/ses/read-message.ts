@@ -1,6 +1,7 @@
 /** Reads the messages of SendEmail in both versions, and of SendRawEmail. */
 import type { Submission, SubmittedAttachment } from '#accept'
 import { contentTypeOf, JsonFields, withoutSpaces } from '#vendors'
+import { decodedMailbox, decodedText } from './encoded-words.ts'
 import { refuseSesField, SesRefusal } from './errors.ts'
 import { type RawMail, rawMail } from './raw-mail.ts'
 import { simulated } from './simulator-addresses.ts'
@@ -148,13 +149,16 @@ function messageOf(message: JsonFields, { from, recipients, replyTo }: Envelope)
   body.refuseOthers()
   if (html === undefined && text === undefined) throw message.wrong('Body', 'must have Html or Text', 'missing')
   if (envelopeOf(recipients).length === 0) throw new SesRefusal('badRequest', 'Destination must have at least one address')
+  const [to, cc, bcc] = [recipients.to, recipients.cc, recipients.bcc].map((list) => list.map(decodedMailbox))
   return {
-    from,
-    ...recipients,
-    subject: contentOf(message, 'Subject', maxSubjectLength) ?? '',
+    from: decodedMailbox(from),
+    to: to ?? [],
+    cc,
+    bcc,
+    subject: decodedText(contentOf(message, 'Subject', maxSubjectLength) ?? ''),
     ...(html ? { html } : {}),
     ...(text || !html ? { text: text ?? '' } : {}),
-    vendor: { replyTo, bounce: false },
+    vendor: { replyTo: replyTo.map(decodedMailbox), bounce: false },
   }
 }
 

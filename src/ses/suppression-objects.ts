@@ -24,9 +24,9 @@ export const sesSuppressed = (entry: Suppression) => ({
   LastUpdateTime: seconds(entry.createdAt),
 })
 
-/** `messageId`: of the message that caused the entry, if one did. */
-export const sesSuppression = (entry: Suppression) => ({
-  SuppressedDestination: { ...sesSuppressed(entry), ...(entry.emailId === null ? {} : { Attributes: { MessageId: entry.emailId } }) },
+/** `messageId`: of the message that caused the entry, as its send returned it; null: a request did. */
+export const sesSuppression = (entry: Suppression, messageId: string | null) => ({
+  SuppressedDestination: { ...sesSuppressed(entry), ...(messageId === null ? {} : { Attributes: { MessageId: messageId } }) },
 })
 
 /** The address and the reason as Postrider stores it. */
