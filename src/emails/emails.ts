@@ -55,7 +55,7 @@ export {
   type ImportedStatus,
 } from './imported-emails.ts'
 export { findOldestEmailMs, indexEndedDays, listEmails, maxCounted } from './list-emails.ts'
-export { findMessageRecipients, listEmailsOfMessage, listMessages } from './messages.ts'
+export { findMessageIds, findMessageRecipients, listEmailsOfMessage, listMessages } from './messages.ts'
 export { findNumberedEmail, findNumbers } from './numbers.ts'
 export { countRecordsLeft, findUnreduced, type ReducedEmails, reduceRecordsOf } from './reduce-records.ts'
 export { openReplyNames, openReturnPaths, type ReplyNames, type ReturnPaths, replyNameLength } from './return-path.ts'

@@ -46,6 +46,11 @@ const recipientsOfMessages = sql<{ contentId: string; recipient: string; status:
       order by number
     ) as email`
 
+const messageIds = sql<{ id: string; contentId: string }>`
+  select id, content_id as "contentId"
+  from emails
+  where tenant_id = any($1) and id = any($2)`
+
 /** After every id. */
 const lastId = '~'
 
@@ -88,4 +93,11 @@ export async function findMessageRecipients(
     messages.map((one) => endOf(one.contentId)),
   ])
   return Map.groupBy(rows, ({ contentId }) => contentId)
+}
+
+/** The ids of these emails' messages, by email id. */
+export async function findMessageIds(on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<Map<string, string>> {
+  if (emails.length === 0) return new Map()
+  const rows = await on.rows(messageIds, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
+  return new Map(rows.map(({ id, contentId }) => [id, contentId]))
 }

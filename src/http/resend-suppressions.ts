@@ -4,7 +4,7 @@ import type { Credential } from '#credentials'
 import { ResendRefusal, readSuppressedEmail, readSuppressedEmails, readSuppressionPage, resendSuppression } from '#resend'
 import { listSuppressionsBeside } from '#suppressions'
 import type { VendorDeps, VendorEndpoint } from './vendor-api.ts'
-import { addToList, findListed, listsOf, removeFromLists } from './vendor-lists.ts'
+import { addToList, causesOf, findListed, listsOf, removeFromLists } from './vendor-lists.ts'
 
 const object = 'suppression'
 const permission = 'suppressions:manage'
@@ -37,7 +37,8 @@ export const resendSuppressionEndpoints: readonly VendorEndpoint[] = [
       const wanted = { origin, most: limit + 1, ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) }
       const found = await listSuppressionsBeside(deps.db, (await listsOf(credential, deps)).all, wanted)
       const page = before === undefined ? found.slice(0, limit) : found.slice(-limit)
-      return { data: { object: 'list', has_more: found.length > limit, data: page.map(resendSuppression) } }
+      const causeOf = await causesOf(page, deps)
+      return { data: { object: 'list', has_more: found.length > limit, data: page.map((one) => resendSuppression(one, causeOf(one))) } }
     },
   },
   {
@@ -49,7 +50,7 @@ export const resendSuppressionEndpoints: readonly VendorEndpoint[] = [
     async answer({ params, credential }, deps) {
       const entry = await findListed(params.email ?? '', credential, deps)
       if (!entry) throw noSuchEntry()
-      return { data: { object, ...resendSuppression(entry) } }
+      return { data: { object, ...resendSuppression(entry, (await causesOf([entry], deps))(entry)) } }
     },
   },
   {

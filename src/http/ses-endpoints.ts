@@ -28,7 +28,7 @@ import { authenticateSes } from './ses-authentication.ts'
 import { sesQueryEndpoint } from './ses-query.ts'
 import { sendSesMail } from './ses-send.ts'
 import type { VendorApi, VendorDeps, VendorEndpoint } from './vendor-api.ts'
-import { addToList, findListed, listsOf, removeFromLists } from './vendor-lists.ts'
+import { addToList, causesOf, findListed, listsOf, removeFromLists } from './vendor-lists.ts'
 
 const base = '/v2/email'
 const done = { data: {} }
@@ -132,7 +132,7 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
       const { email = '' } = params
       const entry = await findListed(email, credential, deps)
       if (!entry) throw notSuppressed(email)
-      return { data: sesSuppression(entry) }
+      return { data: sesSuppression(entry, (await causesOf([entry], deps))(entry)) }
     },
   },
   {

@@ -4,6 +4,7 @@
  */
 import { Refusal } from '#base'
 import type { Credential } from '#credentials'
+import { findMessageIds } from '#emails'
 import { findSuppression, removeSuppression, type Suppression, saveSuppression, suppressed } from '#suppressions'
 import type { VendorDeps } from './vendor-api.ts'
 
@@ -49,4 +50,11 @@ export async function removeFromLists(address: string, credential: Credential, d
 export async function isSuppressed(address: string, credential: Credential, deps: VendorDeps): Promise<boolean> {
   const recipient = { tenantId: (await listsOf(credential, deps)).own, address }
   return (await suppressed(deps.db, [recipient]))(recipient)
+}
+
+/** The id of the message that caused an entry, as its send returned it: the email's own id once its record is deleted; null without one. */
+export async function causesOf(entries: readonly Suppression[], { db }: VendorDeps): Promise<(entry: Suppression) => string | null> {
+  const caused = entries.flatMap(({ tenantId, emailId }) => (emailId === null ? [] : [{ tenantId, id: emailId }]))
+  const ids = await findMessageIds(db, caused)
+  return ({ emailId }) => (emailId === null ? null : (ids.get(emailId) ?? emailId))
 }

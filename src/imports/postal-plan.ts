@@ -303,7 +303,7 @@ function noteOthers(tables: PostalTables, notes: Note[]): void {
     notes.push({
       about: 'routes',
       name: `${text(route, 'name')}@${domains.get(route.domain_id) ?? '?'}`,
-      text: 'is for incoming mail, which Postrider does not have: keep it in Postal, or move it to another server',
+      text: 'is for incoming mail: add a route with POST /v1/routes (docs/receiving-mail.md), and move the MX record to Postrider',
     })
   for (const rule of tables.ip_pool_rules)
     notes.push({

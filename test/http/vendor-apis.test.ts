@@ -1,8 +1,15 @@
 /** Endpoints of other vendors' APIs: costs that a tenant could raise, and requests that no SDK of the compatibility tests makes. */
+import { GetAccountCommand } from '@aws-sdk/client-sesv2'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { importSuppressions, saveSuppression } from '#suppressions'
+import { listEmailsOfMessage } from '#emails'
+import { keyLimitScope, setLimits, tenantLimitScope } from '#limits'
+import { readSesEmail } from '#ses'
+import { importSuppressions, saveSuppression, suppress } from '#suppressions'
+import { checkRaw } from '../../src/accept/submission-rows.ts'
 import { searchTurns } from '../../src/http/v1/search-turns.ts'
+import type { SignedBy } from '../support/aws-signature.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
+import { sesv2Client } from '../support/sdk-clients.ts'
 
 let service: Service
 beforeAll(async () => {
@@ -141,4 +148,45 @@ test('an address on the organisation list stays suppressed for a key of a tenant
     { Status: 'Deleted', Message: null },
     { Status: 'Failed', Message: 'An invalid email address was provided.' },
   ])
+})
+
+test('the tags of a raw message have the limits of other vendors, as those of a simple one', () => {
+  const Data = Buffer.from('From: a@b.example\r\nTo: c@d.example\r\nX-SES-MESSAGE-TAGS: campaign-id=7\r\n\r\nhi\r\n').toString('base64')
+  const EmailTags = Array.from({ length: 20 }, (_, nth) => ({ Name: `t.${nth}`, Value: 'v' }))
+  const found = readSesEmail({ Content: { Raw: { Data } }, EmailTags }, 'test')
+  if (!('raw' in found)) throw new Error('not a raw email')
+  expect(Object.keys(checkRaw(found.raw).metadata ?? {})).toHaveLength(21)
+})
+
+test('a suppression names the message as its send returned it', async () => {
+  const tenantId = await service.makeTenant('causes')
+  const key = await service.makeKey({ tenantId })
+  const id = await sendToMany(key, 2)
+  const second = (await listEmailsOfMessage(service.db, id, tenantId))[1]
+  const entry = { tenantId, address: 'to1@simulator.test', reason: 'hard fail' as const, at: new Date(), emailId: second?.id ?? '' }
+  await service.db.transaction((tx) => suppress(tx, [entry]))
+  expect(entry.emailId).not.toBe(id)
+  expect((await resend('/suppressions', key)).body.data).toMatchObject([{ email: 'to1@simulator.test', source_id: id }])
+  expect((await resend('/suppressions/to1@simulator.test', key)).body.source_id).toBe(id)
+})
+
+test('the quota of SES is the smallest limit of key, tenant and organisation', async () => {
+  const tenantId = await service.makeTenant('quota')
+  const body = { name: 'ses', type: 'api', mode: 'test', format: 'ses' }
+  const made = await service.call('POST', `/tenants/${tenantId}/credentials`, { key: service.testKey, body })
+  const key = made.body.data as { id: number } & SignedBy
+  const client = sesv2Client(key, `http://127.0.0.1:${service.port}`)
+  const quota = async () => (await client.send(new GetAccountCommand({}))).SendQuota?.Max24HourSend
+  await setLimits(service.db, tenantLimitScope(tenantId), { sendPerHour: 100 })
+  await expect.poll(quota).toBe(2400)
+  await setLimits(service.db, keyLimitScope(key.id), { sendPerHour: 7 })
+  await expect.poll(quota).toBe(168)
+})
+
+test("more recipients than a raw message of Postal may have are refused by their parameter's name", async () => {
+  const key = await keyOfTenant('postal')
+  const raw = Buffer.from('From: a@simulator.test\r\nTo: c@simulator.test\r\n\r\nhi\r\n').toString('base64')
+  const body = { rcpt_to: Array.from({ length: 51 }, (_, nth) => `r${nth}@simulator.test`), mail_from: 'a@simulator.test', data: raw }
+  const refused = await call('/api/v1/send/raw', { method: 'POST', headers: { 'x-server-api-key': key }, body })
+  expect(refused.body.data.message).toBe('`rcpt_to` has more than 50 addresses')
 })
