@@ -52,6 +52,10 @@ const maxTextLength = 300
 const maxMessages = 1e12
 /** Records with more authentication results than this are not of a mail server. */
 const maxResults = 100
+/** A record has about twenty. */
+const maxElements = 1_000_000
+/** No path that is read is longer. Below such a path, elements count as it: joining all levels at each tag would take a microsecond. */
+const maxPathLength = 50
 
 /** One record while it is read. */
 interface RecordFacts {
@@ -74,7 +78,9 @@ export function readAggregate(xml: string): AggregateReport {
 }
 
 class AggregateReading implements XmlVisitor {
-  readonly #path: string[] = []
+  /** The paths of the open elements, from the root; '' is that of the root. */
+  readonly #paths: string[] = []
+  #elements = 0
   #text = ''
   readonly #facts = new Map<string, string>()
   #record = emptyRecord()
@@ -84,10 +90,12 @@ class AggregateReading implements XmlVisitor {
   #others: AggregateRow | undefined
 
   open(name: string): void {
-    if (this.#path.length === 0 && name !== 'feedback') throw new UnreadableReport('is not a DMARC aggregate report')
-    this.#path.push(name)
+    const parent = this.#paths.at(-1)
+    if (parent === undefined && name !== 'feedback') throw new UnreadableReport('is not a DMARC aggregate report')
+    if (++this.#elements > maxElements) throw new UnreadableReport(`has more than ${maxElements} elements`)
+    const at = parent === undefined ? '' : parent === '' ? name : parent.length > maxPathLength ? parent : `${parent}/${name}`
+    this.#paths.push(at)
     this.#text = ''
-    const at = this.#at()
     if (at === 'record') this.#record = emptyRecord()
     const kind = /^record\/auth_results\/(dkim|spf)$/.exec(at)?.[1]
     if (kind && this.#record.results.length < maxResults)
@@ -99,10 +107,9 @@ class AggregateReading implements XmlVisitor {
   }
 
   close(): void {
-    const at = this.#at()
+    const at = this.#paths.pop() ?? ''
     const text = this.#text.trim().slice(0, maxTextLength)
     this.#text = ''
-    this.#path.pop()
     if (at === 'record') this.#endRecord()
     else if (at.startsWith('record/')) this.#inRecord(at.slice(7), text)
     else if (/^(?:report_metadata|policy_published)\//.test(at) && !this.#facts.has(at)) this.#facts.set(at, text)
@@ -131,11 +138,6 @@ class AggregateReading implements XmlVisitor {
       policy,
       rows: [...this.#rows.values(), ...(this.#others ? [this.#others] : [])],
     }
-  }
-
-  /** The path below the root. */
-  #at(): string {
-    return this.#path.slice(1).join('/')
   }
 
   #inRecord(at: string, text: string): void {

@@ -1,4 +1,5 @@
 /** Reports from strangers: archives that unpack to gigabytes, XML that grows or nests, and damaged ones. Each is refused, or bounded. */
+import { randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
@@ -67,6 +68,27 @@ describe('a hostile report', () => {
     ['a picture', () => Buffer.from('89504e470d0a1a0a', 'hex'), 'is missing: the message has no attachment in XML, JSON, gzip or zip'],
   ])('%s', async (_, make, why) => {
     expect(await whyOf(make())).toEqual(why)
+  })
+
+  test('of more than a million elements is unreadable, and one of fewer is read', async () => {
+    const many = (count: number) =>
+      withRecords(`<a>${'<b/>'.repeat(count)}<!--${randomBytes(200_000).toString('hex')}--></a>${record('192.0.2.1')}`)
+    expect(await whyOf(gzipSync(many(990_000)))).toBe('dmarc')
+    expect(await whyOf(gzipSync(many(1_000_000)))).toBe('has more than 1000000 elements')
+  })
+
+  test('has its records where they belong, however deep others nest', async () => {
+    const deep = ['row', 'x'.repeat(99), 'record', 'record', 'row', 'count']
+    const nested =
+      deep.map((name) => `<${name}>`).join('') +
+      '7' +
+      deep
+        .toReversed()
+        .map((name) => `</${name}>`)
+        .join('')
+    const report = withRecords(record('192.0.2.1', '3').replace('<row>', `${nested}<row>`))
+    const mail = await read(attachedMail({ content: Buffer.from(report) }))
+    expect(mail.kind === 'dmarc' && mail.report.rows.map(({ source, messages }) => [source, messages])).toEqual([['192.0.2.1', 3]])
   })
 
   test('a message that is not mail at all is unreadable', async () => {
