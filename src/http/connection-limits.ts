@@ -1,6 +1,7 @@
-/** Bounds connections: their number, in total and per address, and how long each may stay open. */
+/** Bounds connections: their number, in total and by client network, and how long each may stay open. */
 import type { Server, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { ConnectionCounts } from '#base'
 
 /** Limits for one connection. */
 export interface HttpLimits {
@@ -9,7 +10,7 @@ export interface HttpLimits {
   /** Time without traffic in either direction, in milliseconds. */
   idleMs: number
   connections: number
-  /** Connections from one address; trusted proxies are exempt. */
+  /** Connections from one IPv4 address or IPv6 /64; four times as many from an IPv6 /48; trusted proxies are exempt. */
   connectionsPerAddress: number
 }
 
@@ -28,27 +29,27 @@ export function guardConnections({ server }: FastifyInstance, bounds: HttpLimits
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
-/** Closes connections above the limits, in total and of their address. */
+/** Closes connections above the limits, in total and of their network. */
 export function limitConnections(
   server: Server,
   bounds: Pick<HttpLimits, 'connections' | 'connectionsPerAddress'>,
   isTrusted: (address: string) => boolean,
 ): void {
-  server.maxConnections = bounds.connections
-  const open = new Map<string, number>()
+  const { connections: total, connectionsPerAddress: perNetwork } = bounds
+  server.maxConnections = total
+  const counts = new ConnectionCounts({ total, perNetwork })
+  let open = 0
   server.on('connection', (socket: Socket) => {
     const address = socket.remoteAddress ?? ''
-    if (isTrusted(address)) return
-    const count = (open.get(address) ?? 0) + 1
-    if (count > bounds.connectionsPerAddress) {
+    const leave = isTrusted(address) ? () => undefined : counts.admit(address, open)
+    if (!leave) {
       socket.destroy()
       return
     }
-    open.set(address, count)
+    open++
     socket.once('close', () => {
-      const left = (open.get(address) ?? 1) - 1
-      if (left === 0) open.delete(address)
-      else open.set(address, left)
+      open--
+      leave()
     })
   })
 }

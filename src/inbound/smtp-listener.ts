@@ -7,7 +7,7 @@ import type { TLSSocket } from 'node:tls'
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import { SMTPServer } from 'smtp-server/lib/smtp-server.js'
 import type { SMTPServerAddress, SMTPServerOptions, SMTPServerSession } from 'smtp-server/lib/types.js'
-import { type Clock, type Log, networkOf, portTaken } from '#base'
+import { type Clock, ConnectionCounts, type Log, portTaken } from '#base'
 import type { Certificate } from './certificate.ts'
 import { collect, type MemoryBudget } from './message-buffer.ts'
 import { ReplyError, replyTo, tryLater } from './smtp-replies.ts'
@@ -86,8 +86,7 @@ class Server extends SMTPServer {
   readonly conversations = new WeakMap<SMTPServerSession, Conversation>()
   readonly #bounds: ListenerLimits
   readonly #clock: Clock
-  /** Connections by network. */
-  readonly #open = new Map<string, number>()
+  readonly #counts: ConnectionCounts
   readonly #leaves = new WeakMap<Socket, () => void>()
   readonly #log: Log
   readonly #extension: (() => string) | undefined
@@ -100,23 +99,29 @@ class Server extends SMTPServer {
     super(options)
     this.#extension = facts.extension
     this.#bounds = facts.bounds
+    this.#counts = new ConnectionCounts({ total: facts.bounds.connections, perNetwork: facts.bounds.connectionsPerNetwork })
     this.#clock = facts.clock
     this.#log = facts.log
   }
 
-  /** Runs the client's step in the backend within the time limit, then starts the limit of the next step. */
+  /**
+   * Runs the client's step in the backend within the time limit, then starts the limit of the next step. A wrong login starts none, or a
+   * client without a login could stay for as long as it likes.
+   */
   put<T>(
     session: SMTPServerSession,
     work: () => Promise<T>,
     withinMs: number,
     answer: (error: ReplyError | null, result?: T) => void,
+    step: 'login' | 'mail' = 'mail',
   ): void {
     const conversation = this.conversations.get(session)
     const settle = (error: unknown, result?: T) => {
       const reply = error === null ? null : (replyTo(error) ?? tryLater())
       if (error !== null && !replyTo(error)) this.#log.warn({ err: error, conversation: session.id }, 'an SMTP command failed')
       answer(reply, result)
-      conversation?.allow('stepMs')
+      if (step === 'login' && reply) conversation?.endIfOverdue()
+      else conversation?.allow('stepMs')
       if (reply?.closes) conversation?.send(421, '4.7.0 Closing connection')
       if (this.#isStopping) setImmediate(() => conversation?.leaveUnlessBusy())
     }
@@ -155,21 +160,16 @@ class Server extends SMTPServer {
 
   /** The first check of every connection, before TLS costs any work. */
   override _acceptSocket(socket: Socket, handshake: boolean): (() => void) | false {
-    const network = networkOf(socket.remoteAddress ?? '')
-    const count = (this.#open.get(network) ?? 0) + 1
-    const isFull = this.connections.size + this._pendingSockets.size >= this.#bounds.connections
-    if (count > this.#bounds.connectionsPerNetwork || isFull) {
+    const leave = this.#counts.admit(socket.remoteAddress ?? '', this.connections.size + this._pendingSockets.size)
+    if (!leave) {
       socket.on('error', () => {})
       if (!handshake) socket.write('421 4.7.0 Too many connections, try again later\r\n')
       socket.destroySoon()
       return false
     }
-    this.#open.set(network, count)
     this.#leaves.set(socket, () => {
       this.#leaves.delete(socket)
-      const left = (this.#open.get(network) ?? 1) - 1
-      if (left === 0) this.#open.delete(network)
-      else this.#open.set(network, left)
+      leave()
     })
     this.#leaveAtEndOf(socket)
     if (handshake) {
@@ -188,7 +188,7 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
       ...libraryOptions(options),
       onAuth({ username = '', password }, session, done) {
         const work = async () => backend.authenticate?.(username, password ?? '', session.remoteAddress)
-        server.put(session, work, commandWithinMs, (error, user) => done(error, { user }))
+        server.put(session, work, commandWithinMs, (error, user) => done(error, { user }), 'login')
       },
       onMailFrom({ address, args }, session, done) {
         const work = async () => {

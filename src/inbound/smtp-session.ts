@@ -35,6 +35,8 @@ export class Conversation extends SMTPConnection {
   /** A line for the EHLO reply. */
   readonly #extension: (() => string) | undefined
   #errors = 0
+  /** The time limit ended while the server was slow to answer. */
+  #isOverdue = false
   #cancel = () => {}
 
   constructor(
@@ -54,13 +56,23 @@ export class Conversation extends SMTPConnection {
   /** Sets the time limit of the next step. */
   allow(step: 'firstMs' | 'stepMs' | 'messageMs'): void {
     this.#cancel()
+    this.#isOverdue = false
     if (this._closed || this._closing) return
     const end = () => {
-      // While the server is slow to answer, the client's time does not run out.
-      if (this._handlerPending || (this._dataStream && this._parser && !this._parser._dataMode)) this.allow('stepMs')
-      else this.send(421, '4.4.2 Too slow, closing connection')
+      // While the server is slow to answer, the client's time does not run out: the answer sets the next limit.
+      if (this._handlerPending || (this._dataStream && this._parser && !this._parser._dataMode)) this.#isOverdue = true
+      else this.#endSlow()
     }
     this.#cancel = this.#clock.after(this.#bounds[step], end)
+  }
+
+  /** Ends the session if its time limit ended meanwhile, after an answer that sets no new one. */
+  endIfOverdue(): void {
+    if (this.#isOverdue) this.#endSlow()
+  }
+
+  #endSlow(): void {
+    this.send(421, '4.4.2 Too slow, closing connection')
   }
 
   /** Ends the session unless a transaction has been fully received, which is still answered. */

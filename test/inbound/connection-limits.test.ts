@@ -1,0 +1,79 @@
+/** Connections to an SMTP port: one network leaves places to others, and a client without a login cannot stay. */
+import { connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { type Clock, silentLog, systemClock } from '#base'
+import { openMemoryBudget } from '../../src/inbound/message-buffer.ts'
+import { type Backend, type ListenerLimits, openListener } from '../../src/inbound/smtp-listener.ts'
+import { ReplyError } from '../../src/inbound/smtp-replies.ts'
+import { testCertificate } from '../support/certificate.ts'
+import { smtpClient } from '../support/smtp-client.ts'
+import { handMoved } from '../support/test-clock.ts'
+
+const usual = { largestOctets: 1000, recipients: 50, firstMs: 1000, stepMs: 5000, messageMs: 5000, errors: 100, greetAtOnce: true }
+
+async function listen(
+  tls: 'implicit' | 'starttls',
+  backend: Partial<Backend<string>>,
+  bounds: Partial<ListenerLimits>,
+  clock: Clock = systemClock,
+) {
+  const all = { sender: async () => {}, recipient: async () => {}, message: async () => 'Ok', ...backend }
+  const facts = { host: '127.0.0.1', port: 0, setting: 'PORT', hostname: 'mail.example.test', certificate: testCertificate, log: silentLog }
+  const limits = { connections: 100, connectionsPerNetwork: 100, ...usual, ...bounds }
+  const listener = await openListener<string>({ ...facts, tls, backend: all, bounds: limits, budget: openMemoryBudget(), clock })
+  onTestFinished(() => listener.stop())
+  return listener
+}
+
+test('one network gets no more connections than are left for others', async () => {
+  const { port } = await listen('starttls', {}, { connections: 4, connectionsPerNetwork: 4 })
+  const greetingOf = (localAddress: string) =>
+    new Promise<string>((resolve, reject) => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress }).once('error', reject)
+      onTestFinished(() => void socket.destroy())
+      socket.once('data', (octets) => resolve(octets.toString().slice(0, 3)))
+    })
+  const greetings: string[] = []
+  for (const address of ['127.0.0.1', '127.0.0.1', '127.0.0.1', '127.0.0.2', '127.0.0.2', '127.0.0.3'])
+    greetings.push(await greetingOf(address))
+  expect(greetings).toEqual(['220', '220', '421', '220', '421', '220'])
+})
+
+test('a wrong login does not start the time limit again, also if the answer takes longer than it', async () => {
+  const clock = handMoved()
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const authenticate = async (_user: string, key: string) => {
+    if (key === 'slow') {
+      asked.resolve()
+      await answered.promise
+    }
+    if (key !== 'right') throw new ReplyError(535, '5.7.8', 'Authentication failed')
+    return key
+  }
+  const { port } = await listen('implicit', { authenticate }, {}, clock)
+  const login = (key: string) => `AUTH PLAIN ${Buffer.from(`\0user\0${key}`).toString('base64')}`
+  const greeted = async () => {
+    const client = await smtpClient(port, 'implicit')
+    onTestFinished(() => client.destroy())
+    await client.reply()
+    await client.say('EHLO x.test')
+    return client
+  }
+  const member = await greeted()
+  expect(await member.say(login('right'))).toMatch(/^235/)
+  const stranger = await greeted()
+  expect(await stranger.say(login('wrong'))).toMatch(/^535/)
+  clock.moveMs(600)
+  expect(await stranger.say(login('wrong'))).toMatch(/^535/)
+  clock.moveMs(600)
+  expect(await stranger.say('NOOP')).toBe('421 4.4.2 Too slow, closing connection')
+  expect(await member.say('NOOP')).toMatch(/^250/)
+
+  const slow = await greeted()
+  slow.write(`${login('slow')}\r\n`)
+  await asked.promise
+  clock.moveMs(1200)
+  answered.resolve()
+  expect(await slow.reply()).toMatch(/^535/)
+  expect(await slow.say('NOOP')).toBe('421 4.4.2 Too slow, closing connection')
+})
