@@ -63,15 +63,29 @@ const adoptDirectory = sql`
   set directory = $2, due_at = $3, failures = 0, last_error = null
   where name = any($1::text[]) and directory <> $2`
 
-/** $1: own names, which are first. $5: names ordered since $4 that reach the limit. */
+/**
+ * $1: own names, which are first; then tenants take turns, by their orders since $5. $2, $3: names with their tenants, '' without one. $6 to $8:
+ * names ordered since then that reach the limits: of all, of a tenant, and of those that had failed before their last order.
+ */
 const dueName = sql<ClaimedName>`
+  with wanted as (
+    select * from unnest($2::text[], $3::text[]) as wanted (name, tenant_id)
+  ),
+  recent as (
+    select tenant_id, count(*) as orders
+    from certificates join wanted using (name)
+    where ordered_at > $5
+    group by tenant_id
+  )
   select name, challenge, failures
-  from certificates
-  where name = any($2::text[]) and due_at <= $3 and (order_until is null or order_until <= $3)
-    and (select count(*) from certificates where ordered_at > $4) < $5::integer
-  order by name = any($1::text[]) desc, due_at
+  from certificates join wanted using (name) left join recent using (tenant_id)
+  where due_at <= $4 and (order_until is null or order_until <= $4)
+    and (select count(*) from certificates where ordered_at > $5) < $6::integer
+    and (tenant_id = '' or coalesce(orders, 0) < $7::integer)
+    and (failures = 0 or tenant_id = '' or (select count(*) from certificates where ordered_at > $5 and failures > 1) < $8::integer)
+  order by name = any($1::text[]) desc, coalesce(orders, 0), due_at
   limit 1
-  for update skip locked`
+  for update of certificates skip locked`
 
 const bookRetry = sql`
   update certificates
@@ -170,17 +184,23 @@ export async function followDirectory(on: Queryable, names: readonly string[], d
 export interface ClaimFacts {
   /** Those of the installation itself, which are ordered before track domains. */
   own: readonly string[]
-  names: readonly string[]
+  /** The names in use, with their tenants; '': of the installation itself. */
+  owners: ReadonlyMap<string, string>
   nowMs: number
   /** Orders count from then on. */
   sinceMs: number
-  /** Most names with an order since then. */
+  /** Most names with an order since then: of all, of one tenant, and of those that had failed before. */
   maxNames: number
+  maxOfTenant: number
+  maxRetries: number
 }
 
 /** The next due name, locked until the caller commits; the caller calls `book`. */
-export const findDue = (tx: Queryable, { own, names, nowMs, sinceMs, maxNames }: ClaimFacts): Promise<ClaimedName | undefined> =>
-  tx.first(dueName, [own, names, new Date(nowMs), new Date(sinceMs), maxNames])
+export function findDue(tx: Queryable, facts: ClaimFacts): Promise<ClaimedName | undefined> {
+  const { own, owners, nowMs, sinceMs, maxNames, maxOfTenant, maxRetries } = facts
+  const since = [new Date(nowMs), new Date(sinceMs)]
+  return tx.first(dueName, [own, [...owners.keys()], [...owners.values()], ...since, maxNames, maxOfTenant, maxRetries])
+}
 
 /** Counts the order as failed, with its retry at `retryAtMs`, until its result is saved. */
 export async function book(tx: Queryable, name: string, facts: { nowMs: number; retryAtMs: number }): Promise<void> {

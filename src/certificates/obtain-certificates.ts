@@ -29,8 +29,8 @@ export interface ObtainDeps extends OrderDeps {
   secrets: Secrets
   /** The names of the installation that lead to this instance. */
   own: readonly string[]
-  /** Further names that are verified to lead to this installation. */
-  listVerifiedNames: () => Promise<readonly string[]>
+  /** Further names that are verified to lead to this installation, with their tenants; null: of the installation itself. */
+  listVerifiedNames: () => Promise<readonly { name: string; tenantId: string | null }[]>
   /** The challenges that this instance's ports can answer, the preferred one first. */
   challenges: readonly ChallengeKind[]
 }
@@ -40,6 +40,9 @@ const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 /** Let's Encrypt allows 300 orders in three hours. Each of these names may fail up to four times in an hour, later less often. */
 const maxNamesPerHour = 50
+/** Of these, names of one tenant, and names that have failed before: both leave orders to others. */
+const maxOfTenant = 40
+const maxRetries = 10
 const forgetAfterMs = 30 * dayMs
 /** Names with a metric, soonest expiry first. */
 const maxMeasured = 50
@@ -70,12 +73,14 @@ class Obtaining {
   /** Places the orders that are due, one after the other. */
   async turn(stopping: AbortSignal): Promise<void> {
     const { db, clock, own, directory } = this.#deps
-    const names = [...new Set([...own, ...(await this.#deps.listVerifiedNames())])]
+    const owners = new Map([...(await this.#deps.listVerifiedNames()).map(({ name, tenantId }) => [name, tenantId ?? ''] as const)])
+    for (const name of own) owners.set(name, '')
+    const names = [...owners.keys()]
     await addNames(db, names, clock.nowMs())
     if (!this.#hasFollowed) await followDirectory(db, names, directory, clock.nowMs())
     this.#hasFollowed = true
     while (!stopping.aborted) {
-      const claimed = await this.#claim(names)
+      const claimed = await this.#claim(owners)
       if (!claimed) break
       await this.#order(claimed, stopping)
     }
@@ -86,11 +91,11 @@ class Obtaining {
     await this.#measure(names)
   }
 
-  #claim(names: readonly string[]): Promise<(ClaimedName & { bookedMs: number }) | undefined> {
+  #claim(owners: ReadonlyMap<string, string>): Promise<(ClaimedName & { bookedMs: number }) | undefined> {
     const { db, clock, own, ids } = this.#deps
     return db.transaction(async (tx) => {
       const nowMs = clock.nowMs()
-      const due = await findDue(tx, { own, names, nowMs, sinceMs: nowMs - hourMs, maxNames: maxNamesPerHour })
+      const due = await findDue(tx, { own, owners, nowMs, sinceMs: nowMs - hourMs, maxNames: maxNamesPerHour, maxOfTenant, maxRetries })
       if (!due) return undefined
       const bookedMs = nowMs + orderRetryMs(due.failures + 1, ids.random())
       await book(tx, due.name, { nowMs, retryAtMs: bookedMs })

@@ -27,7 +27,11 @@ export async function openHttps({ config, log, secrets, db }: Ground) {
         directory: config.acmeDirectory,
         contact: config.acmeContact,
         own: [...new Set([...(hasApi ? [new URL(config.publicUrl).hostname] : []), ...smtpNames])],
-        listVerifiedNames: async () => (hasApi ? [...(await listStsNames(db, config.hostname)), ...(await listVerifiedNames(db))] : []),
+        listVerifiedNames: async () => {
+          if (!hasApi) return []
+          const ofPolicy = (await listStsNames(db, config.hostname)).map((name) => ({ name, tenantId: null }))
+          return [...ofPolicy, ...(await listVerifiedNames(db))]
+        },
         challenges: kinds,
       })
       opened.unshift(loop)

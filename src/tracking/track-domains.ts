@@ -70,8 +70,13 @@ const countTrackDomains = sql<{ total: number }>`
   from track_domains
   where tenant_id = $1`
 
-const verifiedNames = sql<{ name: string; domainId: number }>`
-  select full_name as name, domain_id as "domainId"
+export interface VerifiedName {
+  name: string
+  tenantId: string
+}
+
+const verifiedNames = sql<VerifiedName & { domainId: number }>`
+  select full_name as name, tenant_id as "tenantId", domain_id as "domainId"
   from track_domains
   where dns_status = 'ok'
   order by full_name`
@@ -164,13 +169,13 @@ async function freeName(tx: Tx, fullName: string, { id, tenantId }: { id: number
 export const listTrackDomains = (on: Queryable, tenantId: string | null): Promise<TrackDomain[]> => on.rows(trackDomains, [tenantId])
 
 /** Full names of all tenants below verified sending domains, whose last check found that they lead to this installation. */
-export async function listVerifiedNames(on: Queryable): Promise<string[]> {
+export async function listVerifiedNames(on: Queryable): Promise<VerifiedName[]> {
   const found = await on.rows(verifiedNames)
   const verified = await listVerifiedIds(
     on,
     found.map(({ domainId }) => domainId),
   )
-  return found.filter(({ domainId }) => verified.has(domainId)).map(({ name }) => name)
+  return found.filter(({ domainId }) => verified.has(domainId)).map(({ name, tenantId }) => ({ name, tenantId }))
 }
 
 function numberIn(id: string): string {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Clock, openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
 import { listCertificates, openCertificateStore, openChallengeBook, requestRenewal } from '#certificates'
-import type { Db, Queryable } from '#db'
+import { type Db, type Queryable, sql } from '#db'
 import type { Installation } from '#installation'
 import {
   addNames,
@@ -41,8 +41,10 @@ afterAll(() => database.close())
 
 /** As the loop of one instance claims; undefined if it finds no due name. */
 const claim = (names: readonly string[], nowMs: number, own: readonly string[] = [], maxNames = 50) =>
+  claimFor(new Map(names.map((name) => [name, ''])), nowMs, own, maxNames)
+const claimFor = (owners: ReadonlyMap<string, string>, nowMs: number, own: readonly string[] = [], maxNames = 50) =>
   db.transaction(async (tx) => {
-    const due = await findDue(tx, { own, names, nowMs, sinceMs: nowMs - hourMs, maxNames })
+    const due = await findDue(tx, { own, owners, nowMs, sinceMs: nowMs - hourMs, maxNames, maxOfTenant: 40, maxRetries: 10 })
     if (due) await book(tx, due.name, { nowMs, retryAtMs: nowMs + orderRetryMs(due.failures + 1, 0) })
     return due?.name
   })
@@ -52,6 +54,10 @@ async function issue(name: string, nowMs: number, lifeMs = 90 * dayMs): Promise<
   await saveCertificate(db, secrets, { name, directory, cert, key, challenge: 'http-01', ...times })
   return cert
 }
+const failedBefore = sql<{ name: string }>`
+  select name
+  from certificates
+  where ordered_at = $1 and failures > 1`
 const recordOf = async (name: string) => (await listCertificates(db)).find((one) => one.name === name)
 
 describe('an order', () => {
@@ -104,6 +110,30 @@ describe('an order', () => {
     for (let turn = 0; turn < 3; turn++) claimed.push(await claim(names, startMs + turn, ['own.test'], 2))
     expect(claimed).toEqual(['own.test', expect.any(String), undefined])
     expect(await claim(names, startMs + hourMs + minuteMs, [], 2)).toBeDefined()
+  })
+
+  test('is placed for tenants in turns, with places left of the hour, however many names of one tenant fail', async () => {
+    const hostile = Array.from({ length: 100 }, (_, nth) => `n${nth}.hostile.test`)
+    const owners = new Map(hostile.map((name) => [name, 'tnt_hostile']))
+    await addNames(db, hostile, startMs)
+    const ordersOf = async (atMs: number, honest: readonly string[] = []) => {
+      const all = new Map([...owners, ...honest.map((name) => [name, `tnt_${name}`] as const)])
+      const names: string[] = []
+      for (let name = await claimFor(all, atMs); name !== undefined; name = await claimFor(all, atMs)) names.push(name)
+      return names
+    }
+    expect(await ordersOf(startMs)).toHaveLength(40)
+    const honest = ['a.test', 'b.test', 'own.test']
+    await addNames(db, honest, startMs + 1)
+    expect((await ordersOf(startMs + 1, honest)).toSorted()).toEqual(honest)
+    // Later the retries of the hostile names are due too.
+    const later = ['c.test', 'd.test', 'e.test']
+    await addNames(db, later, startMs + 5 * hourMs)
+    const orders = await ordersOf(startMs + 5 * hourMs, [...honest, ...later])
+    expect(orders.slice(0, 7)).toEqual(expect.arrayContaining(later))
+    expect(orders.filter((name) => owners.has(name))).toHaveLength(40)
+    const failed = await db.rows(failedBefore, [new Date(startMs + 5 * hourMs)])
+    expect(failed.length).toBeLessThanOrEqual(10)
   })
 
   test('is placed only for names of this instance', async () => {

@@ -143,7 +143,7 @@ describe.skipIf(missing !== undefined)(`the MTA-STS policy${missing === undefine
       directory: pebble.directory,
       contact: undefined,
       own: [hostname],
-      listVerifiedNames: () => listStsNames(db, hostname),
+      listVerifiedNames: async () => (await listStsNames(db, hostname)).map((name) => ({ name, tenantId: null })),
       challenges: ['http-01'],
     })
     const ends = async () => (await listCertificates(db)).find(({ name }) => name === wanted)?.expiresAt ?? null
