@@ -27,7 +27,7 @@ import { dkimList, dkimRotate, dkimShow } from './dkim.ts'
 import { dns } from './dns.ts'
 import { doctor } from './doctor.ts'
 import { domainAdd, domainList, domainRemove, domainShow, domainTrust, domainVerify } from './domains.ts'
-import { emailCancel, emailList, emailReschedule, emailShow, explainCommand } from './emails.ts'
+import { emailCancel, emailList, emailReschedule, emailRetry, emailShow, explainCommand } from './emails.ts'
 import { erase } from './erase.ts'
 import { importDomainsCommand } from './import-domains.ts'
 import { importPostalCommand } from './import-postal.ts'
@@ -37,7 +37,7 @@ import { keyCreate, keyList, keyRevoke, keyUpdate } from './keys.ts'
 import { limitsList, limitsSet } from './limits.ts'
 import { listen } from './listen.ts'
 import { mcpCommand } from './mcp.ts'
-import { memberAdd, memberList, memberReset, memberResetTotp } from './members.ts'
+import { memberAdd, memberList, memberRemove, memberReset, memberResetTotp, memberUpdate } from './members.ts'
 import { privacyReport, privacySet } from './privacy.ts'
 import { queueCancel, queueFlush, queuePause, queueRelease, queueResume, queueShow, tenantPause, tenantResume } from './queue-admin.ts'
 import { receivedList, receivedShow } from './received.ts'
@@ -119,7 +119,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     versionCommand,
     completionOf(() => shown),
   ],
-  Emails: [sendCommand, emailList, emailShow, emailCancel, emailReschedule, explainCommand, listen, erase],
+  Emails: [sendCommand, emailList, emailShow, emailRetry, emailCancel, emailReschedule, explainCommand, listen, erase],
   // Before `queue`, the commands that begin with it.
   'Queue and delivery': [
     queuePause,
@@ -190,8 +190,10 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     keyRevoke,
     memberAdd,
     memberList,
+    memberUpdate,
     memberResetTotp,
     memberReset,
+    memberRemove,
     limitsSet,
     limitsList,
     privacySet,

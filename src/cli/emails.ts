@@ -1,4 +1,4 @@
-/** Commands for emails: list, show, cancel, reschedule, and `explain` for an email's state. */
+/** Commands for emails: list, show, retry, cancel, reschedule, and `explain` for an email's state. */
 import type { Email, ListedEmail, ScheduledEmail } from '#client'
 import { emailStatuses } from '#emails'
 import { apiHelp, apiUsage, limitOf, maxListed, perRequest, plain, tenantApiOptions, usuallyListed, withApi } from './api.ts'
@@ -96,6 +96,25 @@ Example: postrider email show 0Wq7T4vZk2qXw9LbN1cYdE --json`,
       const expand = given.options.json === true ? 'content,headers,deliveries,activity' : 'deliveries'
       const email = await api.emails.retrieve(given.positionals[0] as string, { expand, tenantId: text(given, 'tenant') })
       printed(given, deps, { ...email }, shownEmail(email))
+    }),
+}
+
+export const emailRetry: Command = {
+  name: 'email retry',
+  summary: 'retry an email that failed, bounced or is held',
+  help: `postrider email retry ID [--tenant ID] ${apiUsage}
+
+Queues an email again, to be sent at once. Its status must be softfail, hardfail, bounced or held, and its content must still be stored.
+A retry also sends to a suppressed recipient.
+${apiHelp}
+
+Example: postrider email retry 0Wq7T4vZk2qXw9LbN1cYdE`,
+  options: tenantApiOptions,
+  positionals: ['ID'],
+  run: (given, deps) =>
+    withApi(given, deps, async ({ api }) => {
+      const retried = await api.emails.retry(given.positionals[0] as string, { tenantId: text(given, 'tenant') })
+      printed(given, deps, { ...retried }, `${retried.id}: ${plain(retried.message)}`)
     }),
 }
 

@@ -3,8 +3,12 @@ import { getCredential } from '#credentials'
 import { keyLimitScope, listLimits, organisationLimitScope, setLimits, tenantLimitScope } from '#limits'
 import { type Command, jsonOption, printed, tenantOf, text, UsageError } from './command-definition.ts'
 
-const count = (name: string, value: string): number => {
-  if (!/^\d{1,9}$/.test(value) || Number(value) < 1) throw new UsageError(`--${name} must be a whole number of at least 1`)
+/** null: the default. */
+function limitIn<W extends string = never>(name: string, value: string, word?: W): number | W | null {
+  if (value === 'default') return null
+  if (value === word) return word
+  if (!/^\d{1,9}$/.test(value) || Number(value) < 1)
+    throw new UsageError(`--${name} must be a whole number of at least 1${word === undefined ? '' : `, ${word}`}, or default`)
   return Number(value)
 }
 
@@ -12,11 +16,13 @@ export const limitsSet: Command = {
   name: 'limits set',
   audited: true,
   summary: 'change the request rate or the hourly send limit',
-  help: `postrider limits set [--rate N] [--send N|unlimited] [--tenant ID] [--key ID] [--json]
+  help: `postrider limits set [--rate N|default] [--send N|unlimited|default] [--tenant ID] [--key ID] [--json]
 
 Changes how many requests a key may make in a second, and how many emails may be sent in an hour.
---rate N            requests per second of every key, or of one key with --key
---send N|unlimited  emails per clock hour of the organisation, or a lower limit for one tenant with --tenant or one key with --key
+--rate    requests per second of every key, or of one key with --key
+--send    emails per clock hour of the organisation, or a lower limit for one tenant with --tenant or one key with --key
+default   removes the limit: of the organisation, the setting of the environment applies again; of a tenant or a key, the organisation's
+unlimited removes the limit of a tenant or a key too
 Takes effect within about two seconds. postrider tenant list and postrider key list print the ids.
 
 Example: postrider limits set --send 5000 --tenant tq3v6k2m`,
@@ -25,10 +31,9 @@ Example: postrider limits set --send 5000 --tenant tq3v6k2m`,
     const [rate, send, tenant, key] = ['rate', 'send', 'tenant', 'key'].map((name) => text(given, name))
     if (rate === undefined && send === undefined) throw new UsageError('give --rate, --send or both')
     if (key !== undefined && tenant !== undefined) throw new UsageError('give --tenant or --key, not both')
-    if (tenant !== undefined && (rate !== undefined || send === 'unlimited'))
-      throw new UsageError('--send: the limit of a tenant must be a number')
-    const ratePerSecond = rate === undefined ? {} : { ratePerSecond: count('rate', rate) }
-    const sendPerHour = send === undefined ? {} : { sendPerHour: send === 'unlimited' ? ('unlimited' as const) : count('send', send) }
+    if (tenant !== undefined && rate !== undefined) throw new UsageError('--rate: a tenant has no rate, only every key or one key')
+    const ratePerSecond = rate === undefined ? {} : { ratePerSecond: limitIn('rate', rate) }
+    const sendPerHour = send === undefined ? {} : { sendPerHour: limitIn('send', send, 'unlimited') }
     await deps.withInstallation(async (installation) => {
       const scope =
         tenant !== undefined
@@ -37,7 +42,8 @@ Example: postrider limits set --send 5000 --tenant tq3v6k2m`,
             ? keyLimitScope((await getCredential(installation.db, key, null)).credential.id)
             : organisationLimitScope
       await setLimits(installation.db, scope, { ...ratePerSecond, ...sendPerHour })
-      printed(given, deps, { scope, rate: rate === undefined ? null : Number(rate), send: send ?? null }, `changed the limits of ${scope}`)
+      const shownRate = rate === undefined || rate === 'default' ? (rate ?? null) : Number(rate)
+      printed(given, deps, { scope, rate: shownRate, send: send ?? null }, `changed the limits of ${scope}`)
     })
   },
 }

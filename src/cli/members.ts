@@ -1,8 +1,14 @@
 /** Commands for the members who can sign in to the dashboard. */
 import type { Installation } from '#installation'
 import { parseAddress } from '#mail'
-import { addMember, listMembers, resetMember, resetSecondFactor, roles } from '#members'
-import { type Command, type CommandArguments, givenTenant, jsonOption, printed, text, UsageError } from './command-definition.ts'
+import { addMember, changeRole, listMembers, type Role, removeMember, resetMember, resetSecondFactor, roles } from '#members'
+import { type Command, type CommandArguments, givenTenant, jsonOption, needed, printed, text, UsageError } from './command-definition.ts'
+
+function roleIn(words: string): Role {
+  const role = roles.find((one) => one === words)
+  if (!role) throw new UsageError(`--role must be one of ${roles.join(', ')}`)
+  return role
+}
 
 const facts = (installation: Installation) => ({ nowMs: installation.clock.nowMs(), ids: installation.ids })
 
@@ -20,8 +26,7 @@ receive sandbox mail.`,
   async run(given, deps) {
     const address = parseAddress(given.positionals[0] as string)
     if (!address) throw new UsageError(`"${given.positionals[0]}" is not an email address`)
-    const role = roles.find((one) => one === (text(given, 'role') ?? 'viewer'))
-    if (!role) throw new UsageError(`--role must be one of ${roles.join(', ')}`)
+    const role = roleIn(text(given, 'role') ?? 'viewer')
     await deps.withInstallation(async (installation) => {
       const tenantId = (await givenTenant(given, installation)) ?? null
       const { member, signInToken } = await installation.db.transaction((tx) =>
@@ -49,6 +54,50 @@ export const memberList: Command = {
 /** null: the organisation; undefined: not given. */
 const meantTenant = async (given: CommandArguments, installation: Installation): Promise<string | null | undefined> =>
   text(given, 'tenant') === 'organisation' ? null : givenTenant(given, installation)
+
+export const memberUpdate: Command = {
+  name: 'member update',
+  audited: true,
+  summary: 'change the role of a member',
+  help: `postrider member update ADDRESS --role owner|admin|viewer [--tenant ID|organisation] [--json]
+
+Changes the role of a member. Sessions go on with the new role within one second.
+--tenant  selects the member if the address belongs to several
+
+Example: postrider member update ann@example.com --role admin`,
+  options: { role: { type: 'string' }, tenant: { type: 'string' }, ...jsonOption },
+  values: { role: roles },
+  positionals: ['ADDRESS'],
+  async run(given, deps) {
+    const address = given.positionals[0] as string
+    const role = roleIn(needed(given, 'role'))
+    await deps.withInstallation(async (installation) => {
+      const tenantId = await meantTenant(given, installation)
+      const member = await installation.db.transaction((tx) => changeRole(tx, address, tenantId, role))
+      printed(given, deps, { ...member }, `${member.address} (${member.role})`)
+    })
+  },
+}
+
+export const memberRemove: Command = {
+  name: 'member remove',
+  audited: true,
+  summary: 'remove a member and end all sessions of the member',
+  help: `postrider member remove ADDRESS [--tenant ID|organisation] [--json]
+
+Removes a member and ends all sessions of the member within one second.
+--tenant  selects the member if the address belongs to several`,
+  options: { tenant: { type: 'string' }, ...jsonOption },
+  positionals: ['ADDRESS'],
+  async run(given, deps) {
+    const address = given.positionals[0] as string
+    await deps.withInstallation(async (installation) => {
+      const tenantId = await meantTenant(given, installation)
+      const member = await installation.db.transaction((tx) => removeMember(tx, address, tenantId))
+      printed(given, deps, { ...member, removed: true }, `${member.address} is removed`)
+    })
+  },
+}
 
 export const memberReset: Command = {
   name: 'member reset',

@@ -34,11 +34,11 @@ const allSettings = sql<Row>`
 
 const saveSetting = sql`
   insert into limit_overrides (scope, rate_per_second, send_per_hour, send_unlimited)
-  values ($1, $2, $3, coalesce($4, false))
+  values ($1, $2, $3, $4)
   on conflict (scope) do update
-  set rate_per_second = coalesce(excluded.rate_per_second, limit_overrides.rate_per_second),
-      send_per_hour = case when $4::boolean is null then limit_overrides.send_per_hour else excluded.send_per_hour end,
-      send_unlimited = coalesce($4, limit_overrides.send_unlimited)`
+  set rate_per_second = case when $5::boolean then excluded.rate_per_second else limit_overrides.rate_per_second end,
+      send_per_hour = case when $6::boolean then excluded.send_per_hour else limit_overrides.send_per_hour end,
+      send_unlimited = case when $6 then excluded.send_unlimited else limit_overrides.send_unlimited end`
 
 const dropSettings = sql`
   delete from limit_overrides
@@ -75,20 +75,21 @@ export async function listSendLimitsOfKeys(on: Queryable, credentialIds: readonl
 export const removeLimitsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropSettings, [tenantLimitScope(tenantId)])
 
 /**
- * Changes the given limits and keeps the rest: `ratePerSecond` of all keys or one, `sendPerHour` of the organisation, a tenant or a key;
- * 'unlimited' removes that of a key.
+ * Changes the given limits and keeps the rest: `ratePerSecond` of all keys or one, `sendPerHour` of the organisation, a tenant or a key.
+ * null removes one, as does 'unlimited' that of a tenant or a key.
  */
 export async function setLimits(
   on: Queryable,
   scope: string,
-  wanted: { ratePerSecond?: number; sendPerHour?: number | 'unlimited' },
+  { ratePerSecond, sendPerHour }: { ratePerSecond?: number | null; sendPerHour?: number | 'unlimited' | null },
 ): Promise<void> {
-  const { sendPerHour } = wanted
   await on.run(saveSetting, [
     scope,
-    wanted.ratePerSecond ?? null,
+    ratePerSecond ?? null,
     typeof sendPerHour === 'number' ? sendPerHour : null,
-    sendPerHour === undefined ? null : sendPerHour === 'unlimited',
+    sendPerHour === 'unlimited',
+    ratePerSecond !== undefined,
+    sendPerHour !== undefined,
   ])
 }
 

@@ -88,6 +88,10 @@ describe('a wrong call', () => {
     ],
     ['webhook add ftp://shop.example/', 'webhook_url_not_allowed: URL must start with'],
     ['suppression add nobody', 'invalid_email_format: ADDRESS is not'],
+    ['limits set --tenant a --rate 5', '--rate: a tenant has no rate, only every key or one key'],
+    ['limits set --send none', '--send must be a whole number of at least 1, unlimited, or default'],
+    ['member update ann@example.com --role boss', '--role must be one of owner, admin, viewer'],
+    ['member remove bob@example.com', 'no such member'],
     ['explain a b', 'explain takes only EMAIL_ID'],
     ['email show nope', 'not_found: no such email\nRun postrider email list to find it'],
     ['key create --type smtp', 'validation_error: --tenant is required'],
@@ -161,6 +165,35 @@ describe('a list', () => {
     expect((await ran('limits', 'list')).text).toMatch(
       new RegExp(`^organisation +20 requests per second {2}unlimited emails per hour\ntenant ${id} +500 emails per hour$`),
     )
+  })
+
+  test('of limits is empty after each set value was taken back', async () => {
+    const [{ id }] = JSON.parse((await ran('tenant', 'list', '--json')).text).tenants
+    const wanted = { mode: 'live', name: 'limited', tenantId: null, permissions: ['emails:send'] } as const
+    const { id: key } = await database.db.transaction((tx) => createKey(tx, wanted, { nowMs: clock.nowMs(), ids }))
+    await ran('limits', 'set', '--rate', '20', '--send', 'unlimited')
+    await ran('limits', 'set', '--rate', '5', '--send', '7', '--key', String(key))
+    await ran('limits', 'set', '--send', '500', '--tenant', id)
+    const set = { scope: 'organisation', rate: 'default', send: null }
+    expect(JSON.parse((await ran('limits', 'set', '--rate', 'default', '--json')).text)).toEqual(set)
+    await ran('limits', 'set', '--rate', 'default', '--key', String(key))
+    expect(JSON.parse((await ran('limits', 'list', '--json')).text).limits).toEqual([
+      { scope: `key:${key}`, ratePerSecond: null, sendPerHour: 7 },
+      { scope: 'organisation', ratePerSecond: null, sendPerHour: 'unlimited' },
+      { scope: `tenant:${id}`, ratePerSecond: null, sendPerHour: 500 },
+    ])
+    await ran('limits', 'set', '--send', 'default')
+    await ran('limits', 'set', '--send', 'default', '--key', String(key))
+    expect(await ran('limits', 'set', '--send', 'unlimited', '--tenant', id)).toMatchObject({ code: 0 })
+    expect((await ran('limits', 'list')).text).toMatch(/^no limits set/)
+  })
+
+  test('of members has the changed role, and no removed member', async () => {
+    await ran('member', 'add', 'ann@example.com')
+    expect(await ran('member', 'update', 'ann@example.com', '--role', 'admin')).toMatchObject({ code: 0, text: 'ann@example.com (admin)' })
+    expect((await ran('member', 'list')).text).toBe('ann@example.com  admin')
+    expect(await ran('member', 'remove', 'ann@example.com')).toMatchObject({ code: 0, text: 'ann@example.com is removed' })
+    expect((await ran('member', 'list')).text).toMatch(/^no members/)
   })
 
   test('of the records to publish warns when they rest on a name that the internet does not know', async () => {

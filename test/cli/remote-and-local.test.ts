@@ -166,6 +166,9 @@ describe.each([
     expect([sent.code, sent.said]).toEqual([1, expect.stringMatching(/^hardfail: postrider email show \S+ explains it$/)])
     const [id = ''] = sent.text.split(' ')
     expect((await command('explain', id)).text).toMatch(/^status: hardfail\nnow: {4}\S.*\nnext: {3}\S.*$/)
+    expect(await command('email', 'retry', id)).toMatchObject({ code: 0, text: expect.stringMatching(new RegExp(`^${id}: \\S`)) })
+    const wrong = await command('email', 'retry', 'nope')
+    expect([wrong.code, wrong.said]).toEqual([2, 'not_found: no such email\nRun postrider email list to find it'])
   })
 
   test('an email is scheduled, rescheduled and cancelled', async () => {
