@@ -259,22 +259,23 @@ class Import {
   /** Entries of other types are of incoming mail. Those that have ended do not come. */
   async #suppressions({ serverId, name }: PlannedTenant, tenant: Tenant | undefined): Promise<void> {
     const count = this.#report.counts.suppressions
-    if (!this.#options.apply || !tenant) {
+    const { apply } = this.#options
+    if (!tenant) {
       const found = await this.#source.countSuppressions(serverId)
       count.found += found
-      if (!tenant) count.missing += found
+      count.missing += found
       return
     }
     let failed = 0
     for await (const page of this.#source.suppressions(serverId)) {
       const entries = page.flatMap((row) => entryOf(row, this.#deps.clock.nowMs()))
-      const result = await importSuppressions(this.#deps.db, tenant.id, entries)
+      const result = await importSuppressions(this.#deps.db, tenant.id, entries, { dryRun: !apply })
       count.found += page.length
-      count.missing += result.added
+      count.missing += result.added + result.failed
       failed += result.failed
       this.#options.progress(`${name}: ${count.found} suppressions`)
     }
-    count.failed += failed
+    if (apply) count.failed += failed
     if (failed > 0) this.#report.notes.push({ about: 'suppressions', name, text: `${failed} entries are not email addresses` })
   }
 }

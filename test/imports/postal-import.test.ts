@@ -40,14 +40,15 @@ function sourceOf(given: Record<string, readonly Row[]>, suppressions: readonly 
 }
 
 let db: Db
-let run: (source: PostalSource) => ReturnType<typeof importPostal>
+let run: (source: PostalSource, apply?: boolean) => ReturnType<typeof importPostal>
 beforeEach(async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   db = database.db
   const secrets = openSecrets('a secret of the test that is long enough', systemRandom)
   const deps = { db, clock: systemClock, ids: openIds(systemRandom), random: systemRandom, secrets, webhooks: { list: async () => [] } }
-  run = (source) => importPostal(source, deps as unknown as ImportDeps, { apply: true, dkimIdentifier: 'postal', progress: () => {} })
+  run = (source, apply = true) =>
+    importPostal(source, deps as unknown as ImportDeps, { apply, dkimIdentifier: 'postal', progress: () => {} })
 })
 const tenants = async () => (await listTenants(db, undefined, { number: 1, size: 100 })).tenants.filter(({ isDefault }) => !isDefault)
 
@@ -99,4 +100,12 @@ test('suppressions with times that no calendar has come with usable ones', async
   const [tenant] = await tenants()
   const { total } = await listSuppressions(db, { tenantId: tenant?.id as string }, { number: 1, size: 100 })
   expect(total).toBe(5)
+})
+
+test('a comparison counts the suppressions that a known tenant lacks', async () => {
+  const rowOf = (address: string) => ({ type: 'recipient', address, reason: 'bounced', timestamp: 1_700_000_000, keep_until: null })
+  const before = ['ann@one.example', 'no address'].map(rowOf)
+  expect((await run(sourceOf({ servers: [server(1)] }, before))).counts.suppressions).toEqual({ found: 2, missing: 2, failed: 1 })
+  const { counts } = await run(sourceOf({ servers: [server(1)] }, [...before, rowOf('ben@one.example')]), false)
+  expect(counts.suppressions).toEqual({ found: 3, missing: 2, failed: 0 })
 })
