@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { cached } from './cached.ts'
 import { type Clock, systemClock } from './clock.ts'
@@ -72,4 +74,38 @@ test('a look-up that fails is not kept', async () => {
   await expect(memory.get('a')).rejects.toThrow('no database')
   failing = false
   expect(await memory.get('a')).toBe('found')
+})
+
+test('large values are kept up to a length, and removed soon after their time', async () => {
+  let monotonicMs = 1000
+  let due = () => {}
+  const clock: Clock = {
+    ...systemClock,
+    monotonicMs: () => monotonicMs,
+    after(_, run) {
+      due = run
+      return () => {}
+    },
+  }
+  let loads = 0
+  let measured = 0
+  const load = async () => ({ text: 'a'.repeat(4000), load: ++loads })
+  const lengthOf = ({ text }: { text: string; load: number }) => {
+    measured++
+    return text.length
+  }
+  const memory = cached(clock, load, { lengthOf, maxLength: 10_000 })
+  for (const key of ['a', 'b', 'c']) await memory.get(key)
+  expect((await memory.get('c')).load).toBe(3)
+  expect((await memory.get('a')).load).toBe(4)
+  expect(measured).toBe(4)
+
+  const kept = new WeakRef(await memory.get('a'))
+  monotonicMs += 2000
+  due()
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  await new Promise((resolve) => setImmediate(resolve))
+  collect()
+  expect(kept.deref()).toBeUndefined()
 })

@@ -8,6 +8,8 @@ import type { Clock } from './clock.ts'
 
 const keptMs = 900
 const maxEntries = 10_000
+/** A short value also has a key and a place. */
+const minEntryLength = 1000
 
 export interface Cached<Value> {
   get(key: string): Promise<Value>
@@ -15,10 +17,27 @@ export interface Cached<Value> {
   clear(): void
 }
 
-export function cached<Value>(clock: Clock, load: (key: string) => Promise<Value>): Cached<Value> {
+/** For values that may be large: together at most this length. Expired ones are removed also without further lookups. */
+export interface CachedLength<Value> {
+  lengthOf(value: Value): number
+  maxLength: number
+}
+
+export function cached<Value>(clock: Clock, load: (key: string) => Promise<Value>, length?: CachedLength<Value>): Cached<Value> {
+  let isPurging = false
+  const purgeSoon = () => {
+    if (isPurging || !length) return
+    isPurging = true
+    clock.after(2 * keptMs, () => {
+      isPurging = false
+      cache.purgeStale()
+      if (cache.size > 0) purgeSoon()
+    })
+  }
   const empty = () =>
     new LRUCache<string, { value: Value }>({
       ...atMost(maxEntries),
+      ...(length && { maxSize: length.maxLength, sizeCalculation: ({ value }) => Math.max(minEntryLength, length.lengthOf(value)) }),
       ttl: keptMs,
       // Reads the clock each time: a clock moved by hand may pass a second within a millisecond.
       ttlResolution: 0,
@@ -28,6 +47,7 @@ export function cached<Value>(clock: Clock, load: (key: string) => Promise<Value
         const value = await load(key)
         // A slow query saw the database as of its begin. A ttl of 0 would keep the value for ever.
         options.ttl = Math.max(1, keptMs - (clock.monotonicMs() - beganMs))
+        purgeSoon()
         return { value }
       },
     })

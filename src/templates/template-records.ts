@@ -22,10 +22,16 @@ export interface Template extends TemplateSource {
   updatedAt: Date
 }
 
+/** A template without the texts and variables of its draft. */
+export type TemplateSummary = Omit<Template, 'html' | 'text' | 'variables'>
+
 export interface TemplateVersion extends TemplateSource {
   version: number
   publishedAt: Date
 }
+
+/** Of a page: a version that is truncated lacks its texts and variables. */
+export type ListedVersion = TemplateVersion & { truncated: boolean }
 
 export interface TemplatePage {
   number: number
@@ -37,9 +43,11 @@ const keptVersions = 100
 const maxSourceLength = 262_144
 const nameForm = /^[a-z][a-z0-9-]{0,63}$/
 
+const summaryColumns = sql.part`
+  id, tenant_id as "tenantId", name, subject, published_version as "publishedVersion", created_at as "createdAt", updated_at as "updatedAt"`
+
 const columns = sql.part`
-  id, tenant_id as "tenantId", name, subject, html, text, variables, published_version as "publishedVersion", created_at as "createdAt",
-  updated_at as "updatedAt"`
+  ${summaryColumns}, html, text, variables`
 
 /** Ids have an underscore, which names cannot have. */
 const isThis = sql.part`tenant_id = $1 and (id = $2 or name = $2)`
@@ -55,8 +63,8 @@ const countTemplates = sql<{ total: number }>`
   from templates
   where tenant_id = $1`
 
-const pageOfTemplates = sql<Template>`
-  select ${columns}
+const pageOfTemplates = sql<TemplateSummary>`
+  select ${summaryColumns}
   from templates
   where tenant_id = $1
   order by name
@@ -106,12 +114,25 @@ const countVersions = sql<{ total: number }>`
   from template_versions
   where tenant_id = $1 and template_id = $2`
 
-const pageOfVersions = sql<TemplateVersion>`
-  select version, subject, html, text, variables, published_at as "publishedAt"
-  from template_versions
-  where tenant_id = $1 and template_id = $2
-  order by version desc
-  limit $3 offset $4`
+/** Of all versions on a page together; the first one is always complete. */
+const maxPageLength = 4_000_000
+
+const pageOfVersions = sql<ListedVersion>`
+  select version, subject, case when fits then html end as html, case when fits then text end as text,
+         case when fits then variables else '{}' end as variables, published_at as "publishedAt", not fits as truncated
+  from (
+    select *, row_number() over newest = 1
+      or sum(length(coalesce(html, '')) + length(coalesce(text, '')) + length(variables::text)) over newest <= $5 as fits
+    from (
+      select *
+      from template_versions
+      where tenant_id = $1 and template_id = $2
+      order by version desc
+      limit $3 offset $4
+    ) as page
+    window newest as (order by version desc)
+  ) as measured
+  order by version desc`
 
 /** $3: a version; null: the published one. */
 const versionOf = sql<{ templateId: string; isPublished: boolean; found: TemplateVersion | null }>`
@@ -191,7 +212,7 @@ export async function listTemplates(
   on: Queryable,
   tenantId: string,
   page: TemplatePage,
-): Promise<{ templates: Template[]; total: number }> {
+): Promise<{ templates: TemplateSummary[]; total: number }> {
   const counted = await on.first(countTemplates, [tenantId])
   const templates = await on.rows(pageOfTemplates, [tenantId, page.size, (page.number - 1) * page.size])
   return { templates, total: counted?.total ?? 0 }
@@ -225,9 +246,9 @@ export async function listTemplateVersionsOf(
   tenantId: string,
   templateId: string,
   page: TemplatePage,
-): Promise<{ versions: TemplateVersion[]; total: number }> {
+): Promise<{ versions: ListedVersion[]; total: number }> {
   const counted = await on.first(countVersions, [tenantId, templateId])
-  const versions = await on.rows(pageOfVersions, [tenantId, templateId, page.size, (page.number - 1) * page.size])
+  const versions = await on.rows(pageOfVersions, [tenantId, templateId, page.size, (page.number - 1) * page.size, maxPageLength])
   return { versions, total: counted?.total ?? 0 }
 }
 

@@ -16,30 +16,37 @@ import {
   getTemplate,
   getVersion,
   insertDraft,
+  type ListedVersion,
   listTemplates,
   listTemplateVersionsOf,
   publish,
   type Template,
   type TemplatePage,
   type TemplateSource,
-  type TemplateVersion,
+  type TemplateSummary,
   updateDraft,
 } from './template-records.ts'
 import { completeValues, type Values } from './variables.ts'
 
 export type { Rendered } from './liquid.ts'
-export { removeTemplatesOfTenant, type Template, type TemplateSource, type TemplateVersion } from './template-records.ts'
+export {
+  type ListedVersion,
+  removeTemplatesOfTenant,
+  type Template,
+  type TemplateSource,
+  type TemplateSummary,
+} from './template-records.ts'
 export { type Values, type Variable, variableTypes } from './variables.ts'
 
 /** `key`: the id or the name of a template. All refuse `not_found` and `validation_error`. */
 export interface Templates {
   create(tenantId: string, name: string, source: TemplateSource): Promise<Template>
-  list(tenantId: string, page: TemplatePage): Promise<{ templates: Template[]; total: number }>
+  list(tenantId: string, page: TemplatePage): Promise<{ templates: TemplateSummary[]; total: number }>
   get(tenantId: string, key: string): Promise<Template>
   /** Changes the draft. */
   update(tenantId: string, key: string, changes: DraftChanges): Promise<Template>
   publish(tenantId: string, key: string): Promise<Template>
-  listVersions(tenantId: string, key: string, page: TemplatePage): Promise<{ versions: TemplateVersion[]; total: number }>
+  listVersions(tenantId: string, key: string, page: TemplatePage): Promise<{ versions: ListedVersion[]; total: number }>
   remove(tenantId: string, key: string): Promise<void>
   /** Renders the draft, or a version. */
   preview(tenantId: string, key: string, given: { version?: number | undefined; values: Values }): Promise<Rendered>
@@ -50,13 +57,22 @@ export interface Templates {
 }
 
 const idLength = 20
+/** Of the versions that sends used within the last second. */
+const maxCachedLength = 16_000_000
+
+const lengthOfSource = ({ subject, html, text, variables }: TemplateSource) =>
+  subject.length + (html?.length ?? 0) + (text?.length ?? 0) + JSON.stringify(variables).length
 
 export function openTemplates({ db, clock, ids }: { db: Db; clock: Clock; ids: Ids }): Templates {
   const renderer = openRenderer(clock)
-  const known = cached(clock, (name) => {
-    const [tenantId, key, version] = JSON.parse(name) as [string, string, number | null]
-    return getVersion(db, tenantId, key, version)
-  })
+  const known = cached(
+    clock,
+    (name) => {
+      const [tenantId, key, version] = JSON.parse(name) as [string, string, number | null]
+      return getVersion(db, tenantId, key, version)
+    },
+    { lengthOf: lengthOfSource, maxLength: maxCachedLength },
+  )
   const now = () => new Date(clock.nowMs())
   const made = async (tenantId: string, source: TemplateSource, values: Values) =>
     renderer.render(tenantId, source, completeValues(source.variables, values))

@@ -90,6 +90,19 @@ describe('a template', () => {
       'not_found',
       'templateVersion',
     ])
+
+    // A page has at most 4,000,000 characters.
+    const long = { html: 'é'.repeat(262_144), text: 'é'.repeat(262_144) }
+    await ask('PATCH', `/templates/${templateId}`, long, service.liveKey)
+    for (let nth = 0; nth < 9; nth++) await ask('POST', `/templates/${templateId}/publish`, {}, service.liveKey)
+    const page = (await ask('GET', `/templates/${templateId}/versions`)).body.data as { html: string | null; truncated: boolean }[]
+    expect(page.map(({ html, truncated }) => (truncated ? html : html?.length))).toEqual([
+      ...Array(7).fill(262_144),
+      null,
+      null,
+      null,
+      null,
+    ])
   })
 
   test('gets a repeated request with its idempotency key the first response, though it has been deleted since', async () => {

@@ -2196,6 +2196,8 @@ export interface TemplatesListVersionsItem {
     type: 'string' | 'number' | 'boolean' | 'array' | 'object'
     default?: unknown
   }>
+  /** true: the page has 4,000,000 characters before this version, which lacks html, text and variables. Set perPage to a lower number */
+  truncated: boolean
 }
 
 export interface TemplatesPreviewBody {

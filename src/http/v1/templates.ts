@@ -1,7 +1,7 @@
 /** Templates (an extension of the contract): drafts, published versions, previews and test sends. `templateId` is an id or a name. */
 import Type, { type Static } from 'typebox'
 import { wrongField } from '#base'
-import { type Template, type TemplateSource, type TemplateVersion, type Variable, variableTypes } from '#templates'
+import { type ListedVersion, type Template, type TemplateSource, type TemplateSummary, type Variable, variableTypes } from '#templates'
 import { bodyTenantOrDefault, nullable, pageFields, tenantFields, tenantOrDefault, tenantParameter } from './common-schemas.ts'
 import { listRoute, route, sendRoute } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
@@ -47,6 +47,10 @@ const VersionObject = Type.Object({
   publishedAt: Type.String({ format: 'date-time' }),
   subject: Type.String(),
   ...source,
+  truncated: Type.Boolean({
+    description:
+      'true: the page has 4,000,000 characters before this version, which lacks html, text and variables. Set perPage to a lower number',
+  }),
 })
 
 const byKey = { query: query({ tenantId: tenantParameter }), refuses: ['not_found', 'tenant_mismatch'] } as const
@@ -207,7 +211,7 @@ export const deleteTemplateRoute = route({
   },
 })
 
-const summaryToWire = ({ id, tenantId, name, subject, publishedVersion, createdAt, updatedAt }: Template) => ({
+const summaryToWire = ({ id, tenantId, name, subject, publishedVersion, createdAt, updatedAt }: TemplateSummary) => ({
   id,
   tenantId,
   name,
@@ -221,9 +225,10 @@ const sourceToWire = ({ html, text, variables }: TemplateSource) => ({ html, tex
 
 const templateToWire = (one: Template): Static<typeof TemplateObject> => ({ ...summaryToWire(one), ...sourceToWire(one) })
 
-const versionToWire = (one: TemplateVersion): Static<typeof VersionObject> => ({
+const versionToWire = (one: ListedVersion): Static<typeof VersionObject> => ({
   version: one.version,
   publishedAt: one.publishedAt.toISOString(),
   subject: one.subject,
   ...sourceToWire(one),
+  truncated: one.truncated,
 })
