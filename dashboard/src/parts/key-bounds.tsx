@@ -3,14 +3,15 @@ import { type ReactNode, useState } from 'react'
 import { patch } from '../api-client.ts'
 import type { Credential } from '../api-types.ts'
 import { texts } from '../texts.ts'
+import { zoneNow } from '../time-zone.ts'
 import { FormDialog } from './action-dialogs.tsx'
 import { Field } from './form-controls.tsx'
-import { localTimeOf } from './local-times.ts'
 import { Time } from './time-and-copy.tsx'
+import { fieldOf, instantOf } from './zoned-times.ts'
 
 const words = texts.keys.bounds
 
-/** As in the fields: lists with commas, a local time, a number. */
+/** As in the fields: lists with commas, a time of the shown zone, a number. */
 export interface BoundsDraft {
   from: string
   networks: string
@@ -23,7 +24,7 @@ export const noBounds: BoundsDraft = { from: '', networks: '', expires: '', send
 const draftOf = ({ allowedFrom, allowedNetworks, expiresAt, sendLimit }: Credential): BoundsDraft => ({
   from: allowedFrom?.join(', ') ?? '',
   networks: allowedNetworks?.join(', ') ?? '',
-  expires: expiresAt === undefined ? '' : localTimeOf(expiresAt),
+  expires: expiresAt === undefined ? '' : fieldOf(zoneNow(), Date.parse(expiresAt)),
   sendLimit: sendLimit === undefined ? '' : String(sendLimit),
 })
 
@@ -36,7 +37,7 @@ const listIn = (text: string) => {
 export const boundsOf = ({ from, networks, expires, sendLimit }: BoundsDraft) => ({
   allowedFrom: listIn(from),
   allowedNetworks: listIn(networks),
-  expiresAt: expires === '' ? null : new Date(expires).toISOString(),
+  expiresAt: expires === '' ? null : (instantOf(zoneNow(), expires)?.toISOString() ?? expires),
   sendLimit: sendLimit === '' ? null : Number(sendLimit),
 })
 
@@ -93,9 +94,16 @@ interface ChangeBoundsProps {
 }
 
 export function ChangeBounds({ of, path, onDone, onClose }: ChangeBoundsProps) {
-  const [draft, setDraft] = useState(draftOf(of))
+  const [before] = useState(() => draftOf(of))
+  const [draft, setDraft] = useState(before)
+  /** Only changed bounds: the others may have been changed elsewhere since. */
+  const save = async () => {
+    const [given, known] = [boundsOf(draft), boundsOf(before)]
+    const names = (Object.keys(given) as (keyof typeof given)[]).filter((name) => String(given[name]) !== String(known[name]))
+    if (names.length > 0) await patch(path, Object.fromEntries(names.map((name) => [name, given[name]])))
+  }
   return (
-    <FormDialog title={words.title(of.name)} action={words.save} run={() => patch(path, boundsOf(draft))} onDone={onDone} onClose={onClose}>
+    <FormDialog title={words.title(of.name)} action={words.save} run={save} onDone={onDone} onClose={onClose}>
       <BoundsFields draft={draft} onChange={setDraft} />
     </FormDialog>
   )

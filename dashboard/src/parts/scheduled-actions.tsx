@@ -3,10 +3,11 @@ import { useState } from 'react'
 import { patch, post } from '../api-client.ts'
 import type { Email } from '../api-types.ts'
 import { texts } from '../texts.ts'
+import { zoneNow } from '../time-zone.ts'
 import { Confirm, FormDialog } from './action-dialogs.tsx'
 import { Button } from './basic-components.tsx'
 import { Field } from './form-controls.tsx'
-import { localTimeOf } from './local-times.ts'
+import { fieldOf, instantOf } from './zoned-times.ts'
 
 const words = texts.email
 
@@ -39,12 +40,12 @@ export function ScheduledActions({ email, refresh }: { email: Email; refresh: ()
 }
 
 function Reschedule({ email, onDone, onClose }: { email: Email; onDone: () => unknown; onClose: () => void }) {
-  const [local, setLocal] = useState(localTimeOf(email.scheduledAt ?? new Date().toISOString()))
+  const [local, setLocal] = useState(() => fieldOf(zoneNow(), email.scheduledAt ? Date.parse(email.scheduledAt) : Date.now()))
   return (
     <FormDialog
       title={words.rescheduleTitle(email.to)}
       action={words.reschedule}
-      run={() => patch(`/v1/emails/${email.id}`, { scheduledAt: new Date(local).toISOString() })}
+      run={() => patch(`/v1/emails/${email.id}`, { scheduledAt: instantOf(zoneNow(), local)?.toISOString() ?? local })}
       onDone={onDone}
       onClose={onClose}
     >

@@ -64,7 +64,9 @@ function EditTenant({ tenant, ceiling, onClose, onDone }: Doing & { tenant: Tena
   const [status, setStatus] = useState<string>(tenant.status)
   const [send, setSend] = useState(ceiling === undefined ? '' : String(ceiling))
   const run = async () => {
-    if (name !== tenant.name || status !== tenant.status) await patch(`/v1/tenants/${tenant.id}`, { name, status })
+    // Only these: the status may have been changed elsewhere since.
+    const changes = { ...(name === tenant.name ? {} : { name }), ...(status === tenant.status ? {} : { status }) }
+    if (Object.keys(changes).length > 0) await patch(`/v1/tenants/${tenant.id}`, changes)
     if (send !== String(ceiling ?? ''))
       await post(`/dashboard/api/tenants/${tenant.id}/limit`, { sendPerHour: send === '' ? null : Number(send) })
   }
