@@ -60,17 +60,23 @@ export function serveEmailPage(
     })
   })
 
-  const change = (path: string, act: typeof releaseQueue) =>
+  /** `past`: the participle of the path, for the refusal. */
+  const change = (path: string, past: string, act: typeof releaseQueue) =>
     api.post(`/emails/:emailId/${path}`, { bodyLimit: maxBodyOctets }, async (request, reply) => {
       const member = await requireMember(request)
       refuseBeyondRole(member, request)
       const email = await emailOf(request, member)
       const emails = await act(db, { emailId: email.id, tenantId: email.tenantId }, clock.nowMs(), member.name)
+      if (emails === 0)
+        throw new Refusal('email_not_retryable', {
+          message: `the email cannot be ${past}: its status is ${(await emailOf(request, member)).status}`,
+          suggestion: 'Reload the email; an email in flight can be changed after its attempt',
+        })
       await context.recordAction(db, request, member, `emails.${path}`, { emailId: email.id, emails }, email.tenantId)
       return answer<object>(request, reply, { emails })
     })
-  change('release', releaseQueue)
-  change('cancel', cancelQueue)
+  change('release', 'released', releaseQueue)
+  change('cancel', 'cancelled', cancelQueue)
 }
 
 /** The marks of listed emails. */

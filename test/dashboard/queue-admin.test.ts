@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'
+import { listAudit } from '#members'
 import { recordDeliveries } from '#webhooks'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { halfPastTwelve } from '../support/test-clock.ts'
@@ -225,4 +226,15 @@ describe('the queue', () => {
       expect(acts).toContain(action)
     expect(audit.find(({ action }) => action === 'queue.pause')?.data).toMatchObject({ destination: 'far.test' })
   })
+})
+
+test('a release or a cancellation that changes nothing is refused and is not an audit entry', async () => {
+  const id = await send('delivered@simulator.test')
+  await until(id, 'sent')
+  for (const path of ['release', 'cancel']) {
+    const { status, code } = await as('owner', 'POST', `/emails/${id}/${path}`)
+    expect([status, code]).toEqual([400, 'email_not_retryable'])
+    const { entries } = await listAudit(service.db, { tenantId: null, action: `emails.${path}` }, { number: 1, size: 10 })
+    expect(entries.filter(({ data }) => data.emailId === id)).toEqual([])
+  }
 })

@@ -13,6 +13,8 @@ const retryable: readonly string[] = ['softfail', 'hardfail', 'bounced']
 
 interface BulkAction {
   name: string
+  /** Whether the status of the email allows the action. */
+  allows: (email: ListedEmail) => boolean
   run: (email: ListedEmail) => Promise<unknown>
 }
 
@@ -22,10 +24,11 @@ export function EmailActions({ selection, emails }: { selection: Selection; emai
   const chosen = emails.filter(({ id }) => selection.chosen.has(id))
   const acting = useMutation({
     /** One request after the other: a session may make 50 a second, and each email answers for itself. */
-    mutationFn: async ({ name, run }: BulkAction) => {
+    mutationFn: async ({ name, allows, run }: BulkAction) => {
+      const allowed = chosen.filter(allows)
       let failed = 0
-      for (const email of chosen) await run(email).catch(() => failed++)
-      toast(words.done(name, chosen.length - failed, failed))
+      for (const email of allowed) await run(email).catch(() => failed++)
+      toast(words.done(name, allowed.length - failed, failed, chosen.length - allowed.length))
       selection.onChange(new Set())
     },
     onSettled: () => client.invalidateQueries({ queryKey: ['emails'] }),
@@ -35,9 +38,9 @@ export function EmailActions({ selection, emails }: { selection: Selection; emai
       () => toast(words.copied(chosen.length)),
       () => undefined,
     )
-  const button = (name: string, isUseful: boolean, run: BulkAction['run']) => (
-    <Button small disabled={!isUseful || acting.isPending} onClick={() => acting.mutate({ name, run })}>
-      {name}
+  const button = (action: BulkAction) => (
+    <Button small disabled={!chosen.some(action.allows) || acting.isPending} onClick={() => acting.mutate(action)}>
+      {action.name}
     </Button>
   )
   const suppress = ({ to, tenantId }: ListedEmail) =>
@@ -46,17 +49,17 @@ export function EmailActions({ selection, emails }: { selection: Selection; emai
     <BulkBar selection={selection}>
       {mayChange && (
         <>
-          {button(
-            words.retry,
-            chosen.some(({ status }) => retryable.includes(status)),
-            ({ id }) => post(`/v1/emails/${id}/retry`),
-          )}
-          {button(
-            words.release,
-            chosen.some(({ status }) => status === 'held'),
-            ({ id }) => post(`/dashboard/api/emails/${id}/release`),
-          )}
-          {button(words.suppress, true, suppress)}
+          {button({
+            name: words.retry,
+            allows: ({ status }) => retryable.includes(status),
+            run: ({ id }) => post(`/v1/emails/${id}/retry`),
+          })}
+          {button({
+            name: words.release,
+            allows: ({ status }) => status === 'held',
+            run: ({ id }) => post(`/dashboard/api/emails/${id}/release`),
+          })}
+          {button({ name: words.suppress, allows: () => true, run: suppress })}
         </>
       )}
       <Button small onClick={copyIds}>

@@ -24,8 +24,8 @@ export const emailsTexts = {
       suppress: 'Suppress recipients',
       copyIds: 'Copy IDs',
       copied: (count: number) => `${count} IDs copied.`,
-      done: (action: string, done: number, failed: number) =>
-        failed === 0 ? `${action}: ${done} done.` : `${action}: ${done} done, ${failed} refused.`,
+      done: (action: string, done: number, failed: number, leftOut: number) =>
+        `${action}: ${[`${done} done`, ...(failed === 0 ? [] : [`${failed} refused`]), ...(leftOut === 0 ? [] : [`${leftOut} left out by status`])].join(', ')}.`,
     },
     noSubject: '(no subject)',
     any: 'Any',
