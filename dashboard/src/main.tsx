@@ -32,6 +32,8 @@ const at = <Path extends string>(path: Path, load: () => Promise<Record<string, 
     getParentRoute: () => shell,
     path,
     validateSearch: search,
+    // Another item of the same page begins without the state of the one before.
+    remountDeps: ({ params }) => params,
     component: lazyRouteComponent(load as () => Promise<Record<string, () => React.ReactNode>>, name),
   })
 

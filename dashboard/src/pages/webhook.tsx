@@ -80,7 +80,17 @@ export function WebhookPage() {
         </div>
       )}
       <Deliveries id={id} />
-      {opened && <OpenedDialog opened={opened} webhook={webhook} onDone={refresh} onClose={() => setOpened(undefined)} />}
+      {opened && (
+        <OpenedDialog
+          opened={opened}
+          webhook={webhook}
+          onDone={async () => {
+            if (opened === 'rotate') setSecret(undefined)
+            await refresh()
+          }}
+          onClose={() => setOpened(undefined)}
+        />
+      )}
     </>
   )
 }
