@@ -7,7 +7,7 @@ import { ActiveFilters } from '../parts/active-filters.tsx'
 import { Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { ChooseMail } from '../parts/chart.tsx'
 import { ChooseKey, useKeys } from '../parts/choose-key.tsx'
-import { DataTable, Pager, TableSkeleton } from '../parts/data-table.tsx'
+import { DataTable, Pager, TableSkeleton, useSelection } from '../parts/data-table.tsx'
 import { EmailActions } from '../parts/email-actions.tsx'
 import { useEmailColumns } from '../parts/email-columns.tsx'
 import { useNews } from '../parts/event-stream.ts'
@@ -51,7 +51,6 @@ type Filters = Record<string, string | undefined>
 export function EmailsPage() {
   const { scoped, tenantId } = useHere()
   const [filters, change] = useFilters()
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   // Here, because each change of the filters makes another form.
   const [isOpen, setOpen] = useState(rare.some((name) => filters[name]) || isCustom(filters))
   const client = useQueryClient()
@@ -66,7 +65,8 @@ export function EmailsPage() {
   // A search may take longer than the time to the next event, so a running one is not restarted.
   useNews(tenantId, () => void (isFiltered || client.invalidateQueries({ queryKey: ['emails'] }, { cancelRefetch: false })))
   const columns = useEmailColumns(data?.items ?? [])
-  const selection = { chosen, onChange: setChosen, nameOf: (id: string) => data?.items.find((one) => one.id === id)?.to ?? id }
+  const place = JSON.stringify([tenantId, filters])
+  const selection = useSelection(place, data?.items ?? [], { keyOf: (one) => one.id, nameOf: (one) => one.to })
   return (
     <>
       <Heading title={texts.pages.emails}>

@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { get, type Page, post, withQuery } from '../api-client.ts'
 import type { FlushResponse, QueueResponse, ShownWaitingEmail } from '../api-types.ts'
 import { Badge, Button, Heading, Problem, type Tone, Warning } from '../parts/basic-components.tsx'
-import type { Column } from '../parts/data-table.tsx'
+import { type Column, useSelection } from '../parts/data-table.tsx'
 import { BackTo, Listing, RowLink, useList } from '../parts/paged-lists.tsx'
 import { PauseDialog } from '../parts/queue-pause.tsx'
 import { Age, Sentence, Time } from '../parts/time-and-copy.tsx'
@@ -26,12 +26,11 @@ export function QueueWaitingPage() {
 function Waiting() {
   const { tenantId } = useHere()
   const [{ destination, provider, page }] = useFilters()
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const path = withQuery('/dashboard/api/queue/emails', { destination, provider, page, tenantId })
   const list = useList<ShownWaitingEmail>('waiting', path, everyMs)
   const client = useQueryClient()
   const refresh = () => client.invalidateQueries({ queryKey: ['waiting'] })
-  const selection = { chosen, onChange: setChosen, nameOf: (id: string) => list.data?.items.find((one) => one.id === id)?.to ?? id }
+  const selection = useSelection(path, list.data?.items ?? [], { keyOf: (one) => one.id, nameOf: (one) => one.to })
   const same = sameReply(list.data)
   return (
     <>

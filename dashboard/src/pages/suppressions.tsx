@@ -2,12 +2,12 @@
 import { useMutation, useQueries, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import { getPage, post, remove, withQuery } from '../api-client.ts'
+import { ApiError, getPage, post, remove, withQuery } from '../api-client.ts'
 import type { Suppression, SuppressionsBulkCreateData } from '../api-types.ts'
 import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Heading, Problem } from '../parts/basic-components.tsx'
 import { readCsv } from '../parts/csv.ts'
-import { BulkBar, type Column, type Selection } from '../parts/data-table.tsx'
+import { BulkBar, type Column, type Selection, useSelection } from '../parts/data-table.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Progress, SaveList } from '../parts/file-transfer.tsx'
 import { Field } from '../parts/form-controls.tsx'
@@ -30,8 +30,7 @@ export function SuppressionsPage() {
   const path = scoped('/v1/suppressions', { address: filters.address, reason: filters.reason, page: filters.page, ...ofAll })
   const list = useList<Suppression>('suppressions', path)
   const refresh = () => client.invalidateQueries({ queryKey: ['suppressions'] })
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
-  const selection = { chosen, onChange: setChosen, nameOf: (id: string) => list.data?.items.find((one) => one.id === id)?.address ?? id }
+  const selection = useSelection(path, list.data?.items ?? [], { keyOf: (one) => one.id, nameOf: (one) => one.address })
   return (
     <>
       <Heading title={texts.pages.suppressions} about={tenantId === undefined ? words.ofAll : words.ofTenant}>
@@ -57,7 +56,7 @@ export function SuppressionsPage() {
         empty={words.empty}
         {...(mayChange ? { selection } : {})}
       />
-      <RemoveChosen selection={selection} items={list.data?.items ?? []} onDone={refresh} />
+      <RemoveChosen selection={selection} items={list.data?.items ?? []} onSettled={refresh} />
       {adding && <Add onClose={() => setAdding(false)} onAdded={refresh} />}
       {importing && <Import onClose={() => setImporting(false)} onDone={refresh} />}
       {removing && (
@@ -137,8 +136,14 @@ function Filters({ address, reason, onChange }: FiltersProps) {
   )
 }
 
+interface RemoveChosenProps {
+  selection: Selection
+  items: readonly Suppression[]
+  onSettled: () => Promise<void>
+}
+
 /** Removes the selected addresses, after a confirmation. */
-function RemoveChosen({ selection, items, onDone }: { selection: Selection; items: readonly Suppression[]; onDone: () => Promise<void> }) {
+function RemoveChosen({ selection, items, onSettled }: RemoveChosenProps) {
   const [isAsking, setAsking] = useState(false)
   return (
     <>
@@ -153,12 +158,15 @@ function RemoveChosen({ selection, items, onDone }: { selection: Selection; item
           text={words.removeText}
           action={words.remove}
           run={async () => {
-            for (const one of items) if (selection.chosen.has(one.id)) await removeOne(one)
+            try {
+              for (const one of items) if (selection.chosen.has(one.id)) await removeOne(one)
+            } finally {
+              await onSettled()
+            }
           }}
-          onDone={async () => {
+          onDone={() => {
             setAsking(false)
             selection.onChange(new Set())
-            await onDone()
           }}
           onClose={() => setAsking(false)}
         />
@@ -167,8 +175,11 @@ function RemoveChosen({ selection, items, onDone }: { selection: Selection; item
   )
 }
 
+/** An address that is no longer listed counts as removed. */
 const removeOne = ({ address, tenantId }: Suppression) =>
-  remove(withQuery(`/v1/suppressions/${encodeURIComponent(address)}`, { tenantId: tenantId ?? undefined }))
+  remove(withQuery(`/v1/suppressions/${encodeURIComponent(address)}`, { tenantId: tenantId ?? undefined })).catch((error: unknown) => {
+    if (!(error instanceof ApiError && error.status === 404)) throw error
+  })
 
 function useColumns(onRemove: (one: Suppression) => void): readonly Column<Suppression>[] {
   const { mayChange, tenantId, nameOf } = useHere()

@@ -31,6 +31,19 @@ export interface Selection {
   nameOf: (key: string) => string
 }
 
+/** A selection among these items. It ends with a change of `place`, such as another page or filter. */
+export function useSelection<Item>(
+  place: string,
+  items: readonly Item[],
+  { keyOf, nameOf }: { keyOf: (item: Item) => string; nameOf: (item: Item) => string },
+): Selection {
+  const [made, setMade] = useState({ place, keys: none })
+  const names = new Map(items.map((one) => [keyOf(one), nameOf(one)]))
+  const chosen = made.place === place ? new Set([...made.keys].filter((key) => names.has(key))) : none
+  return { chosen, onChange: (keys) => setMade({ place, keys }), nameOf: (key) => names.get(key) ?? key }
+}
+const none: ReadonlySet<string> = new Set()
+
 interface DataTableProps<Item> {
   label: string
   columns: readonly Column<Item>[]
