@@ -38,9 +38,12 @@ export interface WebhookDeliveryDetails extends WebhookDelivery {
   error: string | null
 }
 
-export type NewDelivery = Omit<WebhookDeliveryDetails, 'webhookName' | 'emailId' | 'recipient'>
+export interface NewDelivery extends Omit<WebhookDeliveryDetails, 'webhookName' | 'emailId' | 'recipient'> {
+  /** Absent: the email that the body names in Postrider's form. */
+  emailId?: string | null
+}
 
-const recordColumns: ColumnTypes<NewDelivery & { emailId: string | null }> = {
+const recordColumns: ColumnTypes<Required<NewDelivery>> = {
   tenantId: 'text',
   webhookId: 'bigint',
   id: 'uuid',
@@ -69,10 +72,14 @@ const insertDeliveries = sql`
   from json_to_recordset($1::json) as made (${sql.columns(recordColumns)})
   on conflict do nothing`
 
+/** The recipient in the bodies of other vendors: SES has its body as a text within another. */
+const vendorRecipient = sql.part`'"(?:to|recipient|Recipient|email|Email|destination)\\\\?":\\[?\\\\?"([^"\\\\]{1,255})'`
+
 const listed = sql.part`
   delivery.id, delivery.event_uuid as "eventUuid", delivery.webhook_id as "webhookId", webhook.name as "webhookName", delivery.tenant_id as "tenantId", delivery.event,
   delivery.url, delivery.attempt, delivery.success, delivery.status_code as "statusCode", delivery.will_retry as "willRetry", delivery.at,
-  delivery.email_id as "emailId", substring(delivery.payload from '"to":"([^"]{1,255})"') as recipient`
+  delivery.email_id as "emailId",
+  coalesce(substring(delivery.payload from '"to":"([^"]{1,255})"'), substring(delivery.payload from ${vendorRecipient})) as recipient`
 
 const filtered = sql.part`
   from webhook_deliveries as delivery
@@ -139,7 +146,9 @@ const emailIn = (payload: string) => /"token":"([0-9A-Za-z]{22})"/.exec(payload)
 /** Inserts records; the partitions of their days must exist. */
 export async function recordDeliveries(on: Queryable, made: readonly NewDelivery[]): Promise<void> {
   if (made.length === 0) return
-  await on.run(insertDeliveries, [JSON.stringify(made.map((one) => ({ ...one, emailId: emailIn(one.payload) })))])
+  await on.run(insertDeliveries, [
+    JSON.stringify(made.map((one) => ({ ...one, emailId: one.emailId === undefined ? emailIn(one.payload) : one.emailId }))),
+  ])
 }
 
 /** Requests about an email, newest first, to the webhooks of `ownerId` (null: to all). */

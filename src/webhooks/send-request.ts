@@ -95,6 +95,7 @@ export function openSend(deps: RequestDeps): Send {
       responseBody,
       durationMs,
       error,
+      ...(request.emailId === undefined ? {} : { emailId: request.emailId }),
     }
     return { outcome, success, delivery }
   }

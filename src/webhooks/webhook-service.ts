@@ -243,8 +243,8 @@ class WebhookService implements Webhooks {
     if (!webhook.enabled) throw new Refusal('webhook_disabled', { message: 'the webhook is disabled' })
     const body = Buffer.from(original.payload)
     const withinMs = Math.min(webhook.timeoutSeconds * 1000, maxReplayMs)
-    const { eventUuid: uuid, event, tenantId } = original
-    const { delivery: made } = await this.#send(webhook, { uuid, event, tenantId, attempt: 1, body, withinMs })
+    const { eventUuid: uuid, event, tenantId, emailId } = original
+    const { delivery: made } = await this.#send(webhook, { uuid, event, emailId, tenantId, attempt: 1, body, withinMs })
     await recordDeliveries(this.#deps.db, [{ ...made, willRetry: false }])
     return { success: made.success, statusCode: made.statusCode, durationMs: made.durationMs, newDeliveryId: made.id, at: made.at }
   }
