@@ -29,8 +29,8 @@ export const createPlatformWebhook = route({
   status: 201,
   data: PlatformWebhook,
   refuses: ['webhook_url_not_allowed'],
-  handle: async ({ body: { name, url, events, enabled, timeoutSeconds } }, { webhooks }) =>
-    platformToWire(await webhooks.create(organisationWide, { name, url, enabled, timeoutSeconds, ...subscribed(events) })),
+  handle: async ({ body: { name, url, events, enabled, timeoutSeconds, format } }, { webhooks }) =>
+    platformToWire(await webhooks.create(organisationWide, { name, url, enabled, timeoutSeconds, format, ...subscribed(events) })),
 })
 
 export const listPlatformWebhooks = route({
@@ -65,8 +65,8 @@ export const updatePlatformWebhook = route({
   body: Type.Object({ name: optional(Name), url: optional(Url), events, ...settableFields, rotateSecret }),
   data: PlatformWebhook,
   refuses: ['webhook_url_not_allowed', 'not_found'],
-  handle: async ({ params, body: { name, url, events, enabled, timeoutSeconds, rotateSecret } }, { webhooks }) => {
-    const changes = { name, url, enabled, timeoutSeconds, rotateSecret, ...subscribed(events) }
+  handle: async ({ params, body: { name, url, events, enabled, timeoutSeconds, format, rotateSecret } }, { webhooks }) => {
+    const changes = { name, url, enabled, timeoutSeconds, format, rotateSecret, ...subscribed(events) }
     return platformToWire(await webhooks.update(params.webhookId, organisationWide, changes))
   },
 })
