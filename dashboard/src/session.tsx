@@ -1,13 +1,14 @@
 /** The signed-in person and the selected tenant, for every page. */
 import { useQuery } from '@tanstack/react-query'
-import { createContext, type ReactNode, useContext, useState } from 'react'
-import { get, getPage, withQuery } from './api-client.ts'
+import { createContext, type ReactNode, useContext, useEffect, useState } from 'react'
+import { ApiError, get, getPage, withQuery } from './api-client.ts'
 import type { SessionResponse, ShownMember, Tenant } from './api-types.ts'
 import { texts } from './texts.ts'
 
 interface Here {
   member: ShownMember
   mayChange: boolean
+  /** The newest, and the selected one. */
   tenants: Tenant[]
   /** The selected tenant, or the member's own; undefined: all. */
   tenantId: string | undefined
@@ -24,6 +25,8 @@ interface Here {
   nameOf: (tenantId: string | null) => string
 }
 
+const tenantsEveryMs = 60_000
+
 const Context = createContext<Here | undefined>(undefined)
 
 export const useMember = () => useQuery({ queryKey: ['session'], queryFn: () => get<SessionResponse>('/dashboard/api/session') })
@@ -35,18 +38,34 @@ export function HereProvider({ member, children }: { member: ShownMember; childr
     queryKey: ['tenants'],
     queryFn: () => getPage<Tenant>('/v1/tenants?perPage=100'),
     enabled: isOfOrganisation,
+    refetchInterval: tenantsEveryMs,
   })
+  const choose = (next: string) => {
+    sessionStorage.setItem('tenant', next)
+    setChosen(next)
+  }
+  const newest = tenants.data?.items
+  const older = useQuery({
+    queryKey: ['tenants', 'chosen', chosen],
+    queryFn: () => get<Tenant>(`/v1/tenants/${encodeURIComponent(chosen)}`),
+    enabled: isOfOrganisation && chosen !== '' && newest !== undefined && newest.every(({ id }) => id !== chosen),
+    refetchInterval: tenantsEveryMs,
+  })
+  const isGone = older.error instanceof ApiError && older.error.status === 404
+  useEffect(() => {
+    if (!isGone) return
+    sessionStorage.setItem('tenant', '')
+    setChosen('')
+  }, [isGone])
+  const all = [...(newest ?? []), ...(older.data && newest?.every(({ id }) => id !== older.data.id) ? [older.data] : [])]
   const tenantId = member.tenantId ?? (chosen || undefined)
   const scoped: Here['scoped'] = (path, query = {}) => withQuery(path, { ...query, tenantId })
   const here: Here = {
     member,
     mayChange: member.role !== 'viewer',
-    tenants: tenants.data?.items ?? [],
+    tenants: all,
     tenantId,
-    choose(next) {
-      sessionStorage.setItem('tenant', next)
-      setChosen(next)
-    },
+    choose,
     scoped,
     ofKeys: (rest = '', query = {}) =>
       member.tenantId === null
@@ -54,7 +73,7 @@ export function HereProvider({ member, children }: { member: ShownMember; childr
         : withQuery(`/v1/tenants/${member.tenantId}/credentials${rest}`, query),
     inBody: tenantId === undefined ? {} : { tenantId },
     ofAll: tenantId === undefined ? { all: 'true' } : {},
-    nameOf: (id) => (id === null ? texts.organisation : (tenants.data?.items.find((one) => one.id === id)?.name ?? id)),
+    nameOf: (id) => (id === null ? texts.organisation : (all.find((one) => one.id === id)?.name ?? id)),
   }
   return <Context value={here}>{children}</Context>
 }
