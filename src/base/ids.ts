@@ -36,9 +36,9 @@ export interface Ids {
   random(): number
 }
 
-/** The first 8 characters of every email id accepted at `atMs`; used as partition bounds. */
+/** The first 8 characters of every email id accepted at `atMs`; used as partition bounds. For a time before 1970, those of 1970. */
 export function emailIdPrefix(atMs: number): string {
-  let rest = Math.floor(atMs)
+  let rest = Math.max(0, Math.floor(atMs))
   let text = ''
   for (let digit = 0; digit < timeDigits; digit++) {
     text = base62[rest % 62] + text
