@@ -154,6 +154,16 @@ describe('the test clock', () => {
     expect((await own.read(id)).status).toBe('hardfail')
   }, 60_000)
 
+  test('is moved by one request of a tenant at a time', async () => {
+    const own = await tenant()
+    await own.send('timeout@simulator.test')
+    await own.advance(5)
+    const days = 2
+    const [first = 0, second = 0] = (await Promise.all([own.advance(days * 86_400), own.advance(days * 86_400)])).map(Date.parse).sort()
+    expect(first - Date.now()).toBeLessThan(days * dayMs + 60_000)
+    expect(second - first).toBeGreaterThan(days * dayMs - 60_000)
+  }, 60_000)
+
   test('goes on from where it was moved to: later mail is accepted, delivered and received at its time', async () => {
     const own = await tenant()
     const moved = Date.parse(await own.advance(20 * 86_400))
