@@ -1,10 +1,10 @@
 /** One template: its source with a preview beside it (below it on a narrow screen), a test send, publishing, and its versions. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { useBlocker, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, getPage, patch, post } from '../api-client.ts'
 import type { TemplatesCreateData, TemplatesListVersionsItem } from '../api-types.ts'
-import { FormDialog } from '../parts/action-dialogs.tsx'
+import { Confirm, FormDialog } from '../parts/action-dialogs.tsx'
 import { Button, Heading, Problem, Section } from '../parts/basic-components.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Field } from '../parts/form-controls.tsx'
@@ -130,11 +130,32 @@ function Template({ template }: { template: TemplatesCreateData }) {
         <TemplateDialog
           of={template}
           action={opened}
-          onRemoved={() => navigate({ to: '/templates' as '/' })}
+          onRemoved={() => navigate({ to: '/templates' as '/', ignoreBlocker: true })}
           onClose={() => setOpened(undefined)}
         />
       )}
+      <AskBeforeLeaving isChanged={isChanged && mayChange} />
     </>
+  )
+}
+
+/** Before a page that would lose the draft, also before the browser leaves. */
+function AskBeforeLeaving({ isChanged }: { isChanged: boolean }) {
+  const { status, proceed, reset } = useBlocker({
+    shouldBlockFn: ({ current, next }) => isChanged && current.pathname !== next.pathname,
+    enableBeforeUnload: () => isChanged,
+    withResolver: true,
+  })
+  if (status !== 'blocked') return null
+  return (
+    <Confirm
+      title={words.leaveTitle}
+      text={words.leaveText}
+      action={words.leave}
+      run={async () => proceed()}
+      onDone={() => {}}
+      onClose={reset}
+    />
   )
 }
 

@@ -9,7 +9,10 @@ const cell = (value: string | number): string => {
 export const saveCsv = (name: string, rows: readonly (readonly (string | number)[])[]): void =>
   save(name, new Blob([`\ufeff${rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('')}`], { type: 'text/csv' }))
 
-/** Rows of cells, separated by commas or semicolons, as spreadsheets write them. Empty lines are omitted. */
+/** Without the quotation mark that `cell` puts before a formula. */
+const unguarded = (text: string) => text.replace(/^'(?=[=+\-@\t\r])/, '')
+
+/** Rows of cells, separated by commas or semicolons, as spreadsheets or `saveCsv` write them. Empty lines are omitted. */
 export function readCsv(text: string): string[][] {
   const whole = text.replace(/^\ufeff/, '')
   const separator = /^[^\r\n",]*;/.test(whole) ? ';' : ','
@@ -18,7 +21,7 @@ export function readCsv(text: string): string[][] {
   let value = ''
   let isQuoted = false
   const endRow = () => {
-    row.push(value)
+    row.push(unguarded(value))
     if (row.some((one) => one.trim() !== '')) rows.push(row)
     row = []
     value = ''
@@ -31,7 +34,7 @@ export function readCsv(text: string): string[][] {
       else isQuoted = false
     } else if (letter === '"' && value === '') isQuoted = true
     else if (letter === separator) {
-      row.push(value)
+      row.push(unguarded(value))
       value = ''
     } else if (letter === '\n') endRow()
     else if (letter !== '\r') value += letter
