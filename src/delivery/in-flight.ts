@@ -87,11 +87,14 @@ export function openInFlight(): InFlight {
       }
       return windows
     },
-    busyTenants() {
-      const sizes = new Map<string, number>()
-      for (const { tenantId, inFlight: some } of lanes.values()) sizes.set(tenantId, (sizes.get(tenantId) ?? 0) + some)
-      return new Map([...sizes].filter(([, size]) => size >= busyFrom))
-    },
+    busyTenants: () => busyAmong(lanes.values()),
     all: () => [...inFlight.values()],
   }
+}
+
+function busyAmong(lanes: Iterable<LaneState>): Map<string, number> {
+  const sizes = new Map<string, number>()
+  for (const { tenantId, inFlight } of lanes) sizes.set(tenantId, (sizes.get(tenantId) ?? 0) + inFlight)
+  for (const [tenantId, size] of sizes) if (size < busyFrom) sizes.delete(tenantId)
+  return sizes
 }
