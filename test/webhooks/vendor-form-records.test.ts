@@ -39,7 +39,7 @@ test.each(vendors)('of %s, and of a repeated request', async (format) => {
 
 test('names the recipient of each event of a vendor', async () => {
   const { webhook } = await service.webhooks.create(organisationWide, { name: 'all', url: receiver.url })
-  const facts = { secret: Buffer.alloc(32), nowMs: Date.now(), isTest: false }
+  const facts = { secret: Buffer.alloc(32), nowMs: Date.now(), isTest: false, isSuppressed: false }
   const payloads = vendors.flatMap((format) =>
     (['MessageSent', 'MessageDeliveryFailed', 'MessageLoaded'] as const).map((event) => {
       const uuid = crypto.randomUUID()
