@@ -28,6 +28,7 @@ const ruleFiles = 'reads the rule files, which are a part of Postrider'
 /** Functions that need no reader of their own, with the reason. */
 export const noReaders: Readonly<Record<string, string>> = {
   'src/delivery/waiting-mail.ts readWaiting': 'a query of the queue',
+  'src/webhooks/payload.ts parseEventNames': 'splits a query parameter of a few kilobytes once, or an argument of the command line',
   'src/templates/liquid.ts parseSource': 'runs in a child process with a budget of processor time: src/templates/liquid.test.ts',
   'src/http/v1/email-content.ts readContent':
     'stored content, by readers that are searched; test/faults/large-bodies.test.ts limits its time',
