@@ -8,6 +8,7 @@ import { type Db, indexPartitions, inSnapshot, isStatementTimeout, type Queryabl
 import { type CountChange, type CountPager, openCountPager } from './count-pager.ts'
 import { dayMs } from './email-counts.ts'
 import { type Email, emailColumns } from './email-record.ts'
+import { standsForMessage } from './messages.ts'
 import type { EmailStatus } from './status-transitions.ts'
 import { withoutTestMail } from './test-mail-counts.ts'
 
@@ -30,11 +31,12 @@ export interface EmailFilter {
   domain?: string | undefined
   credentialId?: number | undefined
   metadata?: Readonly<Record<string, string>> | undefined
+  /** One email of each message: of any, of those with a result for a recipient, or of the others. */
+  messages?: 'any' | 'sent' | 'queued' | undefined
   /** Only emails with these ids, which are found in the snapshot and the time limit of the search. */
   findIds?: ((tx: Tx) => Promise<readonly string[]>) | undefined
 }
 
-/** A filter whose ids have been found. */
 interface FoundFilter extends EmailFilter {
   ids?: readonly string[] | undefined
 }
@@ -106,14 +108,14 @@ const filtered = (condition: Sql<unknown>) => {
     where ${condition} and id >= $4 and id < $5 and ($6::text is null or tenant_id = $6) and ($7::text is null or status = $7)
       and ($1::text is null or lower(recipient) = $1 or lower(recipient) = any($15::text[])) and ($2::text is null or sender = $2) and ($3::text is null or tag = $3)
       and ($13::boolean is null or test = $13) and ($14::text[] is null or id = any($14))
-      ${searched}`
+      and ${standsForMessage(sql.part`$16`, sql.part`$1`)} ${searched}`
   return {
     page: sql<Email>`
       select ${emailColumns}
       from emails
       ${where}
       order by id desc
-      limit $16 offset $17`,
+      limit $17 offset $18`,
     count: sql<{ total: number }>`
       select count(*) as total
       from emails
@@ -123,7 +125,7 @@ const filtered = (condition: Sql<unknown>) => {
       select id
       from emails
       ${where}
-      limit $16`,
+      limit $17`,
   }
 }
 const filteredOfAll = filtered(sql.part`true`)
@@ -208,8 +210,8 @@ const listBy = (filter: EmailFilter): ((tx: Tx, query: PageQuery) => Promise<Ema
   return filter.status !== undefined && filter.test !== undefined ? listOfKind : listByCounts
 }
 
-const isSearch = ({ words, domain, credentialId, metadata, findIds }: EmailFilter) =>
-  [words, domain, credentialId, metadata, findIds].some((one) => one !== undefined)
+const isSearch = ({ words, domain, credentialId, metadata, findIds, messages }: EmailFilter) =>
+  [words, domain, credentialId, metadata, findIds, messages].some((one) => one !== undefined)
 
 /** Each word as it is, or as a prefix; the database splits it in the same way as the subject. */
 const queryOf = (words: readonly string[]) => words.map((word) => `'${word.replace(/['\\]/g, ' ')}':*`).join(' & ')
@@ -236,6 +238,7 @@ const parametersOf = (filter: FoundFilter, { fromMs, toMs }: Span) => [
   filter.test ?? null,
   filter.ids ?? null,
   filter.recipientHashes ?? null,
+  filter.messages ?? null,
 ]
 
 /** Each page of a search reads the previous pages again. */

@@ -17,6 +17,28 @@ const emailOfMessage = sql<{ tenantId: string; contentId: string }>`
   from emails
   where id = $1 and ($2::text is null or tenant_id = $2)`
 
+const isQueued = sql.part`status in ('pending', 'softfail')`
+
+/**
+ * The condition that an email stands for its message: it is the one of the first recipient, unless the emails are those of one recipient, whom a
+ * message has once. `state` is null (every email stands for itself), 'any', 'queued' (no recipient has a result yet) or 'sent' (all others).
+ */
+export const standsForMessage = (state: Sql<unknown>, recipient: Sql<unknown>) => {
+  const hasResult = sql.part`exists (
+    select
+    from emails as other
+    where other.tenant_id = emails.tenant_id and other.content_id = emails.content_id and other.id >= left(emails.content_id, 8)
+      and other.id < left(emails.content_id, 8) || '~' and other.status not in ('pending', 'softfail'))`
+  return sql.part`(
+    ${state}::text is null
+    or (${recipient}::text is not null or id = content_id)
+      and case ${state}
+        when 'queued' then ${isQueued} and not ${hasResult}
+        when 'sent' then not ${isQueued} or ${hasResult}
+        else true
+      end)`
+}
+
 /** A tenant's page is read from its primary key, which a filter by an optional tenant would not use. */
 const pagesOf = (scope: Sql<unknown>) => ({
   newestFirst: sql<Email>`

@@ -174,7 +174,7 @@ const messageEndpoints: readonly VendorEndpoint[] = [
       const { emails, total } = await searchTurns.run({ tenantId, gone: gone() }, () =>
         listEmails(db, wanted, { number: 1, size: offset + count }, clock.nowMs()),
       )
-      const page = [...new Map(emails.slice(offset).map((one) => [one.contentId, one])).values()]
+      const page = emails.slice(offset)
       const recipients = await findMessageRecipients(db, page)
       return { data: { TotalCount: total, Messages: page.map((one) => postmarkListed(one, recipients.get(one.contentId) ?? [one])) } }
     },

@@ -51,14 +51,12 @@ function timeIn(name: string, text: string | undefined, isEnd: boolean): Date | 
   throw wrong(name, 'must be a date such as 2026-11-23')
 }
 
-const statuses = { queued: 'pending', sent: 'sent' } as const
-
 export interface MessageQuery extends PostmarkPage {
   recipient: string | undefined
   sender: string | undefined
   tag: string | undefined
   words: string[] | undefined
-  status: 'pending' | 'sent' | undefined
+  messages: 'any' | 'queued' | 'sent'
   after: Date | undefined
   before: Date | undefined
   metadata: Record<string, string> | undefined
@@ -94,7 +92,7 @@ export function readMessageQuery(query: Query): MessageQuery {
     sender: fromemail || undefined,
     tag: tag || undefined,
     words: words && words.length > 0 ? words : undefined,
-    status: known ? (known === 'queued' ? statuses.queued : statuses.sent) : undefined,
+    messages: known ? (known === 'queued' ? 'queued' : 'sent') : 'any',
     after: timeIn('fromdate', fromdate, false),
     before: timeIn('todate', todate, true),
     metadata: metadata.length > 0 ? (Object.fromEntries(metadata) as Record<string, string>) : undefined,

@@ -1,7 +1,7 @@
 /** Endpoints of other vendors' APIs: costs that a tenant could raise, and requests that no SDK of the compatibility tests makes. */
 import { GetAccountCommand } from '@aws-sdk/client-sesv2'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { listEmailsOfMessage } from '#emails'
+import { changeStatus, type EmailStatus, listEmailsOfMessage } from '#emails'
 import { keyLimitScope, setLimits, tenantLimitScope } from '#limits'
 import { readSesEmail } from '#ses'
 import { importSuppressions, saveSuppression, suppress } from '#suppressions'
@@ -189,4 +189,36 @@ test("more recipients than a raw message of Postal may have are refused by their
   const body = { rcpt_to: Array.from({ length: 51 }, (_, nth) => `r${nth}@simulator.test`), mail_from: 'a@simulator.test', data: raw }
   const refused = await call('/api/v1/send/raw', { method: 'POST', headers: { 'x-server-api-key': key }, body })
   expect(refused.body.data.message).toBe('`rcpt_to` has more than 50 addresses')
+})
+
+test("Postmark's list has each message once on all pages, and its status filter finds those that it shows so", async () => {
+  const tenantId = await service.makeTenant('list')
+  const key = await service.makeKey({ tenantId })
+  const ids = [await sendToMany(key, 3), await sendToMany(key, 3), await sendToMany(key, 3)].reverse()
+  const [queued, partly, delayed] = ids as [string, string, string]
+  const statusOf = async (id: string, statuses: readonly EmailStatus[]) => {
+    for (const [nth, email] of (await listEmailsOfMessage(service.db, id, tenantId)).entries())
+      await service.db.transaction((tx) => changeStatus(tx, email, ['pending', 'held', 'softfail'], statuses[nth] ?? 'pending'))
+  }
+  await statusOf(partly, ['pending', 'held', 'pending'])
+  await statusOf(delayed, ['softfail', 'pending', 'softfail'])
+  const listed = async (query: string) => {
+    const { body } = await postmark(`/messages/outbound?${query}`, key)
+    const messages: { MessageID: string; Status: string }[] = body.Messages
+    return { total: body.TotalCount, messages: messages.map((one) => [one.MessageID, one.Status]) }
+  }
+  const all = [
+    [queued, 'Queued'],
+    [partly, 'Sent'],
+    [delayed, 'Queued'],
+  ]
+  expect(await listed('count=10')).toEqual({ total: 3, messages: all })
+  expect(await listed('count=1&offset=1')).toEqual({ total: 3, messages: [all[1]] })
+  expect(await listed('count=10&fromemail=shop@simulator.test')).toEqual({ total: 3, messages: all })
+  expect(await listed('count=10&recipient=to1@simulator.test')).toEqual({ total: 3, messages: all })
+  expect(await listed('count=10&status=sent')).toEqual({ total: 1, messages: [all[1]] })
+  expect(await listed('count=10&status=queued')).toEqual({ total: 2, messages: [all[0], all[2]] })
+  expect(await listed('count=10&status=queued&recipient=to1@simulator.test')).toEqual({ total: 2, messages: [all[0], all[2]] })
+  // The counts have no event of these statuses.
+  for (const id of ids) await statusOf(id, [])
 })
