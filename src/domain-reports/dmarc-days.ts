@@ -121,12 +121,17 @@ const byDay = sql<DmarcCounts & { day: string }>`
   group by day
   order by day`
 
-/** Adds the figures of one report. If its day then had too many sources in such reports, signed or not, they are counted together. */
+/**
+ * Adds the figures of one report. If its day then had too many sources in such reports, signed or not, they are counted together. `maxRows`: so
+ * many of its sources are kept apart, the largest ones.
+ */
 export async function addDmarcRows(
   tx: Tx,
   { tenantId, domainId }: DomainRef,
-  { day, authenticated, name, rows }: { day: string; authenticated: boolean; name: string; rows: readonly AggregateRow[] },
+  report: { day: string; authenticated: boolean; name: string; rows: readonly AggregateRow[]; maxRows: number },
 ): Promise<void> {
+  const { day, authenticated, name, maxRows } = report
+  const rows = report.rows.length <= maxRows ? report.rows : largestOf(report.rows, maxRows, name)
   const stored = (await tx.first(countRows, [tenantId, domainId, day, authenticated]))?.count ?? 0
   const kept = stored + rows.length <= maxRowsADay ? rows : together(rows, name)
   const column = <Value>(value: (row: AggregateRow) => Value) => kept.map(value)
@@ -146,6 +151,12 @@ export async function addDmarcRows(
     column((row) => row.signers.join(' ')),
     column((row) => row.spfDomains.join(' ')),
   ])
+}
+
+function largestOf(rows: readonly AggregateRow[], count: number, headerFrom: string): AggregateRow[] {
+  const sorted = rows.filter(({ source }) => source !== '').toSorted((one, other) => other.messages - one.messages)
+  const others = rows.filter(({ source }) => source === '')
+  return [...sorted.slice(0, count), ...together([...sorted.slice(count), ...others], headerFrom)]
 }
 
 function together(rows: readonly AggregateRow[], headerFrom: string): AggregateRow[] {

@@ -1,9 +1,10 @@
 /**
  * Received reports as rows: each counts once, in the transaction that adds its figures. Rows for a domain and a day are limited in number,
- * because anyone can send reports. Those of signed reports are counted apart, so that others cannot take their place. Retention deletes whole
- * days.
+ * because anyone can send reports. Those of signed reports are counted apart, so that others cannot take their place, and one signer gets only
+ * a part of them. Retention deletes whole days.
  */
 import { createHash } from 'node:crypto'
+import { getDomain } from 'tldts'
 import { type Db, sql, type Tx } from '#db'
 
 export interface StoredReport {
@@ -16,6 +17,8 @@ export interface StoredReport {
   authenticated: boolean
   policy: string
   messages: number
+  /** Sources, of a DMARC report. */
+  sources: number
   beginMs: number
   endMs: number
 }
@@ -25,16 +28,25 @@ const maxReportsADay = 5_000
 const dayMs = 86_400_000
 /** Also for signed and unsigned reports apart. */
 export const maxRowsADay = 5_000
+/** Of one signer's organisation: a stranger may sign for a domain of its own. */
+const maxReportsOfSigner = 200
+const maxRowsOfSigner = 1_000
 
 const countReports = sql<{ count: number }>`
   select count(*)::integer as count
   from domain_reports
   where tenant_id = $1 and domain_id = $2 and received_at > $3 and authenticated = $4`
 
+/** $4: the organisation, whose names end with it. */
+const signedReports = sql<{ count: number; sources: number }>`
+  select count(*)::integer as count, coalesce(sum(sources), 0)::integer as sources
+  from domain_reports
+  where tenant_id = $1 and domain_id = $2 and received_at > $3 and authenticated and right('.' || sender, length($4) + 1) = '.' || $4`
+
 const insertReport = sql`
-  insert into domain_reports (tenant_id, domain_id, kind, key, authenticated, reporter, sender, policy, messages, begins_at, ends_at,
+  insert into domain_reports (tenant_id, domain_id, kind, key, authenticated, reporter, sender, policy, messages, sources, begins_at, ends_at,
     received_at)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
   on conflict do nothing`
 
 const deleteReports = sql`
@@ -56,17 +68,37 @@ const deleteTlsFailures = sql`
 /** The UTC day of a time. */
 export const dayOf = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10)
 
-/** Whether the report is new. `full`: the domain already has too many such reports, signed or not, of this day. */
-export async function addStoredReport(tx: Tx, report: StoredReport, nowMs: number): Promise<'new' | 'known' | 'full'> {
+/** The reports of a signer's organisation within a day; none of an unsigned one. */
+async function countOfSigner(
+  tx: Tx,
+  { tenantId, domainId, sender, authenticated }: StoredReport,
+  nowMs: number,
+): Promise<{ count: number; sources: number }> {
+  const organisation = getDomain(sender) ?? sender
+  const found = authenticated ? await tx.first(signedReports, [tenantId, domainId, new Date(nowMs - dayMs), organisation]) : undefined
+  return found ?? { count: 0, sources: 0 }
+}
+
+/**
+ * Adds a new report. `full`: the domain already has too many such reports of this day, signed or not, or of this signer. `sources`: how many
+ * of its sources are kept apart.
+ */
+export async function addStoredReport(
+  tx: Tx,
+  report: StoredReport,
+  nowMs: number,
+): Promise<{ effect: 'new'; sources: number } | { effect: 'known' | 'full' }> {
   const { tenantId, domainId, kind, reporter, reportId, authenticated, sender, policy, messages, beginMs, endMs } = report
   const key = createHash('sha256')
     .update(JSON.stringify([reporter.toLowerCase(), reportId]))
     .digest()
   const received = await tx.first(countReports, [tenantId, domainId, new Date(nowMs - dayMs), authenticated])
-  if ((received?.count ?? 0) >= maxReportsADay) return 'full'
+  const ofSigner = await countOfSigner(tx, report, nowMs)
+  if ((received?.count ?? 0) >= maxReportsADay || ofSigner.count >= maxReportsOfSigner) return { effect: 'full' }
+  const sources = Math.min(report.sources, authenticated ? Math.max(0, maxRowsOfSigner - ofSigner.sources) : report.sources)
   const times = [new Date(beginMs), new Date(endMs), new Date(nowMs)]
-  const values = [tenantId, domainId, kind, key, authenticated, reporter, sender, policy, messages, ...times]
-  return (await tx.run(insertReport, values)) > 0 ? 'new' : 'known'
+  const values = [tenantId, domainId, kind, key, authenticated, reporter, sender, policy, messages, sources, ...times]
+  return (await tx.run(insertReport, values)) > 0 ? { effect: 'new', sources } : { effect: 'known' }
 }
 
 /** Deletes reports and figures older than `beforeMs`; returns how many rows. */

@@ -31,8 +31,13 @@ export async function takeAggregate(db: Db, domain: ReceivedDomain, report: Aggr
   const isAbout = isAtOrBelow(report.policy.domain, domain.name) || isAtOrBelow(domain.name, report.policy.domain)
   if (!isAbout || (rows.length === 0 && report.policy.domain !== domain.name)) return 'foreign'
   const messages = rows.reduce((sum, row) => sum + row.messages, 0)
-  return take(db, domain, { ...report, kind: 'dmarc', policy: report.policy.p, messages }, origin, (tx, ref, authenticated) =>
-    addDmarcRows(tx, ref, { day: dayOf(report.beginMs), authenticated, name: domain.name, rows }),
+  return take(
+    db,
+    domain,
+    { ...report, kind: 'dmarc', policy: report.policy.p, messages, sources: rows.length },
+    origin,
+    (tx, ref, { authenticated, sources }) =>
+      addDmarcRows(tx, ref, { day: dayOf(report.beginMs), authenticated, name: domain.name, rows, maxRows: sources }),
   )
 }
 
@@ -41,7 +46,7 @@ export async function takeTls(db: Db, domain: ReceivedDomain, report: TlsReport,
   const policies = report.policies.filter((one) => one.domain === domain.name)
   if (policies.length === 0) return 'foreign'
   const messages = policies.reduce((sum, one) => sum + one.successful + one.failed, 0)
-  return take(db, domain, { ...report, kind: 'tls', policy: '', messages }, origin, (tx, ref, authenticated) =>
+  return take(db, domain, { ...report, kind: 'tls', policy: '', messages, sources: 0 }, origin, (tx, ref, { authenticated }) =>
     addTlsFigures(tx, ref, { day: dayOf(report.beginMs), authenticated, reporter: report.reporter, policies }),
   )
 }
@@ -52,24 +57,24 @@ export const isInPeriod = ({ beginMs, endMs }: { beginMs: number; endMs: number 
 
 const isAtOrBelow = (name: string, top: string) => name === top || name.endsWith(`.${top}`)
 
-type Figures = Pick<StoredReport, 'kind' | 'messages' | 'reporter' | 'reportId' | 'beginMs' | 'endMs' | 'policy'>
+type Figures = Pick<StoredReport, 'kind' | 'messages' | 'sources' | 'reporter' | 'reportId' | 'beginMs' | 'endMs' | 'policy'>
 
 async function take(
   db: Db,
   { tenantId, id: domainId }: ReceivedDomain,
   given: Figures,
   { sender, authenticated, nowMs }: ReportOrigin,
-  add: (tx: Tx, ref: DomainRef, authenticated: boolean) => Promise<void>,
+  add: (tx: Tx, ref: DomainRef, facts: { authenticated: boolean; sources: number }) => Promise<void>,
 ): Promise<ReportEffect> {
-  const { kind, messages, reporter, reportId, beginMs, endMs } = given
+  const { kind, messages, sources, reporter, reportId, beginMs, endMs } = given
   if (!isInPeriod(given, nowMs)) return 'wrong period'
   const policy = /^(?:none|quarantine|reject)$/.test(given.policy) ? given.policy : ''
   const ref = { tenantId, domainId }
-  const stored = { ...ref, kind, reporter, reportId, sender, authenticated, policy, messages, beginMs, endMs }
+  const stored = { ...ref, kind, reporter, reportId, sender, authenticated, policy, messages, sources, beginMs, endMs }
   return db.transaction(async (tx) => {
     const added = await addStoredReport(tx, stored, nowMs)
-    if (added !== 'new') return added === 'known' ? 'repeated' : 'too many'
-    await add(tx, ref, authenticated)
+    if (added.effect !== 'new') return added.effect === 'known' ? 'repeated' : 'too many'
+    await add(tx, ref, { authenticated, sources: added.sources })
     return 'counted'
   })
 }

@@ -47,6 +47,11 @@ const floodFailures = sql`
   select $1, $2, $3::date, 'invented ' || number, '', false, 1, ''
   from generate_series(1, $4::integer) as number`
 
+const rowsOf = sql<{ source: string; messages: number }>`
+  select source, messages::double precision as messages
+  from dmarc_days
+  where domain_id = $1`
+
 const tlsRows = sql<{ reporters: number; failures: number }>`
   select (select count(*)::integer from tls_days where domain_id = $1) as reporters,
     (select count(*)::integer from tls_failures where domain_id = $1) as failures`
@@ -189,6 +194,38 @@ describe('unsigned reports', () => {
     await db.run(floodReports, [tenantId, domain.id, new Date(testTimeMs - 1), 5_000])
     expect(await takeAggregate(db, domain, aggregateOf(domain, [rowOf(domain, {})]), unsigned)).toBe('too many')
     expect(await takeAggregate(db, domain, aggregateOf(domain, [rowOf(domain, {})]), signed)).toBe('counted')
+  })
+})
+
+describe('the signed reports of one organisation', () => {
+  const other = { ...signed, sender: 'honest.test' }
+
+  test('in too great a number take no place from those of others', async () => {
+    const domain = await addDomain()
+    const sendersOf = (nth: number) => ({ ...signed, sender: nth % 2 === 0 ? 'reporter.test' : 'sub.reporter.test' })
+    for (let nth = 0; nth < 200; nth++)
+      expect(await takeAggregate(db, domain, aggregateOf(domain, [rowOf(domain, {})]), sendersOf(nth))).toBe('counted')
+    expect(await takeAggregate(db, domain, aggregateOf(domain, [rowOf(domain, {})]), signed)).toBe('too many')
+    expect(await takeTls(db, domain, tlsOf(domain, 'reporter', ['sts']), { ...signed, sender: 'x.reporter.test' })).toBe('too many')
+    expect(await takeAggregate(db, domain, aggregateOf(domain, [rowOf(domain, {})]), { ...signed, sender: 'areporter.test' })).toBe(
+      'counted',
+    )
+    expect(await takeAggregate(db, domain, aggregateOf(domain, [rowOf(domain, {})]), other)).toBe('counted')
+  })
+
+  test('of too many sources take no place from those of others, and keep the largest', async () => {
+    const domain = await addDomain()
+    const sources = (from: number, count: number) =>
+      Array.from({ length: count }, (_, nth) =>
+        rowOf(domain, { source: `10.1.${(from + nth) >> 8}.${(from + nth) & 255}`, messages: nth + 1 }),
+      )
+    expect(await takeAggregate(db, domain, aggregateOf(domain, sources(0, 900)), signed)).toBe('counted')
+    expect(await takeAggregate(db, domain, aggregateOf(domain, sources(900, 300)), signed)).toBe('counted')
+    expect(await takeAggregate(db, domain, aggregateOf(domain, sources(2_000, 400)), other)).toBe('counted')
+    const rows = await db.rows(rowsOf, [domain.id])
+    expect(rows.filter(({ source }) => source !== '')).toHaveLength(1_400)
+    // 300 * 301 / 2 messages, without the largest hundred.
+    expect(rows.find(({ source }) => source === '')).toEqual({ source: '', messages: (200 * 201) / 2 })
   })
 })
 
