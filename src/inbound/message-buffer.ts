@@ -28,13 +28,15 @@ export function openMemoryBudget(capacity = roomOctets): MemoryBudget {
 }
 
 /**
- * Passes the whole message to `use` and returns its memory to the budget afterwards. Bytes above `largest` are discarded, and the message
+ * Passes the whole message to `use`, and returns its memory to the budget when that has settled. `answerIn` may answer the client before: the
+ * work then still has the message. Bytes above `largest` are discarded, and the message
  * is refused (552). Without memory it is refused with 452. Rejects if the connection ends first, when no client can receive a reply.
  */
 export async function collect<T>(
   stream: SMTPServerDataStream,
   { largest, budget }: { largest: number; budget: MemoryBudget },
   use: (octets: Buffer) => Promise<T>,
+  answerIn: (work: Promise<T>) => Promise<T> = (work) => work,
 ): Promise<T> {
   let held = 0
   let kept = Buffer.alloc(0)
@@ -68,8 +70,12 @@ export async function collect<T>(
       for (const end of ['error', 'close']) stream.once(end, () => reject(tryLater()))
     })
     if (refused) throw refused
-    return await use(kept.subarray(0, held))
-  } finally {
+  } catch (error) {
     budget.giveBack(held)
+    throw error
   }
+  const work = use(kept.subarray(0, held))
+  const release = () => budget.giveBack(held)
+  work.then(release, release)
+  return answerIn(work)
 }

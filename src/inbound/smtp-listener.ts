@@ -207,10 +207,11 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
       onData(stream, session, done) {
         server.conversations.get(session)?.allow('messageMs')
         const visit = visitOf<Login>(session, session.envelope.mailFrom, parameters)
-        const use = (octets: Buffer) => within(backend.message(octets, visit), messageWithinMs, clock)
+        const use = async (octets: Buffer) => backend.message(octets, visit)
+        const inTime = (work: Promise<string>) => within(work, messageWithinMs, clock)
         server.put(
           session,
-          () => collect(stream, { largest: bounds.largestOctets, budget: options.budget }, use),
+          () => collect(stream, { largest: bounds.largestOctets, budget: options.budget }, use, inTime),
           bounds.messageMs + messageWithinMs,
           done,
         )

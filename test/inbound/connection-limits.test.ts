@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Clock, silentLog, systemClock } from '#base'
-import { openMemoryBudget } from '../../src/inbound/message-buffer.ts'
+import { type MemoryBudget, openMemoryBudget } from '../../src/inbound/message-buffer.ts'
 import { type Backend, type ListenerLimits, openListener } from '../../src/inbound/smtp-listener.ts'
 import { ReplyError } from '../../src/inbound/smtp-replies.ts'
 import { testCertificate } from '../support/certificate.ts'
@@ -16,11 +16,12 @@ async function listen(
   backend: Partial<Backend<string>>,
   bounds: Partial<ListenerLimits>,
   clock: Clock = systemClock,
+  budget: MemoryBudget = openMemoryBudget(),
 ) {
   const all = { sender: async () => {}, recipient: async () => {}, message: async () => 'Ok', ...backend }
   const facts = { host: '127.0.0.1', port: 0, setting: 'PORT', hostname: 'mail.example.test', certificate: testCertificate, log: silentLog }
   const limits = { connections: 100, connectionsPerNetwork: 100, ...usual, ...bounds }
-  const listener = await openListener<string>({ ...facts, tls, backend: all, bounds: limits, budget: openMemoryBudget(), clock })
+  const listener = await openListener<string>({ ...facts, tls, backend: all, bounds: limits, budget, clock })
   onTestFinished(() => listener.stop())
   return listener
 }
@@ -37,6 +38,28 @@ test('one network gets no more connections than are left for others', async () =
   for (const address of ['127.0.0.1', '127.0.0.1', '127.0.0.1', '127.0.0.2', '127.0.0.2', '127.0.0.3'])
     greetings.push(await greetingOf(address))
   expect(greetings).toEqual(['220', '220', '421', '220', '421', '220'])
+})
+
+test('a message keeps its memory while the work on it goes on, also if its client was answered before', async () => {
+  const clock = handMoved()
+  const budget = openMemoryBudget(1000)
+  const [taken, work] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()]
+  const message = () => {
+    taken.resolve()
+    return work.promise
+  }
+  const { port } = await listen('starttls', { message }, { stepMs: 500_000 }, clock, budget)
+  const client = await smtpClient(port)
+  onTestFinished(() => client.destroy())
+  await client.reply()
+  for (const command of ['EHLO x.test', 'MAIL FROM:<a@x.test>', 'RCPT TO:<b@x.test>', 'DATA']) await client.say(command)
+  client.write(`A: b\r\n\r\n${'x'.repeat(900)}\r\n.\r\n`)
+  await taken.promise
+  clock.moveMs(40_000)
+  expect(await client.reply()).toMatch(/^451/)
+  expect(budget.take(500)).toBe(false)
+  work.resolve('Ok')
+  await expect.poll(() => budget.take(1000)).toBe(true)
 })
 
 test('a wrong login does not start the time limit again, also if the answer takes longer than it', async () => {
