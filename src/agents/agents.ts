@@ -6,12 +6,11 @@
  * bound to one key and exact arguments, expires, and works once in all processes; text from outside stands only below `untrusted`, as one
  * bounded line without markup; addresses are masked unless asked for; answers have at most 24,000 characters.
  */
-import type { Clock } from '#base'
 import { answerRequest, listedTools, makeServer } from './mcp-server.ts'
-import { openRemoteTools } from './remote-tools.ts'
 import { openRunTool, type ToolDeps } from './run-tool.ts'
 import type { AgentCaller } from './tool.ts'
 
+export { serveOnStdio } from './serve-stdio.ts'
 export type { AgentCaller, ApiAnswer, ApiCall, Right } from './tool.ts'
 
 export interface Agents {
@@ -27,14 +26,4 @@ export function openAgents(deps: ToolDeps & { version: string }): Agents {
       return answerRequest(request, body, () => makeServer(deps.version, { listTools: async () => listedTools, runTool: runForCaller }))
     },
   }
-}
-
-/** Serves the tools of a service on standard input and output, until the input ends. */
-export async function serveOnStdio({ version, ...service }: { url: string; key: string; version: string; clock: Clock }): Promise<void> {
-  const { serveStdio } = await import('@modelcontextprotocol/server/stdio')
-  const source = openRemoteTools({ ...service, agent: `postrider-mcp/${version}` })
-  await new Promise<void>((resolve) => {
-    process.stdin.once('end', resolve).once('close', resolve)
-    serveStdio(() => makeServer(version, source))
-  })
 }

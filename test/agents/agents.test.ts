@@ -1,4 +1,7 @@
 /** The tools for agents, by the official client: each over HTTP and stdio, rights, plans and tokens, and texts that give orders. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { appendAttempt } from '#emails'
@@ -464,6 +467,25 @@ test('200 subjects and replies that give orders appear only below untrusted, neu
   for (const page of [1, 2, 3, 4]) check(await http.call('list_emails', { from, page, limit: 50, status: 'pending' }), [])
   check(await http.call('why_no_mail', { address: 'reader7@simulator.test' }), [hostileTexts[7]?.word ?? ''])
   expect(await http.tools()).toBe(toolsBefore)
+})
+
+test('the command answers the requests that came before the end of its input', async () => {
+  const env = { PATH: process.env.PATH ?? '', POSTRIDER_URL: `http://127.0.0.1:${service.port}`, POSTRIDER_KEY: service.testKey }
+  const command = spawn(process.execPath, ['bin/postrider.js', 'mcp'], { env, stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = once(command, 'exit')
+  const hello = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+  const messages = [
+    { jsonrpc: '2.0', id: 1, method: 'initialize', params: hello },
+    { jsonrpc: '2.0', method: 'notifications/initialized' },
+    { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'list_emails', arguments: {} } },
+  ]
+  command.stdin.end(messages.map((message) => `${JSON.stringify(message)}\n`).join(''))
+  const answers = (await text(command.stdout)).trim().split('\n')
+  expect(answers.map((line) => JSON.parse(line))).toMatchObject([
+    { id: 1, result: { serverInfo: { name: 'postrider' } } },
+    { id: 2, result: { isError: false } },
+  ])
+  expect(await ended).toEqual([0, null])
 })
 
 test('the command needs the URL of a service and a key', async () => {
