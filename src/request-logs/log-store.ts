@@ -1,6 +1,6 @@
 /** The table of request logs: batch inserts with sealed bodies, and searches by the logs' owners. */
-import { type Secrets, sanitiseText } from '#base'
-import { type PartitionedTable, type Queryable, sealedColumns, sql } from '#db'
+import { Refusal, type Secrets, sanitiseText } from '#base'
+import { type Db, inSnapshot, isStatementTimeout, type PartitionedTable, type Queryable, sealedColumns, sql } from '#db'
 import { hasBodies, openPairs, type SealedBodies, sealAnew, sealGroups } from './log-bodies.ts'
 import type { LogDetails, LogEntry, NumberedEntry } from './log-entry.ts'
 import { blanked, blankedNames, notKept } from './redact.ts'
@@ -201,9 +201,22 @@ export interface LogFilter {
 
 const wholeId = /^req_[A-Za-z0-9_-]{20}$/
 
-/** Returns a page, newest first, and the number of all matches. */
+/** A slow search occupies a connection that sending needs. */
+const limitTime = sql`
+  select set_config('statement_timeout', '10s', true)`
+
+function refuseTooLong(error: unknown): never {
+  if (!isStatementTimeout(error)) throw error
+  throw new Refusal('validation_error', {
+    field: 'startDate',
+    message: 'startDate: the search covers too long a period',
+    suggestion: 'Set startDate and endDate to search a shorter period',
+  })
+}
+
+/** Returns a page, newest first, and the number of all matches. Refuses a search that takes too long. */
 export async function listLogs(
-  on: Queryable,
+  db: Db,
   { tenantId, status, statusCode, endpoint, credentialId, requestId, from, to }: LogFilter,
   page: { number: number; size: number },
 ): Promise<{ entries: LogEntry[]; total: number }> {
@@ -220,11 +233,12 @@ export async function listLogs(
     from ?? null,
     to ?? null,
   ]
-  const [counted, rows] = await Promise.all([
-    on.first(countEntries, parameters),
-    on.rows(pageOfEntries, [...parameters, page.size, (page.number - 1) * page.size]),
-  ])
-  return { entries: rows.map(entryOf), total: counted?.total ?? 0 }
+  return inSnapshot(db, async (tx) => {
+    await tx.run(limitTime)
+    const counted = await tx.first(countEntries, parameters)
+    const rows = await tx.rows(pageOfEntries, [...parameters, page.size, (page.number - 1) * page.size])
+    return { entries: rows.map(entryOf), total: counted?.total ?? 0 }
+  }).catch(refuseTooLong)
 }
 
 /**

@@ -4,6 +4,7 @@ import { emailIdPrefix } from '#base'
 import { sql } from '#db'
 import { listEmails, listInbox } from '#emails'
 import { listAudit, recordAction } from '#members'
+import { listLogs } from '#request-logs'
 import { listSuppressions, saveSuppression } from '#suppressions'
 import { listDeliveries, recordDeliveries } from '../../src/webhooks/delivery-records.ts'
 import { testDatabase, testTimeMs } from '../support/database.ts'
@@ -11,6 +12,10 @@ import { testDatabase, testTimeMs } from '../support/database.ts'
 const addEmail = sql`
   insert into emails (tenant_id, id, content_id, recipient, sender, from_header, subject, message_id, test, status, accepted_at)
   values ('shop', $1, $1, 'ann@one.test', 'a@shop.test', 'a@shop.test', 'Order', '<a@shop.test>', false, 'sent', $2)`
+
+const addLog = sql`
+  insert into request_logs (tenant_id, at, request_id, nth, method, path, endpoint, status_code, duration_ms, credential_id, key_prefix, details)
+  values ('shop', $1, 'req_00000000000000000000', 1, 'GET', '/v1/emails', 'emails.list', 200, 1, 1, 'svc_live', '{}')`
 
 /** Slow for sessions with a statement timeout, which lists set. */
 const slowDown = (table: string) => `
@@ -52,7 +57,7 @@ const addWebhook = sql`
   insert into webhooks (tenant_id, id, uuid, name, url, event_names, all_events, enabled, timeout_seconds, secret, old_secrets, created_at, updated_at)
   values ('shop', 7, $1, 'hook', 'https://shop.test', '{}', true, true, 5, '', '[]', $2, $2)`
 
-test('a list of suppressions, webhook requests, received test mail or audit entries is refused after ten seconds', async () => {
+test('a list of suppressions, webhook requests, received test mail, request logs or audit entries is refused after ten seconds', async () => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const { db } = database
@@ -73,7 +78,8 @@ test('a list of suppressions, webhook requests, received test mail or audit entr
   const answered = { success: true, statusCode: 200, willRetry: false, durationMs: 1, responseBody: null, error: null }
   const request = { event: 'MessageSent', url: 'https://shop.test', attempt: 1, requestHeaders: {}, payload: '{}' }
   await recordDeliveries(db, [{ id: uuid, eventUuid: uuid, webhookId: 7, tenantId: 'shop', at, ...request, ...answered }])
-  for (const table of ['suppressions', 'audit_entries', 'webhook_deliveries', 'emails']) await db.script(slowDown(table))
+  await db.run(addLog, [at])
+  for (const table of ['suppressions', 'audit_entries', 'request_logs', 'webhook_deliveries', 'emails']) await db.script(slowDown(table))
   const page = { number: 1, size: 10 }
   const lists = [
     listSuppressions(db, { tenantId: '', address: 'ann' }, page),
@@ -81,6 +87,7 @@ test('a list of suppressions, webhook requests, received test mail or audit entr
     listDeliveries(db, { webhookId: 7 }, { isNewest: true }, page),
     listInbox(db, { tenantId: 'shop' }, page, testTimeMs),
     listAudit(db, { tenantId: null }, page),
+    listLogs(db, {}, page),
   ]
   const refused = { code: 'validation_error', hasOwnSuggestion: true }
   await Promise.all(lists.map((list) => expect(list).rejects.toMatchObject(refused)))

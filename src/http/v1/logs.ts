@@ -7,6 +7,7 @@ import { nullable, pageFields, readInstant, tenantParameter } from './common-sch
 import { hiddenFields, hiddenMark, hiddenText, isContentHidden } from './content-access.ts'
 import { listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
+import { searchTurns } from './search-turns.ts'
 
 const reads = { permission: 'full access', scope: 'organisation or tenant', families: 'organisation' } as const
 
@@ -77,14 +78,15 @@ export const listLogsRoute = listRoute({
   }),
   data: LogItem,
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ query: { page, perPage, startDate, endDate, ...filter }, tenantId }, { db }) => {
+  handle: async ({ query: { page, perPage, startDate, endDate, ...filter }, tenantId, credential, gone }, { db }) => {
     const wanted = {
       ...filter,
       tenantId: tenantId ?? undefined,
       from: startDate === undefined ? undefined : readInstant('startDate', startDate),
       to: endDate === undefined ? undefined : readInstant('endDate', endDate),
     }
-    const { entries, total } = await listLogs(db, wanted, { number: page, size: perPage })
+    const taker = { tenantId: credential.tenantId, gone: gone?.() }
+    const { entries, total } = await searchTurns.run(taker, () => listLogs(db, wanted, { number: page, size: perPage }))
     return { items: entries.map(entryToWire), page, perPage, total }
   },
 })

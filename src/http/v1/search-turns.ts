@@ -1,5 +1,5 @@
 /**
- * Turns of searches over emails, events and received mail. Each may take a connection to the database for tens of seconds, and a process
+ * Turns of searches over emails, events, request logs and received mail. Each may take a connection to the database for tens of seconds, and a process
  * has twelve for all its requests.
  */
 import { openTenantTurns } from './tenant-turns.ts'
