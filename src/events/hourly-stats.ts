@@ -2,6 +2,7 @@
 import { type Queryable, type Sql, sql } from '#db'
 import type { LogPosition } from './event-log.ts'
 
+/** The outcome of every attempt names `simulated`; a cancelled or expired email fails without an attempt, and its event does not. */
 const hourlyStats = sql<HourlyStats & { lastXact: string; lastId: number }>`
   with next as (
     select xact, id, tenant_id, kind, at, data
@@ -17,7 +18,7 @@ const hourlyStats = sql<HourlyStats & { lastXact: string; lastId: number }>`
     limit 1
   )
   select tenant_id as "tenantId", to_timestamp(floor(extract(epoch from at) / 3600) * 3600) as hour,
-    count(*) filter (where kind in ('MessageSent', 'MessageDeliveryFailed') and not coalesce((data -> 'simulated')::boolean, false)) as completed,
+    count(*) filter (where kind in ('MessageSent', 'MessageDeliveryFailed') and (data -> 'simulated')::boolean = false) as completed,
     count(*) filter (
       where kind in ('MessageDeliveryFailed', 'MessageBounced') and (data -> 'classificationCode') <@ '[10, 11, 12]'::jsonb
         and not coalesce((data -> 'simulated')::boolean, false)
@@ -39,7 +40,7 @@ const endsAmong = (last: Sql<unknown>) => sql<AttemptEnd>`
     limit $1
   ) as recent
   where at > $2 and ($3::text is null or tenant_id = $3) and email_id is not null
-    and kind in ('MessageSent', 'MessageDelayed', 'MessageDeliveryFailed', 'MessageBounced')
+    and (kind in ('MessageSent', 'MessageDelayed', 'MessageBounced') or (kind = 'MessageDeliveryFailed' and data -> 'simulated' is not null))
   order by at desc`
 const endsOfAll = endsAmong(sql.part`order by xact desc, id desc`)
 const endsOfTenant = endsAmong(sql.part`where tenant_id = $3 order by id desc`)
