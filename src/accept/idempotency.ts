@@ -3,7 +3,7 @@
  * with the emails, so there is no reservation that could expire half-way. A duplicate in the same process waits for the first request; one
  * in another process waits on the row.
  */
-import { type Clock, Refusal } from '#base'
+import { type Clock, mentionPattern, Refusal } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import { beforeMarks, idempotencyTtlMs } from './elapsed-time.ts'
 
@@ -108,7 +108,11 @@ function settledBefore(twin: Promise<unknown>, deadlineMs: number, clock: Clock)
 
 const deleteMentions = sql`
   delete from idempotency_keys
-  where position($1 in lower(convert_from(body, 'UTF8'))) > 0`
+  where position($1 in lower(convert_from(body, 'UTF8'))) > 0 and lower(convert_from(body, 'UTF8')) ~ $2 and credential_id <> all($3)`
 
-/** Deletes stored responses that name this address (lower case): repeating such a request would send again. */
-export const deleteResponsesWith = (on: Queryable, address: string): Promise<number> => on.run(deleteMentions, [address])
+/**
+ * Deletes stored responses that name this address (lower case), except those to the given credentials. A repetition of such a request would
+ * send again.
+ */
+export const deleteResponsesWith = (on: Queryable, address: string, except: readonly number[]): Promise<number> =>
+  on.run(deleteMentions, [address, mentionPattern(address), except])

@@ -32,6 +32,7 @@ export { isInNetwork, type Network, networkFrom, networkOf, siteOf } from './ip-
 export { endOfJsonString } from './json-scanner.ts'
 export { portTaken } from './listen-errors.ts'
 export { type Log, openLog, silentLog } from './log.ts'
+export { cutMentionPattern, mentionPattern } from './mention-pattern.ts'
 export { metrics } from './metrics.ts'
 export type { RoleValue } from './openid-settings.ts'
 export { type FieldProblem, Refusal, type RefusalCode, refusals, wrongField } from './refusals.ts'

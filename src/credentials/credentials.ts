@@ -31,6 +31,7 @@ export {
   getCredential,
   keyFormats,
   listCredentials,
+  listCredentialsOfOthers,
   type Permission,
   permissions,
   revokeCredential,

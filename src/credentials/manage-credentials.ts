@@ -107,6 +107,15 @@ const revokeAll = sql<{ id: number }>`
   where tenant_id = $1 and revoked_at is null
   returning id`
 
+const ofOtherTenants = sql<{ id: number }>`
+  select id
+  from credentials
+  where tenant_id <> $1`
+
+/** Credentials of every tenant but this one, without those of the organisation. */
+export const listCredentialsOfOthers = async (on: Queryable, tenantId: string): Promise<number[]> =>
+  (await on.rows(ofOtherTenants, [tenantId])).map(({ id }) => id)
+
 export const keyHashOf = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 function checkName(name: string): void {

@@ -6,6 +6,7 @@
 import { domainToUnicode } from 'node:url'
 import { deleteResponsesWith } from '#accept'
 import { addressHashesOf, type Secrets } from '#base'
+import { listCredentialsOfOthers } from '#credentials'
 import type { Db, Tx } from '#db'
 import { cancelQueued } from '#delivery'
 import {
@@ -66,9 +67,10 @@ export async function eraseAddress(
     await eraseAddressFromEvents(db, name, tenantId)
     await eraseFromDeliveries(db, name, tenantId)
   }
+  const ofOthers = tenantId === null ? [] : await listCredentialsOfOthers(db, tenantId)
   for (const spelling of [...names, ...spellingsOf(person)]) {
     await eraseFromLogs({ db, secrets }, spelling, tenantId)
-    await deleteResponsesWith(db, spelling)
+    await deleteResponsesWith(db, spelling, ofOthers)
   }
   return total
 }

@@ -1,5 +1,5 @@
 /** Erases a person from the request logs. Bodies are sealed, so every entry is opened and searched, in batches. */
-import type { Secrets } from '#base'
+import { cutMentionPattern, mentionPattern, type Secrets } from '#base'
 import { type Db, type Queryable, sql } from '#db'
 import { type BodyPair, openPairs, type SealedBodies, sealPairs } from './log-bodies.ts'
 import { saveShared } from './log-store.ts'
@@ -45,14 +45,20 @@ function decoded(path: string): string {
   }
 }
 
-/** Whether the text contains the address, in full or cut off at the text's end, in any JSON escaping. */
-function names(text: string, address: string): boolean {
-  const plain = unescaped(text).toLowerCase()
-  if (plain.includes(address)) return true
-  const end = plain.endsWith(cutMark) ? plain.slice(0, -cutMark.length) : undefined
-  if (end === undefined) return false
-  for (let length = address.length - 1; length > address.indexOf('@'); length--) if (end.endsWith(address.slice(0, length))) return true
-  return false
+/** Finds the address in a text, in full or cut off at the text's end, in any JSON escaping. */
+type Names = (text: string) => boolean
+
+function namesOf(address: string): Names {
+  const whole = new RegExp(mentionPattern(address))
+  const starts = Array.from({ length: address.length - address.indexOf('@') - 1 }, (_, nth) => address.slice(0, address.length - 1 - nth))
+  const cut = starts.map((start) => ({ start, pattern: new RegExp(cutMentionPattern(start)) }))
+  return (text) => {
+    const plain = unescaped(text).toLowerCase()
+    if (plain.includes(address) && whole.test(plain)) return true
+    if (!plain.endsWith(cutMark)) return false
+    const end = plain.slice(0, -cutMark.length)
+    return cut.some(({ start, pattern }) => end.endsWith(start) && pattern.test(end.slice(-start.length - 8)))
+  }
 }
 
 /** For each id of shared bodies with some that name the address: which do, in order. */
@@ -62,13 +68,13 @@ type Naming = Map<string, boolean[]>
  * Opens the shared bodies of these entries, and rewrites those that name the address without the bodies that do: also bodies of no entry,
  * which a repeated write may leave. Adds to `naming`, which outlives a page: an entry of the next one may share these bodies.
  */
-async function eraseShared(on: Queryable, entries: readonly StoredEntry[], { address, secrets, naming }: Erasure): Promise<void> {
+async function eraseShared(on: Queryable, entries: readonly StoredEntry[], { names, secrets, naming }: Erasure): Promise<void> {
   const shared = entries.filter(({ sharedId }) => sharedId !== null && !naming.has(sharedId))
   const wanted = [...new Map(shared.map((one) => [one.sharedId, one])).values()]
   const columns = [wanted.map((one) => one.tenantId), wanted.map((one) => one.sharedAt), wanted.map((one) => one.sharedId)]
   for (const one of wanted.length > 0 ? await on.rows(sharedBodies, columns) : []) {
     const pairs = openPairs(one, secrets)
-    const isNaming = pairs.map((pair) => isNamedIn(pair, address))
+    const isNaming = pairs.map((pair) => isNamedIn(pair, names))
     if (!isNaming.includes(true)) continue
     naming.set(one.id, isNaming)
     const rest = pairs.map((pair, nth): BodyPair => (isNaming[nth] ? [null, null] : pair))
@@ -78,12 +84,12 @@ async function eraseShared(on: Queryable, entries: readonly StoredEntry[], { add
 }
 
 interface Erasure {
-  address: string
+  names: Names
   secrets: Secrets
   naming: Naming
 }
 
-const isNamedIn = (pair: BodyPair, address: string) => pair.some((body) => body !== null && names(body.toString(), address))
+const isNamedIn = (pair: BodyPair, names: Names) => pair.some((body) => body !== null && names(body.toString()))
 
 /**
  * Deletes the entries whose path, query or bodies contain this address (lower case); returns their number. `tenantId` null: of all tenants.
@@ -96,14 +102,15 @@ export async function eraseFromLogs(
   let erased = 0
   let last: StoredEntry | undefined
   const naming: Naming = new Map()
+  const names = namesOf(address)
   do {
     const entries = await db.rows(nextEntries, [tenantId, last?.at ?? null, last?.requestId ?? null, atOnce])
     erased += await db.transaction(async (tx) => {
-      await eraseShared(tx, entries, { address, secrets, naming })
+      await eraseShared(tx, entries, { names, secrets, naming })
       const isNaming = ({ requestId: id, at, path, details, sharedId, sharedNth, bodies }: StoredEntry) =>
-        [decoded(path), details].some((text) => names(text, address)) ||
+        [decoded(path), details].some(names) ||
         naming.get(sharedId ?? '')?.[sharedNth ?? 0] ||
-        (bodies !== null && openPairs({ id, at, bodies }, secrets).some((pair) => isNamedIn(pair, address)))
+        (bodies !== null && openPairs({ id, at, bodies }, secrets).some((pair) => isNamedIn(pair, names)))
       const found = entries.filter(isNaming)
       return found.length === 0 ? 0 : tx.run(dropEntries, [found.map((one) => one.at), found.map((one) => one.requestId)])
     })

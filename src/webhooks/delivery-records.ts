@@ -1,5 +1,5 @@
 /** Delivery records: every HTTP request to a webhook with request and response, kept for 30 days. Partitioned by day. */
-import { wrongField } from '#base'
+import { mentionPattern, wrongField } from '#base'
 import { type ColumnTypes, type Db, type PartitionedTable, type Queryable, searchInSnapshot, sql, type Tx } from '#db'
 
 /** Records are slightly longer than the default threshold for compression, which reduced measured throughput by a fifth. */
@@ -209,7 +209,8 @@ export const dropDeliveriesOf = (tx: Tx, tenantId: string): Promise<number> => t
 const mentions = sql<{ tenantId: string; id: string; at: Date }>`
   select tenant_id as "tenantId", id, at
   from webhook_deliveries
-  where ($2::text is null or tenant_id = $2) and (position($1 in lower(payload)) > 0 or position($1 in lower(response_body)) > 0)
+  where ($2::text is null or tenant_id = $2) and ((position($1 in lower(payload)) > 0 and lower(payload) ~ $4)
+    or (position($1 in lower(response_body)) > 0 and lower(response_body) ~ $4))
   limit $3`
 
 const dropFound = sql`
@@ -225,7 +226,7 @@ const mentionsAtOnce = 5000
  */
 export async function eraseFromDeliveries(db: Db, address: string, tenantId: string | null): Promise<number> {
   for (let sum = 0; ; ) {
-    const found = await db.rows(mentions, [address, tenantId, mentionsAtOnce])
+    const found = await db.rows(mentions, [address, tenantId, mentionsAtOnce, mentionPattern(address)])
     if (found.length > 0)
       sum += await db.run(dropFound, [found.map(({ tenantId: owner }) => owner), found.map(({ id }) => id), found.map(({ at }) => at)])
     if (found.length < mentionsAtOnce) return sum
