@@ -286,16 +286,17 @@ class ReceivingService implements Receiving {
     const { id } = stored
     log.info({ tenant: tenantId, received: id, octets: octets.length, recipients: to.length }, 'received for a route')
     const known = new Set(stored.forwarded.map((one) => one.to))
-    noteCopies(new Set(targetsOf(to, mail.passed).filter((target) => !known.has(target))).size)
-    await this.#forward(
-      id,
-      to.filter(({ route }) => route.forwardTo !== null),
-      mail,
-    )
+    let copies = new Set(targetsOf(to, mail.passed).filter((target) => !known.has(target))).size
+    noteCopies(copies)
+    const forwarded = to.filter(({ route }) => route.forwardTo !== null)
+    await this.#forward(id, forwarded, mail, (omitted) => {
+      copies -= omitted.filter((target) => !known.has(target)).length
+      noteCopies(copies)
+    })
   }
 
-  /** One copy for all addresses of the routes of a domain. */
-  async #forward(id: string, to: readonly Destination[], mail: ReadMail): Promise<void> {
+  /** One copy for all addresses of the routes of a domain. `omit` gets addresses for which no copy can be made. */
+  async #forward(id: string, to: readonly Destination[], mail: ReadMail, omit: (targets: readonly string[]) => void): Promise<void> {
     const { db, clock, log, hostname } = this.#deps
     const { envelope, octets, passed, sealed, authentication } = mail
     const { from } = mail.parts.facts
@@ -307,6 +308,7 @@ class ReceivingService implements Receiving {
       if (wanted.length === 0) continue
       const identity = copyIdentity({ octets, from, authentication, isBounce: envelope.from === '', domain, hostname })
       if (!identity) {
+        omit([...new Set(wanted)])
         log.warn({ tenant: domain.tenantId, received: id }, 'not forwarded: From names the organisation of this server without proof')
         continue
       }
@@ -314,15 +316,15 @@ class ReceivingService implements Receiving {
       const seal = await sealOf(this.#deps, domain, sealed)
       const copy = forwardedCopy(octets, { hostname, client: envelope.address, id, routes, seal, atMs: clock.nowMs() })
       if (!copy) {
+        omit([...new Set(wanted)])
         log.warn({ tenant: domain.tenantId, received: id }, 'not forwarded: the header of the copy would be too large')
         continue
       }
-      const { tenantId } = domain
       const record = async (copies: readonly Forwarding[]) => {
         for (const one of copies)
-          if ((await recordForwarding(db, tenantId, id, one)) === 0) throw new Error('the message was deleted meanwhile')
+          if ((await recordForwarding(db, domain.tenantId, id, one)) === 0) throw new Error('the message was deleted meanwhile')
       }
-      await this.#deps.forward(copy, [...new Set(wanted)], { tenantId, domain, received: id, identity, record })
+      await this.#deps.forward(copy, [...new Set(wanted)], { tenantId: domain.tenantId, domain, received: id, identity, record })
     }
   }
 

@@ -308,6 +308,19 @@ test('a message that is repeated or not stored uses up no copy of the hour, and 
   expect(await forwardedSince(own.db, own.tenantId, new Date(0))).toBe(2)
 })
 
+test('a message of which no copy can be made uses up no copy of the hour', async () => {
+  const limits = { forwards: 2, networkForwards: 2 }
+  await using own = await startService({ rateLimit: null, roles: ['inbound'], receiving: { resolver: txtResolver(new Map()), limits } })
+  await own.addDomain(own.tenantId, 'one.test')
+  await addRoute('fwd@one.test', 'ann@target.test', own, own.tenantId)
+  await using sender = await greetedClient(own.ports.smtp)
+  const say = (octets: string) => sendIncoming(sender, { to: ['fwd@one.test'], octets })
+  const many = (name: string) => message(name).replace('From: ', `From: ${'x@evil.test '.repeat(101)}`)
+  for (const name of ['omitted1', 'omitted2', 'omitted3']) expect(await say(many(name))).toMatch(/^250/)
+  for (const name of ['made1', 'made2']) expect(await say(message(name))).toMatch(/^250/)
+  expect(await say(message('made3'))).toBe('452 4.2.2 Mailbox forwards too much mail, try again in an hour')
+})
+
 test('a stranger cannot use up the send limit of a tenant: copies of an hour have a limit, for each recipient', async () => {
   await using own = await startService({
     rateLimit: null,
