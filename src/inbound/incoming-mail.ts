@@ -4,7 +4,7 @@
  * during the session. So there is no relaying and no backscatter.
  */
 import type { Accept } from '#accept'
-import { type Clock, type Log, networkOf, pause } from '#base'
+import { type Clock, type Log, networkOf, pause, siteOf } from '#base'
 import { openRateLimiter } from '#limits'
 import { parseAddress, readFields, readRaw } from '#mail'
 import type { Backend, Visit } from './smtp-listener.ts'
@@ -66,6 +66,8 @@ const waitMs = 100
 const maxDeferrals = 80
 /** Bounds the mail that outside senders can cause. */
 const maxForwards = 20
+/** Of these, mail from one network. */
+const maxForwardsOfNetwork = 5
 const forwardWindowMs = 3_600_000
 
 type Destination = ReturnHandler | RouteHandler | 'former' | 'later' | undefined
@@ -74,7 +76,8 @@ type Destination = ReturnHandler | RouteHandler | 'former' | 'later' | undefined
 export function openIncoming(deps: IncomingDeps): Backend<undefined> {
   const { returns, reports, routes, accept, postmaster, clock, log } = deps
   const rate = openRateLimiter(clock)
-  let forwards = { count: 0, sinceMs: clock.monotonicMs() }
+  const noForwards = () => ({ count: 0, ofNetworks: new Map<string, number>(), sinceMs: clock.monotonicMs() })
+  let forwards = noForwards()
 
   /** Throws for a route over a limit, so that a message to several tenants waits only for that recipient. */
   const destinationOf = async (address: string, client: string, others: readonly string[] = []): Promise<Destination> => {
@@ -92,10 +95,15 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
     return parsed !== undefined && /^(?:postmaster|abuse)$/i.test(parsed.local) && (await deps.isOurName(parsed.domain))
   }
 
-  const forward = async (octets: Buffer) => {
+  const forward = async (octets: Buffer, client: string) => {
     if (postmaster === undefined) return
-    if (clock.monotonicMs() - forwards.sinceMs > forwardWindowMs) forwards = { count: 0, sinceMs: clock.monotonicMs() }
-    if (++forwards.count > maxForwards) throw new ReplyError(451, '4.7.1', 'Too much mail for the postmaster, try again in an hour')
+    if (clock.monotonicMs() - forwards.sinceMs > forwardWindowMs) forwards = noForwards()
+    const network = siteOf(client) ?? networkOf(client)
+    const ofNetwork = forwards.ofNetworks.get(network) ?? 0
+    if (forwards.count >= maxForwards || ofNetwork >= maxForwardsOfNetwork)
+      throw new ReplyError(451, '4.7.1', 'Too much mail for the postmaster, try again in an hour')
+    forwards.count++
+    forwards.ofNetworks.set(network, ofNetwork + 1)
     await accept.forward(octets, postmaster)
   }
 
@@ -134,7 +142,7 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
         if (refused && about.length === visit.recipients.length) throw new ReplyError(550, '5.7.1', refused)
         if (refused) log.info({ conversation: visit.id, refused }, 'not a report, for one of several recipients')
       }
-      if (forPostmaster) await forward(octets)
+      if (forPostmaster) await forward(octets, visit.address)
       const counts = { returned: back.length, reports: about.length, routed: routed.length, forPostmaster }
       log.info({ conversation: visit.id, octets: octets.length, ...counts }, 'received')
       return 'Ok'
