@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { locationOf } from './tracking-endpoints.ts'
+import { systemClock } from '#base'
+import { hitOf, locationOf } from './tracking-endpoints.ts'
 
 describe('where a click leads', () => {
   test.each([
@@ -43,4 +44,15 @@ describe('where a click leads', () => {
       }),
     )
   })
+})
+
+test('a user agent is cut before it is buffered', () => {
+  const request = {
+    tracked: { tenantId: 't', emailId: 'e', url: '', kind: 'open' },
+    params: { token: 't' },
+    headers: { 'user-agent': 'x'.repeat(16_000) },
+    ip: '192.0.2.1',
+    method: 'GET',
+  }
+  expect(hitOf(request as never, systemClock).userAgent).toBe('x'.repeat(500))
 })

@@ -9,6 +9,7 @@ import { type Clock, type Config, type Log, Refusal } from '#base'
 import type { Db } from '#db'
 import {
   isPrefetch,
+  openSharedUnsubscribes,
   type TokenKind,
   type Tokens,
   type Tracked,
@@ -45,6 +46,8 @@ declare module 'fastify' {
 const pixel = Buffer.from('R0lGODlhAQABAPAAAAAAAAAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==', 'base64')
 const plain = 'text/plain; charset=utf-8'
 const maxBodyOctets = 4096
+/** As in the database: longer ones would fill the buffer of opens and clicks. */
+const maxUserAgentLength = 500
 
 const answerText = (reply: FastifyReply, status: number, text: string) =>
   reply.code(status).header('cache-control', 'no-store').type(plain).send(`${text}\n`)
@@ -52,6 +55,7 @@ const answerText = (reply: FastifyReply, status: number, text: string) =>
 /** Long because it is a table of routes. */
 export async function serveTrackingEndpoints(app: FastifyInstance, deps: TrackingEndpointDeps): Promise<void> {
   const { trackHosts, clock, log } = deps
+  const shared = openSharedUnsubscribes(clock)
   app.decorateRequest('tracked', null)
   app.addHook('onRequest', openHostGate(deps))
 
@@ -110,7 +114,9 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
 
     // The body is ignored: the POST itself distinguishes a person or their mail program (RFC 8058) from a scanner.
     links.post('/u/:token', { config: { link: 'unsubscribe' } }, async (request, reply) => {
-      const isDone = await unsubscribe(deps.db, trackedOf(request), clock.nowMs())
+      const isDone = await shared((request.params as { token: string }).token, () =>
+        unsubscribe(deps.db, trackedOf(request), clock.nowMs()),
+      )
       return isDone ? reply.headers(pageHeaders).send(donePage) : answerText(reply, 404, 'this link has expired')
     })
   })
@@ -152,7 +158,8 @@ function trackedOf({ tracked }: FastifyRequest): Tracked {
   return tracked
 }
 
-function hitOf(request: FastifyRequest, clock: Clock): Parameters<TrackingEvents['note']>[0] {
+/** The facts of an open or a click. */
+export function hitOf(request: FastifyRequest, clock: Clock): Parameters<TrackingEvents['note']>[0] {
   const { tenantId, emailId, url, kind } = trackedOf(request)
   return {
     kind: kind === 'click' ? 'click' : 'open',
@@ -162,7 +169,7 @@ function hitOf(request: FastifyRequest, clock: Clock): Parameters<TrackingEvents
     token: (request.params as { token: string }).token,
     at: new Date(clock.nowMs()),
     ipAddress: request.ip,
-    userAgent: request.headers['user-agent'] ?? '',
+    userAgent: (request.headers['user-agent'] ?? '').slice(0, maxUserAgentLength),
     isHead: request.method === 'HEAD',
     isPrefetch: isPrefetch(request.headers),
   }
