@@ -97,9 +97,18 @@ export async function makeDomain(
   return { tenantId: wanted.tenantId, name, row }
 }
 
-/** Refuses `not_found`, `tenant_archived` and `domain_already_exists`. */
+const maxDomains = 1000
+
+const countDomains = sql<{ total: number }>`
+  select count(*) as total
+  from domains
+  where tenant_id = $1 and name <> $2`
+
+/** Refuses `not_found`, `tenant_archived`, `domain_already_exists`, and `validation_error` for too many domains. */
 export async function addDomain(tx: Tx, { tenantId, name, row }: NewDomain): Promise<Domain> {
   await tenantForNew(tx, tenantId)
+  const { total } = (await tx.first(countDomains, [tenantId, name])) ?? { total: 0 }
+  if (total >= maxDomains) throw wrongField('name', `cannot be added: the tenant has ${maxDomains} domains`)
   const added = await tx.first(insertDomain, row)
   if (!added) throw new Refusal('domain_already_exists', { field: 'name', message: `name: this tenant already has the domain ${name}` })
   return added
