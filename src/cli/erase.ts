@@ -1,6 +1,7 @@
 /** `postrider erase`: removes a person's data and keeps the suppression. */
 import { eraseAddress } from '#housekeeping'
 import { parseAddress } from '#mail'
+import { listRoutesForwardingTo, routeAddress } from '#received-mail'
 import { type Command, givenTenant, jsonOption, printed, UsageError } from './command-definition.ts'
 import { openProgress } from './progress.ts'
 
@@ -14,6 +15,7 @@ Cancels queued mail for the address and erases the mail sent to it: content, sub
 webhook deliveries, request logs, and stored responses that name it. Counts remain, and so does a suppression that prevents new mail to
 the address. Messages still queued for other recipients, and those being sent now, are kept and counted: run the command again after their
 delivery, or a few minutes later if no other recipient waits.
+Routes that forward to the address stay, and are listed.
 --tenant  erases only in this tenant`,
   options: { tenant: { type: 'string' }, ...jsonOption },
   positionals: ['ADDRESS'],
@@ -31,11 +33,17 @@ delivery, or a few minutes later if no other recipient waits.
         erased.kept === 0
           ? ''
           : `\n${erased.kept} messages kept: being sent now, or still queued for other recipients. Run this command again later`
+      const found = await listRoutesForwardingTo(installation.db, address.text.toLowerCase(), tenantId)
+      const routes = found.map((route) => ({ tenantId: route.tenantId, id: route.id, address: routeAddress(route) }))
+      const forwarding = routes.map(
+        (route) =>
+          `\nThe route ${route.address} of the tenant ${route.tenantId} still forwards to the address. To end it: postrider route update ${route.id} --no-forward --tenant ${route.tenantId}`,
+      )
       printed(
         given,
         deps,
-        { address: address.text, tenantId, ...erased },
-        `${erased.emails} emails and ${erased.contents} messages erased${kept}`,
+        { address: address.text, tenantId, ...erased, routes },
+        `${erased.emails} emails and ${erased.contents} messages erased${kept}${forwarding.join('')}`,
       )
     })
   },

@@ -26,7 +26,7 @@ Example: postrider route list`,
 
 export const routeAdd: Command = {
   name: 'route add',
-  audited: true,
+  audited: 'unnamed',
   summary: 'receive mail for an address of a verified domain',
   help: `postrider route add ADDRESS [--forward ADDRESS] [--replies] [--tenant ID] ${apiUsage}
 
@@ -80,7 +80,7 @@ function changesOf(given: CommandArguments): { forwardTo?: string | null; enable
 
 export const routeUpdate: Command = {
   name: 'route update',
-  audited: true,
+  audited: 'unnamed',
   summary: 'forward the mail of a route, or disable it',
   help: `postrider route update ADDRESS [--forward ADDRESS|--no-forward] [--enable|--disable] [--tenant ID]
                        ${apiUsage}

@@ -27,7 +27,7 @@ import {
 
 export { dkimResults, dmarcResults, shownAuthentication, spfResults } from './authenticate.ts'
 export { countedBeyond, listReceived } from './list-received.ts'
-export { hasRoute, type MailRoute, routeAddress } from './route-records.ts'
+export { hasRoute, listRoutesForwardingTo, type MailRoute, routeAddress } from './route-records.ts'
 export {
   countReceivedLeft,
   deleteOldReceived,

@@ -30,6 +30,16 @@ const columns = sql.part`
   tenant_id as "tenantId", id, domain_id as "domainId", domain, local, forward_to as "forwardTo", enabled, replies,
   created_at as "createdAt", updated_at as "updatedAt"`
 
+const forwardingTo = sql<MailRoute>`
+  select ${columns}
+  from mail_routes
+  where lower(forward_to) = $1 and ($2::text is null or tenant_id = $2)
+  order by tenant_id, id`
+
+/** Routes that forward to this address (lower case); `tenantId` null: of all tenants. */
+export const listRoutesForwardingTo = (on: Queryable, address: string, tenantId: string | null): Promise<MailRoute[]> =>
+  on.rows(forwardingTo, [address, tenantId])
+
 /** Until the caller commits, so that two tenants cannot both add their first route of a domain. */
 const lockDomain = sql`
   select pg_advisory_xact_lock(hashtextextended($1, 7305016))`
