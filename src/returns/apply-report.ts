@@ -82,7 +82,7 @@ export async function bounce(
           bounce: {
             token: deps.ids.emailId(nowMs),
             messageId: heading.messageId,
-            from: heading.from,
+            from: isErased(email) ? '' : heading.from,
             to: heading.to,
             subject: isErased(email) ? '' : heading.subject,
             timestamp: (nowMs + clockOffsetMs) / 1000,
