@@ -1,5 +1,6 @@
 /** The way that emails were sent, for counts by sending domain, egress source and provider. */
 import { type Queryable, sql } from '#db'
+import { erasedAddress } from './erase.ts'
 
 export interface SendingFacts {
   /** The index in the request. */
@@ -28,7 +29,7 @@ const factsAmong = sql<SendingFacts>`
   cross join lateral (
     select sender, recipient, test
     from emails
-    where emails.tenant_id = wanted.tenant_id and emails.id = wanted.id
+    where emails.tenant_id = wanted.tenant_id and emails.id = wanted.id and sender <> $4
     limit 1
   ) as email
   left join lateral (
@@ -40,9 +41,14 @@ const factsAmong = sql<SendingFacts>`
     limit 1
   ) as attempt on true`
 
-/** Of the emails that still exist, by index. */
+/** Of the emails that still exist and name their sender, by index. */
 export async function findSendingFacts(on: Queryable, wanted: readonly WantedAttempt[]): Promise<Map<number, SendingFacts>> {
   if (wanted.length === 0) return new Map()
-  const rows = await on.rows(factsAmong, [wanted.map((one) => one.tenantId), wanted.map((one) => one.emailId), wanted.map((one) => one.at)])
+  const rows = await on.rows(factsAmong, [
+    wanted.map((one) => one.tenantId),
+    wanted.map((one) => one.emailId),
+    wanted.map((one) => one.at),
+    erasedAddress,
+  ])
   return new Map(rows.map((row) => [row.nth - 1, row]))
 }
