@@ -62,8 +62,8 @@ interface Worked {
 }
 
 interface Reports {
-  posted(posted: Posted): void
-  failed(error: Error): void
+  posted: (posted: Posted) => void
+  failed: (error: Error) => void
 }
 
 type Start = (file: URL, bounds: ThreadBounds, reports: Reports) => Worked

@@ -1,7 +1,7 @@
 /**
  * Command line entry point: one file for each kind of command.
  * Owns: no tables. Uses: base, client (packages/client), mail, net, bounces, simulator, db, tenants, members, credentials, limits, domains,
- * emails, spool, tracking, certificates, accept, delivery, tls-reports, webhooks, usage, reputation, privacy, housekeeping, installation,
+ * emails, spool, tracking, certificates, accept, delivery, tls-reports, received-mail, webhooks, usage, reputation, privacy, housekeeping, installation,
  * crash-test, dns-updates, doctor, imports, agents. Used by: main.
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.

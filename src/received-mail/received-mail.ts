@@ -1,7 +1,7 @@
 /**
  * Mail in: routes of sending domains, and the messages that they receive, each stored with an event for webhooks.
  * Owns: mail_routes, received_messages, received_erasures. Uses: base, mail, dkim, net, db, tenants, domains, events, emails,
- * returns. Used by: webhooks, privacy, housekeeping, http, main.
+ * returns. Used by: webhooks, privacy, housekeeping, http, cli, main.
  * Promises: mail is accepted only for an address that a route of a verified domain names; when `take` resolves, the message and its event
  * are on disk; a message that its sender repeats is stored once; a hostile message costs a bounded time and memory, on a thread of its own.
  */

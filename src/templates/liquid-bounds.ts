@@ -22,9 +22,9 @@ const maxWork = 8_000_000
 /** Of filters' results and of ranges, whether they are still used or not. The heap has several times as much. */
 const maxMadeOctets = 48_000_000
 
-export type Filter = (this: { context: { memoryLimit: Budget } }, value: unknown, ...given: unknown[]) => unknown
+export type LiquidFilter = (this: { context: { memoryLimit: Budget } }, value: unknown, ...given: unknown[]) => unknown
 
-export const refuse = (message: string): never => {
+export const refuseTemplate = (message: string): never => {
   throw new Error(message)
 }
 
@@ -40,7 +40,8 @@ interface Size {
 const objectText = '[object Object]'.length
 
 function sizeOfPlain(value: unknown): Size {
-  const length = typeof value === 'string' ? value.length : value == null ? 0 : String(value).length
+  const length =
+    typeof value === 'string' ? value.length : typeof value === 'number' || typeof value === 'boolean' ? String(value).length : 0
   return { text: length, length, values: 1 }
 }
 
@@ -58,21 +59,21 @@ export class Budget {
   }
 
   check(): void {
-    if (this.spentUs() > budgetUs) refuse('it takes too long')
+    if (this.spentUs() > budgetUs) refuseTemplate('it takes too long')
   }
 
   use(count: number): void {
     this.check()
     if (!(count > 0)) return
     this.#work += count
-    if (count > maxTextLength || this.#work > maxWork) refuse('it makes too much')
+    if (count > maxTextLength || this.#work > maxWork) refuseTemplate('it makes too much')
     // Outside of filters the engine counts only ranges.
     if (!this.#isInFilter) this.make(8 * count)
   }
 
   make(octets: number): void {
     this.#madeOctets += octets
-    if (this.#madeOctets > maxMadeOctets) refuse('it makes too much')
+    if (this.#madeOctets > maxMadeOctets) refuseTemplate('it makes too much')
   }
 
   /** Each list and object is measured once, so that its aliases cost no time. Values never change. */
@@ -95,7 +96,7 @@ export class Budget {
   /** Refuses a list that would take too long to compare, to sort or to print. */
   measured(value: unknown): Size {
     const size = this.sizeOf(value)
-    if (size.values > maxNestedValues || size.length > maxNestedLength) refuse('a list is too large with the lists in it')
+    if (size.values > maxNestedValues || size.length > maxNestedLength) refuseTemplate('a list is too large with the lists in it')
     return size
   }
 
@@ -123,36 +124,38 @@ function repeats(name: string, value: unknown, text: number): number {
 }
 
 function refuseLarge(value: unknown): void {
-  if (typeof value === 'string' && value.length > maxValueLength) refuse(`a value has more than ${maxValueLength} characters`)
-  if (Array.isArray(value) && value.length > maxItems) refuse(`a list has more than ${maxItems} items`)
+  if (typeof value === 'string' && value.length > maxValueLength) refuseTemplate(`a value has more than ${maxValueLength} characters`)
+  if (Array.isArray(value) && value.length > maxItems) refuseTemplate(`a list has more than ${maxItems} items`)
 }
 
 function refuseSlow(name: string, budget: Budget, value: unknown, given: unknown[]): void {
   const text = Array.isArray(value) ? budget.measured(value).text : typeof value === 'string' ? value.length : 0
   const lengths = given.map((one) => (Array.isArray(one) ? budget.measured(one).text : typeof one === 'string' ? one.length : 0))
   const length = Math.max(0, ...lengths)
-  if (!ofLists.has(name) && Math.max(text, length) > maxTextLength) refuse(`the text of a list has more than ${maxTextLength} characters`)
+  if (!ofLists.has(name) && Math.max(text, length) > maxTextLength)
+    refuseTemplate(`the text of a list has more than ${maxTextLength} characters`)
   if (length * repeats(name, value, text) > maxResultLength || (name === 'date' && length > 100))
-    refuse(`the result of ${name} would be too long`)
-  if (name === 'json' && budget.sizeOf(value).length > maxResultLength) refuse('the result of json would be too long')
-  if (withPath.has(name) && (lengths[0] ?? 0) > maxPathLength) refuse(`the property of ${name} has more than ${maxPathLength} characters`)
+    refuseTemplate(`the result of ${name} would be too long`)
+  if (name === 'json' && budget.sizeOf(value).length > maxResultLength) refuseTemplate('the result of json would be too long')
+  if (withPath.has(name) && (lengths[0] ?? 0) > maxPathLength)
+    refuseTemplate(`the property of ${name} has more than ${maxPathLength} characters`)
   // Each item is compared with it.
   const expected = name === 'where' && Array.isArray(given[1]) ? budget.sizeOf(given[1]).values : 0
-  if (Array.isArray(value) && expected * value.length > maxNestedValues) refuse('where compares too much')
+  if (Array.isArray(value) && expected * value.length > maxNestedValues) refuseTemplate('where compares too much')
 }
 
 /** A list has a pointer for each item; `split` also has a text for each. */
 const octetsOf = (name: string, result: unknown) =>
   typeof result === 'string' ? 2 * result.length : Array.isArray(result) ? result.length * (name === 'split' ? 40 : 8) : 0
 
-export function bounded(name: string, filter: Filter): Filter {
+export function bounded(name: string, filter: LiquidFilter): LiquidFilter {
   return function (value, ...given) {
     const budget = this.context.memoryLimit
     budget.check()
     for (const one of [value, ...given]) refuseLarge(one)
     refuseSlow(name, budget, value, given)
     const result = budget.inFilter(() => filter.call(this, value, ...given))
-    if (typeof result === 'string' && result.length > maxResultLength) refuse(`the result of ${name} is too long`)
+    if (typeof result === 'string' && result.length > maxResultLength) refuseTemplate(`the result of ${name} is too long`)
     if (Array.isArray(result)) budget.measured(result)
     if (result !== value) budget.make(octetsOf(name, result))
     return result
@@ -160,11 +163,11 @@ export function bounded(name: string, filter: Filter): Filter {
 }
 
 /** The escaping of an output, whose value may be longer than that of a filter. */
-export function boundedEscape(escape: Filter): Filter {
+export function boundedEscape(escape: LiquidFilter): LiquidFilter {
   return function (value) {
     const budget = this.context.memoryLimit
     if (Array.isArray(value) && budget.sizeOf(value).text > maxTextLength)
-      refuse(`the text of a list has more than ${maxTextLength} characters`)
+      refuseTemplate(`the text of a list has more than ${maxTextLength} characters`)
     const result = budget.inFilter(() => escape.call(this, value))
     budget.make(octetsOf('escape', result))
     return result

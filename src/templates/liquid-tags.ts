@@ -1,6 +1,6 @@
 /** The engine's tags, properties and operators with the bounds of `Budget`: each can do much work within one step. */
 import { CaptureTag, CaseTag, Context, CycleTag, defaultOperators, type Emitter, evalToken, ForTag, toValue } from 'liquidjs'
-import { type Budget, maxValueLength, refuse } from './liquid-bounds.ts'
+import { type Budget, maxValueLength, refuseTemplate } from './liquid-bounds.ts'
 
 const budgetOf = (context: Context) => context.memoryLimit as unknown as Budget
 
@@ -19,7 +19,8 @@ export class BoundedEmitter implements Emitter {
     // A list item by item: its text may be far longer than the bound.
     if (Array.isArray(value)) for (const item of value) this.write(item)
     else if (typeof value === 'string') this.#add(value)
-    else if (value != null) this.#add(typeof value === 'object' ? this.#json(value) : String(value))
+    else if (typeof value === 'object' && value !== null) this.#add(this.#json(value))
+    else if (typeof value === 'number' || typeof value === 'boolean') this.#add(String(value))
   }
 
   #json(value: object): string {
@@ -29,7 +30,7 @@ export class BoundedEmitter implements Emitter {
   }
 
   #add(text: string): void {
-    if (this.buffer.length + text.length > this.#maxLength) refuse(`the output has more than ${this.#maxLength} characters`)
+    if (this.buffer.length + text.length > this.#maxLength) refuseTemplate(`the output has more than ${this.#maxLength} characters`)
     this.buffer += text
   }
 }

@@ -5,7 +5,7 @@
  */
 import { filters, Liquid, type Template, Tokenizer, toValueSync } from 'liquidjs'
 import { LRUCache } from 'lru-cache'
-import { Budget, bounded, boundedEscape, type Filter, refuse } from './liquid-bounds.ts'
+import { Budget, bounded, boundedEscape, type LiquidFilter, refuseTemplate } from './liquid-bounds.ts'
 import { BoundedCapture, BoundedCase, BoundedContext, BoundedCycle, BoundedEmitter, BoundedFor, boundedOperators } from './liquid-tags.ts'
 
 export const maxOutputOctets = 5_242_880
@@ -54,7 +54,7 @@ function openEngine(escapes: boolean): Liquid {
   for (const name of Object.keys(engine.tags)) if (!allowedTags.includes(name)) delete engine.tags[name]
   for (const name of Object.keys(engine.filters)) if (!allowedFilters.includes(name)) delete engine.filters[name]
   for (const name of allowedFilters) {
-    const filter = filters[name] as unknown as Filter | { handler: Filter; raw: boolean }
+    const filter = filters[name] as unknown as LiquidFilter | { handler: LiquidFilter; raw: boolean }
     if (typeof filter === 'function') engine.registerFilter(name, bounded(name, filter) as never)
   }
   for (const [name, tag] of Object.entries(boundedTags)) engine.registerTag(name, tag)
@@ -68,7 +68,7 @@ function parse(part: TemplatePart, text: string): Template[] {
   const key = `${part} ${text}`
   const known = parsed.get(key)
   if (known) return known
-  if ((text.match(/\{[{%]/g)?.length ?? 0) > maxTags) refuse(`has more than ${maxTags} tags`)
+  if ((text.match(/\{[{%]/g)?.length ?? 0) > maxTags) refuseTemplate(`has more than ${maxTags} tags`)
   const { options, parser } = engines[part]
   const tokens = new Tokenizer(text, options.operators).readTopLevelTokens(options)
   for (const token of tokens) if ('trimLeft' in token && 'contentRange' in token) checkTag(token.getText())
@@ -80,8 +80,8 @@ function parse(part: TemplatePart, text: string): Template[] {
 /** A long tag makes a large syntax tree, and much of its work is one step. */
 function checkTag(text: string): void {
   const bare = text.replace(/"[^"]*"|'[^']*'/g, '')
-  if (bare.length > maxTagLength) refuse(`has a tag of more than ${maxTagLength} characters`)
-  if (bare.split('|').length - 1 > maxTagFilters) refuse(`has a tag with more than ${maxTagFilters} filters`)
+  if (bare.length > maxTagLength) refuseTemplate(`has a tag of more than ${maxTagLength} characters`)
+  if (bare.split('|').length - 1 > maxTagFilters) refuseTemplate(`has a tag with more than ${maxTagFilters} filters`)
 }
 
 export interface Rendered {
@@ -109,7 +109,7 @@ function renderPart(part: TemplatePart, templates: Template[], variables: object
   const context = new BoundedContext(variables, engine.options, { sync: true }, limits)
   const emitter = new BoundedEmitter(maxOutputOctets, budget)
   toValueSync(engine.renderer.renderTemplates(templates, context, emitter))
-  if (Buffer.byteLength(emitter.buffer) > maxOutputOctets) refuse('the output is larger than 5 MB')
+  if (Buffer.byteLength(emitter.buffer) > maxOutputOctets) refuseTemplate('the output is larger than 5 MB')
   return emitter.buffer
 }
 

@@ -26,5 +26,5 @@ test('a failure without an attempt counts neither for the automatic pause nor am
   const summed = await summariseEvents(db, { xact: '0', id: 0 }, 100)
   expect(summed?.hours).toMatchObject([{ tenantId: 'shop', completed: 2, invalidRecipients: 1, complaints: 0 }])
   const ends = await readRecentEnds(db, 'shop', new Date(testTimeMs - 1000), 100)
-  expect(ends.map(({ emailId }) => Number(emailId)).sort()).toEqual([1, 2, 3])
+  expect(ends.map(({ emailId }) => Number(emailId)).sort((one, other) => one - other)).toEqual([1, 2, 3])
 })
