@@ -194,19 +194,17 @@ const whatChanged = question({
   async read({ minutes = 1440, action, tenantId }, { db, clock, caller, quote }) {
     caller.require({ permission: 'full access', scope: 'organisation or tenant' })
     if (tenantId !== undefined) await caller.call('emails.list', { query: { tenantId, perPage: 1 } })
-    const filter = { tenantId: caller.credential.tenantId ?? tenantId ?? null, action, withoutReads: true }
+    const from = new Date(clock.nowMs() - minutes * minuteMs)
+    const filter = { tenantId: caller.credential.tenantId ?? tenantId ?? null, action, withoutReads: true, from }
     const { entries } = await caller.search(() => listAudit(db, filter, { number: 1, size: maxChanges }))
-    const fromMs = clock.nowMs() - minutes * minuteMs
     return {
-      changes: entries
-        .filter(({ at }) => at.getTime() >= fromMs)
-        .map(({ at, actor, action: done, tenantId: of, data }) => ({
-          at: at.toISOString(),
-          by: actor.kind,
-          action: done,
-          tenantId: of,
-          untrusted: { name: quote.text(actor.name), details: quote.fields(data) },
-        })),
+      changes: entries.map(({ at, actor, action: done, tenantId: of, data }) => ({
+        at: at.toISOString(),
+        by: actor.kind,
+        action: done,
+        tenantId: of,
+        untrusted: { name: quote.text(actor.name), details: quote.fields(data) },
+      })),
     }
   },
 })

@@ -1,6 +1,6 @@
 /**
- * Runs one call of a tool: arguments checked, the call in the audit log before anything else happens, an action only with the token of its
- * plan, a bounded answer. A refusal is an answer, too.
+ * Runs one call of a tool: arguments checked, the call in the audit log before anything else happens (equal questions once a minute), an
+ * action only with the token of its plan, a bounded answer. A refusal is an answer, too.
  */
 import type { TSchema } from 'typebox'
 import { type Clock, type Ids, Refusal, rejectUnstorableText, type Secrets, wrongField } from '#base'
@@ -13,6 +13,7 @@ import { emailTools } from './email-tools.ts'
 import { installationTools } from './installation-tools.ts'
 import { openPlanTokens, type PlannedAction, type PlanTokens, wrongToken } from './plan-tokens.ts'
 import { openQuoter } from './quote.ts'
+import { RecentReads } from './recent-reads.ts'
 import type { AgentCaller, Tool, ToolContext, ToolResult } from './tool.ts'
 
 export interface ToolDeps {
@@ -60,12 +61,13 @@ const clockSlackMs = 3_600_000
 
 export function openRunTool(deps: ToolDeps): RunTool {
   const tokens = openPlanTokens({ ids: deps.ids, secrets: deps.secrets, lifeMs: deps.planLifeMs })
+  const recent = new RecentReads()
   const known = new Map(tools.map((tool) => [tool.name, { tool, check: deps.checkerOf(tool.input) }]))
   return async (name, given, caller) => {
     try {
       const found = known.get(name)
       if (!found) throw new Refusal('not_found', { message: 'no such tool', suggestion: 'Call tools/list for all tools' })
-      const call = new ToolCall(deps, tokens, found.tool, caller)
+      const call = new ToolCall({ ...deps, tokens, recent }, found.tool, caller)
       return { text: bounded(await call.run(given, found.check)), isError: false }
     } catch (error) {
       return { text: bounded(refused(error instanceof Refusal ? error : deps.refusalOf(error))), isError: true }
@@ -88,14 +90,12 @@ function refused({ code, field, message, suggestion }: Refusal): ToolResult {
 type Given = Record<string, unknown>
 
 class ToolCall {
-  readonly #deps: ToolDeps
-  readonly #tokens: PlanTokens
+  readonly #deps: ToolDeps & { tokens: PlanTokens; recent: RecentReads }
   readonly #tool: Tool
   readonly #caller: AgentCaller
 
-  constructor(deps: ToolDeps, tokens: PlanTokens, tool: Tool, caller: AgentCaller) {
+  constructor(deps: ToolDeps & { tokens: PlanTokens; recent: RecentReads }, tool: Tool, caller: AgentCaller) {
     this.#deps = deps
-    this.#tokens = tokens
     this.#tool = tool
     this.#caller = caller
   }
@@ -106,7 +106,8 @@ class ToolCall {
     const { token, showAddresses, ...own } = all as Given
     const tool = this.#tool
     const isAct = 'plan' in tool
-    if (!isAct || token === undefined) await this.#record(own, isAct ? 'plan' : 'read' in tool ? 'read' : 'rehearse')
+    if (!isAct) await this.#recordNew(own, 'read' in tool ? 'read' : 'rehearse')
+    else if (token === undefined) await this.#record(own, 'plan')
     const context = this.#context(showAddresses === true)
     const checked = () => this.#checkArguments(own, { token, showAddresses }, check)
     if ('plan' in tool && token !== undefined) {
@@ -122,7 +123,7 @@ class ToolCall {
       ...facts,
       nothingChangedYet:
         'Show this plan to the person who asked. To perform it, call the tool again with the same arguments and this token.',
-      ...this.#tokens.make(this.#action(own), this.#deps.clock.nowMs()),
+      ...this.#deps.tokens.make(this.#action(own), this.#deps.clock.nowMs()),
     }
   }
 
@@ -155,7 +156,7 @@ class ToolCall {
     const nowMs = clock.nowMs()
     try {
       checked()
-      const plan = this.#tokens.check(this.#action(own), String(token), nowMs)
+      const plan = this.#deps.tokens.check(this.#action(own), String(token), nowMs)
       const since = { plan, sinceMs: nowMs - planLifeMs - clockSlackMs, nowMs }
       if (!(await recordActionOnce(db, this.#entry(own, 'act'), since))) throw wrongToken('was used already')
     } catch (error) {
@@ -164,17 +165,30 @@ class ToolCall {
     }
   }
 
+  /** An equal call within the last minute is the same entry: with this key, this tool and these ids. */
+  async #recordNew(own: Given, step: string): Promise<void> {
+    const { clock, recent } = this.#deps
+    const call = JSON.stringify([this.#caller.credential.id, this.#tool.name, step, this.#idsOf(own)])
+    if (recent.has(call, clock.monotonicMs())) return
+    await this.#record(own, step)
+    recent.add(call, clock.monotonicMs())
+  }
+
   #record(own: Given, step: string): Promise<void> {
     return recordAction(this.#deps.db, this.#entry(own, step), this.#deps.clock.nowMs())
   }
 
-  #entry(own: Readonly<Given>, step: string): AuditAction {
-    const { credential, requestId, ipAddress, agent } = this.#caller
+  #idsOf(own: Readonly<Given>): Given {
     const ids = loggedIds.flatMap((name) => {
       const value = own[name]
       const isShort = typeof value === 'number' || (typeof value === 'string' && value.length <= maxLoggedLength)
       return isShort && Object.hasOwn(this.#tool.input.properties, name) ? [[name, value] as const] : []
     })
+    return Object.fromEntries(ids)
+  }
+
+  #entry(own: Readonly<Given>, step: string): AuditAction {
+    const { credential, requestId, ipAddress, agent } = this.#caller
     const fields = Object.keys(own).filter((name) => Object.hasOwn(this.#tool.input.properties, name))
     return {
       actor: { kind: 'key', name: credential.name },
@@ -182,7 +196,7 @@ class ToolCall {
       tenantId: credential.tenantId,
       requestId,
       ipAddress,
-      data: { ...Object.fromEntries(ids), step, fields, ...(agent === null ? {} : { agent: agent.slice(0, maxAgentLength) }) },
+      data: { ...this.#idsOf(own), step, fields, ...(agent === null ? {} : { agent: agent.slice(0, maxAgentLength) }) },
     }
   }
 }

@@ -334,6 +334,18 @@ test('every call is in the audit log with its step, and without addresses', asyn
   expect(changes).not.toContain('mcp why_no_mail')
 })
 
+test('an equal question is in the audit log once a minute, with its id; plans and refusals are each time', async () => {
+  const count = async (action: string) => (await listAudit(service.db, { tenantId: null, action }, { number: 1, size: 1 })).total
+  const [before, plans] = [await count('mcp show_domain'), await count('mcp resume_queue')]
+  for (const domainId of [81, 81, 82, 81]) await http.call('show_domain', { domainId })
+  expect(await count('mcp show_domain')).toBe(before + 2)
+  await live.call('show_domain', { domainId: 81 })
+  expect(await count('mcp show_domain')).toBe(before + 3)
+  for (const token of [undefined, undefined, 'x', 'x'])
+    await http.call('resume_queue', { destination: 'example.com', ...(token ? { token } : {}) })
+  expect(await count('mcp resume_queue')).toBe(plans + 4)
+})
+
 describe('refused are', () => {
   const post = (body: unknown, headers: Record<string, string> = {}) =>
     fetch(`http://127.0.0.1:${service.port}/mcp`, {
