@@ -26,6 +26,7 @@ const lookEveryMs = 10_000
 
 type Opened = 'edit' | 'rotate' | 'remove' | 'test' | 'replay'
 
+/** Long because the actions, the shown secret and the dialogs share their state. */
 export function WebhookPage() {
   const id = useParam('webhookId')
   const { mayChange } = useHere()

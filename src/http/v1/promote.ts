@@ -3,7 +3,6 @@ import type { Submission } from '#accept'
 import { Refusal } from '#base'
 import { type Content, decodeContent, type Email, findContentBody, findEmail, type PartsContent } from '#emails'
 import { parseMailboxField } from '#mail'
-import { splitAddresses } from '#vendors'
 import { knownEmailId, tenantParameter } from './common-schemas.ts'
 import { sendRoute } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
@@ -65,9 +64,9 @@ const submissionOf = (
   unsubscribe: unsubscribe !== undefined,
 })
 
-/** The field has encoded names, which a submission would encode once more. */
+/** Of a field with a line for each mailbox. Its names are encoded, and a submission would encode them once more. */
 const mailboxesIn = (field: string): string[] =>
-  splitAddresses(field).map((text) => {
+  (field === '' ? [] : field.split(',\r\n ')).map((text) => {
     const { name, address } = parseMailboxField(Buffer.from(text).toString('latin1')) ?? {}
     if (!address) return text
     return name === undefined ? address.text : `"${name.replace(/["\\]/g, '\\$&')}" <${address.text}>`
