@@ -234,6 +234,7 @@ create table domain_reports (
   begins_at timestamptz not null,
   ends_at timestamptz not null,
   received_at timestamptz not null,
+  sources integer not null default 0,
   constraint domain_reports_pkey PRIMARY KEY (tenant_id, domain_id, kind, key, authenticated),
   constraint domain_reports_kind_check CHECK ((kind = ANY (ARRAY['dmarc'::text, 'tls'::text]))),
   constraint domain_reports_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE

@@ -73,7 +73,7 @@ class Obtaining {
   /** Places the orders that are due, one after the other. */
   async turn(stopping: AbortSignal): Promise<void> {
     const { db, clock, own, directory } = this.#deps
-    const owners = new Map([...(await this.#deps.listVerifiedNames()).map(({ name, tenantId }) => [name, tenantId ?? ''] as const)])
+    const owners = new Map((await this.#deps.listVerifiedNames()).map(({ name, tenantId }) => [name, tenantId ?? ''] as const))
     for (const name of own) owners.set(name, '')
     const names = [...owners.keys()]
     await addNames(db, names, clock.nowMs())
