@@ -7,7 +7,7 @@ import { type Amount, hourMs, isOver, leavesRoom, NetworkUse, RecentUse, shareOf
 const limit: Amount = { messages: 1_000, octets: 100_000 }
 const largest = 500
 
-/** Networks that send whatever they may, in any order and size; returns the use by all of them. */
+/** Networks that send all that they may, in any order and size; returns the use by all of them. */
 function useOf(networks: number, wishes: readonly { network: number; octets: number }[]): Amount {
   const own = Array.from({ length: networks }, (): Amount => ({ messages: 0, octets: 0 }))
   const all: Amount = { messages: 0, octets: 0 }

@@ -1,7 +1,6 @@
 /**
- * Limits of received mail: for each client network in an hour, counted in this process, for each tenant in a day, counted in the database,
- * for the share of a network in it, counted in this process, and for the forwarded copies of a tenant in an hour, counted in both. A message
- * over a limit gets a temporary failure, so that its sender keeps it.
+ * Limits of received mail. This process counts each client network in an hour, and its share of a tenant's day; the database counts each tenant
+ * in a day; both count the forwarded copies of a tenant in an hour. A message over a limit gets a temporary failure, so that its sender keeps it.
  */
 import { LRUCache } from 'lru-cache'
 import { atMost, type Clock, networkOf, siteOf } from '#base'
