@@ -1,7 +1,7 @@
 /** Bounds connections: their number, in total and by client network, and how long each may stay open. */
 import type { Server, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { ConnectionCounts } from '#base'
+import { NetworkConnections } from '#base'
 
 /** Limits for one connection. */
 export interface HttpLimits {
@@ -37,7 +37,7 @@ export function limitConnections(
 ): void {
   const { connections: total, connectionsPerAddress: perNetwork } = bounds
   server.maxConnections = total
-  const counts = new ConnectionCounts({ total, perNetwork })
+  const counts = new NetworkConnections({ total, perNetwork })
   let open = 0
   server.on('connection', (socket: Socket) => {
     const address = socket.remoteAddress ?? ''

@@ -7,7 +7,7 @@ import type { TLSSocket } from 'node:tls'
 import type { SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js'
 import { SMTPServer } from 'smtp-server/lib/smtp-server.js'
 import type { SMTPServerAddress, SMTPServerOptions, SMTPServerSession } from 'smtp-server/lib/types.js'
-import { type Clock, ConnectionCounts, type Log, portTaken } from '#base'
+import { type Clock, type Log, NetworkConnections, portTaken } from '#base'
 import type { Certificate } from './certificate.ts'
 import { collect, type MemoryBudget } from './message-buffer.ts'
 import { ReplyError, replyTo, tryLater } from './smtp-replies.ts'
@@ -86,7 +86,7 @@ class Server extends SMTPServer {
   readonly conversations = new WeakMap<SMTPServerSession, Conversation>()
   readonly #bounds: ListenerLimits
   readonly #clock: Clock
-  readonly #counts: ConnectionCounts
+  readonly #counts: NetworkConnections
   readonly #leaves = new WeakMap<Socket, () => void>()
   readonly #log: Log
   readonly #extension: (() => string) | undefined
@@ -99,7 +99,7 @@ class Server extends SMTPServer {
     super(options)
     this.#extension = facts.extension
     this.#bounds = facts.bounds
-    this.#counts = new ConnectionCounts({ total: facts.bounds.connections, perNetwork: facts.bounds.connectionsPerNetwork })
+    this.#counts = new NetworkConnections({ total: facts.bounds.connections, perNetwork: facts.bounds.connectionsPerNetwork })
     this.#clock = facts.clock
     this.#log = facts.log
   }

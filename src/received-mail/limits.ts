@@ -33,7 +33,6 @@ export const usualLimits: ReceivingLimits = {
 }
 
 export const hourMs = 3_600_000
-export const dayMs = 24 * hourMs
 const maxNames = 10_000
 
 export const isOver = (used: Amount, limit: Amount): boolean => used.messages >= limit.messages || used.octets >= limit.octets

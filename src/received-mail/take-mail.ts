@@ -13,7 +13,6 @@ import { type CopyIdentity, copyIdentity } from './copy-identity.ts'
 import { forwardedCopy, passedRoutes } from './forward-mail.ts'
 import {
   type Amount,
-  dayMs,
   hourMs,
   isOver,
   leavesRoom,
@@ -103,6 +102,8 @@ interface ReadMail {
   /** For the ARC set of its copies; undefined: they get none. */
   sealed: SealedFacts | undefined
 }
+
+const dayMs = 86_400_000
 
 /** Addresses to which these routes forward a message. */
 const targetsOf = (to: readonly Destination[], passed: ReadonlySet<string>): string[] =>

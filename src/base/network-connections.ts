@@ -11,7 +11,7 @@ export interface ConnectionBounds {
   perNetwork: number
 }
 
-export class ConnectionCounts {
+export class NetworkConnections {
   readonly #bounds: ConnectionBounds
   readonly #open = new Map<string, number>()
 

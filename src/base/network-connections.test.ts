@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
-import { ConnectionCounts } from './connection-counts.ts'
+import { NetworkConnections } from './network-connections.ts'
 
 /** Opens connections until one is refused; returns how many were open. */
-function fill(counts: ConnectionCounts, addressOf: (nth: number) => string, open = 0): number {
+function fill(counts: NetworkConnections, addressOf: (nth: number) => string, open = 0): number {
   let nth = 0
   while (nth < 10_000 && counts.admit(addressOf(nth), open + nth)) nth++
   return nth
 }
 
 test('a network has a limit, an IPv6 /64 is one, and an IPv6 /48 has four times as many', () => {
-  const counts = new ConnectionCounts({ total: 10_000, perNetwork: 5 })
+  const counts = new NetworkConnections({ total: 10_000, perNetwork: 5 })
   expect(fill(counts, () => '192.0.2.1')).toBe(5)
   expect(fill(counts, () => '192.0.2.2')).toBe(5)
   expect(fill(counts, (nth) => `2001:db8:1:1::${nth + 1}`)).toBe(5)
@@ -18,7 +18,7 @@ test('a network has a limit, an IPv6 /64 is one, and an IPv6 /48 has four times 
 })
 
 test('a further network always gets a connection, until there are almost as many networks as places', () => {
-  const counts = new ConnectionCounts({ total: 100, perNetwork: 80 })
+  const counts = new NetworkConnections({ total: 100, perNetwork: 80 })
   let open = 0
   for (let network = 1; network <= 20; network++) {
     const got = fill(counts, () => `192.0.2.${network}`, open)
@@ -26,11 +26,11 @@ test('a further network always gets a connection, until there are almost as many
     open += got
     if (open >= 99) break
   }
-  expect(fill(new ConnectionCounts({ total: 100, perNetwork: 80 }), () => '192.0.2.1')).toBe(50)
+  expect(fill(new NetworkConnections({ total: 100, perNetwork: 80 }), () => '192.0.2.1')).toBe(50)
 })
 
 test('a closed connection leaves its place', () => {
-  const counts = new ConnectionCounts({ total: 100, perNetwork: 1 })
+  const counts = new NetworkConnections({ total: 100, perNetwork: 1 })
   const leave = counts.admit('2001:db8::1', 0)
   expect(counts.admit('2001:db8::2', 1)).toBeUndefined()
   leave?.()
