@@ -26,11 +26,11 @@ const keepModuleUrls: Plugin = {
   },
 }
 
-/** The entry points: the program, and the modules that run in threads of their own. */
+/** The entry points: the program, and the modules that run in threads or child processes of their own. */
 function entryPoints(): Record<string, string> {
-  const threads = filesBelow(root, 'src', '-thread.ts')
-  if (threads.length === 0) throw new Error('src has no module that runs in a thread')
-  return Object.fromEntries(['src/main.ts', ...threads].map((path) => [path.slice('src/'.length, -'.ts'.length), join(root, path)]))
+  const [threads, children] = [filesBelow(root, 'src', '-thread.ts'), filesBelow(root, 'src', '-child.ts')]
+  if (threads.length === 0 || children.length === 0) throw new Error('src has no module that runs in a thread or in a child process')
+  return Object.fromEntries(['src/main.ts', ...threads, ...children].map((path) => [path.slice('src/'.length, -'.ts'.length), join(root, path)]))
 }
 
 /** A module with a URL of its own must be in a file directly in the folder. */

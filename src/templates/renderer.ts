@@ -4,7 +4,7 @@
  */
 import { type Clock, openTaskProcess, TaskProcessEnded, TookTooLong, wrongField } from '#base'
 import type { Rendered, TemplatePart } from './liquid.ts'
-import type { RenderResult, RenderTask } from './render-thread.ts'
+import type { RenderResult, RenderTask } from './render-child.ts'
 import type { TemplateSource } from './template-records.ts'
 
 /** Wall time of the parsing and rendering of one message. Only a busy machine needs a part of it. */
@@ -21,7 +21,7 @@ export interface Renderer {
 }
 
 export function openRenderer(clock: Clock): Renderer {
-  const file = new URL('./render-thread.ts', import.meta.url)
+  const file = new URL('./render-child.ts', import.meta.url)
   const child = openTaskProcess<RenderTask, RenderResult>(file, { clock, deadlineMs, idleMs, maxHeapMebibytes })
 
   const run = async (tenantId: string, { subject, html, text }: TemplateSource, variables: object | null): Promise<Rendered | null> => {

@@ -2,10 +2,10 @@
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openTaskProcess, systemClock } from '#base'
-import type { RenderResult, RenderTask } from './render-thread.ts'
+import type { RenderResult, RenderTask } from './render-child.ts'
 
 const bounds = { clock: systemClock, deadlineMs: 120_000, idleMs: 60_000, maxHeapMebibytes: 144 }
-const child = openTaskProcess<RenderTask, RenderResult>(new URL('./render-thread.ts', import.meta.url), bounds)
+const child = openTaskProcess<RenderTask, RenderResult>(new URL('./render-child.ts', import.meta.url), bounds)
 afterAll(() => child.stop())
 
 const render = (source: { html?: string; text?: string }, variables: object | null) =>

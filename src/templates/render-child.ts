@@ -1,4 +1,4 @@
-/** The main thread of the child process that parses and renders templates. */
+/** The child process that parses and renders templates. */
 import { serveTasks } from '#base'
 import { parseSource, type Rendered, renderSource, type Source, TemplateProblem } from './liquid.ts'
 
