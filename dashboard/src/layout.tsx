@@ -149,9 +149,9 @@ function Places({ onGo }: { onGo: () => void }) {
 }
 
 function ChooseTenant() {
-  const { tenants, tenantId, choose } = useHere()
+  const { member, tenants, tenantId, choose } = useHere()
   const isOfOne = useLocation({ select: ({ pathname }) => /^\/(templates|mail-in)/.test(pathname) })
-  if (tenants.length <= 1 && tenantId === undefined) return null
+  if (member.tenantId !== null || (tenants.length <= 1 && tenantId === undefined)) return null
   // The lists of templates and of received mail are of one tenant.
   const choices = [
     { value: '', label: isOfOne ? words.defaultTenant : words.allTenants },

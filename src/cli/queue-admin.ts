@@ -126,7 +126,10 @@ async function placeOf(given: CommandArguments, installation: Installation) {
 }
 
 /** The tenant that has the sending domain, or a pause of it. `tenantId`: the named tenant. */
-async function ownerOf(name: string, tenantId: string | undefined, { db }: Installation): Promise<string> {
+async function ownerOf(name: string, tenantId: string | undefined, installation: Installation): Promise<string> {
+  const { db, config } = installation
+  // Of the sandbox sender, whose domain is not a sending domain: of the named tenant, or of the default tenant.
+  if (config.sandboxSender.endsWith(`@${name}`)) return (await tenantOf(installation, tenantId)).id
   const all = [...(await listDomains(db, null)), ...(await listQueuePauses(db)).filter(({ kind }) => kind === 'domain')]
   const owners = new Set(all.filter((one) => one.name === name).map((one) => one.tenantId))
   const [owner] = tenantId === undefined ? owners : [...owners].filter((one) => one === tenantId)

@@ -12,13 +12,13 @@ export function inSnapshot<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> 
 }
 
 /**
- * Like `inSnapshot`, with ten seconds for each statement: a slow search occupies a connection that other requests need. Throws `tooLong`
- * after a longer one.
+ * Like `inSnapshot`, with 25 seconds for each statement, less than the time limit of a response: a slow search occupies a connection that other
+ * requests need. Throws `tooLong` after a longer one.
  */
 export async function searchInSnapshot<T>(db: Db, tooLong: () => Refusal, work: (tx: Tx) => Promise<T>): Promise<T> {
   try {
     return await db.transaction(async (tx) => {
-      await tx.script(`set transaction isolation level repeatable read, read only; set local statement_timeout = '10s'`)
+      await tx.script(`set transaction isolation level repeatable read, read only; set local statement_timeout = '25s'`)
       return work(tx)
     })
   } catch (error) {

@@ -38,7 +38,7 @@ import { findHits, openTokens } from '#tracking'
 import { addressIn, recipientEndpoints } from './postmark-recipients.ts'
 import { postmarkWebhookEndpoints } from './postmark-webhooks.ts'
 import { readContent } from './v1/email-content.ts'
-import { searchTurns } from './v1/search-turns.ts'
+import { messageTurns, searchTurns } from './v1/search-turns.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorDeps, VendorEndpoint } from './vendor-api.ts'
 
@@ -187,7 +187,7 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     large: true,
     permission: 'emails:read',
     answer: ({ params, credential: { tenantId }, gone }, deps) =>
-      searchTurns.run({ tenantId, gone: gone() }, () => readDetails(params.id ?? '', tenantId, deps)),
+      messageTurns.run({ tenantId, gone: gone() }, () => readDetails(params.id ?? '', tenantId, deps)),
   },
   {
     methods: ['GET'],

@@ -177,10 +177,12 @@ const limitsOf = ({ routeOptions }: FastifyRequest, bounds: JsonBounds) => {
 }
 
 /**
- * The key by which large bodies take turns: one per tenant, and one for the whole organisation. Until a signature is checked, the tenant of the
- * key that the request names: by its addresses, one tenant would have the memory of many.
+ * The key by which large bodies take turns: one per tenant, and one for the whole organisation. Until a signature is checked, one for all
+ * requests that name a key of the tenant: by its addresses, one tenant would have the memory of many, and a stranger who knows the id of a
+ * key must not take that of the tenant.
  */
-const whoseOf = ({ credential, claimed }: FastifyRequest) => (credential ?? claimed)?.tenantId ?? ''
+const whoseOf = ({ credential, claimed }: FastifyRequest) =>
+  claimed && !credential ? `claimed ${claimed.tenantId ?? ''}` : (credential?.tenantId ?? '')
 
 async function readLarge(
   request: FastifyRequest,

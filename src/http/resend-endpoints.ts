@@ -35,7 +35,7 @@ import { findReaderMarks } from '#tracking'
 import { keyIn } from './authorize.ts'
 import { resendSuppressionEndpoints } from './resend-suppressions.ts'
 import { resendWebhookEndpoints } from './resend-webhooks.ts'
-import { searchTurns } from './v1/search-turns.ts'
+import { messageTurns } from './v1/search-turns.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorCall, VendorDeps, VendorEndpoint } from './vendor-api.ts'
 
@@ -154,7 +154,7 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     large: true,
     permission: 'emails:read',
     answer: ({ credential: { tenantId }, params, gone }, deps) =>
-      searchTurns.run({ tenantId, gone: gone() }, async () => {
+      messageTurns.run({ tenantId, gone: gone() }, async () => {
         const [first, ...others] = await listEmailsOfMessage(deps.db, params.id ?? '', tenantId)
         if (!first) throw noSuchEmail()
         return { data: resendEmail({ emails: [first, ...others], ...(await readFacts([first, ...others], deps)) }) }

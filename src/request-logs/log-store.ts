@@ -201,9 +201,9 @@ export interface LogFilter {
 
 const wholeId = /^req_[A-Za-z0-9_-]{20}$/
 
-/** A slow search occupies a connection that sending needs. */
+/** Less than the time limit of a response. A slow search occupies a connection that sending needs. */
 const limitTime = sql`
-  select set_config('statement_timeout', '10s', true)`
+  select set_config('statement_timeout', '25s', true)`
 
 function refuseTooLong(error: unknown): never {
   if (!isStatementTimeout(error)) throw error

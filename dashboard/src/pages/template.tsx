@@ -66,7 +66,11 @@ function Template({ template }: { template: TemplatesCreateData }) {
   const isPublished = sameAsPublished(template, versions)
   const isChanged = JSON.stringify(draft) !== JSON.stringify(draftOf(template))
   const saveIfChanged = async () => {
-    if (isChanged && mayChange) show(await patch<TemplatesCreateData>(scoped(path), sourceOf(draft)))
+    if (!isChanged || !mayChange) return
+    const saved = await patch<TemplatesCreateData>(scoped(path), sourceOf(draft))
+    show(saved)
+    // The database writes the variables in another order; further input stays.
+    setDraft((now) => (now === draft ? draftOf(saved) : now))
   }
   const save = useMutation({ mutationFn: saveIfChanged, onSuccess: () => toast(words.saved) })
   const publish = useMutation({

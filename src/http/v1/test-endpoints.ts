@@ -14,7 +14,6 @@ import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { contentsWithin, type InboxContents, noContents, readContents } from './inbox-contents.ts'
 import { openInboxWaits } from './inbox-waits.ts'
 import { query } from './query-parameters.ts'
-import { searchTurns } from './search-turns.ts'
 import { openTenantTurns } from './tenant-turns.ts'
 
 const maxWaitSeconds = 25
@@ -26,6 +25,8 @@ const maxPageCharacters = 16_777_216
 const maxWaitingPages = 100
 /** The contents of one page at a time are in memory. */
 const pages = openTenantTurns({ atOnce: 1, atOnceOfTenant: 1, maxWaiting: maxWaitingPages })
+/** Test suites read the inbox in parallel; searches of others do not delay them. */
+const lists = openTenantTurns({ atOnce: 4, atOnceOfTenant: 2, maxWaiting: maxWaitingPages })
 const maxAdvancing = 100
 /** Two jumps of one tenant's clock at once would add up in an order that neither caller sees. */
 const advances = openTenantTurns({ atOnce: maxAdvancing, atOnceOfTenant: 1, maxWaiting: maxAdvancing })
@@ -96,7 +97,7 @@ export const listTestInbox = listRoute({
       since: query.since === undefined ? undefined : sinceOf(query.since),
     }
     if (query.wait > 0) await waits.until(await comes(filter, deps), { ...taker, forMs: query.wait * 1000, clock })
-    const { emails, total } = await searchTurns.run(taker, () =>
+    const { emails, total } = await lists.run(taker, () =>
       listInbox(db, filter, { number: query.page, size: query.perPage }, clock.nowMs()),
     )
     const shown = await pages.run(taker, () => readPage(emails, credential, deps))
