@@ -31,16 +31,11 @@ export function expireHolds(db: Db, nowMs: number, testMailOf?: string): Promise
   })
 }
 
-/** Returns how many failed: emails accepted, or scheduled for a time, more than 30 days ago. A manual retry waits without a limit. */
-export async function expireQueued(db: Db, nowMs: number): Promise<number> {
-  for (let sum = 0; ; ) {
-    const expired = await expireSome(db, nowMs)
-    sum += expired
-    if (expired < maxAtOnce) return sum
-  }
-}
-
-function expireSome(db: Db, nowMs: number): Promise<number> {
+/**
+ * Returns how many failed, at most 500: emails accepted, or scheduled for a time, more than 30 days ago. One that waits for its own next attempt,
+ * after a manual retry for example, is left to its schedule.
+ */
+export function expireQueued(db: Db, nowMs: number): Promise<number> {
   return db.transaction(async (tx) => {
     const expired = await takeWaitingSince(tx, nowMs - maxWaitDays * dayMs, maxAtOnce)
     const at = new Date(nowMs)

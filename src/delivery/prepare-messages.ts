@@ -157,14 +157,14 @@ interface Share {
 }
 
 /**
- * The messages that were not loaded with the claim and are in memory: a semaphore over their octets. A tenant and a recipient domain get
- * half of it each, because a slow server keeps them for as long as it likes.
+ * The messages that were not loaded with the claim and are in memory: a semaphore over their octets. A tenant gets three quarters of it, because
+ * a slow server keeps them for as long as it likes.
  */
 class LargeMessages {
   readonly #clock: Clock
   readonly #collector: ReturnType<typeof openCollector>
   readonly #held = new Map<DeliveryState, Share>()
-  /** By `tenant` and an id, by `domain` and a name, and of all messages. */
+  /** By `tenant` and an id, and of all messages. */
   readonly #octets = new Map<string, number>()
   readonly #waiters = new Set<() => void>()
 
@@ -226,10 +226,9 @@ class LargeMessages {
   }
 }
 
-const limitsOf = ({ tenantId, recipients: [first] }: Job): [key: string, most: number][] => [
+const limitsOf = ({ tenantId }: Job): [key: string, most: number][] => [
   ['all', largeOctetsAtOnce],
-  [`tenant ${tenantId}`, largeOctetsAtOnce / 2],
-  [`domain ${first.recipientDomain}`, largeOctetsAtOnce / 2],
+  [`tenant ${tenantId}`, (largeOctetsAtOnce * 3) / 4],
 ]
 
 async function signed(message: Buffer, keys: SigningKey[], acceptedAtMs: number): Promise<SignedMessage> {

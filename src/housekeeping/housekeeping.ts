@@ -200,7 +200,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
     },
     { name: 'releasing mail held for an ended pause', everyMs: 60_000, run: (nowMs) => obsoleteHolds.run(nowMs) },
     { name: 'failing expired holds', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
-    { name: 'failing mail that was queued for too long', everyMs: hourMs, run: (nowMs) => expireQueued(db, nowMs) },
+    { name: 'failing mail that was queued for too long', everyMs: 60_000, run: (nowMs) => expireQueued(db, nowMs) },
     { name: 'recording warm-up steps', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
     { name: 'deleting expired idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },

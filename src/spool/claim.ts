@@ -121,7 +121,8 @@ const claimReady = sql<Claimed>`
     from lane
     left join unnest(${wished.windowTenants}, ${wished.windowDomains}, ${wished.windowSizes}) as known (tenant_id, recipient_domain, size)
       on known.tenant_id = lane.tenant_id and known.recipient_domain = lane.recipient_domain
-    where lane.recipient_domain <> all(${wished.paused})
+    left join unnest(${wished.busyTenants}, ${wished.busySizes}) as busy (tenant_id, recipients) on busy.tenant_id = lane.tenant_id
+    where lane.recipient_domain <> all(${wished.paused}) and coalesce(busy.recipients, 0) < ${wished.mostOfTenant}
   ),
   -- The oldest recipients of each lane in each shard, numbered over all shards.
   candidate as (

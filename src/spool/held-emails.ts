@@ -110,7 +110,9 @@ const takeWaitedTooLong = sql<RemovedRecipient & { recipient: string }>`
   with waiting as (
     select tenant_id, email_id
     from spool
-    where state in ('ready', 'deferred', 'over_limit') and email_id < $1 and not manual_retry and (scheduled_at is null or scheduled_at < $2)
+    where state in ('ready', 'deferred', 'over_limit') and email_id < $1 and (scheduled_at is null or scheduled_at < $2)
+      and not manual_retry and hold_reason is distinct from 'released'
+      and not (state = 'deferred' and attempt_count > 0 and delay_reason is null)
     limit $3
     for update skip locked
   )

@@ -87,6 +87,8 @@ export interface Leased {
   freeOrphans: Sql<unknown>
   /** The number of parts. */
   count(db: Db): Promise<number>
+  /** Busy parts may be set aside too, so that they become idle. Work on them goes on meanwhile, and no other begins. */
+  drainsBusy?: true
   /** Shows the number of parts that this process owns. */
   gauge?: { set(owned: number): void }
 }
@@ -102,6 +104,7 @@ export const shardLeases: Leased = {
   free: freeShard,
   freeOrphans,
   count: () => Promise.resolve(shardCount),
+  drainsBusy: true,
   gauge: metrics.ownedShards,
 }
 
@@ -287,6 +290,7 @@ export class Leases {
     // Idle shards are set aside for one tick, busy ones only if that does not suffice: other mail of the shard waits meanwhile.
     const { true: free = [], false: busy = [] } = Object.groupBy(this.#mine.keys(), (shard) => (isIdle(shard) ? 'true' : 'false'))
     const leaving = free.slice(0, surplus)
-    this.#leaving = new Set([...leaving, ...this.#draining.choose(busy, surplus - leaving.length, clock.monotonicMs())])
+    const drained = leased.drainsBusy ? this.#draining.choose(busy, surplus - leaving.length, clock.monotonicMs()) : []
+    this.#leaving = new Set([...leaving, ...drained])
   }
 }

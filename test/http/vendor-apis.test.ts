@@ -6,7 +6,8 @@ import { keyLimitScope, setLimits, tenantLimitScope } from '#limits'
 import { readSesEmail } from '#ses'
 import { importSuppressions, saveSuppression, suppress } from '#suppressions'
 import { checkRaw } from '../../src/accept/submission-rows.ts'
-import { searchTurns } from '../../src/http/v1/search-turns.ts'
+import { messageTurns, searchTurns } from '../../src/http/v1/search-turns.ts'
+import type { TenantTurns } from '../../src/http/v1/tenant-turns.ts'
 import type { SignedBy } from '../support/aws-signature.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { sesv2Client } from '../support/sdk-clients.ts'
@@ -63,10 +64,11 @@ test('the details of a message with 200 recipients need a few queries', async ()
   expect(email.body.to).toHaveLength(200)
 })
 
-/** Runs `work` while all turns of the tenant are taken. */
+/** Runs `work` while all turns of the tenant for searches and for single messages are taken. */
 async function whileTurnsAreTaken(tenantId: string, work: () => Promise<void>): Promise<void> {
   const { promise, resolve: end } = Promise.withResolvers<void>()
-  const taken = Array.from({ length: 44 }, () => searchTurns.run({ tenantId, gone: undefined }, () => promise))
+  const fill = (turns: TenantTurns, length: number) => Array.from({ length }, () => turns.run({ tenantId, gone: undefined }, () => promise))
+  const taken = [...fill(searchTurns, 44), ...fill(messageTurns, 103)]
   await work().finally(end)
   await Promise.all(taken)
 }

@@ -16,8 +16,8 @@ const addEmail = sql`
 
 const addQueued = sql`
   insert into spool (tenant_id, email_id, content_id, shard, recipient, recipient_domain, state, test, size_octets, manual_retry, scheduled_at,
-                     attempt_count)
-  values ('shop', $1, $1, 0, 'ann@one.test', 'one.test', $2, false, 100, $3, $4, case $2 when 'deferred' then 1 else 0 end)`
+                     attempt_count, delay_reason)
+  values ('shop', $1, $1, 0, 'ann@one.test', 'one.test', $2, false, 100, $3, $4, case $2 when 'deferred' then 1 else 0 end, $5)`
 
 const queued = sql<{ id: string }>`
   select email_id as id
@@ -34,24 +34,31 @@ beforeAll(async () => {
 })
 afterAll(() => close())
 
-async function addQueuedEmail(days: number, row: { state: string; manualRetry?: boolean; scheduledDays?: number }, nth: number) {
+async function addQueuedEmail(
+  days: number,
+  row: { state: string; manualRetry?: boolean; scheduledDays?: number; delayReason?: string },
+  nth: number,
+) {
   const atMs = testTimeMs - days * dayMs
   const id = `${emailIdPrefix(atMs)}${String(nth).padStart(14, '0')}`
   const scheduledAt = row.scheduledDays === undefined ? null : new Date(testTimeMs - row.scheduledDays * dayMs)
   await db.run(addEmail, [id, new Date(atMs), row.state === 'deferred' ? 'softfail' : 'pending'])
-  await db.run(addQueued, [id, row.state, row.manualRetry ?? false, scheduledAt])
+  await db.run(addQueued, [id, row.state, row.manualRetry ?? false, scheduledAt, row.delayReason ?? null])
   return id
 }
 
-test('fails after 30 days; younger, scheduled, retried and claimed mail stays', async () => {
+test('fails after 30 days; younger, scheduled, retried and claimed mail stays, and mail between two attempts', async () => {
   const old = []
-  for (const [nth, state] of ['ready', 'deferred', 'over_limit'].entries()) old.push(await addQueuedEmail(31, { state }, nth))
+  for (const [nth, state] of ['ready', 'deferred', 'over_limit'].entries())
+    old.push(await addQueuedEmail(31, { state, ...(state === 'deferred' ? { delayReason: 'a paused provider' } : {}) }, nth))
   old.push(await addQueuedEmail(60, { state: 'ready', scheduledDays: 31 }, 3))
   const kept = [
     await addQueuedEmail(29, { state: 'ready' }, 4),
     await addQueuedEmail(60, { state: 'ready', scheduledDays: 29 }, 5),
     await addQueuedEmail(60, { state: 'ready', manualRetry: true }, 6),
     await addQueuedEmail(31, { state: 'sending' }, 7),
+    // Between two attempts of its schedule, after a manual retry for example.
+    await addQueuedEmail(31, { state: 'deferred' }, 8),
   ]
   expect(await expireQueued(db, testTimeMs)).toBe(old.length)
   expect((await db.rows(queued)).map(({ id }) => id)).toEqual(kept.toSorted())

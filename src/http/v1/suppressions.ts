@@ -24,7 +24,7 @@ import {
 } from './common-schemas.ts'
 import { ensureRoute, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
-import { searchTurns } from './search-turns.ts'
+import { listTurns } from './search-turns.ts'
 
 const manages = { permission: 'suppressions:manage', scope: 'organisation or tenant', families: 'both' } as const
 
@@ -79,7 +79,7 @@ export const listSuppressionsRoute = listRoute({
   refuses: ['tenant_mismatch', 'not_found'],
   handle: async ({ query, tenantId, credential, gone }, { db }) => {
     const filter = { tenantId: tenantId === null && query.all ? null : listOf(tenantId), address: query.address, reason: query.reason }
-    const { entries, total } = await searchTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
+    const { entries, total } = await listTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
       listSuppressions(db, filter, { number: query.page, size: query.perPage }),
     )
     return { items: entries.map(entryToWire), page: query.page, perPage: query.perPage, total }

@@ -7,7 +7,7 @@ import { nullable, pageFields, tenantFields, tenantNamedIn, tenantParameter } fr
 import { hiddenFields, hiddenMark, isContentHidden } from './content-access.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
-import { searchTurns } from './search-turns.ts'
+import { listTurns } from './search-turns.ts'
 import { Event } from './webhooks.ts'
 
 const manages = { permission: 'webhooks:manage', scope: 'organisation or tenant', families: 'both' } as const
@@ -101,7 +101,7 @@ export const listWebhookDeliveries = listRoute({
   handle: async ({ params, query: { page, perPage, ...filter }, tenantId, credential, gone }, { webhooks }) => {
     const { webhook } = await webhooks.get(params.webhookId, tenantId)
     const scope = { webhookId: webhook.id }
-    const { deliveries, total } = await searchTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
+    const { deliveries, total } = await listTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
       webhooks.listDeliveries(scope, filterIn(filter), { number: page, size: perPage }),
     )
     return { items: deliveries.map(itemToWire), page, perPage, total }
@@ -172,7 +172,7 @@ export const listPlatformDeliveries = listRoute({
     const webhook = webhookId === undefined ? undefined : (await webhooks.get(webhookId, organisationWide)).webhook
     const wanted = { tenantId: tenantId ?? undefined, ...filterIn(filter) }
     const scope = { ownerId: organisationWide, webhookId: webhook?.id }
-    const { deliveries, total } = await searchTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
+    const { deliveries, total } = await listTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
       webhooks.listDeliveries(scope, wanted, { number: page, size: perPage }),
     )
     return { items: deliveries.map(itemToWire), page, perPage, total }
