@@ -30,6 +30,15 @@ const firstTime = (reply: string, isMeant: (address: string) => boolean) => () =
     return reply
   })
 }
+/** To each message of a connection after the first `taken`. */
+const afterTaken = (taken: number, reply: string) => () => {
+  const mails = new Map<number, number>()
+  return script(({ stage, session }) => {
+    if (stage !== 'mail') return undefined
+    mails.set(session, (mails.get(session) ?? 0) + 1)
+    return (mails.get(session) ?? 0) > taken ? reply : undefined
+  })
+}
 /** `ann` for ann@one.example and ann.17@one.example. */
 const nameOf = (address: string) => address.split(/[.@]/, 1)[0] ?? ''
 const large = { message: { fileOctets: 6_000_000 } }
@@ -256,10 +265,12 @@ const habits: Row[] = [
   ),
   row(
     '421 for one of five messages',
-    firstTime('421 4.7.0 too many messages on this connection', (address) => nameOf(address) === 'b'),
+    firstTime('421 4.7.0 too many messages, slow down', (address) => nameOf(address) === 'b'),
     { ...many, b: ['softfail temporarily_unavailable 4.7.0', 'sent'] },
     { taken: 5, isRateLimited: true },
   ),
+  row('421 after two messages of each connection', afterTaken(2, '421 4.7.0 too many messages on this connection'), many, { taken: 5 }),
+  row('452 after two messages of each connection', afterTaken(2, '452 4.5.3 too many messages for this session'), many, { taken: 5 }),
 ]
 
 export const talkRows: Row[] = [...breaks, ...forms, ...pipelining, ...answers, ...habits]
