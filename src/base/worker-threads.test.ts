@@ -91,12 +91,17 @@ describe('a thread', () => {
   }, 120_000)
 })
 
-test('a child process that fills its heap fails its task alone, and the next task has a new one', async () => {
+/** A module file with this code. */
+function moduleOf(code: string): URL {
   const folder = mkdtempSync(join(tmpdir(), 'tasks-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'tasks.mjs')
-  writeFileSync(
-    file,
+  writeFileSync(file, code)
+  return pathToFileURL(file)
+}
+
+test('a child process that fills its heap fails its task alone, and the next task has a new one', async () => {
+  const file = moduleOf(
     `process.on('message', (task) => {
       const held = []
       while (task === 'fill') held.push('a'.repeat(1000) + held.length)
@@ -104,7 +109,7 @@ test('a child process that fills its heap fails its task alone, and the next tas
     })
     process.send('ready')`,
   )
-  const child = openTaskProcess<string, number[]>(pathToFileURL(file), { ...bounds, idleMs: 60_000, maxHeapMebibytes: 32 })
+  const child = openTaskProcess<string, number[]>(file, { ...bounds, idleMs: 60_000, maxHeapMebibytes: 32 })
   onTestFinished(() => child.stop())
   const filling = child.run('a', 'fill')
   const next = child.run('a', 'next')
@@ -112,3 +117,44 @@ test('a child process that fills its heap fails its task alone, and the next tas
   const [pid, variables] = await next
   expect([pid === process.pid, variables]).toEqual([false, 0])
 }, 60_000)
+
+const killable = `process.on('message', (task) => {
+    if (task === 'kill') process.kill(process.pid, 'SIGKILL')
+    else if (task === 'exit') process.exit(3)
+    else process.send({ result: process.pid })
+  })
+  process.send('ready')`
+
+test('a child process that is killed while idle does not fail the next task', async () => {
+  const child = openTaskProcess<string, number>(moduleOf(killable), { ...bounds, idleMs: 60_000 })
+  onTestFinished(() => child.stop())
+  const killed = await child.run('a', 'first')
+  process.kill(killed, 'SIGKILL')
+  expect(await child.run('a', 'next')).not.toBe(killed)
+}, 60_000)
+
+test.each([
+  ['kill', 'a child process ended with SIGKILL'],
+  ['exit', 'a child process ended with code 3'],
+])(
+  'a task that ends its child process twice by %s fails, and is not said to need too much',
+  async (task, message) => {
+    const child = openTaskProcess<string, number>(moduleOf(killable), { ...bounds, idleMs: 60_000 })
+    onTestFinished(() => child.stop())
+    const failing = child.run('a', task).catch((error: unknown) => error)
+    const next = child.run('a', 'next')
+    const error = await failing
+    expect(error).not.toBeInstanceOf(TaskProcessEnded)
+    expect(String(error)).toBe(`Error: ${message}`)
+    expect(await next).toBeGreaterThan(0)
+  },
+  60_000,
+)
+
+test('a child process that cannot be started fails each task', async () => {
+  // Only a file can be started, so the start throws.
+  const child = openTaskProcess<string, string>(new URL('data:text/javascript,'), bounds)
+  onTestFinished(() => child.stop())
+  const settled = await Promise.allSettled(['first', 'second', 'third'].map((task) => child.run('a', task)))
+  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+})

@@ -5,7 +5,7 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type Transferable, Worker } from 'node:worker_threads'
-import type { Clock } from './clock.ts'
+import { type Clock, nextTurn } from './clock.ts'
 
 export interface Thread<Task, Result> {
   /** Tasks with the same `whose` run in order and do not delay other callers. Objects in `transfer` are no longer usable by the caller. */
@@ -26,7 +26,7 @@ export interface ThreadBounds {
 /** The task exceeded its deadline, and might succeed on a less busy machine. */
 export class TookTooLong extends Error {}
 
-/** The child process ended within its task, as when it needs more heap than it may have. */
+/** The child process aborted within its task, as when it needs more heap than it may have. */
 export class TaskProcessEnded extends Error {}
 
 interface Waiting {
@@ -35,6 +35,8 @@ interface Waiting {
   transfer: Transferable[]
   resolve: (result: never) => void
   reject: (error: Error) => void
+  /** A worker that had it was lost. */
+  wasLost?: true
 }
 
 /** Messages from the thread's file, sent by `serveTasks`. */
@@ -48,7 +50,8 @@ export const openThread = <Task, Result>(file: URL, bounds: ThreadBounds): Threa
 
 /**
  * The same in a child process, which starts more slowly and copies its tasks. V8 may abort the whole process when a thread needs more heap
- * than it may have: with a child, only its task fails.
+ * than it may have: with a child, only its task fails. A task whose child is lost for another reason, as when the kernel or an operator kills
+ * it, runs once more in a new child.
  */
 export const openTaskProcess = <Task, Result>(file: URL, bounds: ThreadBounds): Thread<Task, Result> =>
   new QueuedThread(programFile(file), bounds, startProcess)
@@ -63,7 +66,10 @@ interface Worked {
 
 interface Reports {
   posted: (posted: Posted) => void
+  /** The task may be the cause. */
   failed: (error: Error) => void
+  /** The task is not the cause, and may run again. */
+  lost: (error: Error) => void
 }
 
 type Start = (file: URL, bounds: ThreadBounds, reports: Reports) => Worked
@@ -91,7 +97,11 @@ function startThread(file: URL, { maxHeapMebibytes }: ThreadBounds, { posted, fa
   }
 }
 
-function startProcess(file: URL, { maxHeapMebibytes }: ThreadBounds, { posted, failed }: Reports): Worked {
+/** V8 aborts when the heap is exhausted; a shell between reports the signal as a code. */
+const isAbort = (code: number | null, signal: NodeJS.Signals | null) =>
+  signal === 'SIGABRT' || signal === 'SIGTRAP' || code === 134 || code === 133
+
+function startProcess(file: URL, { maxHeapMebibytes }: ThreadBounds, { posted, failed, lost }: Reports): Worked {
   const child = fork(fileURLToPath(file), [], {
     env: {},
     execArgv: [...process.execArgv, ...(maxHeapMebibytes === undefined ? [] : [`--max-old-space-size=${maxHeapMebibytes}`])],
@@ -102,10 +112,14 @@ function startProcess(file: URL, { maxHeapMebibytes }: ThreadBounds, { posted, f
   child.unref()
   child.channel?.unref()
   child.on('message', (message) => posted(message as Posted))
-  child.on('error', failed)
-  child.on('exit', (code, signal) => failed(new TaskProcessEnded(`a child process ended with ${signal ?? `code ${code}`}`)))
+  child.on('error', lost)
+  child.on('exit', (code, signal) => {
+    const ending = `a child process ended with ${signal ?? `code ${code}`}`
+    if (isAbort(code, signal)) failed(new TaskProcessEnded(ending))
+    else lost(new Error(ending))
+  })
   return {
-    post: (task) => void child.send(task as object, (error) => error && failed(error)),
+    post: (task) => void child.send(task as object, (error) => error && lost(error)),
     end() {
       child.removeAllListeners()
       child.on('error', () => {})
@@ -114,13 +128,19 @@ function startProcess(file: URL, { maxHeapMebibytes }: ThreadBounds, { posted, f
   }
 }
 
+interface Started {
+  /** undefined while it starts. */
+  worked?: Worked
+  isReady: boolean
+}
+
 class QueuedThread<Task, Result> implements Thread<Task, Result> {
   readonly #file: URL
   readonly #bounds: ThreadBounds
   readonly #start: Start
   /** Keyed by `whose`, the next in turn first; no list is empty. */
   readonly #queues = new Map<string, Set<Waiting>>()
-  #worker: { worked: Worked; isReady: boolean } | undefined
+  #worker: Started | undefined
   #running: Waiting | undefined
   #isStopped = false
   #cancelTimer = () => {}
@@ -166,9 +186,27 @@ class QueuedThread<Task, Result> implements Thread<Task, Result> {
   }
 
   #startWorker(): void {
-    const reports = { posted: (posted: Posted) => this.#receive(posted), failed: (error: Error) => this.#fail(error) }
-    this.#worker = { worked: this.#start(this.#file, this.#bounds, reports), isReady: false }
+    const started: Started = { isReady: false }
+    this.#worker = started
+    // A worker may report after its end: the result of a message sent before.
+    const ifCurrent =
+      <Report>(act: (report: Report) => void) =>
+      (report: Report) => {
+        if (this.#worker === started) act(report)
+      }
+    const lost = ifCurrent((error: Error) => this.#retry(error))
+    const failed = ifCurrent((error: Error) => {
+      // Before it is ready, a child has no task that could exhaust its heap.
+      if (error instanceof TaskProcessEnded && !started.isReady) this.#retry(new Error(error.message))
+      else this.#fail(error)
+    })
     this.#giveUpAfter(startWithinMs)
+    try {
+      started.worked = this.#start(this.#file, this.#bounds, { posted: ifCurrent((posted: Posted) => this.#receive(posted)), failed, lost })
+    } catch (error) {
+      // In a later turn: the next task may fail to start a worker as well, and a long queue would exhaust the stack.
+      void nextTurn().then(() => lost(asError(error)))
+    }
   }
 
   #receive(posted: Posted): void {
@@ -180,12 +218,21 @@ class QueuedThread<Task, Result> implements Thread<Task, Result> {
 
   #hand(): void {
     this.#giveUpAfter(this.#bounds.deadlineMs)
-    this.#worker?.worked.post(this.#running?.task, this.#running?.transfer ?? [])
+    this.#worker?.worked?.post(this.#running?.task, this.#running?.transfer ?? [])
   }
 
   #giveUpAfter(ms: number): void {
     this.#cancelTimer()
     this.#cancelTimer = this.#bounds.clock.after(ms, () => this.#fail(new TookTooLong(`a thread did not respond within ${ms} ms`)))
+  }
+
+  /** Runs the task once more, on a new worker. */
+  #retry(error: Error): void {
+    const running = this.#running
+    if (!running || running.wasLost) return this.#fail(error)
+    running.wasLost = true
+    this.#drop()
+    this.#startWorker()
   }
 
   #fail(error: Error): void {
