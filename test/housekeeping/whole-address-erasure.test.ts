@@ -39,8 +39,12 @@ test('an address that ends with the erased one keeps its stored responses and we
     ['{"to":"joann@x.test"}', 'no ann'],
     ['{"to":"ann@x.test"}', null],
     ['{"to":"bob@x.test"}', String.raw`{"error":"to\nann@x.test."}`],
+    ['{"text":"%20%3Cann@x.test%3E"}', null],
+    ['{"text":"=3Cann@x.test=3E"}', null],
+    ['{"text":"_ann@x.test_"}', 'see...ann@x.test'],
+    ['{"to":"deann@x.test"}', 'to=deann@x.test&cc=jo%2Bann@x.test'],
   ]
   for (const [nth, [payload, response]] of deliveries.entries()) await db.run(addDelivery, [idOf(nth), at, payload, response])
-  expect(await eraseFromDeliveries(db, 'ann@x.test', null)).toBe(2)
-  expect((await db.rows(deliveriesLeft)).map(({ id }) => id)).toEqual([idOf(0)])
+  expect(await eraseFromDeliveries(db, 'ann@x.test', null)).toBe(5)
+  expect((await db.rows(deliveriesLeft)).map(({ id }) => id)).toEqual([idOf(0), idOf(6)])
 })
