@@ -1,6 +1,6 @@
 /**
- * Mailgun's own header fields of a complete message, which have the meaning of parameters and are not sent. Symfony's usual transport writes
- * tags and metadata so.
+ * Mailgun's own header fields of a complete message, which are not sent. Most have the meaning of parameters: Symfony's usual transport
+ * writes tags and metadata so.
  */
 import { fieldText, readFields, withoutFields } from '#mail'
 import { JsonFields } from '#vendors'
@@ -20,7 +20,13 @@ const parameters: Readonly<Record<string, string>> = {
   'x-mailgun-track': 'o:tracking',
   'x-mailgun-track-opens': 'o:tracking-opens',
   'x-mailgun-track-clicks': 'o:tracking-clicks',
+  'x-mailgun-dkim': 'o:dkim',
+  'x-mailgun-require-tls': 'o:require-tls',
+  'x-mailgun-skip-verification': 'o:skip-verification',
 }
+/** Instructions that are not served. Mailgun writes other fields, such as X-Mailgun-Sid, into mail that passes through it. */
+const unserved =
+  /^x-mailgun-(?:archive-to|deliver-within|delivery-time-optimize-period|recipient-variables|secondary-dkim|template-|time-zone-localize|track-pixel-location-top)/
 const fieldOf = new Map(Object.entries(parameters).map(([field, parameter]) => [parameter, field]))
 
 const wrong = (field: string, problem: string) => refuseMailgunField(`message: the field ${field.slice(0, 60)}`, problem, 'wrong')
@@ -34,18 +40,19 @@ interface OwnFields {
 
 /** Throws the refusal of a field that is not served, or whose value is wrong. */
 export function readOwnFields(octets: Buffer, nowMs: number): OwnFields {
-  const fields = (readFields(octets) ?? []).flatMap(({ name, value }) => {
-    const lower = name.toLowerCase()
-    return lower.startsWith(ownPrefix) ? [{ name: lower, text: fieldText(value.replace(/\r?\n/g, '')) }] : []
-  })
+  const own = (readFields(octets) ?? [])
+    .map(({ name, value }) => ({ name: name.toLowerCase(), value }))
+    .filter(({ name }) => name.startsWith(ownPrefix))
+  const refused = own.find(({ name }) => unserved.test(name))
+  if (refused) throw refuseMailgunField(`message: the field ${refused.name.slice(0, 60)}`, 'is not served', 'not served')
+  const fields = own.filter(({ name }) => name === variablesField || Object.hasOwn(parameters, name))
   if (fields.length > maxFields) throw wrong(ownPrefix, `occurs more than ${maxFields} times`)
-  const unknown = fields.find(({ name }) => name !== variablesField && parameters[name] === undefined)
-  if (unknown) throw refuseMailgunField(`message: the field ${unknown.name.slice(0, 60)}`, 'is not served', 'not served')
-  const named = Map.groupBy(fields, ({ name }) => name)
+  const texts = fields.map(({ name, value }) => ({ name, text: fieldText(value.replace(/\r?\n/g, '')) }))
+  const named = Map.groupBy(texts, ({ name }) => name)
   for (const [name, list] of named) if (list.length > 1 && name !== tagField) throw wrong(name, 'occurs more than once')
   const members = [...named].flatMap(([name, list]) => {
-    const texts = list.map(({ text }) => text)
-    return name === variablesField ? [] : [[parameters[name], name === tagField ? texts : texts[0]]]
+    const values = list.map(({ text }) => text)
+    return name === variablesField ? [] : [[parameters[name], name === tagField ? values : values[0]]]
   })
   const options = new JsonFields(Object.fromEntries(members), '', (path, problem) =>
     wrong(fieldOf.get(path.replace(/\[\d+\]$/, '')) ?? path, problem),
@@ -53,7 +60,7 @@ export function readOwnFields(octets: Buffer, nowMs: number): OwnFields {
   return {
     options: readOptions(options, nowMs),
     variables: variablesIn(named.get(variablesField)?.[0]?.text),
-    octets: fields.length === 0 ? octets : withoutFields(octets, ownPrefix),
+    octets: own.length === 0 ? octets : withoutFields(octets, ownPrefix),
   }
 }
 

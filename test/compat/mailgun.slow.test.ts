@@ -203,6 +203,10 @@ describe('a message', () => {
       ' "lines": [1, 2], "n": 3}',
       `X-Mailgun-Deliver-By: ${later}`,
       'X-Mailgun-Track: no',
+      ...['X-Mailgun-Dkim: yes', 'X-Mailgun-Require-TLS: no', 'X-Mailgun-Skip-Verification: no'],
+      // Mailgun writes these into mail that passes through it, each time.
+      ...['X-Mailgun-Incoming: Yes', 'X-Mailgun-Spf: Pass', 'X-Mailgun-Dkim-Check-Result: Pass'],
+      ...['X-Mailgun-Sid: WyI0=', 'X-Mailgun-Batch-Id: 1', 'X-Mailgun-Sending-Ip: 192.0.2.1', 'X-Mailgun-Sending-Ip: 192.0.2.2'],
     ])
     const shown = await emailTo('own@one.example')
     expect(shown).toMatchObject({
@@ -217,6 +221,12 @@ describe('a message', () => {
     expect(await emailTo('given@one.example')).toMatchObject({ tag: 'given', metadata: { a: 'given', b: 'own' } })
     for (const [field, problem] of [
       ['X-Mailgun-Recipient-Variables: {}', 'x-mailgun-recipient-variables is not served'],
+      ['X-Mailgun-Deliver-Within: 1h', 'x-mailgun-deliver-within is not served'],
+      ['X-Mailgun-Template-Name: order', 'x-mailgun-template-name is not served'],
+      ['X-Mailgun-Secondary-DKIM: shop.test/s1', 'x-mailgun-secondary-dkim is not served'],
+      ['X-Mailgun-Dkim: no', 'x-mailgun-dkim is served only as yes'],
+      ['X-Mailgun-Require-TLS: yes', 'x-mailgun-require-tls is served only as no'],
+      ['X-Mailgun-Skip-Verification: yes', 'x-mailgun-skip-verification is served only as no'],
       ['X-Mailgun-Variables: [1]', 'x-mailgun-variables must be a JSON object'],
       ['X-Mailgun-Variables: {', 'x-mailgun-variables is not JSON'],
       ['X-Mailgun-Deliver-By: tomorrow', 'x-mailgun-deliver-by must be a date'],
