@@ -97,8 +97,8 @@ export async function connectHttp(
     const share = new AbortController()
     const cancel = clock.after(withinMs / tried.length, () => share.abort(new HttpFailure(`${host} port ${port} does not respond`)))
     try {
-      if (!isPlain && costlyHandshakes.has(address))
-        throw new HttpFailure(`no TLS handshake with ${address}: an earlier one cost too much processor time`)
+      if (!isPlain && costlyHandshakes.has({ address, name: host }))
+        throw new HttpFailure(`no TLS handshake with ${host} at ${address}: an earlier one cost too much processor time`)
       const socket = await opened(connectTcp({ host: address, port, noDelay: true }), 'connect', AbortSignal.any([signal, share.signal]))
       if (isPlain) return socket
       const options = {
@@ -108,7 +108,7 @@ export async function connectHttp(
         ...(isIP(host) ? {} : { servername: host }),
         ...(trusted ? { ca: trusted } : {}),
       }
-      return await secured({ socket, address, options }, signal, costlyHandshakes)
+      return await secured({ socket, address, host, options }, signal, costlyHandshakes)
     } catch (error) {
       if (signal.aborted) throw signal.reason
       last = error
@@ -120,12 +120,12 @@ export async function connectHttp(
 }
 
 async function secured(
-  { socket, address, options }: { socket: Socket; address: string; options: ConnectionOptions },
+  { socket, address, host, options }: { socket: Socket; address: string; host: string; options: ConnectionOptions },
   signal: AbortSignal,
   costlyHandshakes: CostlyHandshakes,
 ): Promise<Socket> {
   const encrypted = connectTls({ ...options, socket })
-  const note = (certificates?: () => X509Certificate[]) => costlyHandshakes.note(address, socket.bytesRead, certificates)
+  const note = (certificates?: () => X509Certificate[]) => costlyHandshakes.note({ address, name: host }, socket.bytesRead, certificates)
   try {
     await opened(encrypted, 'secureConnect', signal)
   } catch (error) {

@@ -157,10 +157,12 @@ async function startTls(setup: Setup): Promise<void> {
   await handshake(setup)
 }
 
+const tlsName = ({ tls, peer }: ConnectOptions): string => (typeof tls === 'object' ? tls.serverName : undefined) ?? peer.host
+
 /** The failure is that of a failed handshake: opportunistic TLS continues without TLS. */
-function refuseCostly({ options: { costlyHandshakes, peer } }: Setup): void {
-  if (costlyHandshakes?.has(peer.address))
-    throw new Stopped('tls', 'tls', 'no TLS handshake: an earlier one with this address cost too much processor time')
+function refuseCostly({ options }: Setup): void {
+  if (options.costlyHandshakes?.has({ address: options.peer.address, name: tlsName(options) }))
+    throw new Stopped('tls', 'tls', 'no TLS handshake: an earlier one with this server cost too much processor time')
 }
 
 /**
@@ -171,7 +173,7 @@ async function handshake(setup: Setup): Promise<void> {
   const { channel, options, limits, transcript } = setup
   const { tls, peer } = options
   const demand = typeof tls === 'object' ? tls : undefined
-  const host = demand?.serverName ?? peer.host
+  const host = tlsName(options)
   const beganMs = options.clock.monotonicMs()
   const octetsBefore = channel.octetsRead
   const takesAny = tls === 'opportunistic' || tls === 'old' || demand !== undefined
@@ -188,7 +190,7 @@ async function handshake(setup: Setup): Promise<void> {
     limits.tlsMs,
   )
   const certificates = 'kind' in session ? undefined : () => session.certificates()
-  options.costlyHandshakes?.note(peer.address, channel.octetsRead - octetsBefore, certificates)
+  options.costlyHandshakes?.note({ address: peer.address, name: host }, channel.octetsRead - octetsBefore, certificates)
   if ('kind' in session)
     throw new Stopped('tls', 'tls', `the TLS handshake failed: ${session.message}`, undefined, { mayBeOldTls: session.kind !== 'timeout' })
   const { version, cipher, complaint } = session

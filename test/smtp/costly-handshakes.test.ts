@@ -46,12 +46,15 @@ test('after a chain of 41 certificates, an address has no further handshake for 
 })
 
 test('a server that sends such a chain and does not end the handshake has no further one', async () => {
-  const server = createTlsServer(chain, (socket) => socket.on('error', () => undefined)).on('tlsClientError', () => undefined)
+  const server = createTlsServer(makeLongChain(['mx.example.test'], 90), (socket) => socket.on('error', () => undefined)).on(
+    'tlsClientError',
+    () => undefined,
+  )
   const { port } = await listening(server)
   // Passes on the beginning of the server's flight, which contains most of the chain.
   const cut = createServer((socket) => {
     const onward = connectTcp({ port, host: '127.0.0.1' })
-    let left = 13_000
+    let left = 34_000
     socket.on('error', () => onward.destroy()).pipe(onward)
     onward
       .on('error', () => socket.destroy())
@@ -83,16 +86,38 @@ test('a chain of a few keys with long exponents counts, and one of large keys do
   const { e, d, ...numbers } = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })
   const long = createPrivateKey({ key: { ...numbers, e: d, d: e, dp: e, dq: e } as typeof numbers, format: 'jwk' })
   const usual = generateKeyPairSync('rsa', { modulusLength: 4096 }).privateKey
+  const [one, other] = [
+    { address: '192.0.2.1', name: 'mx.example.test' },
+    { address: '192.0.2.2', name: 'mx.example.test' },
+  ]
   for (const [privateKey, isCostly] of [
     [long, true],
     [usual, false],
   ] as const) {
     const costlyHandshakes = new CostlyHandshakes(systemClock)
-    costlyHandshakes.note('192.0.2.1', 9000, () => [makeAuthority('One', { privateKey }).certificate])
-    expect(costlyHandshakes.has('192.0.2.1')).toBe(isCostly)
-    costlyHandshakes.note('192.0.2.2', 5000, () => [makeAuthority('One', { privateKey }).certificate])
-    expect(costlyHandshakes.has('192.0.2.2')).toBe(false)
+    costlyHandshakes.note(one, 9000, () => [makeAuthority('One', { privateKey }).certificate])
+    expect(costlyHandshakes.has(one)).toBe(isCostly)
+    costlyHandshakes.note(other, 5000, () => [makeAuthority('One', { privateKey }).certificate])
+    expect(costlyHandshakes.has(other)).toBe(false)
   }
+})
+
+test('one name of an address does not keep others from TLS, and three names do', () => {
+  const { clock, move } = movedClock()
+  const costlyHandshakes = new CostlyHandshakes(clock)
+  const has = (name: string, address = '192.0.2.1') => costlyHandshakes.has({ address, name })
+  const fail = (name: string, octets = 33_000) => costlyHandshakes.note({ address: '192.0.2.1', name }, octets, undefined)
+  fail('shop.example', 24_000)
+  expect(has('shop.example')).toBe(false)
+  fail('one.example')
+  expect([has('one.example'), has('shop.example'), has('one.example', '192.0.2.2')]).toEqual([true, false, false])
+  fail('two.example')
+  expect(has('shop.example')).toBe(false)
+  move(3_600_000)
+  fail('three.example')
+  expect([has('shop.example'), has('shop.example', '192.0.2.2')]).toEqual([true, false])
+  move(5 * 3_600_000)
+  expect([has('shop.example'), has('one.example'), has('three.example')]).toEqual([false, false, true])
 })
 
 test('a server cannot choose the group of the key exchange: DHE is not offered, in old TLS either', async () => {
