@@ -80,9 +80,9 @@ export class ConnectionWorker {
   readonly #deps: ConnectionWorkerDeps
   readonly #running = new Set<Promise<void>>()
   #phase: WorkerPhase | undefined
-  /** Transactions that the connection took, and those of them that the server accepted. */
+  /** Transactions that the connection took, and those of them that the server answered, also with a refusal: it counts MAIL commands. */
   #sent = 0
-  #accepted = 0
+  #answered = 0
   /**
    * The connection has answered at least one message. A later break is therefore the connection's, and each such break follows progress.
    */
@@ -237,12 +237,13 @@ export class ConnectionWorker {
       return this.#site.enqueue([job])
     }
     if (!failure) this.#hasAnswered = true
-    if (this.#accepted > 0 && result.recipients.every(isConnectionSpent)) {
-      this.#site.learnMaxPerConnection(this.#accepted)
+    const isSpent = result.recipients.every(isConnectionSpent)
+    if (isSpent && this.#answered > 0) {
+      this.#site.learnMaxPerConnection(this.#answered)
       this.#connection.quit()
       return this.#site.enqueue([job])
     }
-    if (result.recipients.some((one) => one.state === 'accepted')) this.#accepted++
+    if (!failure && !isSpent) this.#answered++
     applyReplies(this.#path.limiter, result.recipients)
     this.#deps.done({
       job,

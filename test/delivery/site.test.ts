@@ -431,6 +431,27 @@ test.each([
   },
 )
 
+test('the messages that a server takes per connection include those whose recipients it refuses', async () => {
+  const mails = new Map<number, number>()
+  let recipients = 0
+  await using mx = await startFakeMx({
+    script({ stage, session }) {
+      // After one accepted message the site may open a second connection, and no third.
+      if (stage === 'rcpt' && recipients++ > 0) return '550 5.1.1 User unknown'
+      if (stage !== 'mail') return undefined
+      const count = (mails.get(session) ?? 0) + 1
+      mails.set(session, count)
+      return count <= 10 ? undefined : { reply: '421 4.7.0 Too many messages in this connection', close: true }
+    },
+  })
+  const done: JobResult[] = []
+  const site = siteWith({ done: (result) => done.push(result) })
+  for (let n = 0; n < 40; n++) site.add(newJob(`e${n}`), nextHopTo(mx.port))
+  await vi.waitFor(() => expect(done).toHaveLength(40), 10_000)
+  expect(site.maxPerConnection).toBe(10)
+  site.destroy()
+})
+
 test('a server that refuses the first message of a connection for its number is sent less', async () => {
   const reply = '452 4.5.3 Too many messages for this session'
   await using mx = await startFakeMx({ script: ({ stage }) => (stage === 'mail' ? reply : undefined) })
