@@ -144,9 +144,8 @@ function openHostGate({ tokens, trackHosts, log, config }: TrackingEndpointDeps)
         log.warn({ err: error }, 'cannot determine host for link')
         if (link) return answerText(reply, 503, 'try again later')
       }
-      // A tenant's host must not serve another tenant's links, and a name that it has not proven to control stays as it was.
-      const isLinkHost = track?.servesLinks && track.tenantId === tracked?.tenantId
-      if (link ? !isLinkHost : track?.isVerified) return notFound()
+      // A tenant's host must not serve another tenant's links. A name that the tenant has not proven to control stays that of the API too.
+      if (link ? track?.tenantId !== tracked?.tenantId : track?.isVerified) return notFound()
     }
     request.tracked = tracked ?? null
     return undefined

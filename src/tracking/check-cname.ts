@@ -17,8 +17,9 @@ export interface TrackCheckDeps {
 const minuteMs = 60_000
 const everyMsWhenOk = 60 * minuteMs
 const everyMsWhenNot = 10 * minuteMs
-/** A track domain that is not valid is no longer checked after this age, whether its name servers answer or not. */
-const givenUpAfterMs = 7 * 24 * 60 * minuteMs
+const everyMsWhenOld = 24 * 60 * minuteMs
+/** From this age a track domain that is not valid is checked once a day: thousands whose name servers never answer cost little then. */
+const oldAfterMs = 7 * 24 * 60 * minuteMs
 
 const saveCheck = sql<TrackDomain>`
   update track_domains
@@ -51,17 +52,16 @@ async function look({ fullName }: TrackDomain, { resolver, hostname }: TrackChec
   return { status: 'invalid', error: `the CNAME record of ${fullName} points to ${found[0]?.slice(0, 253)}: it must point to ${target}` }
 }
 
-function nextCheckMs({ createdAt }: TrackDomain, status: TrackDomain['dnsStatus'], nowMs: number): number | null {
+function nextCheckMs({ createdAt }: TrackDomain, status: TrackDomain['dnsStatus'], nowMs: number): number {
   if (status === 'ok') return nowMs + everyMsWhenOk
-  return nowMs - createdAt.getTime() < givenUpAfterMs ? nowMs + everyMsWhenNot : null
+  return nowMs + (nowMs - createdAt.getTime() < oldAfterMs ? everyMsWhenNot : everyMsWhenOld)
 }
 
 /** Queries DNS now. A failed lookup changes only the time of the next check. */
 export async function verifyTrackDomain(track: TrackDomain, deps: TrackCheckDeps): Promise<TrackDomain> {
   const found = await look(track, deps)
   const nowMs = deps.clock.nowMs()
-  const nextMs = nextCheckMs(track, found?.status ?? track.dnsStatus, nowMs)
-  const next = nextMs === null ? null : new Date(nextMs)
+  const next = new Date(nextCheckMs(track, found?.status ?? track.dnsStatus, nowMs))
   if (found) return (await deps.db.first(saveCheck, [track.tenantId, track.id, found.status, found.error, new Date(nowMs), next])) ?? track
   await deps.db.run(postpone, [track.tenantId, track.id, next])
   return track

@@ -8,11 +8,10 @@ import { type Db, sql } from '#db'
 import { listVerifiedIds } from '#domains'
 
 export interface TrackHost {
+  /** The tenant's links work under the name, whether its checks succeed or not: earlier mail has them. */
   tenantId: string
   /** The sending domain is verified: the name serves only links. */
   isVerified: boolean
-  /** The tenant's links may use the name: its sending domain is verified, or its CNAME leads here, as in earlier mail of the domain. */
-  servesLinks: boolean
 }
 
 export interface TrackHosts {
@@ -25,17 +24,16 @@ const maxKept = 10_000
 const answeredWithinMs = 1000
 const maxHostLength = 253
 
-const ownerOf = sql<{ tenantId: string; domainId: number; leadsHere: boolean }>`
-  select tenant_id as "tenantId", domain_id as "domainId", dns_status is not distinct from 'ok' as "leadsHere"
+const ownerOf = sql<{ tenantId: string; domainId: number }>`
+  select tenant_id as "tenantId", domain_id as "domainId"
   from track_domains
   where full_name = $1`
 
 async function findHost(db: Db, host: string): Promise<TrackHost | undefined> {
   const found = await db.first(ownerOf, [host])
   if (!found) return undefined
-  const { tenantId, domainId, leadsHere } = found
-  const isVerified = (await listVerifiedIds(db, [domainId])).has(domainId)
-  return { tenantId, isVerified, servesLinks: isVerified || leadsHere }
+  const { tenantId, domainId } = found
+  return { tenantId, isVerified: (await listVerifiedIds(db, [domainId])).has(domainId) }
 }
 
 export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHosts {

@@ -147,9 +147,9 @@ test('the last due rows are known to be the last', async () => {
   expect(await due.claim(testTimeMs)).toEqual({ rows: [], isLast: true })
 })
 
-test('after a failed lookup a track domain is checked again within its first seven days, and a valid one at any age', async () => {
+test('after a failed lookup a track domain is checked every ten minutes for seven days, then daily, and a valid one hourly', async () => {
   expect(await minutesAfterFailedLookup(6 * dayMs, null)).toBe(10)
-  expect(await minutesAfterFailedLookup(8 * dayMs, null)).toBe(null)
-  expect(await minutesAfterFailedLookup(8 * dayMs, 'invalid')).toBe(null)
+  expect(await minutesAfterFailedLookup(8 * dayMs, null)).toBe(24 * 60)
+  expect(await minutesAfterFailedLookup(8 * dayMs, 'invalid')).toBe(24 * 60)
   expect(await minutesAfterFailedLookup(8 * dayMs, 'ok')).toBe(60)
 })
