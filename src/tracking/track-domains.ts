@@ -65,10 +65,11 @@ const trackDomainByName = sql<TrackDomain>`
   from track_domains
   where full_name = $1`
 
-const countTrackDomains = sql<{ total: number }>`
+/** Without one of this name, so that a repeated name is refused as one that exists. */
+const countOthers = sql<{ total: number }>`
   select count(*)::integer as total
   from track_domains
-  where tenant_id = $1`
+  where tenant_id = $1 and full_name <> $2`
 
 export interface VerifiedName {
   name: string
@@ -141,7 +142,7 @@ export async function addTrackDomain(
     await tenantForNew(tx, domain.tenantId)
     const fullName = `${name}.${domain.name}`
     if (fullName.length > maxNameLength) throw wrongField('name', `makes a host name longer than ${maxNameLength} characters`)
-    const { total } = (await tx.first(countTrackDomains, [domain.tenantId])) ?? { total: 0 }
+    const { total } = (await tx.first(countOthers, [domain.tenantId, fullName])) ?? { total: 0 }
     if (total >= maxTrackDomains) throw wrongField('name', `cannot be added: the tenant has ${maxTrackDomains} track domains`)
     const settings = [wanted.trackClicks ?? true, wanted.trackOpens ?? true, wanted.sslEnabled ?? true, excludedClickDomains]
     const row = [domain.tenantId, domain.id, name, fullName, ...settings, new Date(nowMs), ids.numbers()]

@@ -105,4 +105,5 @@ test('a tenant has at most 200 track domains', async () => {
     status: 400,
     body: { error: { code: 'validation_error', field: 'name' } },
   })
+  expect(await track(tenantId, domainId, 'last')).toMatchObject({ status: 400, body: { error: { code: 'track_domain_already_exists' } } })
 })
