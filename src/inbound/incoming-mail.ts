@@ -4,7 +4,7 @@
  * during the session. So there is no relaying and no backscatter.
  */
 import type { Accept } from '#accept'
-import { type Clock, type Log, networkOf, pause, siteOf } from '#base'
+import { type Clock, type Log, networkOf, pause } from '#base'
 import { openRateLimiter } from '#limits'
 import { parseAddress, readFields, readRaw } from '#mail'
 import type { Backend, Visit } from './smtp-listener.ts'
@@ -66,7 +66,7 @@ const waitMs = 100
 const maxDeferrals = 80
 /** Bounds the mail that outside senders can cause. */
 const maxForwards = 20
-/** Of these, mail from one network. */
+/** Of these, mail from one network. An IPv6 /48 may be that of a large provider: it has four times this limit, which is the limit of all. */
 const maxForwardsOfNetwork = 5
 const forwardWindowMs = 3_600_000
 
@@ -98,7 +98,7 @@ export function openIncoming(deps: IncomingDeps): Backend<undefined> {
   const forward = async (octets: Buffer, client: string) => {
     if (postmaster === undefined) return
     if (clock.monotonicMs() - forwards.sinceMs > forwardWindowMs) forwards = noForwards()
-    const network = siteOf(client) ?? networkOf(client)
+    const network = networkOf(client)
     const ofNetwork = forwards.ofNetworks.get(network) ?? 0
     if (forwards.count >= maxForwards || ofNetwork >= maxForwardsOfNetwork)
       throw new ReplyError(451, '4.7.1', 'Too much mail for the postmaster, try again in an hour')

@@ -25,8 +25,10 @@ test('one network sends five messages in an hour to the postmaster, and all toge
     return replies.filter((reply) => reply === 'Ok').length
   }
   expect(await repliesTo(Array(10).fill('192.0.2.1'))).toBe(5)
-  expect(await repliesTo(Array.from({ length: 10 }, (_, nth) => `2001:db8:1:${nth + 1}::1`))).toBe(5)
-  expect(await repliesTo(Array.from({ length: 30 }, (_, nth) => `198.51.100.${nth + 1}`))).toBe(10)
+  expect(await repliesTo(Array.from({ length: 10 }, (_, nth) => `2001:db8:1:1::${nth + 1}`))).toBe(5)
+  // Another customer of a provider whose customers share a /48.
+  expect(await repliesTo(['2001:db8:1:2::1'])).toBe(1)
+  expect(await repliesTo(Array.from({ length: 30 }, (_, nth) => `198.51.100.${nth + 1}`))).toBe(9)
   clock.moveMs(3_600_001)
   expect(await repliesTo(['192.0.2.1'])).toBe(1)
 })
