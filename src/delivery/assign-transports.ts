@@ -141,6 +141,7 @@ export async function withTransports(jobs: readonly Job[], deps: AssignDeps): Pr
 
 function transportOf(name: string, job: Job, { table, healths, defaultName }: AssignDeps): JobTransport {
   if (name === 'mx' || (name === 'relay' && defaultName === 'relay')) return { name, server: undefined, fallbacks: [] }
+  if (!table.hasRules(job.tenantId)) return { name: defaultName, server: undefined, fallbacks: [], isOnlyWay: true }
   const chain = name === defaultSlot ? [] : table.chainOf(name)
   return firstUsable(chain, job, { healths, defaultName })
 }

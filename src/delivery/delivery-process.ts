@@ -21,7 +21,6 @@ import { readScenario } from '#simulator'
 import {
   type Claimed,
   claim,
-  type Lane,
   type Leases,
   openLeases,
   openQueuePauses,
@@ -39,7 +38,7 @@ import { storeTransports } from './diverted-jobs.ts'
 import { startDueTimeLoops } from './due-time-loops.ts'
 import { openSources } from './egress/egress-sources.ts'
 import { type InFlight, openInFlight } from './in-flight.ts'
-import { jobsOf } from './job.ts'
+import { jobsOf, laneKey } from './job.ts'
 import { loadSmall, withPools } from './load-jobs.ts'
 import { finishInFlight, type StopLimits } from './orderly-stop.ts'
 import { sweepOrphanedClaims } from './orphaned-claims.ts'
@@ -291,10 +290,9 @@ class DeliveryProcess implements Delivery {
     const windows = this.#inFlight.windows()
     const suspended = this.#dispatch.suspendedLanes()
     if (suspended.length === 0) return windows
-    const isSuspended = (one: Lane) =>
-      suspended.some((lane) => lane.tenantId === one.tenantId && lane.recipientDomain === one.recipientDomain)
+    const keys = new Set(suspended.map(laneKey))
     const none = suspended.map(({ tenantId, recipientDomain }) => ({ tenantId, recipientDomain, size: 0 }))
-    return [...windows.filter((one) => !isSuspended(one)), ...none]
+    return [...windows.filter((one) => !keys.has(laneKey(one))), ...none]
   }
 
   async #begin(claimed: readonly Claimed[]): Promise<void> {

@@ -36,6 +36,8 @@ export interface JobTransport {
   server: Transport | undefined
   /** The transports to try after `server`, before the default. */
   fallbacks: readonly Transport[]
+  /** No rule concerns mail of the tenant: all of it takes the default. */
+  isOnlyWay?: boolean
 }
 
 /** The changes of a job on its way to a connection. Its identity stands for the job's message in memory. */

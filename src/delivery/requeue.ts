@@ -98,12 +98,14 @@ export class UnsentJobs {
 
   /**
    * Postpones the jobs of a route, and suspends their recipient domains. A short time is waited out in the queue. With transport rules, other
-   * mail for the domain may go another way: only the tenant's is suspended, and only so long that it is not claimed and requeued all the time.
+   * tenants' mail for the domain may go another way: only the tenant's is suspended. If its own may do so too, it is suspended only so long
+   * that it is not claimed and requeued all the time.
    */
   postponeRoute(jobs: readonly Job[], forMs: number, delayReason: string, suspensionMs = Math.min(forMs, maxSuspensionMs)): void {
     for (const job of jobs) {
       const lane = laneOf(job)
-      if (job.transport) this.#suspendedLanes.add(laneKey(lane), lane, Math.min(suspensionMs, minPostponeMs))
+      const laneMs = job.transport?.isOnlyWay ? suspensionMs : Math.min(suspensionMs, minPostponeMs)
+      if (job.transport) this.#suspendedLanes.add(laneKey(lane), lane, laneMs)
       else this.#suspendedDomains.add(lane.recipientDomain, lane.recipientDomain, suspensionMs)
       if (forMs > minPostponeMs) this.postpone(job, Math.min(forMs, maxPostponeMs), delayReason)
       else this.requeue(job)

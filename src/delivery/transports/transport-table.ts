@@ -9,6 +9,8 @@ import type { TransportSlots } from './transport-shares.ts'
 export interface TransportTable {
   /** There are no rules, so no further query is needed. */
   readonly isEmpty: boolean
+  /** Whether a rule may match mail of this tenant. */
+  hasRules(tenantId: string): boolean
   /** Whether a rule for this tenant names a sending domain. */
   hasDomains(tenantId: string): boolean
   /** Tags that rules for this tenant name. */
@@ -34,10 +36,12 @@ export function tableOf(transports: readonly Transport[], rules: readonly Transp
   const byName = new Map(transports.map((one) => [one.name, one]))
   const key = (tenantId: string, domain: string, tag: string) => JSON.stringify([tenantId, domain, tag])
   const byScope = new Map(rules.map((one) => [key(one.tenantId, one.domain, one.tag), one.slots]))
+  const tenants = new Set(rules.map((one) => one.tenantId))
   const chains = new Map(transports.map((one) => [one.name, chainFrom(one, byName)]))
   const isFor = (tenantId: string) => (one: TransportRule) => one.tenantId === '' || one.tenantId === tenantId
   return {
     isEmpty: rules.length === 0,
+    hasRules: (tenantId) => tenants.has('') || tenants.has(tenantId),
     hasDomains: (tenantId) => rules.some((one) => one.domain !== '' && isFor(tenantId)(one)),
     tagsFor: (tenantId) => [...new Set(rules.filter((one) => one.tag !== '' && isFor(tenantId)(one)).map((one) => one.tag))],
     slotsFor({ tenantId, domain, tag }) {
