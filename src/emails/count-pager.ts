@@ -20,8 +20,9 @@ import type { EmailStatus } from './status-transitions.ts'
 /** `fromMs` inclusive, `toMs` exclusive; `tenantId` '' is all. */
 export interface Range {
   tenantId: string
-  status: EmailStatus | undefined
-  /** Only without a status: test mail (true), or live mail. */
+  /** Undefined: all. */
+  statuses: readonly EmailStatus[] | undefined
+  /** Only without statuses: test mail (true), or live mail. */
   test?: boolean | undefined
   fromMs: number
   toMs: number
@@ -161,7 +162,7 @@ class SpanCounts {
   /** Counts of whole spans between two borders of that span, newest first, without empty ones. */
   async #spansOf(span: CountSpan, from: number, to: number): Promise<TimeRange[]> {
     if (to <= from) return []
-    const { tenantId, status, test } = this.#range
+    const { tenantId, statuses, test } = this.#range
     const sums = new Map<number, EmailCounts>()
     const within = [tenantId, span, new Date(from), new Date(to)]
     for (const row of await this.#tx.rows(countRows, within)) sums.set(row.startsAt.getTime(), row)
@@ -178,7 +179,7 @@ class SpanCounts {
       .map(([startsMs, counts]) => ({
         fromMs: startsMs,
         toMs: startsMs + spanMs[span],
-        count: countOf(counts, status, test),
+        count: countOf(counts, statuses, test),
         accepted: counts.accepted,
       }))
       .filter(({ accepted }) => accepted > 0)

@@ -51,12 +51,12 @@ export function addCounts(to: EmailCounts, more: EmailCounts): EmailCounts {
   return to
 }
 
-/** The number with one status; undefined: all. Only without a status can it be limited to test or live mail. */
-export function countOf(counts: EmailCounts, status: EmailStatus | undefined, test?: boolean): number {
-  if (status === undefined && test !== undefined) return test ? counts.test : counts.accepted - counts.test
-  if (status === undefined) return counts.accepted
-  if (status !== 'pending') return counts[status]
-  return counts.accepted - settledStatuses.reduce((sum, one) => sum + counts[one], 0)
+/** The number with one of these statuses; undefined: all. Only without statuses can it be limited to test or live mail. */
+export function countOf(counts: EmailCounts, statuses: readonly EmailStatus[] | undefined, test?: boolean): number {
+  if (statuses === undefined && test !== undefined) return test ? counts.test : counts.accepted - counts.test
+  if (statuses === undefined) return counts.accepted
+  const pending = counts.accepted - settledStatuses.reduce((sum, one) => sum + counts[one], 0)
+  return statuses.reduce((sum, one) => sum + (one === 'pending' ? pending : counts[one]), 0)
 }
 
 const position = sql<LogPosition>`

@@ -5,9 +5,9 @@
  */
 import { emailIdPrefix, emailIdTimeMs, Refusal } from '#base'
 import { type Db, indexPartitions, inSnapshot, isStatementTimeout, type Queryable, type Sql, sql, type Tx } from '#db'
-import { type CountChange, type CountPager, openCountPager } from './count-pager.ts'
 import { dayMs } from './email-counts.ts'
 import { type Email, emailColumns } from './email-record.ts'
+import { countOfTenant, type EmailPage, listByCounts, listMessagesByCounts, type Span } from './list-by-counts.ts'
 import { standsForMessage } from './messages.ts'
 import type { EmailStatus } from './status-transitions.ts'
 import { withoutTestMail } from './test-mail-counts.ts'
@@ -31,7 +31,7 @@ export interface EmailFilter {
   domain?: string | undefined
   credentialId?: number | undefined
   metadata?: Readonly<Record<string, string>> | undefined
-  /** One email of each message: of any, of those with a result for a recipient, or of the others. */
+  /** One email of each message (see `standsForMessage`), without `status` and `test`. The total may count all recipients. */
   messages?: 'any' | 'sent' | 'queued' | undefined
   /** Only emails with these ids, which are found in the snapshot and the time limit of the search. */
   findIds?: ((tx: Tx) => Promise<readonly string[]>) | undefined
@@ -39,12 +39,6 @@ export interface EmailFilter {
 
 interface FoundFilter extends EmailFilter {
   ids?: readonly string[] | undefined
-}
-
-/** Times of acceptance in ms, the end exclusive. */
-interface Span {
-  fromMs: number
-  toMs: number
 }
 
 /** `size` emails of `span` that match, after the first `offset`. */
@@ -55,35 +49,12 @@ interface PageQuery {
   size: number
 }
 
-interface EmailPage {
-  emails: Email[]
-  total: number
-}
-
 /** Counting stops here where emails are scanned. */
 export const maxCounted = 1000
 
 const oldestEmail = sql<{ id: string | null }>`
   select min(id) as id
   from emails`
-
-const ofTenant = sql.part`tenant_id = $1 and id >= $2 and id < $3`
-const ofAll = sql.part`$1 = '' and id >= $2 and id < $3`
-const inStatus = sql.part`($4::text is null or status = $4) and ($5::boolean is null or test = $5)`
-
-const pageOf = (where: Sql<unknown>) => sql<Email>`
-  select ${emailColumns}
-  from emails
-  where ${where} and ${inStatus}
-  order by id desc
-  limit $6 offset $7`
-
-const numberOf = (where: Sql<unknown>) => sql<{ total: number }>`
-  select count(*) as total
-  from emails
-  where ${where} and ${inStatus}`
-
-const plain = { tenant: { page: pageOf(ofTenant), count: numberOf(ofTenant) }, all: { page: pageOf(ofAll), count: numberOf(ofAll) } }
 
 /** The expressions of `searchIndex`; an absent filter is a constant, otherwise the index could not be used. */
 const searched = sql.part`
@@ -207,11 +178,12 @@ export function listEmails(db: Db, filter: EmailFilter, page: { number: number; 
 const listBy = (filter: EmailFilter): ((tx: Tx, query: PageQuery) => Promise<EmailPage>) => {
   if ([filter.recipient, filter.sender, filter.tag].some((one) => one !== undefined)) return listFiltered
   if (isSearch(filter)) return lookThrough
+  if (filter.messages !== undefined) return listMessagesByCounts
   return filter.status !== undefined && filter.test !== undefined ? listOfKind : listByCounts
 }
 
-const isSearch = ({ words, domain, credentialId, metadata, findIds, messages }: EmailFilter) =>
-  [words, domain, credentialId, metadata, findIds, messages].some((one) => one !== undefined)
+const isSearch = ({ words, domain, credentialId, metadata, findIds }: EmailFilter) =>
+  [words, domain, credentialId, metadata, findIds].some((one) => one !== undefined)
 
 /** Each word as it is, or as a prefix; the database splits it in the same way as the subject. */
 const queryOf = (words: readonly string[]) => words.map((word) => `'${word.replace(/['\\]/g, ' ')}':*`).join(' & ')
@@ -283,7 +255,7 @@ async function lookThrough(tx: Tx, { filter, span, offset, size }: PageQuery): P
 
 /** Scans the smaller of two sets: the filter's matches in all tenants, and the tenant's emails. */
 async function listFiltered(tx: Tx, { filter, span, offset, size }: PageQuery): Promise<EmailPage> {
-  const { tenantId, status, test } = filter
+  const { tenantId, status, test, messages = 'any' } = filter
   const parameters = parametersOf(filter, span)
   const [recipient, sender, tag] = parameters as (string | null)[]
   const [column, value] = recipient != null ? [byRecipient, recipient] : tag != null ? [byTag, tag] : [bySender, sender]
@@ -292,25 +264,20 @@ async function listFiltered(tx: Tx, { filter, span, offset, size }: PageQuery): 
   const isHashed = filter.recipientHashes !== undefined
   let chosen: { page: Sql<Email>; count: Sql<{ total: number }> } = isHashed ? byHashes : column
   if (tenantId !== null) {
-    const owned = (await walkOf(tx, { tenantId }, span)).total
+    const owned = await countOfTenant(tx, tenantId, span)
     if (owned === 0) return { emails: [], total: 0 }
     if (owned <= fewOfTenant || (!isHashed && (await found(owned)) >= owned)) chosen = filteredOfTenant
   }
   const isOfColumn = [recipient, sender, tag].filter((one) => one != null).length === 1 && !isSearch(filter)
-  if (tenantId === null && status === undefined && test === undefined && isOfColumn && !isHashed) {
+  if (tenantId === null && status === undefined && test === undefined && messages === 'any' && isOfColumn && !isHashed) {
     const total = await found(Number.MAX_SAFE_INTEGER)
-    return { emails: offset < total ? await tx.rows(column.foundPage, [value, ...range, size, offset]) : [], total }
+    if (offset >= total) return { emails: [], total }
+    // The index has each recipient of a message.
+    if (filter.messages !== undefined) return { emails: await tx.rows(column.page, [...parameters, size, offset]), total }
+    return { emails: await tx.rows(column.foundPage, [value, ...range, size, offset]), total }
   }
   const total = (await tx.first(chosen.count, parameters))?.total ?? 0
   return { emails: offset < total ? await tx.rows(chosen.page, [...parameters, size, offset]) : [], total }
-}
-
-function walkOf(tx: Tx, { tenantId, status, test }: EmailFilter, span: Span, changes?: readonly CountChange[]): Promise<CountPager> {
-  const { count } = tenantId === null ? plain.all : plain.tenant
-  const scope = tenantId ?? ''
-  const countExactly = async (fromMs: number, toMs: number) =>
-    (await tx.first(count, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null]))?.total ?? 0
-  return openCountPager(tx, { tenantId: scope, status, test, ...span }, countExactly, changes)
 }
 
 /** Live or test mail of one status: the counts know the status of all mail only, and most mail is live. */
@@ -318,23 +285,4 @@ async function listOfKind(tx: Tx, query: PageQuery): Promise<EmailPage> {
   const { tenantId, status, test } = query.filter
   const changes = status === undefined || test !== false ? undefined : await withoutTestMail(tx, tenantId, status, query.span)
   return changes ? listByCounts(tx, query, changes) : lookThrough(tx, query)
-}
-
-async function listByCounts(tx: Tx, { filter, span, offset, size }: PageQuery, changes?: readonly CountChange[]): Promise<EmailPage> {
-  const { tenantId, status, test } = filter
-  const { page } = tenantId === null ? plain.all : plain.tenant
-  const scope = tenantId ?? ''
-  const read = (fromMs: number, toMs: number, maximum: number, skip: number) =>
-    tx.rows(page, [scope, emailIdPrefix(fromMs), emailIdPrefix(toMs), status ?? null, test ?? null, maximum, skip])
-  const walk = await walkOf(tx, filter, span, changes)
-  const emails: Email[] = []
-  if (offset >= walk.total) return { emails, total: walk.total }
-  for await (const { segment, skip } of walk.from(offset)) {
-    // Without a status filter the page is the next rows; emails with one status may be far apart.
-    const isOfAny = status === undefined && test === undefined
-    const fromMs = isOfAny ? span.fromMs : segment.fromMs
-    emails.push(...(await read(fromMs, segment.toMs, size - emails.length, skip)))
-    if (emails.length >= size || isOfAny) break
-  }
-  return { emails, total: walk.total }
 }

@@ -1,7 +1,8 @@
 /** Endpoints of other vendors' APIs: costs that a tenant could raise, and requests that no SDK of the compatibility tests makes. */
 import { GetAccountCommand } from '@aws-sdk/client-sesv2'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { changeStatus, type EmailStatus, listEmailsOfMessage } from '#emails'
+import { changeStatus, listEmailsOfMessage } from '#emails'
+import { appendEvents } from '#events'
 import { keyLimitScope, setLimits, tenantLimitScope } from '#limits'
 import { readSesEmail } from '#ses'
 import { importSuppressions, saveSuppression, suppress } from '#suppressions'
@@ -39,9 +40,9 @@ const resend = (path: string, key: string, more: Omit<Called, 'headers'> = {}) =
 
 const keyOfTenant = async (name: string) => service.makeKey({ tenantId: await service.makeTenant(name) })
 
-async function sendToMany(key: string, recipients: number): Promise<string> {
+async function sendToMany(key: string, recipients: number, more: Record<string, string> = {}): Promise<string> {
   const form = new FormData()
-  for (const [name, value] of Object.entries({ from: 'shop@simulator.test', subject: 'Hello', text: 'Hi' })) form.set(name, value)
+  for (const [name, value] of Object.entries({ from: 'shop@simulator.test', subject: 'Hello', text: 'Hi', ...more })) form.set(name, value)
   form.set('to', Array.from({ length: recipients }, (_, nth) => `to${nth}@simulator.test`).join(','))
   const sent = await fetch(`http://127.0.0.1:${service.port}/v3/simulator.test/messages`, {
     method: 'POST',
@@ -198,12 +199,18 @@ test("Postmark's list has each message once on all pages, and its status filter 
   const key = await service.makeKey({ tenantId })
   const ids = [await sendToMany(key, 3), await sendToMany(key, 3), await sendToMany(key, 3)].reverse()
   const [queued, partly, delayed] = ids as [string, string, string]
-  const statusOf = async (id: string, statuses: readonly EmailStatus[]) => {
-    for (const [nth, email] of (await listEmailsOfMessage(service.db, id, tenantId)).entries())
-      await service.db.transaction((tx) => changeStatus(tx, email, ['pending', 'held', 'softfail'], statuses[nth] ?? 'pending'))
+  const kinds = { softfail: 'MessageDelayed', held: 'MessageHeld' } as const
+  const change = async (id: string, nth: number, to: keyof typeof kinds) => {
+    const email = (await listEmailsOfMessage(service.db, id, tenantId))[nth]
+    if (!email) throw new Error('the email is missing')
+    await service.db.transaction(async (tx) => {
+      expect(await changeStatus(tx, email, ['pending'], to)).toBe(true)
+      await appendEvents(tx, [{ tenantId, kind: kinds[to], emailId: email.id, at: email.acceptedAt, data: { was: 'pending' } }])
+    })
   }
-  await statusOf(partly, ['pending', 'held', 'pending'])
-  await statusOf(delayed, ['softfail', 'pending', 'softfail'])
+  await change(partly, 1, 'held')
+  await change(delayed, 0, 'softfail')
+  await change(delayed, 2, 'softfail')
   const listed = async (query: string) => {
     const { body } = await postmark(`/messages/outbound?${query}`, key)
     const messages: { MessageID: string; Status: string }[] = body.Messages
@@ -214,13 +221,43 @@ test("Postmark's list has each message once on all pages, and its status filter 
     [partly, 'Sent'],
     [delayed, 'Queued'],
   ]
-  expect(await listed('count=10')).toEqual({ total: 3, messages: all })
-  expect(await listed('count=1&offset=1')).toEqual({ total: 3, messages: [all[1]] })
+  // Without a filter by address or tag, the total counts recipients.
+  expect(await listed('count=10')).toEqual({ total: 9, messages: all })
+  expect(await listed('count=1&offset=1')).toEqual({ total: 9, messages: [all[1]] })
+  expect(await listed('count=10&offset=3')).toEqual({ total: 9, messages: [] })
+  expect(await listed('count=10&status=sent')).toEqual({ total: 1, messages: [all[1]] })
+  expect(await listed('count=10&status=queued')).toEqual({ total: 8, messages: [all[0], all[2]] })
+  expect(await listed('count=1&status=queued&offset=1')).toEqual({ total: 8, messages: [all[2]] })
   expect(await listed('count=10&fromemail=shop@simulator.test')).toEqual({ total: 3, messages: all })
   expect(await listed('count=10&recipient=to1@simulator.test')).toEqual({ total: 3, messages: all })
-  expect(await listed('count=10&status=sent')).toEqual({ total: 1, messages: [all[1]] })
-  expect(await listed('count=10&status=queued')).toEqual({ total: 2, messages: [all[0], all[2]] })
+  expect(await listed('count=10&subject=hello')).toEqual({ total: 3, messages: all })
+  expect(await listed('count=10&status=queued&subject=hello')).toEqual({ total: 2, messages: [all[0], all[2]] })
   expect(await listed('count=10&status=queued&recipient=to1@simulator.test')).toEqual({ total: 2, messages: [all[0], all[2]] })
-  // The counts have no event of these statuses.
-  for (const id of ids) await statusOf(id, [])
+})
+
+test("Postmark's list by tag has each message once for a key of the organisation too", async () => {
+  const key = await service.makeKey({})
+  const ids = [await sendToMany(key, 3, { 'o:tag': 'by-tag' }), await sendToMany(key, 3, { 'o:tag': 'by-tag' })].reverse()
+  for (const status of ['', '&status=queued']) {
+    const pages = await Promise.all(
+      [0, 1, 2].map((offset) => postmark(`/messages/outbound?count=1&offset=${offset}&tag=by-tag${status}`, key)),
+    )
+    expect(pages.map(({ body }) => body.Messages.map((one: { MessageID: string }) => one.MessageID))).toEqual([[ids[0]], [ids[1]], []])
+  }
+})
+
+test("the total of Postmark's list is not too small with more than 1,000 messages", async () => {
+  const key = await keyOfTenant('total')
+  const one = { From: 'shop@simulator.test', To: 'a@simulator.test', Subject: 'Hello', TextBody: 'Hi' }
+  for (let batch = 0; batch < 3; batch++)
+    expect((await postmark('/email/batch', key, { method: 'POST', body: Array.from({ length: 350 }, () => one) })).status).toBe(200)
+  for (const status of ['', '&status=queued']) {
+    const ids = new Set<string>()
+    for (let offset = 0, total = 1; offset < total; offset += 500) {
+      const { body } = await postmark(`/messages/outbound?count=500&offset=${offset}${status}`, key)
+      total = body.TotalCount
+      for (const { MessageID } of body.Messages) ids.add(MessageID)
+    }
+    expect(ids.size).toBe(1050)
+  }
 })
