@@ -981,6 +981,7 @@ create table track_domains (
   next_check_at timestamptz,
   created_at timestamptz not null,
   updated_at timestamptz,
+  proven_at timestamptz,
   constraint track_domains_pkey PRIMARY KEY (tenant_id, id),
   constraint track_domains_dns_status_check CHECK ((dns_status = ANY (ARRAY['ok'::text, 'missing'::text, 'invalid'::text]))),
   constraint track_domains_tenant_id_domain_id_fkey FOREIGN KEY (tenant_id, domain_id) REFERENCES domains(tenant_id, id) ON DELETE CASCADE

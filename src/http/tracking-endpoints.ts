@@ -65,7 +65,7 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
     if (typeof domain !== 'string') return answerText(reply, 404, 'not found')
     try {
       const track = await trackHosts.find(domain.toLowerCase())
-      return await (track?.isVerified ? answerText(reply, 200, 'a track domain') : answerText(reply, 404, 'not found'))
+      return await (track?.hasHttps ? answerText(reply, 200, 'a track domain') : answerText(reply, 404, 'not found'))
     } catch (error) {
       log.warn({ err: error }, 'cannot determine whether a host is a track domain')
       return answerText(reply, 503, 'try again later')

@@ -3,6 +3,7 @@
  */
 import type { Clock } from '#base'
 import { claimOfDue, type Db, DueClaims, sql } from '#db'
+import { listVerifiedIds } from '#domains'
 import type { Resolver } from '#net'
 import { type TrackDomain, trackColumns } from './track-domains.ts'
 
@@ -23,7 +24,8 @@ const oldAfterMs = 7 * 24 * 60 * minuteMs
 
 const saveCheck = sql<TrackDomain>`
   update track_domains
-  set dns_status = $3, dns_error = $4, dns_checked_at = $5, next_check_at = $6
+  set dns_status = $3, dns_error = $4, dns_checked_at = $5, next_check_at = $6,
+    proven_at = case when $7 then coalesce(proven_at, $5) else proven_at end
   where tenant_id = $1 and id = $2
   returning ${trackColumns}`
 
@@ -62,7 +64,11 @@ export async function verifyTrackDomain(track: TrackDomain, deps: TrackCheckDeps
   const found = await look(track, deps)
   const nowMs = deps.clock.nowMs()
   const next = new Date(nextCheckMs(track, found?.status ?? track.dnsStatus, nowMs))
-  if (found) return (await deps.db.first(saveCheck, [track.tenantId, track.id, found.status, found.error, new Date(nowMs), next])) ?? track
-  await deps.db.run(postpone, [track.tenantId, track.id, next])
-  return track
+  if (!found) {
+    await deps.db.run(postpone, [track.tenantId, track.id, next])
+    return track
+  }
+  const isProven = found.status === 'ok' && (await listVerifiedIds(deps.db, [track.domainId])).size > 0
+  const check = [found.status, found.error, new Date(nowMs), next, isProven]
+  return (await deps.db.first(saveCheck, [track.tenantId, track.id, ...check])) ?? track
 }

@@ -12,6 +12,8 @@ export interface TrackHost {
   tenantId: string
   /** The sending domain is verified: the name serves only links. */
   isVerified: boolean
+  /** A proxy may get a certificate: the sending domain is verified, or was once and the name still leads here. */
+  hasHttps: boolean
 }
 
 export interface TrackHosts {
@@ -24,16 +26,18 @@ const maxKept = 10_000
 const answeredWithinMs = 1000
 const maxHostLength = 253
 
-const ownerOf = sql<{ tenantId: string; domainId: number }>`
-  select tenant_id as "tenantId", domain_id as "domainId"
+const ownerOf = sql<{ tenantId: string; domainId: number; isProven: boolean }>`
+  select tenant_id as "tenantId", domain_id as "domainId",
+         dns_status is not distinct from 'ok' and proven_at is not null as "isProven"
   from track_domains
   where full_name = $1`
 
 async function findHost(db: Db, host: string): Promise<TrackHost | undefined> {
   const found = await db.first(ownerOf, [host])
   if (!found) return undefined
-  const { tenantId, domainId } = found
-  return { tenantId, isVerified: (await listVerifiedIds(db, [domainId])).has(domainId) }
+  const { tenantId, domainId, isProven } = found
+  const isVerified = (await listVerifiedIds(db, [domainId])).has(domainId)
+  return { tenantId, isVerified, hasHttps: isVerified || isProven }
 }
 
 export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHosts {

@@ -76,8 +76,8 @@ export interface VerifiedName {
   tenantId: string
 }
 
-const verifiedNames = sql<VerifiedName & { domainId: number }>`
-  select full_name as name, tenant_id as "tenantId", domain_id as "domainId"
+const namesLeadingHere = sql<VerifiedName & { domainId: number; isProven: boolean }>`
+  select full_name as name, tenant_id as "tenantId", domain_id as "domainId", proven_at is not null as "isProven"
   from track_domains
   where dns_status = 'ok'
   order by full_name`
@@ -169,14 +169,17 @@ async function freeName(tx: Tx, fullName: string, { id, tenantId }: { id: number
 /** Oldest first; `tenantId` null: of all tenants. */
 export const listTrackDomains = (on: Queryable, tenantId: string | null): Promise<TrackDomain[]> => on.rows(trackDomains, [tenantId])
 
-/** Full names of all tenants below verified sending domains, whose last check found that they lead to this installation. */
+/**
+ * Full names of all tenants whose last check found that they lead to this installation, below sending domains that are verified, or were at
+ * an earlier check: links in earlier mail need their certificates.
+ */
 export async function listVerifiedNames(on: Queryable): Promise<VerifiedName[]> {
-  const found = await on.rows(verifiedNames)
+  const found = await on.rows(namesLeadingHere)
   const verified = await listVerifiedIds(
     on,
     found.map(({ domainId }) => domainId),
   )
-  return found.filter(({ domainId }) => verified.has(domainId)).map(({ name, tenantId }) => ({ name, tenantId }))
+  return found.filter(({ domainId, isProven }) => isProven || verified.has(domainId)).map(({ name, tenantId }) => ({ name, tenantId }))
 }
 
 function numberIn(id: string): string {

@@ -1,9 +1,10 @@
 /** Names of track domains below a sending domain that its tenant has not proven to control: no other caller loses them. */
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openIds, openSecrets, systemRandom } from '#base'
+import { openIds, openSecrets, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
-import { listVerifiedNames, openTokens } from '#tracking'
+import type { Resolver } from '#net'
+import { listTrackDomains, listVerifiedNames, openTokens, verifyTrackDomain } from '#tracking'
 import { type Service, startService } from '../support/in-process-service.ts'
 
 const setStatus = sql`
@@ -93,6 +94,24 @@ test('links in earlier mail still work while the checks of the sending domain an
     expect([status, await statusAt('click.lapsed.example', clickOf(honest))]).toEqual([status, 302])
     expect([status, await statusAt('click.lapsed.example', clickOf(hostile))]).toEqual([status, 404])
   }
+})
+
+test('a name that was verified once keeps its certificate while it leads here', async () => {
+  const host = 'click.once.example'
+  expect((await track(honest, await addVerified(honest, 'once.example'), 'click')).status).toBe(201)
+  const [name] = (await listTrackDomains(service.db, honest)).filter((one) => one.fullName === host)
+  if (!name) throw new Error('no track domain')
+  const resolver = { cname: () => Promise.resolve({ kind: 'found', value: ['track.house.test'] }) } as unknown as Resolver
+  const check = () => verifyTrackDomain(name, { db: service.db, clock: systemClock, resolver, hostname: 'house.test' })
+  const names = async () => (await listVerifiedNames(service.db)).map((one) => one.name)
+  await check()
+  await service.db.run(setVerified, ['once.example', false])
+  await check()
+  expect(await names()).toContain(host)
+  expect(await statusAt('localhost', `/tls/ask?domain=${host}`)).toBe(200)
+  await service.db.run(setStatus, [host, 'missing'])
+  expect(await names()).not.toContain(host)
+  await expect.poll(() => statusAt('localhost', `/tls/ask?domain=${host}`), { timeout: 5000 }).toBe(404)
 })
 
 test('a tenant has at most 200 track domains', async () => {
