@@ -202,7 +202,8 @@ describe('verifying', () => {
     const minutes = async (id: string) => (await service.db.first(nextCheck, [id]))?.minutes
     expect(await minutes(right.id)).toBeCloseTo(60, 0)
     expect(await minutes(wrong.id)).toBeCloseTo(10, 0)
-    expect(await minutes(old.id)).toBeCloseTo(24 * 60, 0)
+    // From its creation, eight days ago.
+    expect(await minutes(old.id)).toBeCloseTo(9 * 24 * 60, 0)
   })
 })
 
