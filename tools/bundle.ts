@@ -30,7 +30,9 @@ const keepModuleUrls: Plugin = {
 function entryPoints(): Record<string, string> {
   const [threads, children] = [filesBelow(root, 'src', '-thread.ts'), filesBelow(root, 'src', '-child.ts')]
   if (threads.length === 0 || children.length === 0) throw new Error('src has no module that runs in a thread or in a child process')
-  return Object.fromEntries(['src/main.ts', ...threads, ...children].map((path) => [path.slice('src/'.length, -'.ts'.length), join(root, path)]))
+  return Object.fromEntries(
+    ['src/main.ts', ...threads, ...children].map((path) => [path.slice('src/'.length, -'.ts'.length), join(root, path)]),
+  )
 }
 
 /** A module with a URL of its own must be in a file directly in the folder. */
