@@ -203,10 +203,17 @@ describe('a message', () => {
       ' "lines": [1, 2], "n": 3}',
       `X-Mailgun-Deliver-By: ${later}`,
       'X-Mailgun-Track: no',
-      ...['X-Mailgun-Dkim: yes', 'X-Mailgun-Require-TLS: no', 'X-Mailgun-Skip-Verification: no'],
+      'X-Mailgun-Dkim: yes',
+      'X-Mailgun-Require-TLS: no',
+      'X-Mailgun-Skip-Verification: no',
       // Mailgun writes these into mail that passes through it, each time.
-      ...['X-Mailgun-Incoming: Yes', 'X-Mailgun-Spf: Pass', 'X-Mailgun-Dkim-Check-Result: Pass'],
-      ...['X-Mailgun-Sid: WyI0=', 'X-Mailgun-Batch-Id: 1', 'X-Mailgun-Sending-Ip: 192.0.2.1', 'X-Mailgun-Sending-Ip: 192.0.2.2'],
+      'X-Mailgun-Incoming: Yes',
+      'X-Mailgun-Spf: Pass',
+      'X-Mailgun-Dkim-Check-Result: Pass',
+      'X-Mailgun-Sid: WyI0=',
+      'X-Mailgun-Batch-Id: 1',
+      'X-Mailgun-Sending-Ip: 192.0.2.1',
+      'X-Mailgun-Sending-Ip: 192.0.2.2',
     ])
     const shown = await emailTo('own@one.example')
     expect(shown).toMatchObject({
