@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type FakeMx, type MxAnswer, startFakeMx } from '../support/fake-mx.ts'
 import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
-const seconds = Number(process.env['SHAPING_SECONDS'] ?? 40)
+const seconds = Number(process.env['SHAPING_SECONDS'] ?? 30)
 /**
  * The promised shares hold after convergence, from 120 seconds on, on a machine that runs no other tests. The short run shows in its best ten
  * seconds that limits are found and followed. src/delivery/shaping/adaptive-limits.test.ts shows without a machine that they are found well.
