@@ -184,7 +184,7 @@ test.skipIf(!hasChromium)('the tenant selector has a chosen tenant beyond the ne
   await expect.poll(() => selector.locator('option:checked').textContent()).toBe('Oldest')
   await call('DELETE', `/tenants/${first}`)
   await page.reload()
+  await expect.poll(() => page.evaluate(`sessionStorage.getItem('tenant')`)).toBe('')
   await expect.poll(() => selector.inputValue()).toBe('')
-  expect(await page.evaluate(`sessionStorage.getItem('tenant')`)).toBe('')
   await context.close()
 })
