@@ -52,10 +52,8 @@ export const mutants: Readonly<Record<string, Change>> = {
   },
   'unfair order': {
     file: 'src/spool/claim.ts',
-    line: `from turn
-    order by nth`,
-    instead: `from turn
-    order by tenant_id, nth`,
+    line: 'order by turn.nth + coalesce(busy.recipients, 0), turn.email_id',
+    instead: 'order by turn.tenant_id, turn.nth, turn.email_id',
   },
 }
 
