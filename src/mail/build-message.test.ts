@@ -99,7 +99,7 @@ describe('a built message', () => {
     )
   })
 
-  test('keeps the URL of List-Unsubscribe, whatever it contains', () => {
+  test('keeps the URL of List-Unsubscribe with any content', () => {
     const url = '<https://shop.example/u?id=?4711&to=?UTF-8?Q?a?=>'
     const { octets } = buildMessage(parts({ headers: [['List-Unsubscribe', url]] }))
     expect(octets.toString('latin1')).toContain(`\r\nList-Unsubscribe: ${url}\r\n`)

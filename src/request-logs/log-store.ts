@@ -1,6 +1,6 @@
 /** The table of request logs: batch inserts with sealed bodies, and searches by the logs' owners. */
 import { Refusal, type Secrets, sanitiseText } from '#base'
-import { type Db, inSnapshot, isStatementTimeout, type PartitionedTable, type Queryable, sealedColumns, sql } from '#db'
+import { type Db, type PartitionedTable, type Queryable, sealedColumns, searchInSnapshot, sql } from '#db'
 import { hasBodies, openPairs, type SealedBodies, sealAnew, sealGroups } from './log-bodies.ts'
 import type { LogDetails, LogEntry, NumberedEntry } from './log-entry.ts'
 import { blanked, blankedNames, notKept } from './redact.ts'
@@ -201,18 +201,12 @@ export interface LogFilter {
 
 const wholeId = /^req_[A-Za-z0-9_-]{20}$/
 
-/** Less than the time limit of a response. A slow search occupies a connection that sending needs. */
-const limitTime = sql`
-  select set_config('statement_timeout', '25s', true)`
-
-function refuseTooLong(error: unknown): never {
-  if (!isStatementTimeout(error)) throw error
-  throw new Refusal('validation_error', {
+const tooLong = () =>
+  new Refusal('validation_error', {
     field: 'startDate',
     message: 'startDate: the search covers too long a period',
     suggestion: 'Set startDate and endDate to search a shorter period',
   })
-}
 
 /** Returns a page, newest first, and the number of all matches. Refuses a search that takes too long. */
 export async function listLogs(
@@ -233,12 +227,11 @@ export async function listLogs(
     from ?? null,
     to ?? null,
   ]
-  return inSnapshot(db, async (tx) => {
-    await tx.run(limitTime)
+  return searchInSnapshot(db, tooLong, async (tx) => {
     const counted = await tx.first(countEntries, parameters)
     const rows = await tx.rows(pageOfEntries, [...parameters, page.size, (page.number - 1) * page.size])
     return { entries: rows.map(entryOf), total: counted?.total ?? 0 }
-  }).catch(refuseTooLong)
+  })
 }
 
 /**

@@ -524,7 +524,7 @@ test('Ghost sends a newsletter to 1,000 members, polls its events in pages and d
   expect((await eventsOf({ recipient: members[0] })).items).toEqual([])
 })
 
-test('the mail of a paused tenant failed for now, and only that of suppressed recipients for good', async () => {
+test('held mail of a paused tenant is a temporary failure, and that of suppressed recipients a permanent one', async () => {
   const tenantId = await service.makeTenant('Paused')
   await service.addDomain(tenantId, 'paused.test')
   const paused = clientOf(await service.makeKey({ tenantId }))
