@@ -258,7 +258,8 @@ test.skipIf(!hasRuby)(
       inactive: ['Postmark::InactiveRecipientError', 406],
       activated: { inactive: false },
       suppressed: { suppressions: [expect.anything()] },
-      dumped: ['gone+rb@simulator.test'],
+      // Addresses that other tests suppress are listed too.
+      dumped: expect.arrayContaining(['gone+rb@simulator.test']),
       deleted: { suppressions: [expect.anything()] },
       changed: { id: webhook.id, triggers: { Open: { Enabled: true } } },
       removed: { error_code: 0 },
