@@ -3,9 +3,18 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cookieOf, fromElsewhere, invite, password, useLink } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, takeRefusal, type Watched } from './chromium.ts'
+import {
+  expectFine,
+  hasChromium,
+  type Look,
+  looks,
+  openPage,
+  startBrowser,
+  startDashboardService,
+  takeRefusal,
+  type Watched,
+} from './chromium.ts'
 
-const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 const newPassword = 'staple battery horse'
 
 let service: Service

@@ -27,6 +27,12 @@ export interface Look {
   timezone?: string
 }
 
+/** Each width and each theme once. `screenshots.test.ts` shows every page in all four. */
+export const looks: readonly Look[] = [
+  { width: 390, theme: 'dark' },
+  { width: 1440, theme: 'light' },
+]
+
 /** The zone in which this hour is the one after noon. A zone east of Greenwich has a minus in its name. */
 function noonZone(): string {
   const west = new Date().getUTCHours() - 12

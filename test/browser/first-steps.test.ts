@@ -8,13 +8,12 @@ import {
   expectFine,
   hasChromium,
   type Look,
+  looks,
   openPage,
   startBrowser,
   startDashboardService,
   type Watched,
 } from './chromium.ts'
-
-const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 
 let service: Service
 let browser: Browser

@@ -7,9 +7,7 @@ import { cookieOf, invite, useLink } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { loopbackPost, plainBodies, sendingConfig } from '../support/webhook-sender-parts.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
-
-const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
+import { expectFine, hasChromium, looks, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
 
 let service: Service
 let browser: Browser

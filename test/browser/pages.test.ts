@@ -1,5 +1,5 @@
 /**
- * The main task of each page in a real browser, on a phone and on a wide screen, light and dark. The pages of security, the test inbox and
+ * The main task of each page in a real browser, on a dark phone and on a light wide screen. The pages of security, the test inbox and
  * tracking have their own file.
  */
 import { readFile } from 'node:fs/promises'
@@ -20,13 +20,13 @@ import {
   expectFine,
   hasChromium,
   type Look,
+  looks,
   openPage,
   startBrowser,
   startDashboardService,
   type Watched,
 } from './chromium.ts'
 
-const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 const at = ({ width, theme }: Look) => `${width}-${theme}`
 
 const addListing = sql`

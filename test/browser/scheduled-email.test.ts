@@ -3,12 +3,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cookieOf, invite, useLink } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService } from './chromium.ts'
-
-const looks: Look[] = [
-  { width: 390, theme: 'dark' },
-  { width: 1440, theme: 'light' },
-]
+import { expectFine, hasChromium, looks, openPage, startBrowser, startDashboardService } from './chromium.ts'
 
 let service: Service
 let browser: Browser

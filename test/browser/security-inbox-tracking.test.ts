@@ -14,6 +14,7 @@ import {
   expectFine,
   hasChromium,
   type Look,
+  looks,
   openPage,
   startBrowser,
   startDashboardService,
@@ -21,7 +22,6 @@ import {
   type Watched,
 } from './chromium.ts'
 
-const looks: Look[] = [390, 1440].flatMap((width) => (['light', 'dark'] as const).map((theme) => ({ width, theme })))
 const at = ({ width, theme }: Look) => `${width}-${theme}`
 
 let service: Service

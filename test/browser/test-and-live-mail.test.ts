@@ -5,12 +5,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { cookieOf, invite, useLink } from '../dashboard/signed-in-browser.ts'
 import type { Service } from '../support/in-process-service.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
-
-const looks: Look[] = [
-  { width: 390, theme: 'dark' },
-  { width: 1440, theme: 'light' },
-]
+import { expectFine, hasChromium, type Look, looks, openPage, startBrowser, startDashboardService, type Watched } from './chromium.ts'
 
 let service: Service
 let browser: Browser

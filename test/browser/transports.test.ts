@@ -7,12 +7,7 @@ import { openTransportStates, type TransportStates } from '../../src/delivery/tr
 import { invite, password } from '../dashboard/signed-in-browser.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import type { Service } from '../support/in-process-service.ts'
-import { expectFine, hasChromium, type Look, openPage, startBrowser, startDashboardService, takeRefusal, type Watched } from './chromium.ts'
-
-const looks: Look[] = [
-  { width: 390, theme: 'dark' },
-  { width: 1440, theme: 'light' },
-]
+import { expectFine, hasChromium, looks, openPage, startBrowser, startDashboardService, takeRefusal, type Watched } from './chromium.ts'
 
 let service: Service
 let browser: Browser

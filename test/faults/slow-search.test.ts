@@ -1,5 +1,5 @@
 /** Time limits of lists: a search, or a list, that would take too long, as it does over the many emails of one day. */
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { emailIdPrefix } from '#base'
 import { sql } from '#db'
 import { listEmails, listInbox } from '#emails'
@@ -25,7 +25,7 @@ const slowDown = (table: string) => `
     from ${table}_kept
     where case when current_setting('statement_timeout') = '0' then true else pg_sleep(60) is not null end`
 
-test('is refused with advice after ten seconds, and a list by one field after twenty-five', async () => {
+test.concurrent('is refused with advice after ten seconds, and a list by one field after twenty-five', async ({ onTestFinished }) => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const { db } = database
@@ -57,7 +57,9 @@ const addWebhook = sql`
   insert into webhooks (tenant_id, id, uuid, name, url, event_names, all_events, enabled, timeout_seconds, secret, old_secrets, created_at, updated_at)
   values ('shop', 7, $1, 'hook', 'https://shop.test', '{}', true, true, 5, '', '[]', $2, $2)`
 
-test('a list of suppressions, webhook requests, received test mail, request logs or audit entries is refused in time', async () => {
+test.concurrent('a list of suppressions, webhook requests, received test mail, request logs or audit entries is refused in time', async ({
+  onTestFinished,
+}) => {
   const database = await testDatabase()
   onTestFinished(() => database.close())
   const { db } = database

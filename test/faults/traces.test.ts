@@ -231,7 +231,7 @@ const silentServer = async () => {
   return server
 }
 
-describe.each(['never answers', 'answers 500', 'is not there'] as const)('a collector that %s', (how) => {
+describe.concurrent.each(['never answers', 'answers 500', 'is not there'] as const)('a collector that %s', (how) => {
   test('slows nothing, is complained of once, and delays the end by seconds', async () => {
     const server = how === 'never answers' ? await silentServer() : undefined
     const failing = await startReceiver()

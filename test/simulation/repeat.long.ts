@@ -14,7 +14,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-test('a week of a seed breaks no promise, and is the same again', { timeout: 120_000 }, async () => {
+test('a week of a seed breaks no promise, and is the same again', { timeout: 240_000 }, async () => {
   const first = await simulate(4, store)
   expect(first.violations).toEqual([])
   expect(first.simulatedDays).toBeGreaterThanOrEqual(7)
@@ -23,6 +23,6 @@ test('a week of a seed breaks no promise, and is the same again', { timeout: 120
 })
 
 // Each of these seeds once broke a guarantee.
-test.each([111, 217, 229])('seed %s breaks no promise', { timeout: 120_000 }, async (seed) => {
+test.each([111, 217, 229])('seed %s breaks no promise', { timeout: 240_000 }, async (seed) => {
   expect((await simulate(seed, store)).violations).toEqual([])
 })

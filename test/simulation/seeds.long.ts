@@ -21,14 +21,14 @@ function play(...given: string[]): Promise<{ code: number | null; output: string
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, output })))
 }
 
-test(`${seeds} seeds break no promise`, { timeout: 60_000 + seeds * 60_000 }, async () => {
+test.concurrent(`${seeds} seeds break no promise`, { timeout: 60_000 + seeds * 60_000 }, async () => {
   const { code, output } = await play('--seeds', String(seeds), '--from', '100')
   expect(output).toContain('broken: none')
   expect(code).toBe(0)
 })
 
 describe('an engine that breaks a promise is noticed within 50 seeds:', () => {
-  test.each(Object.keys(mutants))('%s', { timeout: maxSeeds * 60_000 }, async (name) => {
+  test.concurrent.each(Object.keys(mutants))('%s', { timeout: maxSeeds * 60_000 }, async (name) => {
     const { code, output } = await play(
       '--mutant',
       name,

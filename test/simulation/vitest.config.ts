@@ -6,6 +6,8 @@ export default defineConfig({
     include: ['test/simulation/**/*.long.ts'],
     pool: 'forks',
     maxWorkers: 2,
+    // Each of these tests waits for a process of its own.
+    maxConcurrency: 2,
     testTimeout: 600_000,
     hookTimeout: 120_000,
   },

@@ -15,7 +15,7 @@ import { openSeededRandom } from './seeded-random.ts'
 
 /** Far more time than a test needs: the tests judge processor time only, and the machine may be busy. */
 const maxMs = 120_000
-const searchMs = 1_200
+const searchMs = 500
 const shrinkMs = 2_000
 /** `npm run growth` draws others. */
 const seed = Number(process.env.GROWTH_SEED ?? 1)
