@@ -6,7 +6,12 @@ import { mutants } from './mutants.ts'
 const seeds = Number(process.env.POSTRIDER_SIMULATION_SEEDS ?? 12)
 const maxSeeds = 50
 /** The seeds from which these mutants are noticed soon. Changes of the engine move them. */
-const firstSeeds: Record<string, number> = { 'unfair order': 51, 'lease not fenced': 51, 'completion without epoch check': 141 }
+const firstSeeds: Record<string, number> = {
+  'unfair order': 51,
+  'lease not fenced': 77,
+  'hold not released': 9,
+  'completion without epoch check': 141,
+}
 
 /** Runs in a separate process, because an engine is loaded only once. */
 function play(...given: string[]): Promise<{ code: number | null; output: string }> {
