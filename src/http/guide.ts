@@ -1,7 +1,8 @@
 /**
- * The guide at /docs/guide, from the Markdown pages of docs/. Only files found at the start are served; each page is rendered at its first
- * request and cached. HTML in Markdown is escaped, and the only script is docs/guide.js. The sections of index.md are the cards of the home page and the
- * groups of the navigation: a sentence, then a table with the contents and a page in each row.
+ * The guide at /docs/guide, from the Markdown pages of docs/. Only files found at the start are served. They are read at the first request;
+ * each page is rendered at its own first request and cached. HTML in Markdown is escaped, and the only script is docs/guide.js. The
+ * sections of index.md are the cards of the home page and the groups of the navigation: a sentence, then a table with the contents and a
+ * page in each row.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -51,7 +52,9 @@ interface Guide {
 /** Serves no pages if the folder does not exist. The font is one of the dashboard's files; without it the pages use the system's. */
 export function serveGuide(app: FastifyInstance, folder: string, dashboard: ReadonlyMap<string, StaticFile> = new Map()): void {
   if (!existsSync(join(folder, 'index.md'))) return
-  const guide = readGuide(folder)
+  const names = fileNames(folder)
+  let read: Guide | undefined
+  const guide = () => (read ??= readGuide(folder, names))
   const font = [...dashboard].find(([path]) => /^\/assets\/geist-latin-wght-normal\b.*\.woff2$/.test(path))?.[0]
   const css = readFileSync(join(folder, 'guide.css'), 'utf8')
   const style = staticFileOf(Buffer.from(font === undefined ? css : `${fontFace(font)}${css}`), 'text/css; charset=utf-8')
@@ -61,13 +64,13 @@ export function serveGuide(app: FastifyInstance, folder: string, dashboard: Read
   app.get(`${home}/search`, async (request, reply) => {
     const { q } = request.query as { q?: unknown }
     const query = typeof q === 'string' ? q.slice(0, mostLetters).trim() : ''
-    const page = staticFileOf(Buffer.from(searchDocument(query, guide)), 'text/html; charset=utf-8')
+    const page = staticFileOf(Buffer.from(searchDocument(query, guide())), 'text/html; charset=utf-8')
     return sendStaticFile(page, request, reply, 'no-cache', policy)
   })
-  for (const file of guide.files.keys()) {
+  for (const file of names.some(isDecision) ? [...names, decisions] : names) {
     let page: StaticFile | undefined
     app.get(addressOf(file), async (request, reply) => {
-      page ??= staticFileOf(Buffer.from(await documentOf(file, guide)), 'text/html; charset=utf-8')
+      page ??= staticFileOf(Buffer.from(await documentOf(file, guide())), 'text/html; charset=utf-8')
       return sendStaticFile(page, request, reply, 'no-cache', policy)
     })
   }
@@ -83,18 +86,22 @@ const fontFace = (path: string) => `@font-face {
 }
 `
 
-function readGuide(folder: string): Guide {
-  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+const fileNames = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => name.replaceAll('\\', '/'))
     .filter((name) => /\.(md|sql)$/.test(name))
     .sort()
+
+const isDecision = (name: string): boolean => name.startsWith(decisions)
+
+function readGuide(folder: string, names: readonly string[]): Guide {
   const files = new Map(
     names.map((name) => {
       const text = readFileSync(join(folder, name), 'utf8')
       return [name, name.endsWith('.sql') ? `# ${posix.basename(name)}\n\n\`\`\`sql\n${text}\n\`\`\`\n` : text]
     }),
   )
-  const decided = names.filter((name) => name.startsWith(decisions)).map((name) => `- [${posix.basename(name)}](${name})\n`)
+  const decided = names.filter(isDecision).map((name) => `- [${posix.basename(name)}](${name})\n`)
   if (decided.length > 0) files.set(decisions, `# Decisions\n\nThe reasons for the design of Postrider.\n\n${decided.join('')}`)
   return { files, groups: groupsOf(files), search: openGuideSearch(files, titleOf) }
 }
