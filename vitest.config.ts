@@ -1,11 +1,17 @@
-/** One PostgreSQL for the whole run (test/support/global-setup.ts); two workers, because many tests run a whole service. */
+/**
+ * One PostgreSQL for each project (test/support/global-setup.ts); two workers, because many tests run a whole service. The tests beside the
+ * source are small, and share the processes that have loaded it.
+ */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   resolve: { alias: { 'fast-check': fileURLToPath(new URL('test/support/seeded-fast-check.ts', import.meta.url)) } },
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'tools/**/*.test.ts', 'bench/**/*.test.ts'],
+    projects: [
+      { extends: true, test: { name: 'src', include: ['src/**/*.test.ts'], isolate: false } },
+      { extends: true, test: { name: 'test', include: ['test/**/*.test.ts', 'tools/**/*.test.ts', 'bench/**/*.test.ts'] } },
+    ],
     // Slow tests run with `npm run faults`.
     exclude: [
       '**/*.slow.test.ts',
