@@ -95,8 +95,8 @@ function withoutNpmSettings(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), PATH: path.join(delimiter) }
 }
 
-/** Languages of PostgreSQL that Postrider does not use, and whose libraries Debian no longer has; files for compilers and for linters. */
-const unused = /\.a$|\/(pkgconfig|pgxs)$|pl(perl|python3|tcl)\.so$|(^|\/)\.(eslintrc(\.\w+)?|npmignore)$|\/test\.sh$/
+/** Languages of PostgreSQL that Postrider does not use, and whose libraries Debian no longer has; files for compilers, linters and another C library. */
+const unused = /(^|\/)musl_\w+$|\.a$|\/(pkgconfig|pgxs)$|pl(perl|python3|tcl)\.so$|(^|\/)\.(eslintrc(\.\w+)?|npmignore)$|\/test\.sh$/
 
 function trim(packages: string): void {
   for (const name of readdirSync(packages, { recursive: true, encoding: 'utf8' }))
@@ -130,7 +130,7 @@ function checkFiles(program: string, arch: Architecture): void {
     const path = join(entry.parentPath, entry.name)
     if (!entry.isFile()) continue
     const machine = machineOf(path)
-    const isProgram = machine !== undefined && !/\.so(\.|$)/.test(entry.name)
+    const isProgram = machine !== undefined && !/\.(so|node)(\.|$)/.test(entry.name)
     chmodSync(path, isProgram ? 0o755 : 0o644)
     if (machine === undefined) continue
     if (machine !== architectures[arch].machine) throw new Error(`${path} is not a binary for ${arch}: machine ${machine}`)

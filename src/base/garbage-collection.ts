@@ -2,6 +2,7 @@
  * Triggers garbage collections. V8 collects only on allocation, so an idle process keeps its last data for hours: 700 MB were seen after
  * one large email to 50 domains.
  */
+import { createRequire } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Loop, startLoop } from './background-loop.ts'
@@ -42,7 +43,7 @@ const idleBelow = 0.05
  */
 const restBeforeMs = 120_000
 /** It has grown by this factor since it last returned memory; a collection that frees little is not worth its time. */
-const grownBy = 1.15
+const grownBy = 1.05
 
 /**
  * Returns the memory that an idle process does not need to the system, after its start and after each time of work. Takes some 70 ms. V8's
@@ -60,8 +61,34 @@ export function startMemoryTrim({ clock, log }: { clock: Clock; log: Log }): Loo
     idleMs = (user + system) / 1000 / passedMs < idleBelow ? idleMs + passedMs : 0
     if (idleMs < (leastOctets === 0 ? checkEveryMs : restBeforeMs) || process.memoryUsage.rss() < leastOctets * grownBy) return
     exposed()({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+    returnFreePages()
     leastOctets = process.memoryUsage.rss()
   })
+}
+
+/** Of the C library: 1 if it returned memory. */
+type MallocTrim = (pad: number) => number
+
+let mallocTrim: MallocTrim | undefined
+
+/**
+ * glibc keeps the free pages between blocks in use: a third of the memory of a process after work (docs/performance.md). Other systems, and
+ * installations without the optional package, do without
+ * (docs/decisions/072-free-pages-of-the-allocator.md).
+ */
+function returnFreePages(): void {
+  mallocTrim ??= openMallocTrim()
+  mallocTrim(0)
+}
+
+function openMallocTrim(): MallocTrim {
+  try {
+    const require = createRequire(import.meta.url)
+    const { load } = require(`@koromix/koffi-linux-${process.arch}`) as { load(path: string): { func(declaration: string): MallocTrim } }
+    return load('libc.so.6').func('int malloc_trim(size_t pad)')
+  } catch {
+    return () => 0
+  }
 }
 
 type Collect = (options?: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void
