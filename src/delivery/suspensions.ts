@@ -13,6 +13,8 @@ export class Suspensions<Suspended> {
   }
 
   add(key: string, one: Suspended, forMs: number): void {
+    // Deleted first: a key that is set again would keep its place in the Map, among the oldest.
+    this.#suspended.delete(key)
     this.#suspended.set(key, { one, untilMs: this.#clock.monotonicMs() + forMs })
     for (const oldest of this.#suspended.keys()) if (this.#suspended.size > maxSuspended) this.#suspended.delete(oldest)
   }
