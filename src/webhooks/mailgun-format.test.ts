@@ -12,6 +12,7 @@ function eventOf(event: string, payload: object, holdReason?: string): Record<st
 test('mail that was cancelled or expired is not a bounce', () => {
   const failed = { details: 'ann@one.example was held for 7 days without release', output: '', classification: 'unclassified' }
   expect(eventOf('MessageDeliveryFailed', failed)).toMatchObject({ event: 'failed', severity: 'permanent', reason: 'generic' })
+  expect(eventOf('MessageDeliveryFailed', { ...failed, classification: undefined })).toMatchObject({ reason: 'generic' })
   for (const changed of [{ output: '550 no' }, { classification: 'invalid_recipient' }])
     expect(eventOf('MessageDeliveryFailed', { ...failed, ...changed })).toMatchObject({ reason: 'bounce' })
 })

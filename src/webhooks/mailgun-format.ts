@@ -5,7 +5,7 @@ import { createHmac } from 'node:crypto'
 import type { WebhookEvent } from './manage-webhooks.ts'
 import type { PreparedBody } from './payload.ts'
 import { shownSecret } from './sign-request.ts'
-import { isHeldBySuppression, isWithoutAttempt, membersOf, type OwnBody, ownBodyFrom, ownBodyOf, textAt } from './vendor-body.ts'
+import { isHeldBySuppression, isUnsent, membersOf, type OwnBody, ownBodyFrom, ownBodyOf, textAt } from './vendor-body.ts'
 
 /** The names of Mailgun's events, and of the webhooks that get them. */
 interface MailgunName {
@@ -118,7 +118,7 @@ const suppressedCode = 605
 
 function reasonOf(own: OwnBody, isSuppressed: boolean): string {
   if (isSuppressed) return 'suppress-bounce'
-  return own.event === 'MessageDelayed' || own.event === 'MessageHeld' || isWithoutAttempt(own) ? 'generic' : 'bounce'
+  return own.event === 'MessageDelayed' || own.event === 'MessageHeld' || isUnsent(own) ? 'generic' : 'bounce'
 }
 
 function statusOf({ event, payload }: OwnBody, isSuppressed: boolean): object {

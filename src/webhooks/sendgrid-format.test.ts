@@ -38,6 +38,7 @@ test('mail that was cancelled or expired is dropped, because no server refused i
   const eventOf = (payload: object) => (JSON.parse(sendgridBody(bodyOf('MessageDeliveryFailed', payload), 'id').toString()) as object[])[0]
   expect(eventOf(failed)).toEqual(expect.objectContaining({ event: 'dropped', reason: 'cancelled by the operator' }))
   expect(eventOf(failed)).not.toHaveProperty('type')
+  expect(eventOf({ ...failed, classification: undefined })).toMatchObject({ event: 'dropped' })
   for (const changed of [{ output: '550 no' }, { classification: 'invalid_recipient' }])
     expect(eventOf({ ...failed, ...changed })).toMatchObject({ event: 'bounce', type: 'bounce' })
 })

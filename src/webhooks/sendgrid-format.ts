@@ -1,6 +1,6 @@
 /** Webhook requests in the form of SendGrid's event webhook: an array with one event, signed with a key of the webhook's own. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { isHeldBySuppression, isWithoutAttempt, membersOf, type OwnBody, ownBodyOf, textAt } from './vendor-body.ts'
+import { isHeldBySuppression, isUnsent, membersOf, type OwnBody, ownBodyOf, textAt } from './vendor-body.ts'
 
 /** SendGrid's name of each event that has one. */
 export const sendgridEvents: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -56,7 +56,7 @@ export function sendgridBody(
 function nameOf(own: OwnBody, holdReason: string | undefined): string | undefined {
   if (own.event === 'MessageHeld' && !isHeldBySuppression(own, holdReason)) return sendgridEvents.MessageDelayed
   // SendGrid's event of mail that it did not attempt.
-  return isWithoutAttempt(own) ? 'dropped' : sendgridEvents[own.event as WebhookEvent]
+  return isUnsent(own) ? 'dropped' : sendgridEvents[own.event as WebhookEvent]
 }
 
 function categoriesOf({ message, metadata }: OwnBody): string[] {

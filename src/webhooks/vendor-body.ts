@@ -40,13 +40,6 @@ export function isHeldBySuppression({ event, payload, message }: OwnBody, holdRe
   return textAt(payload, 'details') === `${textAt(message, 'to')} is on the suppression list`
 }
 
-/**
- * A failure that no server's reply caused: the email was cancelled, or expired before an attempt. It does not concern the address. Failures of DNS
- * or connections have a classification.
- */
-export const isWithoutAttempt = ({ event, payload }: OwnBody): boolean =>
-  event === 'MessageDeliveryFailed' && textAt(payload, 'classification') === 'unclassified' && textAt(payload, 'output').trim() === ''
-
 /** The parts of a body that is not yet text. */
 export function ownBodyFrom({ event, timestamp, payload }: { event: string; timestamp: number; payload: Members }): Omit<OwnBody, 'uuid'> {
   const metadata = Object.entries(membersOf(payload.metadata)).filter((one): one is [string, string] => typeof one[1] === 'string')
@@ -67,8 +60,8 @@ export function ownBodyOf(body: Buffer): OwnBody | undefined {
 }
 
 /**
- * An email that failed and was not refused: a cancelled, expired or deleted one. A refusal has a class or the server's reply, and a failed
- * connection has a class.
+ * An email that failed and was not refused: a cancelled, expired or deleted one. It does not concern the address. A refusal has a class or the
+ * server's reply, and a failure of DNS or of a connection has a class.
  */
 export const isUnsent = ({ event, payload }: Pick<OwnBody, 'event' | 'payload'>): boolean =>
   event === 'MessageDeliveryFailed' &&
