@@ -36,7 +36,7 @@ import { returnTables } from '#returns'
 import { openWakefulness, openWaker, releaseScheduled, releaseUncounted, releaseWaiting, type Wakefulness } from '#spool'
 import { deleteEndedSuppressions } from '#suppressions'
 import { deleteOldTlsReports } from '#tls-reports'
-import { trackingTables } from '#tracking'
+import { resumeTrackDomainChecks, trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
 import { deliveryTables } from '#webhooks'
 import { startDomainChecks, startTrackDomainChecks } from './domain-checks.ts'
@@ -201,6 +201,7 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
     { name: 'releasing mail held for an ended pause', everyMs: 60_000, run: (nowMs) => obsoleteHolds.run(nowMs) },
     { name: 'failing expired holds', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'failing mail that was queued for too long', everyMs: 60_000, run: (nowMs) => expireQueued(db, nowMs) },
+    { name: 'resuming checks of track domains', everyMs: hourMs, run: () => resumeTrackDomainChecks(db) },
     { name: 'recording warm-up steps', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
     { name: 'deleting expired idempotency keys', everyMs: 1000, run: (nowMs) => deleteExpiredKeys(db, nowMs) },

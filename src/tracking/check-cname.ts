@@ -34,6 +34,12 @@ const postpone = sql`
   set next_check_at = $3
   where tenant_id = $1 and id = $2`
 
+/** At the time of the last check, so that they are due. */
+const resumeEnded = sql`
+  update track_domains
+  set next_check_at = coalesce(dns_checked_at, created_at)
+  where next_check_at is null`
+
 const claimDue = claimOfDue<TrackDomain>(sql.part`track_domains`, trackColumns)
 
 export const openDueTrackDomains = (db: Db): DueClaims<TrackDomain> => new DueClaims(db, claimDue)
@@ -58,6 +64,12 @@ function nextCheckMs({ createdAt }: TrackDomain, status: TrackDomain['dnsStatus'
   if (status === 'ok') return nowMs + everyMsWhenOk
   return nowMs + (nowMs - createdAt.getTime() < oldAfterMs ? everyMsWhenNot : everyMsWhenOld)
 }
+
+/**
+ * Makes the track domains due that have no next check; returns how many. During an upgrade, a process of the version before still ends the checks
+ * of a track domain that is not valid after seven days.
+ */
+export const resumeTrackDomainChecks = (db: Db): Promise<number> => db.run(resumeEnded)
 
 /** Queries DNS now. A failed lookup changes only the time of the next check. */
 export async function verifyTrackDomain(track: TrackDomain, deps: TrackCheckDeps): Promise<TrackDomain> {

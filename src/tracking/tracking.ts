@@ -9,7 +9,7 @@
  */
 
 export { isPrefetch } from './bot-detection.ts'
-export { openDueTrackDomains, verifyTrackDomain } from './check-cname.ts'
+export { openDueTrackDomains, resumeTrackDomainChecks, verifyTrackDomain } from './check-cname.ts'
 export { countReaders } from './count-readers.ts'
 export { countHitsWithAddresses, hashAddressesOfHits } from './hash-addresses.ts'
 export { openTokens, type TokenKind, type Tokens, type Tracked } from './link-tokens.ts'

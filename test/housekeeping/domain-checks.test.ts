@@ -1,9 +1,9 @@
 /** Background checks of domains and track domains: the turns of the tenants, and name servers that never answer. */
 import { expect, onTestFinished, test } from 'vitest'
-import { openIds, readConfig, silentLog, systemRandom } from '#base'
+import { type Clock, openIds, readConfig, silentLog, systemRandom } from '#base'
 import { type Db, sql } from '#db'
 import { openDueDomains } from '#domains'
-import { startHousekeeping } from '#housekeeping'
+import { type Housekeeping, startHousekeeping } from '#housekeeping'
 import { openLimitSettings } from '#limits'
 import { openResolver, type Resolver } from '#net'
 import { nextQueueUpdate, recordTenantChange } from '#spool'
@@ -35,6 +35,10 @@ const moveToTrackDomains = sql`
 const setStatus = sql`
   update track_domains
   set dns_status = $1, dns_checked_at = created_at`
+
+const endChecks = sql`
+  update track_domains
+  set next_check_at = null`
 
 const nextChecks = sql<{ at: Date | null }>`
   select next_check_at as at
@@ -69,6 +73,21 @@ async function minutesAfterFailedLookup(ageMs: number, status: TrackDomain['dnsS
   return next && (next.getTime() - testTimeMs) / minuteMs
 }
 
+function keepHouse(db: Db, clock: Clock, resolver: Resolver): Promise<Housekeeping> {
+  const config = readConfig({})
+  return startHousekeeping({
+    db,
+    clock,
+    databaseNowMs: async () => clock.nowMs(),
+    log: silentLog,
+    resolver,
+    hostname: config.hostname,
+    keep: config,
+    autoPause: config,
+    limitSettings: openLimitSettings({ db, clock, config }),
+  })
+}
+
 test('track domains whose name servers never answer delay no other task', async () => {
   const db = await emptyDatabase()
   const clock = halfPastTwelve
@@ -82,23 +101,32 @@ test('track domains whose name servers never answer delay no other task', async 
       return new Promise(() => {})
     },
   }
-  const config = readConfig({})
-  const limitSettings = openLimitSettings({ db, clock, config })
-  const housekeeping = await startHousekeeping({
-    db,
-    clock,
-    databaseNowMs: async () => clock.nowMs(),
-    log: silentLog,
-    resolver,
-    hostname: config.hostname,
-    keep: config,
-    autoPause: config,
-    limitSettings,
-  })
+  const housekeeping = await keepHouse(db, clock, resolver)
   try {
     await expect.poll(() => asked, { timeout: 15_000, interval: 20 }).toBeGreaterThan(0)
     await db.transaction((tx) => recordTenantChange(tx, 'somebody', 'paused', clock.nowMs() - 5000))
     await expect.poll(() => nextQueueUpdate(db, clock.nowMs()), { timeout: 15_000, interval: 20 }).toBe(undefined)
+  } finally {
+    await housekeeping.stop()
+  }
+})
+
+test('a track domain whose checks a process of the version before has ended is checked again, at the start and within an hour', async () => {
+  const db = await emptyDatabase()
+  let passedMs = 0
+  const clock = { ...halfPastTwelve, monotonicMs: () => halfPastTwelve.monotonicMs() + passedMs }
+  await db.run(addDomains, ['shop', 0, new Date(clock.nowMs() - 8 * dayMs), 1])
+  await db.run(moveToTrackDomains)
+  const resolver = openResolver({ servers: [], clock, ids: openIds(systemRandom) })
+  const isResumed = () =>
+    expect.poll(async () => (await db.first(nextChecks))?.at ?? null, { timeout: 15_000, interval: 20 }).not.toBe(null)
+  await db.run(endChecks)
+  const housekeeping = await keepHouse(db, clock, { ...resolver, cname: () => new Promise(() => {}) })
+  try {
+    await isResumed()
+    await db.run(endChecks)
+    passedMs = 60 * minuteMs
+    await isResumed()
   } finally {
     await housekeeping.stop()
   }
