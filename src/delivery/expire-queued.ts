@@ -2,10 +2,10 @@
  * Fails held emails permanently when they were not released in time (contract section 7.2), and queued emails that waited for too long. A
  * forgotten pause or a low send limit would otherwise keep old contents of all tenants from being deleted.
  */
-import type { Db } from '#db'
+import type { Db, Tx } from '#db'
 import { changeStatus } from '#emails'
 import { appendEvents, dataWithoutAttempt } from '#events'
-import { statusBefore, takeExpiredHolds, takeWaitingSince } from '#spool'
+import { listWaitingSince, type QueuedKey, statusBefore, takeExpiredHolds, takeWaitingSince } from '#spool'
 
 const maxAtOnce = 500
 const maxWaitDays = 30
@@ -32,28 +32,38 @@ export function expireHolds(db: Db, nowMs: number, testMailOf?: string): Promise
 }
 
 /**
- * Returns how many failed, at most 500: emails accepted, or scheduled for a time, more than 30 days ago. One that waits for its own next attempt,
- * after a manual retry for example, is left to its schedule.
+ * Returns how many failed: emails accepted, or scheduled for a time, more than 30 days ago. One that waits for its own next attempt, after a
+ * manual retry for example, is left to its schedule. They are found before anything is written: a transaction that has written stops the
+ * readers of the event log.
  */
-export function expireQueued(db: Db, nowMs: number): Promise<number> {
-  return db.transaction(async (tx) => {
-    const expired = await takeWaitingSince(tx, nowMs - maxWaitDays * dayMs, maxAtOnce)
-    const at = new Date(nowMs)
-    for (const { tenantId, emailId } of expired)
-      await changeStatus(tx, { tenantId, id: emailId }, ['pending', 'softfail', 'held'], 'hardfail')
-    await appendEvents(
-      tx,
-      expired.map((one) => ({
-        tenantId: one.tenantId,
-        kind: 'MessageDeliveryFailed' as const,
-        emailId: one.emailId,
-        at,
-        data: dataWithoutAttempt(`${one.recipient} was queued for ${maxWaitDays} days`, statusBefore(one), {
-          nowMs,
-          clockOffsetMs: one.clockOffsetMs,
-        }),
-      })),
-    )
-    return expired.length
-  })
+export async function expireQueued(db: Db, nowMs: number): Promise<number> {
+  const beforeMs = nowMs - maxWaitDays * dayMs
+  let failed = 0
+  for (let last: QueuedKey | undefined; ; ) {
+    const found = await listWaitingSince(db, beforeMs, last, maxAtOnce)
+    if (found.length > 0) failed += await db.transaction((tx) => failWaiting(tx, beforeMs, found, nowMs))
+    if (found.length < maxAtOnce) return failed
+    last = found.at(-1)
+  }
+}
+
+async function failWaiting(tx: Tx, beforeMs: number, found: readonly QueuedKey[], nowMs: number): Promise<number> {
+  const expired = await takeWaitingSince(tx, beforeMs, found)
+  const at = new Date(nowMs)
+  for (const { tenantId, emailId } of expired)
+    await changeStatus(tx, { tenantId, id: emailId }, ['pending', 'softfail', 'held'], 'hardfail')
+  await appendEvents(
+    tx,
+    expired.map((one) => ({
+      tenantId: one.tenantId,
+      kind: 'MessageDeliveryFailed' as const,
+      emailId: one.emailId,
+      at,
+      data: dataWithoutAttempt(`${one.recipient} was queued for ${maxWaitDays} days`, statusBefore(one), {
+        nowMs,
+        clockOffsetMs: one.clockOffsetMs,
+      }),
+    })),
+  )
+  return expired.length
 }

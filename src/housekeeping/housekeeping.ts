@@ -200,7 +200,6 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
     },
     { name: 'releasing mail held for an ended pause', everyMs: 60_000, run: (nowMs) => obsoleteHolds.run(nowMs) },
     { name: 'failing expired holds', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
-    { name: 'failing mail that was queued for too long', everyMs: 60_000, run: (nowMs) => expireQueued(db, nowMs) },
     { name: 'resuming checks of track domains', everyMs: hourMs, run: () => resumeTrackDomainChecks(db) },
     { name: 'recording warm-up steps', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },
     { name: 'recording elapsed time', everyMs: markEveryMs, run: openMarking(deps) },
@@ -228,6 +227,7 @@ function startRetention({ db, clock, log, keep, secrets }: HousekeepingDeps, ear
     })
   const loops = [
     every(hourMs, 'dropping expired partitions', (nowMs) => applyRetention(db, keep, nowMs)),
+    every(hourMs, 'failing mail that was queued for too long', (nowMs) => expireQueued(db, nowMs)),
     every(receivedEveryMs, 'deleting old received mail', (nowMs) => deleteOldReceived(db, nowMs - keep.keepReceivedDays * dayMs)),
   ]
   if (!secrets) return loops

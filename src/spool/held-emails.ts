@@ -1,12 +1,10 @@
 /**
  * Emails kept out of delivery: those over the send limit, released in order of acceptance, and held ones, among them those that have expired.
  */
-import { emailIdPrefix, emailIdTimeMs } from '#base'
+import { emailIdTimeMs } from '#base'
 import { type Db, type Queryable, type Sql, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { addWaiting, type FreeSlots, listFullLimits, roomForWaiting, type SendLimits, settleWaiting } from '#limits'
-import { type RemovedRecipient, removedColumns } from './queue-admin.ts'
-import { stateByKey } from './row-guards.ts'
 import { rowClockOffset } from './test-clocks.ts'
 
 interface OfTenantAndKey {
@@ -105,21 +103,6 @@ const takeExpired = sql<ExpiredHold>`
   ) and state = 'held'
   returning tenant_id as "tenantId", email_id as "emailId", recipient, attempt_count as "attempts", ${rowClockOffset} as "clockOffsetMs"`
 
-/** By id and schedule, not by due time: a pause or a send limit may put off an email again and again. A manual retry may be of an old email. */
-const takeWaitedTooLong = sql<RemovedRecipient & { recipient: string }>`
-  with waiting as (
-    select tenant_id, email_id
-    from spool
-    where state in ('ready', 'deferred', 'over_limit') and email_id < $1 and (scheduled_at is null or scheduled_at < $2)
-      and not manual_retry and hold_reason is distinct from 'released'
-      and not (state = 'deferred' and attempt_count > 0 and delay_reason is null)
-    limit $3
-    for update skip locked
-  )
-  delete from spool
-  where (tenant_id, email_id) in (select tenant_id, email_id from waiting) and ${stateByKey} in ('ready', 'deferred', 'over_limit')
-  returning ${removedColumns}, recipient`
-
 export interface HeldEmail {
   shard: number
   dueAt: Date
@@ -208,11 +191,6 @@ const split = <One>(list: readonly One[], belongs: (one: One) => boolean): [One[
 /** Removes expired held emails from the spool; the caller makes them hardfail in the same transaction. `testMailOf`: only test mail of this tenant. */
 export function takeExpiredHolds(tx: Tx, nowMs: number, most: number, testMailOf?: string): Promise<ExpiredHold[]> {
   return tx.rows(takeExpired, [new Date(nowMs), most, testMailOf ?? null])
-}
-
-/** Removes emails that were accepted, or scheduled for a time, before `beforeMs` from the spool; the caller makes them hardfail. */
-export function takeWaitingSince(tx: Tx, beforeMs: number, most: number): Promise<(RemovedRecipient & { recipient: string })[]> {
-  return tx.rows(takeWaitedTooLong, [emailIdPrefix(beforeMs), new Date(beforeMs), most])
 }
 
 /** Held emails that are due after `dueMs`, in order, after this one. */

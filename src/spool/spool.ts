@@ -18,6 +18,7 @@ export {
   statusBefore,
 } from './claim.ts'
 export { promote, recall } from './due-times.ts'
+export { listWaitingSince, type QueuedKey, takeWaitingSince } from './expired-waits.ts'
 export {
   contentsStillQueued,
   countQueuedContents,
@@ -28,7 +29,6 @@ export {
   releaseUncounted,
   releaseWaiting,
   takeExpiredHolds,
-  takeWaitingSince,
 } from './held-emails.ts'
 export { deregisterProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
 export {
