@@ -29,6 +29,7 @@ export {
   ensurePartitions,
   indexPartitions,
   isMissingPartition,
+  listRowRanges,
   type PartitionedTable,
   withPartitions,
 } from './partitions.ts'

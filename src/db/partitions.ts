@@ -6,7 +6,7 @@ import { emailIdPrefix } from '#base'
 import { sqlState } from './errors.ts'
 import { ownSchema } from './own-schema.ts'
 import { withProcessLock } from './process-lock.ts'
-import type { Db } from './queryable.ts'
+import type { Db, Queryable } from './queryable.ts'
 import { sql } from './sql-tag.ts'
 
 export interface PartitionedTable {
@@ -39,6 +39,13 @@ const partitionsOf = sql<{ name: string; attached: boolean; leaving: boolean }>`
   where c.relnamespace = ${ownSchema} and c.relkind = 'r' and c.relname ~ ('^' || $1::text || '_[0-9]{8}$')
   order by c.relname`
 
+const storedPages = sql<{ name: string; pages: number }>`
+  select c.relname::text as name, coalesce(pg_relation_size(c.oid) / current_setting('block_size')::integer, 0)::integer as pages
+  from pg_class c
+  join pg_inherits i on i.inhrelid = c.oid
+  where c.relnamespace = ${ownSchema} and c.relkind = 'r' and c.relname ~ ('^' || $1::text || '_[0-9]{8}$') and not i.inhdetachpending
+  order by c.relname`
+
 const indexState = sql<{ isValid: boolean }>`
   select indisvalid as "isValid"
   from pg_index
@@ -50,6 +57,37 @@ const boundOf = (key: PartitionedTable['key'], dayStartMs: number) =>
 
 function rejectOddName(table: string): void {
   if (!/^[a-z_]{1,50}$/.test(table)) throw new Error(`"${table}" is not a table name`)
+}
+
+/** Rows by their place: those of a day from `firstRow` on and before `endRow`, both values of `ctid`. */
+export interface RowRange {
+  from: Date
+  before: Date
+  firstRow: string
+  endRow: string
+}
+
+/** Four megabytes: a statement that reads so much is short. */
+const pagesOfRange = 512
+const endOfTable = '(4294967295,0)'
+
+/**
+ * The whole table in ranges, oldest day first, so that statements that need every row read each once. An update may move its row to a range
+ * that was read before: the caller must allow for that.
+ */
+export async function listRowRanges(on: Queryable, { table }: PartitionedTable): Promise<RowRange[]> {
+  rejectOddName(table)
+  return (await on.rows(storedPages, [table])).flatMap(({ name, pages }) => {
+    const day = name.slice(-8)
+    const fromMs = Date.UTC(Number(day.slice(0, 4)), Number(day.slice(4, 6)) - 1, Number(day.slice(6)))
+    const ranges = Math.max(1, Math.ceil(pages / pagesOfRange))
+    return Array.from({ length: ranges }, (_, nth) => ({
+      from: new Date(fromMs),
+      before: new Date(fromMs + dayMs),
+      firstRow: `(${nth * pagesOfRange},0)`,
+      endRow: nth === ranges - 1 ? endOfTable : `(${(nth + 1) * pagesOfRange},0)`,
+    }))
+  })
 }
 
 /** A row found no partition for its day, for example if no process ran long enough to create it ahead. */

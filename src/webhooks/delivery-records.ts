@@ -1,6 +1,6 @@
 /** Delivery records: every HTTP request to a webhook with request and response, kept for 30 days. Partitioned by day. */
 import { mentionPattern, wrongField } from '#base'
-import { type ColumnTypes, type Db, type PartitionedTable, type Queryable, searchInSnapshot, sql, type Tx } from '#db'
+import { type ColumnTypes, type Db, listRowRanges, type PartitionedTable, type Queryable, searchInSnapshot, sql, type Tx } from '#db'
 
 /** Records are slightly longer than the default threshold for compression, which reduced measured throughput by a fifth. */
 const settings = 'toast_tuple_target = 4080'
@@ -206,31 +206,23 @@ export async function findDelivery(
 
 export const dropDeliveriesOf = (tx: Tx, tenantId: string): Promise<number> => tx.run(deleteOfTenant, [tenantId])
 
-const mentions = sql<{ tenantId: string; id: string; at: Date }>`
-  select tenant_id as "tenantId", id, at
-  from webhook_deliveries
-  where ($2::text is null or tenant_id = $2) and ((position($1 in lower(payload)) > 0 and lower(payload) ~ $4)
-    or (position($1 in lower(response_body)) > 0 and lower(response_body) ~ $4))
-  limit $3`
-
-const dropFound = sql`
+const dropMentions = sql`
   delete from webhook_deliveries
-  using unnest($1::text[], $2::uuid[], $3::timestamptz[]) as found (tenant_id, id, at)
-  where webhook_deliveries.tenant_id = found.tenant_id and webhook_deliveries.id = found.id and webhook_deliveries.at = found.at`
-
-const mentionsAtOnce = 5000
+  where at >= $1 and at < $2 and ctid >= $3::text::tid and ctid < $4::text::tid and ($5::text is null or tenant_id = $5)
+    and ((position($6 in lower(payload)) > 0 and lower(payload) ~ $7)
+      or (position($6 in lower(response_body)) > 0 and lower(response_body) ~ $7))`
 
 /**
- * Deletes the records that contain this address (lower case); returns their number. They are found before anything is written: a transaction
- * that has written stops the readers of the event log, and reading all records takes minutes.
+ * Deletes the records that contain this address (lower case); returns their number. Each record is read once, in transactions of a few megabytes:
+ * one that has written stops the readers of the event log, and reading all records takes minutes. A record that is updated meanwhile may be
+ * missed: updates only replace addresses by hashes, which the caller erases after the address.
  */
 export async function eraseFromDeliveries(db: Db, address: string, tenantId: string | null): Promise<number> {
-  for (let sum = 0; ; ) {
-    const found = await db.rows(mentions, [address, tenantId, mentionsAtOnce, mentionPattern(address)])
-    if (found.length > 0)
-      sum += await db.run(dropFound, [found.map(({ tenantId: owner }) => owner), found.map(({ id }) => id), found.map(({ at }) => at)])
-    if (found.length < mentionsAtOnce) return sum
-  }
+  let erased = 0
+  for (const table of deliveryTables)
+    for (const { from, before, firstRow, endRow } of await listRowRanges(db, table))
+      erased += await db.run(dropMentions, [from, before, firstRow, endRow, tenantId, address, mentionPattern(address)])
+  return erased
 }
 
 const dropOld = sql`

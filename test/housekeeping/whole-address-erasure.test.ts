@@ -1,7 +1,8 @@
 /** An erasure deletes the texts that name the address, and not those that name an address which ends with it. */
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { deleteResponsesWith } from '#accept'
-import { sql } from '#db'
+import { silentLog } from '#base'
+import { openDb, sql } from '#db'
 import { eraseFromDeliveries } from '#webhooks'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
@@ -23,6 +24,26 @@ const deliveriesLeft = sql<{ id: string }>`
   select id
   from webhook_deliveries
   order by id`
+
+/** Every other body names ann. */
+const addDeliveries = sql`
+  insert into webhook_deliveries (tenant_id, webhook_id, id, event_uuid, event, url, attempt, success, status_code, will_retry, at, duration_ms,
+                                  request_headers, payload, response_body, error, email_id)
+  select 'shop', 1, gen_random_uuid(), gen_random_uuid(), 'MessageSent', 'https://hook.test', 1, true, 200, false, $1, 1, '{}',
+         case nth % 2 when 0 then '{"to":"ann@x.test"}' else '{"to":"bob@x.test"}' end || repeat(' ', 300), null, null, null
+  from generate_series(1, $2::integer) as nth`
+
+const storeStatistics = sql`
+  select pg_stat_force_next_flush()`
+
+const recordsRead = sql<{ records: number }>`
+  select sum(seq_tup_read)::integer as records
+  from pg_stat_user_tables
+  where relname like 'webhook_deliveries%'`
+
+const countDeliveries = sql<{ deliveries: number }>`
+  select count(*)::integer as deliveries
+  from webhook_deliveries`
 
 const idOf = (nth: number) => `00000000-0000-4000-8000-00000000000${nth}`
 
@@ -47,4 +68,21 @@ test('an address that ends with the erased one keeps its stored responses and we
   for (const [nth, [payload, response]] of deliveries.entries()) await db.run(addDelivery, [idOf(nth), at, payload, response])
   expect(await eraseFromDeliveries(db, 'ann@x.test', null)).toBe(5)
   expect((await db.rows(deliveriesLeft)).map(({ id }) => id)).toEqual([idOf(0), idOf(6)])
+})
+
+test('an erasure reads each of many webhook deliveries once', async () => {
+  await using database = await testDatabase()
+  // One connection, so that its statistics are complete.
+  const db = await openDb({ url: database.url, poolSize: 1, applicationName: 'test', log: silentLog })
+  onTestFinished(() => db.close())
+  for (const days of [0, 1]) await db.run(addDeliveries, [new Date(testTimeMs + days * 86_400_000), 12_000])
+  await db.script('vacuum analyze webhook_deliveries')
+  const read = async () => {
+    await db.rows(storeStatistics)
+    return (await db.first(recordsRead))?.records ?? 0
+  }
+  const before = await read()
+  expect(await eraseFromDeliveries(db, 'ann@x.test', 'shop')).toBe(12_000)
+  expect((await read()) - before).toBe(24_000)
+  expect(await db.first(countDeliveries)).toEqual({ deliveries: 12_000 })
 })
