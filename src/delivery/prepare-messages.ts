@@ -15,6 +15,7 @@ import { type AttemptResult, cancelled, noRemote } from './attempt-outcome.ts'
 import { type DeliveryState, type Job, type JobResult, jobPerRecipient, type PreparedMessage, type SignedMessage } from './job.ts'
 import { isPausedSince } from './pre-send-checks.ts'
 import { keysFor, needsOnly8bit, rebuildMessage, traceHeaderOf } from './render-message.ts'
+import { openWaiters, type Waiters } from './waiters.ts'
 
 /** Counted by submitted size, not stored size: the built message and the work of building it take several times as much memory. */
 const largeOctetsAtOnce = 64 * 1_048_576
@@ -158,7 +159,8 @@ interface Share {
 
 /**
  * The messages that were not loaded with the claim and are in memory: a semaphore over their octets. A tenant gets three quarters of it, because
- * a slow server keeps them for as long as it likes.
+ * a slow server keeps them for as long as it likes. A smaller message passes one that does not fit: if room were reserved for that, a tenant whose
+ * messages wait for slow servers would delay those of others, and it would still be postponed after a second.
  */
 class LargeMessages {
   readonly #clock: Clock
@@ -166,11 +168,12 @@ class LargeMessages {
   readonly #held = new Map<DeliveryState, Share>()
   /** By `tenant` and an id, and of all messages. */
   readonly #octets = new Map<string, number>()
-  readonly #waiters = new Set<() => void>()
+  readonly #waiters: Waiters
 
   constructor(clock: Clock) {
     this.#clock = clock
     this.#collector = openCollector(clock)
+    this.#waiters = openWaiters(clock)
   }
 
   /** Returns at once if the job holds its message already; false if there is no room. A message alone may exceed the limits. */
@@ -180,7 +183,7 @@ class LargeMessages {
     while (!this.#hasRoom(job)) {
       const leftMs = untilMs - this.#clock.monotonicMs()
       if (leftMs <= 0) return false
-      await this.#released(leftMs)
+      await this.#waiters.wait([], leftMs)
     }
     const share = { keys: limitsOf(job).map(([key]) => key), octets: job.sizeOctets }
     this.#held.set(job.state, share)
@@ -195,7 +198,7 @@ class LargeMessages {
     this.#held.delete(state)
     this.#add(share, -1)
     if (this.#held.size === 0) this.#collector.rest()
-    for (const wake of this.#waiters) wake()
+    this.#waiters.wakeAll()
   }
 
   #hasRoom(job: Job): boolean {
@@ -211,18 +214,6 @@ class LargeMessages {
       if (sum === 0) this.#octets.delete(key)
       else this.#octets.set(key, sum)
     }
-  }
-
-  #released(withinMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        cancel()
-        this.#waiters.delete(wake)
-        resolve()
-      }
-      const cancel = this.#clock.after(withinMs, wake)
-      this.#waiters.add(wake)
-    })
   }
 }
 
