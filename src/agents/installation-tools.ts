@@ -11,7 +11,7 @@ import { facts, fieldsOf, listOf, question, type Tool } from './tool.ts'
 const maxQueues = 20
 
 const tooLong = () =>
-  new Refusal('validation_error', { message: 'the queue is too long to be counted in ten seconds', suggestion: 'Set tenantId' })
+  new Refusal('validation_error', { message: 'the queue is too long to be counted in 25 seconds', suggestion: 'Set tenantId' })
 
 const queue = question({
   name: 'queue',

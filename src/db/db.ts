@@ -16,7 +16,6 @@ export {
   CommitUnknown,
   DatabaseUnreachable,
   isContentRejected,
-  isStatementTimeout,
   isUniqueViolation,
   NotDurable,
   sqlState,

@@ -4,7 +4,7 @@
  * acceptance does not pay for it; today's emails are scanned.
  */
 import { emailIdPrefix, emailIdTimeMs, Refusal } from '#base'
-import { type Db, indexPartitions, inSnapshot, isStatementTimeout, type Queryable, type Sql, sql, type Tx } from '#db'
+import { type Db, indexPartitions, type Queryable, type Sql, searchInSnapshot, sql, type Tx } from '#db'
 import { dayMs } from './email-counts.ts'
 import { type Email, emailColumns } from './email-record.ts'
 import { countOfTenant, type EmailPage, listByCounts, listMessagesByCounts, type Span } from './list-by-counts.ts'
@@ -149,7 +149,7 @@ export const findOldestEmailMs = async (on: Queryable): Promise<number | undefin
 
 /** A page of the matching emails, newest first, and the total number of matches. */
 export function listEmails(db: Db, filter: EmailFilter, page: { number: number; size: number }, nowMs: number): Promise<EmailPage> {
-  return inSnapshot(db, async (tx) => {
+  const search = async (tx: Tx): Promise<EmailPage> => {
     const oldestMs = await findOldestEmailMs(tx)
     if (oldestMs === undefined) return { emails: [], total: 0 }
     const fromMs = Math.max(Math.floor(oldestMs / dayMs) * dayMs, filter.after ? Math.floor(filter.after.getTime()) + 1 : 0)
@@ -159,20 +159,16 @@ export function listEmails(db: Db, filter: EmailFilter, page: { number: number; 
     const offset = (page.number - 1) * page.size
     const list = listBy(filter)
     const query = { filter, span: { fromMs, toMs }, offset, size: page.size }
-    if (!isSearch(filter)) {
-      await tx.run(limitTime)
-      return list(tx, query).catch(refuseTooLong)
-    }
+    if (!isSearch(filter)) return list(tx, query)
     if (offset >= maxScanned)
       throw new Refusal('validation_error', {
         field: 'page',
         message: `page is beyond the first ${maxScanned} emails of a search`,
         suggestion: 'Set before to the time of the last email on the previous page, and start with page 1',
       })
-    await tx.run(planForValues)
-    const found = async () => list(tx, { ...query, filter: { ...filter, ids: await filter.findIds?.(tx) } })
-    return found().catch(refuseTooLong)
-  })
+    return list(tx, { ...query, filter: { ...filter, ids: await filter.findIds?.(tx) } })
+  }
+  return searchInSnapshot(db, tooLong, search, isSearch(filter) ? { statementMs: 10_000, customPlan: true } : {})
 }
 
 const listBy = (filter: EmailFilter): ((tx: Tx, query: PageQuery) => Promise<EmailPage>) => {
@@ -216,22 +212,12 @@ const parametersOf = (filter: FoundFilter, { fromMs, toMs }: Span) => [
 /** Each page of a search reads the previous pages again. */
 const maxScanned = 10_000
 
-/** Less than the time limit of a response, after which the statement would go on without a reader. */
-const limitTime = sql`
-  select set_config('statement_timeout', '25s', true)`
-
-/** A generic plan would not use the index. A slow search occupies connections that sending needs. */
-const planForValues = sql`
-  select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', '10s', true)`
-
-function refuseTooLong(error: unknown): never {
-  if (!isStatementTimeout(error)) throw error
-  throw new Refusal('validation_error', {
+const tooLong = () =>
+  new Refusal('validation_error', {
     field: 'after',
     message: 'after: the search covers too long a period',
     suggestion: 'Set after and before to search a shorter period',
   })
-}
 
 /** With many matches, the newest are found before all could be read and sorted; the planner takes the words for rarer than they are. */
 const readInOrder = sql`

@@ -1,6 +1,6 @@
 /** Lists events of some kinds between two times, in pages in the order of the log, in either direction. Scans the log of these days. */
 import { Refusal } from '#base'
-import { type Db, isStatementTimeout, type Sql, sql } from '#db'
+import { type Db, type Sql, searchInSnapshot, sql, type Tx } from '#db'
 import type { EventKind, LoggedEvent, LogPosition } from './event-log.ts'
 
 const listed = sql.parameters({
@@ -42,12 +42,17 @@ export interface EventRange {
 }
 
 /**
- * In the order of the index, a page begins soon; the planner takes the kinds of a new partition for rarer than they are, and would sort all. A
- * slow search occupies a connection that sending needs.
+ * In the order of the index, a page begins soon; the planner takes the kinds of a new partition for rarer than they are, and would sort all.
  */
 const readInOrder = sql`
-  select set_config('enable_sort', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true),
-         set_config('statement_timeout', '10s', true)`
+  select set_config('enable_sort', 'off', true)`
+
+const tooLong = () =>
+  new Refusal('validation_error', {
+    message: 'the search covers too long a period',
+    suggestion: 'Search a shorter period, with a begin and an end',
+  })
+
 /**
  * Up to `most` events of emails, beginning beside the position `from`, which is not included. As of `readEvents`, events that an open
  * transaction could still precede are left out, so that a later page has them. Refuses a period that is too long to be searched.
@@ -60,16 +65,9 @@ export async function listEventsBetween(
   const { oldestFirst, newestFirst } = tenantId === null ? ofAll : ofTenant
   const { xact, id } = from ?? (ascending ? startOfTime : endOfTime)
   const values = sql.values(listed, { tenantId: tenantId ?? '', kinds, after, before, xact, id, limit: most })
-  try {
-    return await db.transaction(async (tx) => {
-      await tx.run(readInOrder)
-      return tx.rows(ascending ? oldestFirst : newestFirst, values)
-    })
-  } catch (error) {
-    if (!isStatementTimeout(error)) throw error
-    throw new Refusal('validation_error', {
-      message: 'the search covers too long a period',
-      suggestion: 'Search a shorter period, with a begin and an end',
-    })
+  const search = async (tx: Tx) => {
+    await tx.run(readInOrder)
+    return tx.rows(ascending ? oldestFirst : newestFirst, values)
   }
+  return searchInSnapshot(db, tooLong, search, { statementMs: 10_000, customPlan: true })
 }

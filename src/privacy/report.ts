@@ -1,6 +1,6 @@
 /** The data that is left of a tenant's mail: counts and times, from the tables themselves. */
 import { Refusal } from '#base'
-import { type Db, inSnapshot, isStatementTimeout, type Queryable, sql } from '#db'
+import { type Db, inSnapshot, type Queryable, searchInSnapshot, type Tx } from '#db'
 import { countAddressesLeft, countEmailsLeft, countRecordsLeft } from '#emails'
 import { countEventsLeft, countEventsWithAddresses } from '#events'
 import { countReceivedLeft } from '#received-mail'
@@ -64,49 +64,44 @@ interface Facts {
   statementMs?: number
 }
 
-const limitStatements = sql`
-  select set_config('statement_timeout', $1, true)`
-
 /** All counts are of one moment. Refuses `not_found`, and `validation_error` if a statement takes longer than `statementMs`. */
-export const reportPrivacy = (db: Db, tenantId: string, facts: Facts): Promise<PrivacyReport> =>
-  countLeft(db, tenantId, facts).catch((error: unknown) => {
-    if (facts.statementMs === undefined || !isStatementTimeout(error)) throw error
-    throw new Refusal('validation_error', {
+export function reportPrivacy(db: Db, tenantId: string, { statementMs, ...facts }: Facts): Promise<PrivacyReport> {
+  const count = (tx: Tx) => countLeft(tx, tenantId, facts)
+  const tooMuch = () =>
+    new Refusal('validation_error', {
       message: 'the tenant has too much data to count here',
       suggestion: `Run postrider privacy report ${tenantId} on the machine of the service`,
     })
-  })
+  return statementMs === undefined ? inSnapshot(db, count) : searchInSnapshot(db, tooMuch, count, { statementMs })
+}
 
-function countLeft(db: Db, tenantId: string, facts: Facts): Promise<PrivacyReport> {
-  return inSnapshot(db, async (tx) => {
-    if (facts.statementMs !== undefined) await tx.run(limitStatements, [String(facts.statementMs)])
-    await getTenant(tx, tenantId)
-    const { contents, emails, attempts } = await countEmailsLeft(tx, tenantId)
-    const ofQueuedEmails = await countQueuedContents(tx, tenantId)
-    const requestBodies = { ...(await countBodiesLeft(tx, tenantId)), ofNoTenant: await countBodiesLeft(tx, '') }
-    const ownDays = await getContentDays(tx, tenantId)
-    const hashAddressesAfterDays = await getHashDays(tx, tenantId)
-    const recordDays = await getRecordDays(tx, tenantId)
-    const days = [ownDays, hashAddressesAfterDays, recordDays].filter((one) => one !== null)
-    return {
-      tenantId,
-      at: new Date(facts.nowMs),
-      contentDays: Math.min(...days, facts.keepContentDays),
-      contents: { ...contents, ofQueuedEmails },
-      emails,
-      attempts,
-      recordDays,
-      records: await countRecordsLeft(tx, tenantId),
-      requests: { ...(await countEntriesLeft(tx, tenantId)), ofNoTenant: await countEntriesLeft(tx, '') },
-      requestBodies,
-      events: await countEventsLeft(tx, tenantId),
-      opensAndClicks: await countHitsLeft(tx, tenantId),
-      webhookDeliveries: await countDeliveriesLeft(tx, tenantId),
-      receivedMessages: await countReceivedLeft(tx, tenantId),
-      hashAddressesAfterDays,
-      addresses: await countAddresses(tx, tenantId),
-    }
-  })
+async function countLeft(tx: Tx, tenantId: string, facts: Omit<Facts, 'statementMs'>): Promise<PrivacyReport> {
+  await getTenant(tx, tenantId)
+  const { contents, emails, attempts } = await countEmailsLeft(tx, tenantId)
+  const ofQueuedEmails = await countQueuedContents(tx, tenantId)
+  const requestBodies = { ...(await countBodiesLeft(tx, tenantId)), ofNoTenant: await countBodiesLeft(tx, '') }
+  const ownDays = await getContentDays(tx, tenantId)
+  const hashAddressesAfterDays = await getHashDays(tx, tenantId)
+  const recordDays = await getRecordDays(tx, tenantId)
+  const days = [ownDays, hashAddressesAfterDays, recordDays].filter((one) => one !== null)
+  return {
+    tenantId,
+    at: new Date(facts.nowMs),
+    contentDays: Math.min(...days, facts.keepContentDays),
+    contents: { ...contents, ofQueuedEmails },
+    emails,
+    attempts,
+    recordDays,
+    records: await countRecordsLeft(tx, tenantId),
+    requests: { ...(await countEntriesLeft(tx, tenantId)), ofNoTenant: await countEntriesLeft(tx, '') },
+    requestBodies,
+    events: await countEventsLeft(tx, tenantId),
+    opensAndClicks: await countHitsLeft(tx, tenantId),
+    webhookDeliveries: await countDeliveriesLeft(tx, tenantId),
+    receivedMessages: await countReceivedLeft(tx, tenantId),
+    hashAddressesAfterDays,
+    addresses: await countAddresses(tx, tenantId),
+  }
 }
 
 const countAddresses = async (on: Queryable, tenantId: string): Promise<PrivacyReport['addresses']> => ({

@@ -3,7 +3,7 @@
  * counted only a little beyond the page.
  */
 import { emailIdPrefix, Refusal } from '#base'
-import { type Db, inSnapshot, isStatementTimeout, sql } from '#db'
+import { type Db, searchInSnapshot, sql, type Tx } from '#db'
 import type { RoutePage } from './route-records.ts'
 import { type ReceivedSummary, summaryColumns } from './stored-messages.ts'
 
@@ -48,10 +48,6 @@ const countMessages = sql<{ total: number }>`
     limit $8
   ) as counted`
 
-/** A plan for the filters that are given. A slow search occupies connections that other requests need. */
-const planForValues = sql`
-  select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', '10s', true)`
-
 const dayMs = 86_400_000
 
 /** A page, and the number of matches on it, before it and up to `countedBeyond` after it. */
@@ -69,19 +65,16 @@ export async function listReceived(
   const wanted = [routeId, from, to, inReplyTo].map((one) => one ?? null)
   const values = [tenantId, emailIdPrefix(fromMs), emailIdPrefix(toMs), ...wanted]
   const offset = (page.number - 1) * page.size
-  const list = inSnapshot(db, async (tx) => {
-    await tx.run(planForValues)
+  const search = async (tx: Tx) => {
     const total = (await tx.first(countMessages, [...values, offset + page.size + countedBeyond]))?.total ?? 0
     return { messages: offset < total ? await tx.rows(pageOfMessages, [...values, page.size, offset]) : [], total }
-  })
-  return list.catch(refuseTooLong)
+  }
+  return searchInSnapshot(db, tooLong, search, { statementMs: 10_000, customPlan: true })
 }
 
-function refuseTooLong(error: unknown): never {
-  if (!isStatementTimeout(error)) throw error
-  throw new Refusal('validation_error', {
+const tooLong = () =>
+  new Refusal('validation_error', {
     field: 'after',
     message: 'after: the search covers too many messages',
     suggestion: 'Set after and before to search a shorter period',
   })
-}

@@ -1,6 +1,6 @@
 /** The operations on webhooks and on the record of their requests, as the API offers them. */
 import { type Clock, type Ids, type Random, Refusal, rejectUnstorableText, type Secrets, type Traces, wrongField } from '#base'
-import { type Db, inSnapshot, isStatementTimeout, sql } from '#db'
+import { type Db, searchInSnapshot } from '#db'
 import type { Post, PostOutcome } from '#net'
 import { findOrganisation, type Tenants, tenantForNew } from '#tenants'
 import {
@@ -279,22 +279,14 @@ class WebhookService implements Webhooks {
   }
 }
 
-/** Less than the time limit of a response. */
-const limitCounting = sql`
-  select set_config('statement_timeout', '20s', true)`
+const tooManyEvents = () => wrongField('after', 'begins a range with too many events: replay shorter ranges')
 
 /** Queues the events between two times, both exclusive, to be sent again to a webhook; returns their number. */
 async function replayRange(db: Db, id: string, scope: string | null, range: ReplayRange): Promise<number> {
   if (range.after >= range.before) throw wrongField('before', 'must be later than after')
   const known = await findWebhook(db, id, scope)
   if (!known) throw noSuchWebhook()
-  const counting = inSnapshot(db, async (tx) => {
-    await tx.run(limitCounting)
-    return countReplay(tx, known, range)
-  })
-  const counted = await counting.catch((error: unknown) => {
-    throw isStatementTimeout(error) ? wrongField('after', 'begins a range with too many events: replay shorter ranges') : error
-  })
+  const counted = await searchInSnapshot(db, tooManyEvents, (tx) => countReplay(tx, known, range))
   await db.transaction(async (tx) => {
     const webhook = await lockWebhook(tx, known.id)
     if (!webhook) throw noSuchWebhook()
