@@ -2,8 +2,8 @@
 import ipaddr from 'ipaddr.js'
 import { getDomain } from 'tldts'
 import { listSources } from '#delivery'
-import { dmarcPolicyOf, isDmarcRecord, type PlatformRecord, returnPathDomainOf, tlsReportName } from '#domains'
-import type { DnsAnswer } from '#net'
+import { findDmarcRecord, type PlatformRecord, returnPathDomainOf, tlsReportName } from '#domains'
+import { isStsRecord, isTlsReportRecord } from '#net'
 import { addressesOf, type Check, type CheckResult, checkResult, type DoctorDeps, ok } from './check-result.ts'
 
 /** A domain that certainly has mail servers. */
@@ -117,8 +117,6 @@ export const checkPlatform: Check = async (deps) => {
   return own.map((record) => judged(record, hostname))
 }
 
-const textsOf = (answer: DnsAnswer<string[]>) => (answer.kind === 'found' ? answer.value : [])
-
 export const checkDmarc: Check = async (deps) => {
   const { resolver, config } = deps
   const domain = config.sandboxSender.slice(config.sandboxSender.lastIndexOf('@') + 1)
@@ -128,25 +126,16 @@ export const checkDmarc: Check = async (deps) => {
     return [
       checkResult(name, 'unknown', `"${domain}" is not a public name`, 'Set POSTRIDER_SANDBOX_SENDER to an address at your own domain'),
     ]
-  const top = getDomain(domain, { allowPrivateDomains: true }) ?? domain
-  for (const at of new Set([domain, top])) {
-    const answer = await resolver.txt(`_dmarc.${at}`, 'fresh')
-    if (answer.kind === 'trouble') return [checkResult(name, 'unknown', `_dmarc.${at}: DNS lookup failed (${answer.code})`, 'Try again')]
-    const [found, ...more] = textsOf(answer).filter(isDmarcRecord)
-    if (found === undefined) continue
-    if (more.length > 0)
-      return [checkResult(name, 'warning', `_dmarc.${at} has ${more.length + 1} records, so receivers ignore all`, 'Keep only one record')]
-    if (dmarcPolicyOf(found)) return [ok(name, `_dmarc.${at}: ${found}`)]
-    return [checkResult(name, 'warning', `_dmarc.${at} has no policy: ${found}`, 'Add p=none, p=quarantine or p=reject after v=DMARC1;')]
-  }
-  return [
-    checkResult(
-      name,
-      'warning',
-      'none',
-      `Publish TXT _dmarc.${top} with the value v=DMARC1; p=none. Use a stricter policy when all your mail passes`,
-    ),
-  ]
+  const lookup = await findDmarcRecord(domain, (at) => resolver.txt(at, 'fresh'))
+  const { kind, at } = lookup
+  if (kind === 'trouble') return [checkResult(name, 'unknown', `${at}: DNS lookup failed (${lookup.code})`, 'Try again')]
+  const warning = (detail: string, remedy: string) => [checkResult(name, 'warning', detail, remedy)]
+  if (kind === 'none')
+    return warning('none', `Publish TXT ${at} with the value v=DMARC1; p=none. Use a stricter policy when all your mail passes`)
+  const { records } = lookup
+  if (kind === 'several') return warning(`${at} has ${records.length} records, so receivers ignore all`, 'Keep only one record')
+  if (kind === 'policy') return [ok(name, `${at}: ${records.join()}`)]
+  return warning(`${at} has no policy: ${records.join()}`, 'Add p=none, p=quarantine or p=reject after v=DMARC1;')
 }
 
 /** Policies that protect incoming bounces and complaints. Few installations have them, so missing ones are not a problem. */
@@ -154,23 +143,27 @@ export const checkIncomingPolicies: Check = async (deps) => {
   if (nameless(deps)) return []
   const { resolver } = deps
   const at = returnPathDomainOf(deps.config.hostname)
-  const ask = async (check: string, where: string, start: RegExp, what: string): Promise<CheckResult> => {
+  const ask = async (check: string, where: string, isRecord: (text: string) => boolean, what: string): Promise<CheckResult> => {
     const answer = await resolver.txt(where, 'fresh')
     if (answer.kind === 'trouble') return checkResult(check, 'unknown', `${where}: DNS lookup failed (${answer.code})`, 'Try again')
-    const found = textsOf(answer).find((one) => start.test(one))
-    return found === undefined ? { check, status: 'ok', detail: 'none (optional)', remedy: what } : ok(check, `${where}: ${found}`)
+    const [found, ...more] = answer.kind === 'found' ? answer.value.filter(isRecord) : []
+    if (found === undefined) return { check, status: 'ok', detail: 'none (optional)', remedy: what }
+    // RFC 8461 section 3.1, RFC 8460 section 3.
+    return more.length === 0
+      ? ok(check, `${where}: ${found}`)
+      : checkResult(check, 'warning', `${where} has ${more.length + 1} records, so other servers ignore all`, 'Keep only one record')
   }
   return Promise.all([
     ask(
       'MTA-STS of the return path',
       `_mta-sts.${at}`,
-      /^v=STSv1\s*;/i,
+      isStsRecord,
       'Optional: with a policy (POSTRIDER_MTA_STS), servers that support MTA-STS send bounces only over verified TLS',
     ),
     ask(
       'TLS-RPT of the return path',
       tlsReportName(at),
-      /^v=TLSRPTv1\s*;/i,
+      isTlsReportRecord,
       'Optional: with the record that `postrider dns` lists, other mail servers report TLS failures, and the log shows them',
     ),
   ])

@@ -18,7 +18,7 @@ import { sealNameOf } from './sealed-keys.ts'
 
 export { addDomain, makeDomain, type OwnKey } from './add-domain.ts'
 export { dnsErrorOf, openDueDomains, saveCheck } from './check-schedule.ts'
-export { type DmarcPolicy, dmarcPolicies, dmarcPolicyOf, isDmarcRecord } from './dmarc-record.ts'
+export { type DmarcPolicy, dmarcPolicies, dmarcPolicyOf, findDmarcRecord } from './dmarc-record.ts'
 export {
   type DnsRecord,
   nameInZone,

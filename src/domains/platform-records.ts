@@ -3,11 +3,10 @@
  * Lists the records to publish and checks the published ones. DNS failures never throw.
  */
 import { BlockList, isIP } from 'node:net'
-import { getDomain } from 'tldts'
 import { dnsText } from '#dkim'
-import type { DnsAnswer, Resolver } from '#net'
+import { type DnsAnswer, isTlsReportRecord, type Resolver } from '#net'
 import { parseKeyRecord } from './dkim-record.ts'
-import { isDmarcRecord } from './dmarc-record.ts'
+import { findDmarcRecord, isDmarcRecord, organisationalDomainOf } from './dmarc-record.ts'
 import { type RecordStatus, reportAuthorisationOf, returnPathDomainOf, tlsReportName } from './dns-records.ts'
 import type { PlatformKey } from './platform-key.ts'
 import { isSpf, parseSpf } from './spf.ts'
@@ -146,17 +145,16 @@ export async function platformRecords(deps: PlatformDeps): Promise<PlatformRecor
  */
 async function policyOfSender(resolver: Resolver, domain: string, host: string): Promise<PlatformRecord[]> {
   const isOwn = sameName(domain, host) || domain.toLowerCase().endsWith(`.${host.toLowerCase()}`)
-  const top = getDomain(domain, { allowPrivateDomains: true })
+  const top = organisationalDomainOf(domain)
   if (!isOwn || top === null) return []
   const record = { type: 'TXT' as const, name: `_dmarc.${domain}`, value: 'v=DMARC1; p=none' }
-  const above = top === domain ? undefined : await resolver.txt(`_dmarc.${top}`, 'fresh')
-  if (above?.kind === 'trouble') return [{ ...record, status: null, found: null }]
-  if (above?.kind === 'found' && above.value.some(isDmarcRecord)) return []
+  const above = top === domain ? { kind: 'none' } : await findDmarcRecord(top, (name) => resolver.txt(name, 'fresh'))
+  if (above.kind === 'trouble') return [{ ...record, status: null, found: null }]
+  if (above.kind !== 'none') return []
   const answer = await resolver.txt(record.name, 'fresh')
   return hasOther(answer, isDmarcRecord, (text) => text === record.value) ? [] : [judge(record, answer, isSingle, isDmarcRecord)]
 }
 
-const isTlsReports = (text: string) => /^v=TLSRPTv1\s*;/i.test(text)
 const isSingle = (found: string[]) => found.length === 1
 
 /** A record of the operator replaces that of Postrider: two records of this kind would make both void. */
@@ -169,7 +167,7 @@ async function tlsReportsOf(resolver: Resolver, domain: string, address: string)
   const answer = await resolver.txt(record.name, 'fresh')
   // An older secret made another address.
   const isOwn = (text: string) => /^v=TLSRPTv1; rua=mailto:[^,;]+$/.test(text) && text.toLowerCase().endsWith(`@${domain.toLowerCase()}`)
-  return hasOther(answer, isTlsReports, isOwn) ? [] : [judge(record, answer, isSingle, isTlsReports)]
+  return hasOther(answer, isTlsReportRecord, isOwn) ? [] : [judge(record, answer, isSingle, isTlsReportRecord)]
 }
 
 /** The PTR of an address that the host's own records confirm. */

@@ -5,16 +5,8 @@
 import type { Clock } from '#base'
 import type { DnsAnswer, Resolver } from '#net'
 import { looksLikeKey, parseKeyRecord } from './dkim-record.ts'
-import { dmarcPolicyOf, isDmarcRecord } from './dmarc-record.ts'
-import {
-  type DnsRecord,
-  type PublishedFacts,
-  type RecordKind,
-  type RecordState,
-  type RecordStatus,
-  recordsOf,
-  zoneOf,
-} from './dns-records.ts'
+import { findDmarcRecord } from './dmarc-record.ts'
+import { type DnsRecord, type PublishedFacts, type RecordKind, type RecordState, type RecordStatus, recordsOf } from './dns-records.ts'
 import { countLookups, isSpf, maxLookups, parseSpf } from './spf.ts'
 
 /** `status` is null if the DNS lookup failed. */
@@ -181,27 +173,15 @@ async function checkCname(record: DnsRecord, ask: Pick<Ask, 'cname'>): Promise<R
  * below it.
  */
 async function checkDmarc(record: DnsRecord, name: string, ask: Pick<Ask, 'txt'>): Promise<RecordProblem> {
-  for (const place of new Set([record.fullName, `_dmarc.${zoneOf(name)}`])) {
-    const answer = await ask.txt(place)
-    if (answer.kind === 'trouble') return withoutValues(answer, record)
-    const policies = answer.kind === 'found' ? answer.value.filter(isDmarcRecord) : []
-    if (policies.length > 1)
-      return judged(
-        'Invalid',
-        policies,
-        `Found ${policies.length} DMARC records at ${place}: receivers ignore all of them`,
-        'Keep only one record',
-      )
-    if (policies.length === 0) continue
-    if (dmarcPolicyOf(policies[0] as string)) return judged('OK', policies)
-    return judged(
-      'Invalid',
-      policies,
-      `The DMARC record at ${place} has no tag p with none, quarantine or reject`,
-      `For example: ${record.value}`,
-    )
-  }
-  return judged('Missing', [], `No DMARC record for ${name}`, publish(record))
+  const lookup = await findDmarcRecord(name, ask.txt)
+  if (lookup.kind === 'trouble') return withoutValues(lookup, record)
+  if (lookup.kind === 'none') return judged('Missing', [], `No DMARC record for ${name}`, publish(record))
+  const { kind, at, records } = lookup
+  if (kind === 'policy') return judged('OK', records)
+  const invalid = (problem: string, suggestion: string) => judged('Invalid', records, problem, suggestion)
+  return kind === 'several'
+    ? invalid(`Found ${records.length} DMARC records at ${at}: receivers ignore all of them`, 'Keep only one record')
+    : invalid(`The DMARC record at ${at} has no tag p with none, quarantine or reject`, `For example: ${record.value}`)
 }
 
 /** Recommended record: replies go to the domain's own mail servers, not to Postrider. */

@@ -37,7 +37,8 @@ export interface CheckedMessage {
 export interface SenderFacts {
   verified: boolean
   returnPathFound: boolean
-  dmarc: 'found' | 'missing' | 'unknown'
+  /** `invalid`: receivers ignore it. */
+  dmarc: 'found' | 'invalid' | 'missing' | 'unknown'
 }
 
 /** Gmail shows no more of the HTML. */
@@ -77,14 +78,17 @@ function authentication(domain: string, sender: SenderFacts | undefined): Findin
     sender.returnPathFound
       ? ok('alignment', 'DKIM and SPF are both aligned with From')
       : advice('alignment', 'Only DKIM is aligned with From: the return path was not found', 'Publish the CNAME record of the return path'),
-    ...(sender.dmarc === 'unknown'
-      ? []
-      : [
-          sender.dmarc === 'found'
-            ? ok('dmarc', `${domain} has a DMARC policy`)
-            : problem('dmarc', `${domain} has no DMARC record`, 'Publish a DMARC record: Gmail and Yahoo require one of bulk senders'),
-        ]),
+    ...policy(domain, sender),
   ]
+}
+
+function policy(domain: string, { dmarc }: SenderFacts): Finding[] {
+  const required = 'Gmail and Yahoo require one of bulk senders'
+  if (dmarc === 'found') return [ok('dmarc', `${domain} has a DMARC policy`)]
+  if (dmarc === 'missing') return [problem('dmarc', `${domain} has no DMARC record`, `Publish a DMARC record: ${required}`)]
+  if (dmarc === 'invalid')
+    return [problem('dmarc', `The DMARC record of ${domain} is not valid`, `Publish exactly one record, with a tag p: ${required}`)]
+  return []
 }
 
 function subject(text: string): Finding[] {

@@ -3,9 +3,9 @@
  * that DNS updates write neither. DNS failures never throw.
  */
 import type { PlatformRecord } from '#domains'
-import type { DnsAnswer, Resolver } from '#net'
+import { type DnsAnswer, isStsRecord, type Resolver } from '#net'
 import type { PolicyStage, Seen, Wish } from './next-stage.ts'
-import { isOwnRecord, isPolicyRecord, policyHostOf, recordNameOf, recordText } from './policy-text.ts'
+import { isOwnRecord, policyHostOf, recordNameOf, recordText } from './policy-text.ts'
 
 export interface NameFacts {
   resolver: Resolver
@@ -38,7 +38,7 @@ export const findPolicyRecord = (resolver: Resolver, hostname: string): Promise<
 
 /** Whether another policy record than those of Postrider stands there. */
 export const isForeign = (answer: DnsAnswer<string[]>): boolean =>
-  answer.kind === 'found' && answer.value.some((text) => isPolicyRecord(text) && !isOwnRecord(text))
+  answer.kind === 'found' && answer.value.some((text) => isStsRecord(text) && !isOwnRecord(text))
 
 /** The records to publish now, with their state. None before the setting, and none once the policy is withdrawn. */
 export async function listPolicyRecords(facts: NameFacts & { wish: Wish; stage: PolicyStage | undefined }): Promise<PlatformRecord[]> {
@@ -55,7 +55,7 @@ export async function listPolicyRecords(facts: NameFacts & { wish: Wish; stage: 
   if (listed === null) return records
   const record = { type: 'TXT' as const, name: recordNameOf(hostname), value: recordText(listed, hostname) }
   if (texts.kind === 'trouble') return [...records, { ...record, status: null, found: null }]
-  const own = texts.kind === 'found' ? texts.value.filter(isPolicyRecord) : []
+  const own = texts.kind === 'found' ? texts.value.filter(isStsRecord) : []
   const isRight = own.length === 1 && own[0] === record.value
   return [...records, { ...record, status: own.length === 0 ? 'Missing' : isRight ? 'OK' : 'Invalid', found: own }]
 }

@@ -1,6 +1,7 @@
 import { parsePolicy } from 'mailauth/lib/mta-sts.js'
 import { describe, expect, test } from 'vitest'
-import { isOwnRecord, isPolicyRecord, maxAgeS, policyHostOf, policyText, recordNameOf, recordText } from './policy-text.ts'
+import { isForeign } from './policy-records.ts'
+import { isOwnRecord, maxAgeS, policyHostOf, policyText, recordNameOf, recordText } from './policy-text.ts'
 
 const modes = ['testing', 'enforce', 'none'] as const
 
@@ -31,10 +32,14 @@ describe('the policy', () => {
   })
 
   test('of the operator is recognised as such', () => {
-    for (const text of ['v=STSv1; id=20260101', 'V=STSV1;id=pr000000000000000000000000;', 'v=STSv1; id=pr1;']) {
-      expect(isPolicyRecord(text)).toBe(true)
+    for (const text of ['v=STSv1; id=20260101', 'v=STSv1;id=pr000000000000000000000000;', 'v=STSv1; id=pr1;']) {
+      expect(isForeign({ kind: 'found', value: [text] })).toBe(true)
       expect(isOwnRecord(text)).toBe(false)
     }
-    expect(isPolicyRecord('v=spf1 -all')).toBe(false)
+  })
+
+  test('is not one that senders ignore, or that Postrider published', () => {
+    const value = ['v=spf1 -all', 'V=STSV1; id=20260101', recordText('testing', 'mail.example.com')]
+    expect(isForeign({ kind: 'found', value })).toBe(false)
   })
 })

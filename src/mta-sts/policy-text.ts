@@ -20,5 +20,4 @@ export const policyText = (mode: PolicyMode, hostname: string): string =>
 export const recordText = (mode: PolicyMode, hostname: string): string =>
   `v=STSv1; id=pr${createHash('sha256').update(policyText(mode, hostname)).digest('hex').slice(0, 24)};`
 
-export const isPolicyRecord = (text: string) => /^v=STSv1[ \t]*;/i.test(text)
 export const isOwnRecord = (text: string) => /^v=STSv1; id=pr[0-9a-f]{24};$/.test(text)

@@ -19,11 +19,14 @@ const maxAgeSeconds = 31_557_600
 /** The first mail for the domain waits for the fetch. */
 const fetchWithinMs = 15_000
 
+/** RFC 8461 section 3.1: the version is case-sensitive; senders ignore other TXT records of the name. */
+export const isStsRecord = (text: string): boolean => /^v=STSv1[ \t]*;/.test(text)
+
 /** The id of the current policy (RFC 8461 section 3.1); `none`: the domain has no policy. */
 export async function findStsId(domain: string, resolver: Resolver): Promise<DnsAnswer<string>> {
   const answer = await resolver.txt(`_mta-sts.${domain}`)
   if (answer.kind !== 'found') return answer
-  const records = answer.value.filter((text) => /^v=STSv1[ \t]*;/.test(text))
+  const records = answer.value.filter(isStsRecord)
   const id = records.length === 1 ? /;[ \t]*id[ \t]*=[ \t]*([A-Za-z0-9]{1,32})[ \t]*(?:;|$)/.exec(records[0] ?? '')?.[1] : undefined
   return id === undefined ? { kind: 'none' } : { kind: 'found', value: id }
 }

@@ -9,11 +9,14 @@ const maxUriLength = 1000
 /** A record may list any number; more than a few only multiply the mail. */
 const maxUris = 5
 
+/** RFC 8460 section 3: the version is case-sensitive; other servers ignore other TXT records of the name. */
+export const isTlsReportRecord = (text: string): boolean => /^v=TLSRPTv1[ \t]*;/.test(text)
+
 /** The `mailto:` and `https:` URIs, in order; `none`: the domain asks for no reports. */
 export async function findTlsReportUris(domain: string, resolver: Pick<Resolver, 'txt'>): Promise<DnsAnswer<string[]>> {
   const answer = await resolver.txt(`_smtp._tls.${domain}`, 'fresh')
   if (answer.kind !== 'found') return answer
-  const records = answer.value.filter((text) => /^v=TLSRPTv1[ \t]*;/.test(text))
+  const records = answer.value.filter(isTlsReportRecord)
   // RFC 8460 section 3: several records count as none.
   const uris = records.length === 1 ? reportUrisIn(records[0] ?? '') : []
   return uris.length === 0 ? { kind: 'none' } : { kind: 'found', value: uris }

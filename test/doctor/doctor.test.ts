@@ -134,6 +134,19 @@ describe('the doctor', () => {
     expect(without).toMatchObject([{ status: 'ok', detail: 'none (optional)', remedy: expect.stringContaining('postrider dns') }])
   })
 
+  test.each([
+    ['MTA-STS of the return path', '_mta-sts', 'v=STSv1; id=1;', 'V=STSV1; id=1;'],
+    ['TLS-RPT of the return path', '_smtp._tls', 'v=TLSRPTv1; rua=mailto:a@b.test', 'V=TLSRPTV1; rua=mailto:a@b.test'],
+  ])('%s does not count records that other servers ignore', async (check, label, record, ignored) => {
+    const name = `${label}.rp.${hostname}`
+    dns.set(name, 'TXT', [record, ignored])
+    expect((await found())[check]).toMatchObject({ status: 'ok', detail: `${name}: ${record}` })
+    dns.set(name, 'TXT', [ignored])
+    expect((await found())[check]).toMatchObject({ detail: 'none (optional)' })
+    dns.set(name, 'TXT', [record, record.replace('=1', '=2').replace('a@', 'c@')])
+    expect((await found())[check]).toMatchObject({ status: 'warning', detail: expect.stringContaining('2 records') })
+  })
+
   test('names each record that is missing or different, with the one to publish', async () => {
     dns.set(hostname, 'A', ['203.0.113.9'])
     dns.set('9.113.0.203.in-addr.arpa', 'PTR', ['customer-9.hoster.net'])

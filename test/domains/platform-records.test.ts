@@ -131,6 +131,9 @@ describe('mail of the sandbox sender', () => {
     expect(await own(address)).toEqual([`${dmarc} Missing`])
     dns.set(name, 'TXT', [`v=TLSRPTv1; rua=mailto:tls@example.net,mailto:${address}`])
     expect(await own(address)).toEqual([`${dmarc} Missing`])
+    // Other servers ignore it.
+    dns.set(name, 'TXT', ['V=TLSRPTV1; rua=mailto:tls@example.net'])
+    expect(await own(address)).toContain(`${tls} Missing`)
     dns.fail(name, 'SERVFAIL')
     expect(await own(address)).toContain(`${tls} null`)
   })

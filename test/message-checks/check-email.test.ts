@@ -1,5 +1,6 @@
 /** POST /emails/check: each finding appears for a message that has the fault, and not for a good one. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sql } from '#db'
 import { type Service, startService } from '../support/in-process-service.ts'
 
 let service: Service
@@ -68,6 +69,23 @@ test.each<[string, object, string]>([
   ['replies', { from: 'no-reply@checked.test' }, 'advice: no-reply@checked.test accepts no replies'],
 ])('%s: %j', async (name, changes, finding) => {
   expect(await of(changes, name)).toContain(finding)
+})
+
+const storeDmarcStatus = sql`
+  update domains
+  set findings = jsonb_build_object('dmarc', jsonb_build_object('status', $2::text, 'found', '[]'::jsonb, 'problem', null, 'suggestion', null))
+  where name = $1`
+
+test.each([
+  ['OK', 'ok: ok.dmarc.test has a DMARC policy'],
+  ['Missing', 'problem: missing.dmarc.test has no DMARC record'],
+  // Two records, or one without a policy.
+  ['Invalid', 'problem: The DMARC record of invalid.dmarc.test is not valid'],
+])('a DMARC record with the status %s counts as such', async (status, finding) => {
+  const name = `${status.toLowerCase()}.dmarc.test`
+  await service.addDomain(service.tenantId, name)
+  await service.db.run(storeDmarcStatus, [name, status])
+  expect(await of({ from: `a@${name}` }, 'dmarc')).toEqual([finding])
 })
 
 test('an attachment counts with its decoded size', async () => {

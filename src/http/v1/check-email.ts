@@ -99,6 +99,8 @@ function senderIn(from: string) {
   })
 }
 
+const dmarcOf = { OK: 'found', Missing: 'missing', Invalid: 'invalid' } as const
+
 /** By the last check of the domain, without a lookup. */
 export async function senderFactsOf(
   tenantId: string,
@@ -112,6 +114,6 @@ export async function senderFactsOf(
   return {
     verified: domain.verified,
     returnPathFound: dnsRecords.returnPath.status === 'OK',
-    dmarc: status === null ? 'unknown' : status === 'Missing' ? 'missing' : 'found',
+    dmarc: status === null ? 'unknown' : dmarcOf[status],
   }
 }
