@@ -25,6 +25,7 @@ export {
   openAddressHasher,
   unhashedPattern,
 } from './hashed-addresses.ts'
+export { hexDigitOf } from './hex-digit.ts'
 export { derivedEmailId, emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
 export { type HostedRole, hostedRoleNames } from './installation-settings.ts'
 export { isInNetwork, type Network, networkFrom, networkOf, siteOf } from './ip-networks.ts'

@@ -1,5 +1,7 @@
 /** The JSON in the field `params` of a form, as old clients of Postal send it (application/x-www-form-urlencoded of the WHATWG URL standard). */
 
+import { hexDigitOf } from '#base'
+
 /** Decoding a larger form would block other requests for more than a few milliseconds. */
 const maxFormOctets = 1_048_576
 
@@ -25,22 +27,14 @@ export function jsonInForm(form: Buffer): Buffer | undefined {
   return Buffer.alloc(0)
 }
 
-/** The value of a hexadecimal digit; -1 for another octet. */
-function digitOf(octet: number | undefined): number {
-  if (octet === undefined) return -1
-  if (octet >= 0x30 && octet <= 0x39) return octet - 0x30
-  const letter = octet | 0x20
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1
-}
-
 /** A percent sign without two digits stays as it is. */
 export function decoded(value: Buffer): Buffer {
   const out = Buffer.allocUnsafe(value.length)
   let length = 0
   for (let at = 0; at < value.length; at++) {
     const octet = value[at] as number
-    const high = octet === percent ? digitOf(value[at + 1]) : -1
-    const low = high === -1 ? -1 : digitOf(value[at + 2])
+    const high = octet === percent ? hexDigitOf(value[at + 1]) : -1
+    const low = high === -1 ? -1 : hexDigitOf(value[at + 2])
     if (low !== -1) at += 2
     out[length++] = low === -1 ? (octet === plus ? space : octet) : high * 16 + low
   }

@@ -2,7 +2,7 @@
  * Reads the form of an AWS Query request (application/x-www-form-urlencoded): names with dots become objects, and members with numbers
  * arrays. Takes time in proportion to the form, in turns, so that a large message does not block other requests.
  */
-import { nextTurn } from '#base'
+import { hexDigitOf, nextTurn } from '#base'
 import { SesRefusal } from './errors.ts'
 
 /** Fifty recipients, their names, and as many tags and parameters as an action has. */
@@ -22,22 +22,14 @@ const space = 0x20
 /** Octets that are decoded in one turn of the event loop: less than a millisecond. */
 const octetsInTurn = 262_144
 
-/** The value of a hexadecimal digit; -1 for another octet. */
-function digitOf(octet: number | undefined): number {
-  if (octet === undefined) return -1
-  if (octet >= 0x30 && octet <= 0x39) return octet - 0x30
-  const letter = octet | 0x20
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1
-}
-
 /** Decodes in place, because the decoded octets are never more; a percent sign without two digits stays as it is. */
 async function decoded(value: Buffer): Promise<string> {
   let length = 0
   let turn = octetsInTurn
   for (let at = 0; at < value.length; at++) {
     const octet = value[at] as number
-    const high = octet === percent ? digitOf(value[at + 1]) : -1
-    const low = high === -1 ? -1 : digitOf(value[at + 2])
+    const high = octet === percent ? hexDigitOf(value[at + 1]) : -1
+    const low = high === -1 ? -1 : hexDigitOf(value[at + 2])
     if (low !== -1) at += 2
     value[length++] = low === -1 ? (octet === plus ? space : octet) : high * 16 + low
     if (at > turn) {
