@@ -26,6 +26,7 @@ import {
   openQueuePauses,
   openWakefulness,
   type RetrySchedule,
+  retryScheduleOf,
   shardLeases,
   type Wakefulness,
 } from '#spool'
@@ -165,11 +166,7 @@ class DeliveryProcess implements Delivery {
     this.#inFlight = inFlight
     this.#leases = leases
     this.#wakefulness = wakefulness
-    this.#schedule = {
-      baseMs: config.retryBaseSeconds * 1000,
-      maxMs: config.retryMaxSeconds * 1000,
-      maxAttempts: config.maxAttempts,
-    }
+    this.#schedule = retryScheduleOf(config)
     this.#recorder = openRecorder(deps)
     this.#unsent = openRequeue({ db, clock, log, inFlight })
     const providers = openProviders(config.providerRules)

@@ -3,7 +3,7 @@ import { type Clock, type Config, type Ids, type Log, type Loop, type Secrets, s
 import type { Db } from '#db'
 import { isFullRound, keyRetentionMs, rotateDueDomains } from '#domains'
 import type { Resolver } from '#net'
-import { wholeScheduleMs } from '#spool'
+import { type RetrySettings, retryScheduleOf, wholeScheduleMs } from '#spool'
 import type { EarlierClock } from './earlier-clock.ts'
 
 const everyMs = 3000
@@ -19,21 +19,17 @@ export interface KeyRotationDeps {
   log: Log
   /** One for each resolver of POSTRIDER_DNS: all of them must return a record before its key signs. */
   resolvers: readonly Resolver[]
-  config: Pick<
-    Config,
-    'hostname' | 'dnsUpdate' | 'dkimRotateDays' | 'dkimRotateTxt' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'
-  >
+  config: Pick<Config, 'hostname' | 'dnsUpdate' | 'dkimRotateDays' | 'dkimRotateTxt'> & RetrySettings
 }
 
 export function startKeyRotation({ config, earlierClock, ...deps }: KeyRotationDeps): Loop {
-  const { dkimRotateDays, dkimRotateTxt, maxAttempts, retryBaseSeconds, retryMaxSeconds } = config
-  const retries = { maxAttempts, baseMs: retryBaseSeconds * 1000, maxMs: retryMaxSeconds * 1000 }
+  const { dkimRotateDays, dkimRotateTxt } = config
   const rotation = {
     ...deps,
     hostname: config.hostname,
     writesDns: config.dnsUpdate !== undefined,
     schedule: { everyMs: dkimRotateDays === undefined ? null : dkimRotateDays * dayMs, alsoTxt: dkimRotateTxt },
-    keepMs: keyRetentionMs(wholeScheduleMs(retries)),
+    keepMs: keyRetentionMs(wholeScheduleMs(retryScheduleOf(config))),
   }
   return startLoop({ ...deps, name: 'rotating DKIM keys', everyMs }, async (stopping) => {
     const { clock } = await earlierClock.read()

@@ -1,9 +1,10 @@
 /** The emails that wait for one recipient domain or provider, for owners of the organisation (docs/dashboard.md). */
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
-import { type Clock, type Config, emailIdTimeMs, Refusal } from '#base'
+import { type Clock, emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
 import { type DelayReasons, readWaiting, type WaitingLine } from '#delivery'
+import { type RetrySettings, retryScheduleOf } from '#spool'
 import type { DashboardContext } from './dashboard-context.ts'
 import { domainName } from './dashboard-operations.ts'
 import type { BeforeJson, ShownWaitingEmail } from './dashboard-responses.ts'
@@ -20,7 +21,7 @@ interface WaitingServiceDeps {
   db: Db
   clock: Clock
   delayReasons: DelayReasons
-  config: Pick<Config, 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'>
+  config: RetrySettings
 }
 
 export function serveWaiting(
@@ -28,8 +29,7 @@ export function serveWaiting(
   context: DashboardContext,
   { db, clock, delayReasons, config }: WaitingServiceDeps,
 ): void {
-  const { maxAttempts, retryBaseSeconds, retryMaxSeconds } = config
-  const schedule = { maxAttempts, baseMs: retryBaseSeconds * 1000, maxMs: retryMaxSeconds * 1000 }
+  const schedule = retryScheduleOf(config)
   api.get('/queue/emails', async (request, reply) => {
     await context.requireOperator(request)
     const { page: number, perPage, tenantId, ...wanted } = readPlace(request.query as Record<string, unknown>)

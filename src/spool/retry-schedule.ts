@@ -1,12 +1,21 @@
 /**
  * The retry schedule (contract section 7.2): 1.3^n × 5 min after failure n, at most 6 h, ±10%.
  */
+import type { Config } from '#base'
 
 export interface RetrySchedule {
   baseMs: number
   maxMs: number
   maxAttempts: number
 }
+
+export type RetrySettings = Pick<Config, 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'>
+
+export const retryScheduleOf = ({ maxAttempts, retryBaseSeconds, retryMaxSeconds }: RetrySettings): RetrySchedule => ({
+  maxAttempts,
+  baseMs: retryBaseSeconds * 1000,
+  maxMs: retryMaxSeconds * 1000,
+})
 
 const growth = 1.3
 const jitter = 0.1

@@ -76,7 +76,15 @@ export {
   recordResumed,
   releaseRestored,
 } from './restore-hold.ts'
-export { lastAttemptMs, maxRetryMs, type RetrySchedule, retryDelayMs, wholeScheduleMs } from './retry-schedule.ts'
+export {
+  lastAttemptMs,
+  maxRetryMs,
+  type RetrySchedule,
+  type RetrySettings,
+  retryDelayMs,
+  retryScheduleOf,
+  wholeScheduleMs,
+} from './retry-schedule.ts'
 export { isStillClaimed } from './row-guards.ts'
 export { lockUnsent, releaseScheduled, removeLocked, scheduleLocked } from './scheduled-emails.ts'
 export { shardCount, shardOf } from './shards.ts'
