@@ -28,7 +28,7 @@ export {
 export { hexDigitOf } from './hex-digit.ts'
 export { derivedEmailId, emailIdPrefix, emailIdTimeMs, type Ids, openIds, type Random, systemRandom } from './ids.ts'
 export { type HostedRole, hostedRoleNames } from './installation-settings.ts'
-export { isInNetwork, type Network, networkFrom, networkOf, siteOf } from './ip-networks.ts'
+export { isInNetwork, type Network, networkFrom, networkOf, networksInSite, siteOf } from './ip-networks.ts'
 export { endOfJsonString } from './json-scanner.ts'
 export { portTaken } from './listen-errors.ts'
 export { type Log, openLog, silentLog } from './log.ts'

@@ -25,6 +25,9 @@ export function networkOf(address: string): string {
   return parsed.kind() === 'ipv4' ? parsed.toString() : parsed.toByteArray().slice(0, 8).join('.')
 }
 
+/** Networks of which an IPv6 /48 may have the share: it may be that of one subscriber, or all of a large provider. */
+export const networksInSite = 4
+
 /** The first 48 bits of an IPv6 address, of which one subscriber may have 65,536 networks; undefined for any other address. */
 export function siteOf(address: string): string | undefined {
   if (!ipaddr.isValid(address)) return undefined

@@ -1,8 +1,5 @@
 /** Counts the open connections of a port by client network, so that those of a few networks leave room for the others. */
-import { networkOf, siteOf } from './ip-networks.ts'
-
-/** An IPv6 /48 may be that of one subscriber, or all of a large provider. */
-const networksInSite = 4
+import { networkOf, networksInSite, siteOf } from './ip-networks.ts'
 
 export interface ConnectionBounds {
   /** Of all clients. */

@@ -3,7 +3,7 @@
  * in a day; both count the forwarded copies of a tenant in an hour. A message over a limit gets a temporary failure, so that its sender keeps it.
  */
 import { LRUCache } from 'lru-cache'
-import { atMost, type Clock, networkOf, siteOf } from '#base'
+import { atMost, type Clock, networkOf, networksInSite, siteOf } from '#base'
 
 export interface Amount {
   messages: number
@@ -77,9 +77,6 @@ export class RecentUse {
     return used && nowMs - used.sinceMs < this.#windowMs ? used : { ...nothing, sinceMs: nowMs }
   }
 }
-
-/** An IPv6 /48 may be that of one subscriber, or all of a large provider. */
-const networksInSite = 4
 
 /** The use of each client network in an hour, and of the IPv6 /48 that it is in. `tenantId`: for each tenant apart. */
 export class NetworkUse {
