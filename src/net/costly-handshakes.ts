@@ -7,7 +7,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { DEFAULT_CIPHERS, type TLSSocket } from 'node:tls'
 import { LRUCache } from 'lru-cache'
-import { type Clock, hasUsualExponent } from '#base'
+import { atMost, type Clock, hasUsualExponent } from '#base'
 
 const forMs = 6 * 3_600_000
 const maxAddresses = 10_000
@@ -38,7 +38,7 @@ export interface HandshakePeer {
 export class CostlyHandshakes {
   readonly #clock: Clock
   /** By address: the time until which no handshake is begun, by name. */
-  readonly #untilMs = new LRUCache<string, Map<string, number>>({ max: maxAddresses })
+  readonly #untilMs = new LRUCache<string, Map<string, number>>(atMost(maxAddresses))
 
   constructor(clock: Clock) {
     this.#clock = clock
