@@ -1,3 +1,4 @@
+import { createPrivateKey } from 'node:crypto'
 import fc from 'fast-check'
 import type { ARCData } from 'mailauth'
 import { arc, sealMessage } from 'mailauth/lib/arc/index.js'
@@ -5,7 +6,7 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import { describe, expect, test } from 'vitest'
 import { arcChainOf, type ChainStatus, chainStatus } from './arc-chain.ts'
 import { arcSetFields, sealableOf, takesAnotherSet } from './arc-seal.ts'
-import { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from './keys.ts'
+import { dnsText, makeEd25519Key, makeRsaKey, type SigningKey } from './keys.ts'
 import type { FindTxt } from './verify.ts'
 
 const atMs = 1_790_000_000_000
@@ -16,8 +17,8 @@ const records = new Map([
   ['pr-a-ed._domainkey.example.com', dnsText('ed25519', ed25519.publicKey)],
   ['s._domainkey.other.test', `v=DKIM1; t=y; p=${rsa.publicKey}`],
 ])
-const key: SigningKey = { domain: 'example.com', selector: 'pr-a', algorithm: 'rsa', privateKey: readPrivateKey(rsa.privateKey) }
-const edKey: SigningKey = { ...key, selector: 'pr-a-ed', algorithm: 'ed25519', privateKey: readPrivateKey(ed25519.privateKey) }
+const key: SigningKey = { domain: 'example.com', selector: 'pr-a', algorithm: 'rsa', privateKey: createPrivateKey(rsa.privateKey) }
+const edKey: SigningKey = { ...key, selector: 'pr-a-ed', algorithm: 'ed25519', privateKey: createPrivateKey(ed25519.privateKey) }
 
 let asked: string[] = []
 const findTxt: FindTxt = async (name) => {

@@ -69,8 +69,6 @@ export interface SigningKey {
   domain: string
   selector: string
   algorithm: 'rsa' | 'ed25519'
+  /** Parsed once and kept: parsing the PEM costs more than the signature. */
   privateKey: KeyObject
 }
-
-/** Parse once and keep: parsing the PEM costs more than the signature. */
-export const readPrivateKey = (text: string): KeyObject => createPrivateKey(text)

@@ -1,8 +1,9 @@
+import { createPrivateKey } from 'node:crypto'
 import fc from 'fast-check'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { relaxedHeader } from './canonical.ts'
-import { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey } from './keys.ts'
+import { dnsText, makeEd25519Key, makeRsaKey, type SigningKey } from './keys.ts'
 import { signatureFields } from './sign.ts'
 
 const atMs = 1_790_000_000_000
@@ -15,8 +16,8 @@ beforeAll(async () => {
   records.set('pr-a._domainkey.example.com', dnsText('rsa', rsa.publicKey))
   records.set('pr-a-ed._domainkey.example.com', dnsText('ed25519', ed25519.publicKey))
   keys = [
-    { domain: 'example.com', selector: 'pr-a', algorithm: 'rsa', privateKey: readPrivateKey(rsa.privateKey) },
-    { domain: 'example.com', selector: 'pr-a-ed', algorithm: 'ed25519', privateKey: readPrivateKey(ed25519.privateKey) },
+    { domain: 'example.com', selector: 'pr-a', algorithm: 'rsa', privateKey: createPrivateKey(rsa.privateKey) },
+    { domain: 'example.com', selector: 'pr-a-ed', algorithm: 'ed25519', privateKey: createPrivateKey(ed25519.privateKey) },
   ]
 })
 

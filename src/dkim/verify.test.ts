@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { dkimSign } from 'mailauth/lib/dkim/sign.js'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import { describe, expect, test } from 'vitest'
-import { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey } from './keys.ts'
+import { dnsText, makeEd25519Key, makeRsaKey } from './keys.ts'
 import { signatureFields } from './sign.ts'
 import { type FindTxt, verify } from './verify.ts'
 
@@ -88,7 +88,7 @@ describe('the signature of a report', () => {
       ['rsa', 'rsa'],
       ['ed', 'ed25519'],
     ] as const) {
-      const key = { domain: 'example.com', selector, algorithm, privateKey: readPrivateKey(keys[selector].privateKey) }
+      const key = { domain: 'example.com', selector, algorithm, privateKey: createPrivateKey(keys[selector].privateKey) }
       expect(await check(Buffer.concat([Buffer.from(await signatureFields(report(), [key], atMs)), report()]))).toBe('pass')
     }
   })

@@ -7,10 +7,11 @@
  * most ten seconds, and a failing resolver changes no domain.
  */
 
+import { createPrivateKey } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { atMost, type Clock, cached, type Secrets } from '#base'
 import { type Db, type Queryable, sql } from '#db'
-import { readPrivateKey, type SigningKey } from '#dkim'
+import type { SigningKey } from '#dkim'
 import { ed25519Selector } from './dns-records.ts'
 import { platformSigningKey } from './platform-key.ts'
 import { type Domain, domainColumns } from './queries.ts'
@@ -42,7 +43,6 @@ export {
   trustDomain,
 } from './queries.ts'
 export {
-  cancelRotation,
   isFullRound,
   listDkimTargets,
   listDomainKeys,
@@ -51,7 +51,7 @@ export {
   rotateDueDomains,
   type ShownKeys,
 } from './rotate-keys.ts'
-export { digestDkimTargets, type OtherKey } from './rotation-keys.ts'
+export { cancelRotation, digestDkimTargets, type OtherKey } from './rotation-keys.ts'
 export { keyRetentionMs } from './rotation-step.ts'
 export { sealedOfDomains } from './sealed-keys.ts'
 export { type DomainService, type DomainView, openDomainService } from './service.ts'
@@ -134,7 +134,7 @@ export function openDomains({ db, clock, secrets }: { db: Db; clock: Clock; secr
         domain: row.name,
         selector,
         algorithm,
-        privateKey: readPrivateKey(secrets.open(sealNameOf(algorithm)(row.uuid), sealed).toString()),
+        privateKey: createPrivateKey(secrets.open(sealNameOf(algorithm)(row.uuid), sealed).toString()),
       })
       return {
         uuid: row.uuid,

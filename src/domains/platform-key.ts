@@ -1,7 +1,8 @@
 /** The DKIM key of the sandbox sender's domain, which belongs to no tenant. Created once; two processes that start together share one. */
+import { createPrivateKey } from 'node:crypto'
 import type { Ids, Secrets } from '#base'
 import { type Queryable, sql } from '#db'
-import { makeRsaKey, readPrivateKey, type SigningKey } from '#dkim'
+import { makeRsaKey, type SigningKey } from '#dkim'
 
 interface StoredKey {
   name: string
@@ -46,6 +47,6 @@ export async function ensurePlatformKey(
 export async function platformSigningKey(on: Queryable, name: string, secrets: Secrets): Promise<SigningKey | undefined> {
   const key = await on.first(keyByName, [name])
   if (!key) return undefined
-  const privateKey = readPrivateKey(secrets.open(sealName(name), key.rsaPrivate).toString())
+  const privateKey = createPrivateKey(secrets.open(sealName(name), key.rsaPrivate).toString())
   return { domain: name, selector: key.selector, algorithm: 'rsa', privateKey }
 }

@@ -13,7 +13,6 @@ import {
   claimDueRotations,
   type DomainKey,
   dropEndedKeys,
-  dropNextKeys,
   findRotated,
   insertNextKeys,
   listAllOtherKeys,
@@ -216,9 +215,6 @@ function stillKept({ name, others }: ShownKeys): Refusal {
     suggestion: `Run postrider dkim rotate ${name} again after ${until}`,
   })
 }
-
-/** Gives up the next keys, if there are any: the present ones go on signing. */
-export const cancelRotation = (on: Queryable, domain: DomainKey): Promise<boolean> => dropNextKeys(on, domain)
 
 /** The TXT records below the platform's name, which CNAME records of sending domains point to: of all their keys. */
 export async function listDkimTargets(on: Queryable, hostname: string): Promise<{ name: string; value: string }[]> {

@@ -168,8 +168,11 @@ export const digestDkimTargets = async (on: Queryable): Promise<string | null> =
 /** `delegated` undefined: unchanged. */
 export const saveNextLook = (on: Queryable, { tenantId, id }: DomainKey, nextMs: number, delegated?: boolean) =>
   on.run(setNextLook, [tenantId, id, new Date(nextMs), delegated ?? null])
-/** Returns whether there were next keys. */
-export const dropNextKeys = async (on: Queryable, { tenantId, id }: DomainKey) => (await on.run(dropNext, [tenantId, id])) > 0
+
+/** Gives up the next keys, and returns whether there were any: the present ones go on signing. */
+export const cancelRotation = async (on: Queryable, { tenantId, id }: DomainKey): Promise<boolean> =>
+  (await on.run(dropNext, [tenantId, id])) > 0
+
 export const dropEndedKeys = (on: Queryable, { tenantId, id }: DomainKey, nowMs: number) =>
   on.run(dropEnded, [tenantId, id, new Date(nowMs)])
 

@@ -2,10 +2,10 @@
  * The installation's RSA keys (contract 13.8): the first is created on demand, further ones by the operator. A new key is published at once
  * and signs after all cached key sets have expired. The replaced key stays published until no delivery record signed with it is left.
  */
-import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { type Clock, pause, type Secrets } from '#base'
 import { type Db, type Queryable, type SealedValue, sealedColumn, sql, type Tx } from '#db'
-import { makeRsaKey, readPrivateKey } from '#dkim'
+import { makeRsaKey } from '#dkim'
 
 const keyLock = 7_305_055
 /** A fetched key set may be cached for an hour. The second hour allows for clock differences and this program's own cache. */
@@ -86,7 +86,7 @@ export function openInstallationKeys({ db, clock, secrets }: KeyDeps): () => Pro
     const rows = await db.rows(storedKeys)
     known = rows.map(({ id, privateKey, createdAt }) => {
       const same = known.find(({ kid }) => kid === id)
-      return same ?? { ...keyOf(readPrivateKey(secrets.open(sealName(id), privateKey).toString())), createdAt }
+      return same ?? { ...keyOf(createPrivateKey(secrets.open(sealName(id), privateKey).toString())), createdAt }
     })
   }
   const readFirst = async () => {
@@ -138,7 +138,7 @@ async function findNewest(tx: Tx): Promise<{ createdAt: Date } | undefined> {
 
 async function makeKey(secrets: Secrets) {
   const { privateKey } = await makeRsaKey()
-  const { kid } = keyOf(readPrivateKey(privateKey))
+  const { kid } = keyOf(createPrivateKey(privateKey))
   const sealed = secrets.seal(sealName(kid), Buffer.from(privateKey))
   return { kid, save: (on: Queryable, createdAtMs: number) => on.run(insertKey, [kid, sealed, new Date(createdAtMs)]) }
 }

@@ -1,10 +1,11 @@
 /** DMARC and TLS reports from the SMTP port to the API: addresses, counting, foreign reports, proof of the sender, advice, retention. */
+import { createPrivateKey } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
 import { sql } from '#db'
 import { addSource } from '#delivery'
-import { dnsText, makeEd25519Key, readPrivateKey, type SigningKey, signatureFields } from '#dkim'
+import { dnsText, makeEd25519Key, type SigningKey, signatureFields } from '#dkim'
 import {
   type DomainReports,
   type DomainReportsDeps,
@@ -38,7 +39,7 @@ beforeAll(async () => {
   service = await startService({ rateLimit: null, roles: ['inbound'] })
   const { db, secrets } = service
   const key = makeEd25519Key()
-  signer = { domain: 'google.com', selector: 'r', algorithm: 'ed25519', privateKey: readPrivateKey(key.privateKey) }
+  signer = { domain: 'google.com', selector: 'r', algorithm: 'ed25519', privateKey: createPrivateKey(key.privateKey) }
   const record = { kind: 'found' as const, value: [dnsText('ed25519', key.publicKey)] }
   signers = { txt: async (name: string) => (name === 'r._domainkey.google.com' ? record : { kind: 'nxdomain' as const }) }
   reports = openDomainReports({ db, clock, log: silentLog, secrets, resolver: signers, hostname, read: readReportMailHere })

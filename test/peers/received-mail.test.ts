@@ -2,7 +2,9 @@
  * Mail for routes from other programs: Postfix's smtp-source loses no message, swaks finds no open relay, Python's authheaders judges
  * generated messages in the same way, and dkimpy verifies the ARC sets of copies.
  */
+
 import { execFile, execFileSync } from 'node:child_process'
+import { createPrivateKey } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,7 +13,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
-import { dnsText, makeRsaKey, readPrivateKey, signaturesOf } from '#dkim'
+import { dnsText, makeRsaKey, signaturesOf } from '#dkim'
 import type { Domain } from '#domains'
 import { authenticate } from '../../src/received-mail/authenticate.ts'
 import { readReceivedMail } from '../../src/received-mail/read-received-mail.ts'
@@ -113,7 +115,7 @@ test.skipIf(!hasAuthheaders)('dkimpy passes the ARC sets of copies, and Postride
     ['pr-a._domainkey.peers.test', [dnsText('rsa', own.publicKey)]],
     ['s._domainkey.list.test', [dnsText('rsa', other.publicKey)]],
   ])
-  const key = { domain: 'peers.test', selector: 'pr-a', algorithm: 'rsa' as const, privateKey: readPrivateKey(own.privateKey) }
+  const key = { domain: 'peers.test', selector: 'pr-a', algorithm: 'rsa' as const, privateKey: createPrivateKey(own.privateKey) }
   const deps = { resolver: txtResolver(txt), clock: systemClock, hostname: 'house.test' }
   const domains = { signingKeys: async () => [key] }
   const sealed = async (octets: Buffer): Promise<Buffer> => {

@@ -1,7 +1,8 @@
+import { createPrivateKey } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { sql } from '#db'
-import { dnsText, makeEd25519Key, readPrivateKey, type SigningKey, signatureFields } from '#dkim'
+import { dnsText, makeEd25519Key, type SigningKey, signatureFields } from '#dkim'
 import { openReturnPaths } from '#emails'
 import { eraseAddress } from '#housekeeping'
 import type { DnsAnswer } from '#net'
@@ -323,7 +324,7 @@ describe('a complaint', () => {
       domain: 'example.org',
       selector,
       algorithm: 'ed25519',
-      privateKey: readPrivateKey(key.privateKey),
+      privateKey: createPrivateKey(key.privateKey),
     })
     const sign = async (octets: Buffer, keys: SigningKey[]) =>
       Buffer.concat([Buffer.from(await signatureFields(octets, keys, clock.nowMs())), octets])

@@ -1,5 +1,6 @@
 /** Received messages with their DNS records, generated from a seed: signed or not, by different domains, from allowed or other addresses. */
-import { dnsText, makeEd25519Key, makeRsaKey, readPrivateKey, type SigningKey, signatureFields } from '#dkim'
+import { createPrivateKey } from 'node:crypto'
+import { dnsText, makeEd25519Key, makeRsaKey, type SigningKey, signatureFields } from '#dkim'
 import type { Resolver } from '#net'
 import { openSeededRandom } from '../faults/growth/seeded-random.ts'
 
@@ -32,7 +33,7 @@ export async function authenticationSamples(count: number): Promise<Samples> {
   const keyFor = (domain: string, algorithm: 'rsa' | 'ed25519'): SigningKey => {
     const pair = algorithm === 'rsa' ? rsa : ed25519
     txt.set(`${algorithm}._domainkey.${domain}`, [dnsText(algorithm, pair.publicKey)])
-    return { domain, selector: algorithm, algorithm, privateKey: readPrivateKey(pair.privateKey) }
+    return { domain, selector: algorithm, algorithm, privateKey: createPrivateKey(pair.privateKey) }
   }
   const samples: Sample[] = []
   for (let nth = 0; nth < count; nth++) {

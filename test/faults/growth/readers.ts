@@ -58,7 +58,6 @@ export const noReaders: Readonly<Record<string, string>> = {
   'src/cli/input-lines.ts readLines': operators,
   'src/base/child-processes.ts readFromParent': operators,
   'src/inbound/certificate.ts readCertificate': operators,
-  'src/dkim/keys.ts readPrivateKey': operators,
   'src/doctor/platform-records.ts readPlatform': operators,
   'src/simulator/scenario.ts readScenario': operators,
   'src/cli/command-definition.ts parseCall': operators,
