@@ -117,7 +117,7 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
     crashTest,
     bench,
     versionCommand,
-    completionOf(() => shown),
+    completionOf(() => commands),
   ],
   Emails: [sendCommand, emailList, emailShow, emailRetry, emailCancel, emailReschedule, explainCommand, listen, erase],
   // Before `queue`, the commands that begin with it.
@@ -203,7 +203,6 @@ const topics: Readonly<Record<string, readonly Command[]>> = {
 }
 
 const commands = Object.values(topics).flat()
-const shown = commands.filter((one) => !one.hidden)
 
 const firstSteps = `
 
@@ -218,20 +217,20 @@ const lineOf = ({ name, summary }: Command) => `  ${name.padEnd(20)}${summary}`
 
 const allByTopic = () =>
   Object.entries(topics)
-    .map(([topic, some]) => [strong(`${topic}:`), ...some.filter((one) => !one.hidden).map(lineOf)].join('\n'))
+    .map(([topic, some]) => [strong(`${topic}:`), ...some.map(lineOf)].join('\n'))
     .join('\n\n')
 
 const overview = (some: readonly Command[]) => `${strong('Usage:')} postrider <command> [options]
 
-${some === shown ? allByTopic() : some.map(lineOf).join('\n')}
+${some === commands ? allByTopic() : some.map(lineOf).join('\n')}
 
-Run postrider <command> --help for the details of a command.${some === shown ? firstSteps : ''}`
+Run postrider <command> --help for the details of a command.${some === commands ? firstSteps : ''}`
 
 /** The help of every command, for the documentation. @public */
-export const commandsHelp = (): { name: string; help: string }[] => shown.map(({ name, help }) => ({ name, help }))
+export const commandsHelp = (): { name: string; help: string }[] => commands.map(({ name, help }) => ({ name, help }))
 
 const asksHelp = (word: string | undefined) => word === '--help' || word === '-h'
-const begins = (word: string | undefined) => shown.filter(({ name }) => name === word || name.startsWith(`${word} `))
+const begins = (word: string | undefined) => commands.filter(({ name }) => name === word || name.startsWith(`${word} `))
 
 /** After a command that is also the first word of others, a further word belongs to the name: `queue fulsh` is not `queue`. */
 function commandOf(words: readonly string[]): Command | undefined {
@@ -257,7 +256,7 @@ export async function runCommand(given: readonly string[], deps: CommandDeps): P
   const words = given[0] === 'help' ? [...given.slice(1), '--help'] : given[0] === '--version' ? ['version', ...given.slice(1)] : given
   const command = commandOf(words)
   if (!command) {
-    const some = words.length === 0 || asksHelp(words[0]) ? shown : asksHelp(words[1]) ? begins(words[0]) : []
+    const some = words.length === 0 || asksHelp(words[0]) ? commands : asksHelp(words[1]) ? begins(words[0]) : []
     if (some.length > 0) deps.print(overview(some))
     else console.error(alarming(noSuchCommand(words)))
     return some.length > 0 ? 0 : 2

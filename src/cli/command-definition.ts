@@ -34,7 +34,6 @@ export interface Command {
   positionals?: readonly string[]
   /** The possible values of options, for completion. */
   values?: Readonly<Record<string, readonly string[]>>
-  hidden?: boolean
   /** Successful calls go into the audit log; `unnamed`: without arguments, which name a person or may contain a secret. */
   audited?: true | 'unnamed'
   run(given: CommandArguments, deps: CommandDeps): Promise<void>
