@@ -1,8 +1,7 @@
 /** Tools that change something. Each reads the present state for its plan, and the engine checks the state again when it acts. */
 import Type from 'typebox'
 import { Refusal } from '#base'
-import { pauseQueue, releaseQueue, resumePaused } from '#delivery'
-import { parseDomain } from '#mail'
+import { domainName, pauseQueue, releaseQueue, resumePaused } from '#delivery'
 import { AddressInput, EmailId, expandedEmail, TenantId } from './email-tools.ts'
 import { action, facts, fieldsOf, type Tool, type ToolContext } from './tool.ts'
 
@@ -136,18 +135,7 @@ const releaseEmail = action({
 
 const Destination = Type.String({ minLength: 1, maxLength: 255, description: 'Recipient domain, such as example.com' })
 
-function domainIn(text: string): string {
-  const domain = parseDomain(text)
-  if (domain === undefined)
-    throw new Refusal('validation_error', {
-      field: 'destination',
-      message: 'destination is not a domain',
-      suggestion: 'Use the part after the @',
-    })
-  return domain
-}
-
-const placeOf = (destination: string) => ({ tenantId: '', kind: 'destination' as const, name: domainIn(destination) })
+const placeOf = (destination: string) => ({ tenantId: '', kind: 'destination' as const, name: domainName('destination', destination) })
 
 const pauseDestination = action({
   name: 'pause_queue',

@@ -1,7 +1,7 @@
 /**
  * Tools for agents over the Model Context Protocol: questions about mail and the installation, rehearsals with test keys, and actions in two
  * steps.
- * Owns: no tables. Uses: base, mail, bounces, db, members, credentials, delivery, doctor. Used by: http, cli.
+ * Owns: no tables. Uses: base, bounces, db, members, credentials, delivery, doctor. Used by: http, cli.
  * Promises: a call has the rights of its key and is in the audit log before it is answered; an action needs the token of its plan, which is
  * bound to one key and exact arguments, expires, and works once in all processes; text from outside stands only below `untrusted`, as one
  * bounded line without markup; addresses are masked unless asked for; answers have at most 24,000 characters.

@@ -34,6 +34,7 @@ export { ObsoleteHolds } from './obsolete-holds.ts'
 export {
   cancelQueue,
   cancelQueued,
+  domainName,
   flushQueue,
   pauseQueue,
   pauseTenant,

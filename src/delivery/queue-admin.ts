@@ -6,6 +6,7 @@ import { Refusal } from '#base'
 import type { Db, Queryable, Tx } from '#db'
 import { changeStatus, type LastAttempt, lastAttempts } from '#emails'
 import { appendEvents, dataWithoutAttempt, recordOperatorAction } from '#events'
+import { parseDomain } from '#mail'
 import {
   addQueuePause,
   listQueuePauses,
@@ -54,6 +55,14 @@ export function resumeTenant(db: Db, id: string, nowMs: number, by = operator): 
     await recordPause(tx, id, 'TenantResumed', nowMs, { reason: pauseReason, by })
     return true
   })
+}
+
+/** The domain in lower case; refuses other text. */
+export function domainName(field: string, text: string): string {
+  const name = parseDomain(text)
+  if (name === undefined)
+    throw new Refusal('validation_error', { field, message: `${field} is not a domain`, suggestion: 'Use the part after the @' })
+  return name
 }
 
 type Place = Pick<QueuePause, 'tenantId' | 'kind' | 'name'>

@@ -6,9 +6,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type Cached, type Clock, cached, emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
-import { flushQueue, pauseQueue, pauseTenant, readQueue, restoreWaiting, resumePaused, resumeTenant } from '#delivery'
+import { domainName, flushQueue, pauseQueue, pauseTenant, readQueue, restoreWaiting, resumePaused, resumeTenant } from '#delivery'
 import { type LimitSettings, setLimits, tenantLimitScope } from '#limits'
-import { parseDomain } from '#mail'
 import { measureQueue } from '#spool'
 import { getTenant, listPauses, type Tenants } from '#tenants'
 import { type EmailCounts, type Granularity, granularities, openRecent, type Usage } from '#usage'
@@ -241,14 +240,6 @@ function serveTenants(api: FastifyInstance, context: DashboardContext, deps: Ope
     await setLimits(db, tenantLimitScope(id), { sendPerHour: sendPerHour ?? 'unlimited' })
     return { sendPerHour }
   })
-}
-
-/** The domain in lower case; refuses other text. */
-export function domainName(field: string, text: string): string {
-  const name = parseDomain(text)
-  if (name === undefined)
-    throw new Refusal('validation_error', { field, message: `${field} is not a domain`, suggestion: 'Use the part after the @' })
-  return name
 }
 
 const countsToWire = ({ accepted, test, complained, sent, softfail, hardfail, bounced, held }: EmailCounts) => ({

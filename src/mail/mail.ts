@@ -1,7 +1,7 @@
 /**
  * Reads and writes messages: addresses, header fields and MIME.
  * Owns: no tables. Uses: no modules. Used by: bounces, openid, credentials, domains, suppressions, tracking, accept, delivery, returns,
- * domain-reports, tls-reports, received-mail, message-checks, postal, resend, sendgrid, postmark, ses, mailgun, imports, agents, inbound,
+ * domain-reports, tls-reports, received-mail, message-checks, postal, resend, sendgrid, postmark, ses, mailgun, imports, inbound,
  * http, cli.
  * Promises: built messages have only CRLF line ends and no line over 998 octets; reading has fixed limits and never throws.
  */
