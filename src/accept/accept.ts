@@ -20,6 +20,7 @@ import type { Commit } from './commit.ts'
 import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
 import { type RetriedEmail, retry } from './manual-retry.ts'
 import { type Forwarder, openForwarding } from './postmaster-forward.ts'
+import { checkRaw } from './raw-submission.ts'
 import { cancelScheduled, reschedule, type ScheduledMessage } from './scheduled-emails.ts'
 import type { ScheduledTime } from './scheduled-time.ts'
 import type {
@@ -33,7 +34,7 @@ import type {
   Submission,
   SubmissionResponse,
 } from './submission.ts'
-import { checkRaw, type Prepared, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
+import { type Prepared, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
 import { checkRecipients, checkSender, checkSubmission } from './validate-submission.ts'
 
 export type { BatchElement, UnmadeElement } from './batch.ts'

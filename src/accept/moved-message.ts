@@ -9,7 +9,8 @@ import { readRaw } from '#mail'
 import type { Tenants } from '#tenants'
 import { refuseUnlessActive, type SenderDeps, senderOf } from './authorize-sender.ts'
 import type { Commit } from './commit.ts'
-import { checkRaw, prepareRawSubmission } from './submission-rows.ts'
+import { checkRaw } from './raw-submission.ts'
+import { prepareRawSubmission } from './submission-rows.ts'
 import { checkRecipients } from './validate-submission.ts'
 
 export interface MovedMessage {

@@ -11,7 +11,8 @@ import { parseAddress, readRaw } from '#mail'
 import type { Tenants } from '#tenants'
 import { identityOf } from './authorize-sender.ts'
 import type { Commit } from './commit.ts'
-import { type Prepared, storableSubject } from './submission-rows.ts'
+import { storableSubject } from './raw-submission.ts'
+import type { Prepared } from './submission-rows.ts'
 
 export interface Forwarder {
   /**
