@@ -3,7 +3,8 @@ import { Refusal } from '#base'
 import { type Originator, readRaw } from '#mail'
 import { checkScheduledTime, type ScheduledWish } from './scheduled-time.ts'
 import type { RawSubmission } from './submission.ts'
-import { base64Octets, checkMetadata, checkSender, checkTag, largestMessageOctets } from './validate-submission.ts'
+import { base64Octets } from './validate-attachments.ts'
+import { checkMetadata, checkSender, checkTag, largestMessageOctets } from './validate-submission.ts'
 
 export interface CheckedRaw {
   octets: number

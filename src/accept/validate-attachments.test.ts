@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { base64Octets } from './validate-submission.ts'
+import { base64Octets } from './validate-attachments.ts'
 
 const grammar = /^[A-Za-z0-9+/]*={0,2}$/
 
