@@ -84,8 +84,8 @@ function returnFreePages(): void {
 function openMallocTrim(): MallocTrim {
   try {
     const require = createRequire(import.meta.url)
-    const { load } = require(`@koromix/koffi-linux-${process.arch}`) as { load(path: string): { func(declaration: string): MallocTrim } }
-    return load('libc.so.6').func('int malloc_trim(size_t pad)')
+    const koffi = require(`@koromix/koffi-linux-${process.arch}`) as { load(path: string): { func(declaration: string): MallocTrim } }
+    return koffi.load('libc.so.6').func('int malloc_trim(size_t pad)')
   } catch {
     return () => 0
   }
