@@ -1,21 +1,12 @@
-/** Endpoints of Mailgun's API about suppressions: the list of the key's tenant, or of the organisation, divided by origin. */
+/** Endpoints of Mailgun's API about suppressions: the lists of the key (./vendor-lists.ts), divided by origin. */
 import Type from 'typebox'
-import type { Credential } from '#credentials'
-import { lastAttempts } from '#emails'
 import { addedAnswer, MailgunRefusal, mailgunEntry, mailgunLists, readNewEntries, readSuppressionsQuery } from '#mailgun'
-import {
-  findSuppression,
-  importSuppressions,
-  listOriginByAddress,
-  originOf,
-  removeSuppressionsOfOrigin,
-  type Suppression,
-} from '#suppressions'
+import { importSuppressions, listOriginByAddress, originOf, type Suppression } from '#suppressions'
 import { refuseUnknownDomain } from './mailgun-domains.ts'
 import type { VendorCall, VendorDeps, VendorEndpoint } from './vendor-api.ts'
+import { attemptsOf, findListed, listsOf, removeOriginFromLists } from './vendor-lists.ts'
 
 const permission = 'suppressions:manage'
-const listOf = ({ tenantId }: Credential) => tenantId ?? ''
 const originOfList = (list: string) => (mailgunLists[list] as (typeof mailgunLists)[string]).origin
 const noSuchEntry = (list: string) => new MailgunRefusal(404, `Address not found in ${list} table`)
 
@@ -28,19 +19,15 @@ const Entry = Type.Object({
 })
 
 /** Entries with the replies that caused them, as far as their emails are stored. */
-async function shown(list: string, entries: readonly Suppression[], { db }: VendorDeps) {
-  const withReplies = list === 'bounces' ? entries : []
-  const attempts = await lastAttempts(
-    db,
-    withReplies.flatMap(({ tenantId, emailId }) => (emailId === null ? [] : [{ tenantId, emailId }])),
-  )
-  return entries.map((one) => mailgunEntry(list, one, attempts.get(one.emailId ?? '')))
+async function shown(list: string, entries: readonly Suppression[], deps: VendorDeps) {
+  const attemptOf = await attemptsOf(list === 'bounces' ? entries : [], deps)
+  return entries.map((one) => mailgunEntry(list, one, attemptOf(one)))
 }
 
 async function pageOf(list: string, { query, params, credential, baseUrl }: VendorCall, deps: VendorDeps) {
   const { limit, from, isBackward } = readSuppressionsQuery(query)
   const wanted = { origin: originOfList(list), from, isBackward, most: limit }
-  const entries = await listOriginByAddress(deps.db, listOf(credential), wanted)
+  const entries = await listOriginByAddress(deps.db, (await listsOf(credential, deps)).all, wanted)
   const url = (page: string, address?: string) => {
     const parameters = new URLSearchParams({ page, ...(address ? { address } : {}), limit: String(limit) })
     return `${baseUrl}/v3/${params.domain}/${list}?${parameters.toString()}`
@@ -56,34 +43,27 @@ async function pageOf(list: string, { query, params, credential, baseUrl }: Vend
 }
 
 async function getOne(list: string, { params, credential }: VendorCall, deps: VendorDeps) {
-  const { entry } = await findSuppression(deps.db, listOf(credential), params.email ?? '')
+  const entry = await findListed(params.email ?? '', credential, deps)
   if (!entry || originOf(entry) !== originOfList(list)) throw noSuchEntry(list)
   return { data: (await shown(list, [entry], deps))[0] }
 }
 
-async function add(list: string, { body, credential }: VendorCall, { db, clock }: VendorDeps) {
-  const entries = readNewEntries(list, body, clock.nowMs())
-  await importSuppressions(db, listOf(credential), entries)
+async function add(list: string, { body, credential }: VendorCall, deps: VendorDeps) {
+  const entries = readNewEntries(list, body, deps.clock.nowMs())
+  await importSuppressions(deps.db, (await listsOf(credential, deps)).own, entries)
   return { data: addedAnswer(list, entries, Array.isArray(body)) }
 }
 
-async function removeOne(list: string, { params, credential }: VendorCall, { db, clock }: VendorDeps) {
+async function removeOne(list: string, { params, credential }: VendorCall, deps: VendorDeps) {
   const address = params.email ?? ''
-  const chosen = { origin: originOfList(list), addresses: [address], most: 1 }
-  if ((await removeSuppressionsOfOrigin(db, listOf(credential), chosen, clock.nowMs())) === 0) throw noSuchEntry(list)
+  const { removed } = await removeOriginFromLists({ origin: originOfList(list), addresses: [address] }, credential, deps)
+  if (removed === 0) throw noSuchEntry(list)
   return { data: { message: mailgunLists[list]?.removed, address } }
 }
 
-const mostAtOnce = 1000
-/** More are removed by repeated requests. */
-const mostInRequest = 50_000
-
-async function removeAll(list: string, { credential }: VendorCall, { db, clock }: VendorDeps) {
-  const chosen = { origin: originOfList(list), addresses: undefined, most: mostAtOnce }
-  for (let removed = 0, last = mostAtOnce; last === mostAtOnce; removed += last) {
-    if (removed >= mostInRequest) throw new MailgunRefusal(400, `${removed} addresses are removed, and there are more: repeat the request`)
-    last = await removeSuppressionsOfOrigin(db, listOf(credential), chosen, clock.nowMs())
-  }
+async function removeAll(list: string, { credential }: VendorCall, deps: VendorDeps) {
+  const { removed, isComplete } = await removeOriginFromLists({ origin: originOfList(list), addresses: undefined }, credential, deps)
+  if (!isComplete) throw new MailgunRefusal(400, `${removed} addresses are removed, and there are more: repeat the request`)
   return { data: { message: mailgunLists[list]?.cleared } }
 }
 

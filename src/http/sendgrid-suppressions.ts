@@ -1,69 +1,47 @@
-/** Endpoints of SendGrid's API about suppressions: the list of the key's tenant, or of the organisation, divided by origin. */
+/** Endpoints of SendGrid's API about suppressions: the lists of the key (./vendor-lists.ts), divided by origin. */
 import Type from 'typebox'
-import type { Credential } from '#credentials'
-import { lastAttempts } from '#emails'
 import { readDeletion, readRecipientEmails, readSendGridPage, SendGridRefusal, sendgridEntry, sendgridLists } from '#sendgrid'
-import {
-  findSuppression,
-  listSuppressionsOfOrigin,
-  originOf,
-  removeSuppressionsOfOrigin,
-  type Suppression,
-  saveSuppressions,
-} from '#suppressions'
+import { listSuppressionsOfOrigin, originOf, type Suppression, saveSuppressions } from '#suppressions'
 import type { VendorCall, VendorDeps, VendorEndpoint } from './vendor-api.ts'
+import { attemptsOf, findListed, listsOf, removeOriginFromLists } from './vendor-lists.ts'
 
 const permission = 'suppressions:manage'
 const globalPath = '/v3/asm/suppressions/global'
-const listOf = ({ tenantId }: Credential) => tenantId ?? ''
 
 const Emails = Type.Array(Type.String(), { maxItems: 1000 })
 
 /** Entries with the replies that caused them, as far as their emails are stored. */
-async function shown(list: string, entries: readonly Suppression[], { db }: VendorDeps) {
-  const withReplies = list === 'bounces' ? entries : []
-  const attempts = await lastAttempts(
-    db,
-    withReplies.flatMap(({ tenantId, emailId }) => (emailId === null ? [] : [{ tenantId, emailId }])),
-  )
-  return entries.map((one) => sendgridEntry(list, one, attempts.get(one.emailId ?? '')))
+async function shown(list: string, entries: readonly Suppression[], deps: VendorDeps) {
+  const attemptOf = await attemptsOf(list === 'bounces' ? entries : [], deps)
+  return entries.map((one) => sendgridEntry(list, one, attemptOf(one)))
 }
 
 async function pageOf(list: string, { query, credential }: VendorCall, deps: VendorDeps) {
   const page = readSendGridPage(query)
   const origin = sendgridLists[list]
-  const entries = origin ? await listSuppressionsOfOrigin(deps.db, listOf(credential), { origin, ...page }) : []
+  const entries = origin ? await listSuppressionsOfOrigin(deps.db, (await listsOf(credential, deps)).all, { origin, ...page }) : []
   return { data: await shown(list, entries, deps) }
 }
 
 /** The entry of the address in the path, if it is in this list. */
-async function entryOf(list: string, { params, credential }: VendorCall, { db }: VendorDeps): Promise<Suppression | undefined> {
-  const { entry } = await findSuppression(db, listOf(credential), params.email ?? '')
+async function entryOf(list: string, { params, credential }: VendorCall, deps: VendorDeps): Promise<Suppression | undefined> {
+  const entry = await findListed(params.email ?? '', credential, deps)
   return entry && originOf(entry) === sendgridLists[list] ? entry : undefined
 }
 
-const mostAtOnce = 1000
-/** More are removed by repeated requests. */
-const mostInRequest = 50_000
-
-async function removeMany(list: string, { body, credential }: VendorCall, { db, clock }: VendorDeps) {
-  const addresses = readDeletion(body)
+async function remove(list: string, addresses: readonly string[] | undefined, { credential }: VendorCall, deps: VendorDeps) {
   const origin = sendgridLists[list]
-  let removed = 0
-  let last = origin ? mostAtOnce : 0
-  while (origin && last === mostAtOnce) {
-    if (removed >= mostInRequest)
-      throw new SendGridRefusal(400, `${removed} addresses are removed, and there are more`, null, 'Repeat the request')
-    last = await removeSuppressionsOfOrigin(db, listOf(credential), { origin, addresses, most: mostAtOnce }, clock.nowMs())
-    removed += last
-  }
+  return origin ? removeOriginFromLists({ origin, addresses }, credential, deps) : { removed: 0, isComplete: true }
+}
+
+async function removeMany(list: string, call: VendorCall, deps: VendorDeps) {
+  const { removed, isComplete } = await remove(list, readDeletion(call.body), call, deps)
+  if (!isComplete) throw new SendGridRefusal(400, `${removed} addresses are removed, and there are more`, null, 'Repeat the request')
   return { status: 204, data: undefined }
 }
 
-async function removeOne(list: string, { params, credential }: VendorCall, { db, clock }: VendorDeps) {
-  const origin = sendgridLists[list]
-  const chosen = { addresses: [params.email ?? ''], most: 1 }
-  const removed = origin ? await removeSuppressionsOfOrigin(db, listOf(credential), { origin, ...chosen }, clock.nowMs()) : 0
+async function removeOne(list: string, call: VendorCall, deps: VendorDeps) {
+  const { removed } = await remove(list, [call.params.email ?? ''], call, deps)
   if (removed === 0) throw new SendGridRefusal(404, 'the address is not on this list')
   return { status: 204, data: undefined }
 }
@@ -123,10 +101,10 @@ const globalEndpoints: readonly VendorEndpoint[] = [
     summary: 'Add up to 1,000 addresses',
     permission,
     body: Type.Object({ recipient_emails: Emails }),
-    async answer({ body, credential }, { db, clock }) {
+    async answer({ body, credential }, deps) {
       const recipient_emails = readRecipientEmails(body)
       const wanted = recipient_emails.map((address) => ({ address }))
-      await saveSuppressions(db, listOf(credential), wanted, clock.nowMs())
+      await saveSuppressions(deps.db, (await listsOf(credential, deps)).own, wanted, deps.clock.nowMs())
       return { status: 201, data: { recipient_emails } }
     },
   },

@@ -4,11 +4,19 @@
  */
 import { Refusal } from '#base'
 import type { Credential } from '#credentials'
-import { findMessageIds } from '#emails'
-import { findSuppression, removeSuppression, type Suppression, saveSuppression, suppressed } from '#suppressions'
+import { findMessageIds, type LastAttempt, lastAttempts } from '#emails'
+import {
+  findSuppression,
+  removeSuppression,
+  removeSuppressionsOfOrigin,
+  type Suppression,
+  type SuppressionOrigin,
+  saveSuppression,
+  suppressed,
+} from '#suppressions'
 import type { VendorDeps } from './vendor-api.ts'
 
-export interface VendorLists {
+interface VendorLists {
   /** The list to which entries are added. */
   own: string
   /** The lists whose entries the key shows and removes, `own` first. */
@@ -46,6 +54,26 @@ export async function removeFromLists(address: string, credential: Credential, d
   return removed
 }
 
+const mostAtOnce = 1000
+/** More are removed by repeated requests. */
+const mostInRequest = 50_000
+
+/** Removes the entries of one origin: those with these addresses, or (undefined) all. `isComplete` is false if there may be more. */
+export async function removeOriginFromLists(
+  { origin, addresses }: { origin: SuppressionOrigin; addresses: readonly string[] | undefined },
+  credential: Credential,
+  deps: VendorDeps,
+): Promise<{ removed: number; isComplete: boolean }> {
+  const chosen = { origin, addresses, most: mostAtOnce }
+  let removed = 0
+  for (const list of (await listsOf(credential, deps)).all)
+    for (let last = mostAtOnce; last === mostAtOnce; removed += last) {
+      if (removed >= mostInRequest) return { removed, isComplete: false }
+      last = await removeSuppressionsOfOrigin(deps.db, list, chosen, deps.clock.nowMs())
+    }
+  return { removed, isComplete: true }
+}
+
 /** Whether mail of the key to the address is held: for a key of a tenant, the organisation's list counts too. */
 export async function isSuppressed(address: string, credential: Credential, deps: VendorDeps): Promise<boolean> {
   const recipient = { tenantId: (await listsOf(credential, deps)).own, address }
@@ -57,4 +85,16 @@ export async function causesOf(entries: readonly Suppression[], { db }: VendorDe
   const caused = entries.flatMap(({ tenantId, emailId }) => (emailId === null ? [] : [{ tenantId, id: emailId }]))
   const ids = await findMessageIds(db, caused)
   return ({ emailId }) => (emailId === null ? null : (ids.get(emailId) ?? emailId))
+}
+
+/** The last attempts of the emails that caused entries, as far as they are stored. */
+export async function attemptsOf(
+  entries: readonly Suppression[],
+  { db }: VendorDeps,
+): Promise<(entry: Suppression) => LastAttempt | undefined> {
+  const attempts = await lastAttempts(
+    db,
+    entries.flatMap(({ tenantId, emailId }) => (emailId === null ? [] : [{ tenantId, emailId }])),
+  )
+  return ({ emailId }) => attempts.get(emailId ?? '')
 }

@@ -1,4 +1,4 @@
-/** Parts of a suppression list by the origin of their entries, as the lists of other vendors are divided. */
+/** Parts of suppression lists by the origin of their entries, as the lists of other vendors are divided. */
 import { type Db, type Queryable, type Sql, sql } from '#db'
 import { parseAddress } from '#mail'
 import { isShown, recordListChanges, type Suppression, suppressionColumns } from './manage-suppressions.ts'
@@ -54,7 +54,7 @@ export async function listSuppressionsBeside(
 }
 
 const paged = sql.parameters({
-  tenantId: 'text',
+  lists: 'text[]',
   origin: 'text',
   after: 'timestamptz',
   before: 'timestamptz',
@@ -63,12 +63,19 @@ const paged = sql.parameters({
 })
 
 const pageOfOrigin = sql<Suppression>`
-  select ${suppressionColumns}
-  from suppressions
-  where tenant_id = ${paged.tenantId}
-    and ${originOfRow} = ${paged.origin}
-    and created_at between ${paged.after} and ${paged.before}
-  order by id desc
+  select entry."tenantId", entry.address, entry.reason, entry.source, entry."createdAt", entry."emailId"
+  from unnest(${paged.lists}) as list (list_id),
+    lateral (
+      select ${suppressionColumns}, id
+      from suppressions
+      where tenant_id = list_id
+        and ${originOfRow} = ${paged.origin}
+        and created_at between ${paged.after} and ${paged.before}
+        and ${isShown(paged.lists)}
+      order by id desc
+      limit ${paged.limit} + ${paged.offset}
+    ) as entry
+  order by entry.id desc
   limit ${paged.limit} offset ${paged.offset}`
 
 export interface OriginPage {
@@ -80,9 +87,9 @@ export interface OriginPage {
   before: Date
 }
 
-/** A page of the entries of one origin, newest first. */
-export const listSuppressionsOfOrigin = (on: Queryable, tenantId: string, page: OriginPage): Promise<Suppression[]> =>
-  on.rows(pageOfOrigin, sql.values(paged, { tenantId, ...page }))
+/** A page of the entries of one origin in these lists, newest first, as `listSuppressionsBeside` shows them. */
+export const listSuppressionsOfOrigin = (on: Queryable, lists: readonly string[], page: OriginPage): Promise<Suppression[]> =>
+  on.rows(pageOfOrigin, sql.values(paged, { lists, ...page }))
 
 const chosen = sql.parameters({ tenantId: 'text', origin: 'text', all: 'boolean', addresses: 'text[]', most: 'bigint' })
 
@@ -120,30 +127,35 @@ export async function removeSuppressionsOfOrigin(
   })
 }
 
-const byAddress = sql.parameters({ tenantId: 'text', origin: 'text', from: 'text', limit: 'bigint' })
-const ofOrigin = sql.part`tenant_id = ${byAddress.tenantId} and ${originOfRow} = ${byAddress.origin}`
-const following = sql<Suppression>`
-  select ${suppressionColumns}
-  from suppressions
-  where ${ofOrigin} and address > ${byAddress.from}
-  order by address
+const byAddress = sql.parameters({ lists: 'text[]', origin: 'text', from: 'text', limit: 'bigint' })
+const inOrder = (step: Sql<unknown>, direction: Sql<unknown>) => sql<Suppression>`
+  select entry.*
+  from unnest(${byAddress.lists}) as list (list_id),
+    lateral (
+      select ${suppressionColumns}
+      from suppressions
+      where tenant_id = list_id
+        and ${originOfRow} = ${byAddress.origin}
+        and ${step}
+        and ${isShown(byAddress.lists)}
+      order by address ${direction}
+      limit ${byAddress.limit}
+    ) as entry
+  order by entry.address ${direction}
   limit ${byAddress.limit}`
-const preceding = sql<Suppression>`
-  select ${suppressionColumns}
-  from suppressions
-  where ${ofOrigin} and (${byAddress.from} = '' or address < ${byAddress.from})
-  order by address desc
-  limit ${byAddress.limit}`
+const following = inOrder(sql.part`address > ${byAddress.from}`, sql.part`asc`)
+const preceding = inOrder(sql.part`(${byAddress.from} = '' or address < ${byAddress.from})`, sql.part`desc`)
 
 /**
- * Up to `most` entries of one origin in the order of their addresses: those after the address `from`, or the nearest ones before it. An empty
- * `from` is the beginning, or the end. The address need not be on the list, so that a caller may remove the entries of each page.
+ * Up to `most` entries of one origin in the order of their addresses, as `listSuppressionsBeside` shows them: those after the address `from`,
+ * or the nearest ones before it. An empty `from` is the beginning, or the end. The address need not be on the lists, so that a caller may
+ * remove the entries of each page.
  */
 export async function listOriginByAddress(
   on: Queryable,
-  tenantId: string,
+  lists: readonly string[],
   { origin, from, isBackward, most }: { origin: SuppressionOrigin; from: string; isBackward: boolean; most: number },
 ): Promise<Suppression[]> {
-  const values = sql.values(byAddress, { tenantId, origin, from: from.toLowerCase(), limit: most })
+  const values = sql.values(byAddress, { lists, origin, from: from.toLowerCase(), limit: most })
   return isBackward ? (await on.rows(preceding, values)).reverse() : on.rows(following, values)
 }

@@ -5,7 +5,7 @@ import { changeStatus, listEmailsOfMessage } from '#emails'
 import { appendEvents } from '#events'
 import { keyLimitScope, setLimits, tenantLimitScope } from '#limits'
 import { readSesEmail } from '#ses'
-import { importSuppressions, saveSuppression, suppress } from '#suppressions'
+import { findSuppression, importSuppressions, saveSuppression, suppress } from '#suppressions'
 import { checkRaw } from '../../src/accept/raw-submission.ts'
 import { messageTurns, searchTurns } from '../../src/http/v1/search-turns.ts'
 import type { TenantTurns } from '../../src/http/v1/tenant-turns.ts'
@@ -138,6 +138,45 @@ test("a key of the organisation shows and removes entries of the default tenant'
   const deleted = await postmark('/message-streams/outbound/suppressions/delete', key, { method: 'POST', body })
   expect(deleted.body.Suppressions).toMatchObject([{ Status: 'Deleted' }, { Status: 'Deleted' }, { Status: 'Deleted' }])
   expect(await idsOf('')).toEqual([])
+})
+
+test("Mailgun's and SendGrid's lists of a key of the organisation are the default tenant's and the organisation's", async () => {
+  const key = await service.makeKey({})
+  const { db, tenantId } = service
+  const mailgun = (path: string, method = 'GET', body?: object) =>
+    call(`/v3/simulator.test/${path}`, {
+      method,
+      headers: { authorization: `Basic ${Buffer.from(`api:${key}`).toString('base64')}` },
+      ...(body ? { body } : {}),
+    })
+  const email = (name: string) => `${name}@lists.example`
+  const bounced = { reason: 'bounce', source: 'automatic', keepUntil: null } as const
+  const bounce = (list: string, name: string, second: number) =>
+    importSuppressions(db, list, [{ ...bounced, address: email(name), createdAt: new Date(second * 1000) }])
+  for (const [nth, [list, name]] of [[tenantId, 'b'] as const, ['', 'a'] as const, ['', 'c'] as const, ['', 'both'] as const].entries())
+    await bounce(list, name, 1 + nth)
+  await bounce(tenantId, 'both', 5)
+  const namesOf = (entries: { address?: string; email?: string }[]) =>
+    entries.map(({ address, email }) => (address ?? email ?? '').split('@')[0])
+  const mailgunNames = async (query = '') => namesOf((await mailgun(`bounces${query}`)).body.items)
+  const sendgridNames = async (query = '') => namesOf((await resend(`/v3/suppression/bounces${query}`, key)).body)
+  expect(await mailgunNames()).toEqual(['a', 'b', 'both', 'c'])
+  expect(await mailgunNames(`?page=next&limit=2&address=${email('a')}`)).toEqual(['b', 'both'])
+  expect(await mailgunNames(`?page=previous&limit=2&address=${email('c')}`)).toEqual(['b', 'both'])
+  expect(await sendgridNames()).toEqual(['both', 'c', 'a', 'b'])
+  expect(await sendgridNames('?limit=2&offset=1')).toEqual(['c', 'a'])
+  expect((await mailgun(`bounces/${email('b')}`)).status).toBe(200)
+  expect((await resend(`/v3/suppression/bounces/${email('b')}`, key)).body).toHaveLength(1)
+  expect((await mailgun(`bounces/${email('both')}`, 'DELETE')).status).toBe(200)
+  expect(await mailgunNames()).toEqual(['a', 'b', 'c'])
+  await mailgun('bounces', 'POST', [{ address: email('mailgun') }])
+  await mailgun('unsubscribes', 'POST', [{ address: email('manual') }])
+  const added = { recipient_emails: [email('sendgrid')] }
+  expect((await resend('/v3/asm/suppressions/global', key, { method: 'POST', body: added })).status).toBe(201)
+  for (const name of ['mailgun', 'manual', 'sendgrid']) expect((await findSuppression(db, tenantId, email(name))).entry).toBeDefined()
+  expect((await mailgun('bounces', 'DELETE')).status).toBe(200)
+  expect(await sendgridNames()).toEqual([])
+  expect(namesOf((await mailgun('unsubscribes')).body.items)).toEqual(['manual', 'sendgrid'])
 })
 
 test('an address on the organisation list stays suppressed for a key of a tenant, and its removal fails', async () => {
