@@ -27,6 +27,9 @@ test.each([
   [{ ContentId: 'cid:a.pdf' }, 'a.pdf'],
   [{ ContentID: 'a' }, 'a'],
   [{ ContentId: 'a.pdf' }, null],
+  [{ ContentID: 'a.pdf' }, 'a.pdf'],
+  [{ ContentID: 'a.pdf', ContentId: 'a.pdf' }, 'a.pdf'],
+  [{ ContentID: '', ContentId: 'a.pdf' }, null],
   [{ ContentId: null }, null],
   [{}, null],
 ])('an attachment with %j has the content id %j', (more, contentId) => {

@@ -125,11 +125,11 @@ function attachmentOf(fields: JsonFields) {
   return attachment
 }
 
-/** null: not inline. Postmark's PHP client writes `ContentId`, with the name of every attachment that has no id. */
+/** null: not inline. Postmark's PHP client writes `ContentId` in place of `ContentID`, with the name of every attachment that has no id. */
 function contentIdOf(fields: JsonFields, filename: string): string | null {
   const [given, ofPhp] = (['ContentID', 'ContentId'] as const).map((name) => fields.text(name, maxNameLength))
-  const id = given || ofPhp
-  return !id || id === filename ? null : id.replace(/^cid:/, '')
+  const id = given || (ofPhp === filename ? undefined : ofPhp)
+  return id ? id.replace(/^cid:/, '') : null
 }
 
 /** The answer to a message: recipients as given. `inactive`: recipients that are suppressed. */
