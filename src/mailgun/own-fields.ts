@@ -10,6 +10,8 @@ import { type MailgunOptions, readOptions } from './read-options.ts'
 const ownPrefix = 'x-mailgun-'
 const tagField = 'x-mailgun-tag'
 const variablesField = 'x-mailgun-variables'
+/** Mailgun combines the values of several fields. */
+const repeatable: readonly string[] = [tagField, variablesField]
 const maxFields = 100
 
 /** The parameter that each field stands for. */
@@ -49,7 +51,7 @@ export function readOwnFields(octets: Buffer, nowMs: number): OwnFields {
   if (fields.length > maxFields) throw wrong(ownPrefix, `occurs more than ${maxFields} times`)
   const texts = fields.map(({ name, value }) => ({ name, text: fieldText(value.replace(/\r?\n/g, '')) }))
   const named = Map.groupBy(texts, ({ name }) => name)
-  for (const [name, list] of named) if (list.length > 1 && name !== tagField) throw wrong(name, 'occurs more than once')
+  for (const [name, list] of named) if (list.length > 1 && !repeatable.includes(name)) throw wrong(name, 'occurs more than once')
   const members = [...named].flatMap(([name, list]) => {
     const values = list.map(({ text }) => text)
     return name === variablesField ? [] : [[parameters[name], name === tagField ? values : values[0]]]
@@ -59,14 +61,14 @@ export function readOwnFields(octets: Buffer, nowMs: number): OwnFields {
   )
   return {
     options: readOptions(options, nowMs),
-    variables: variablesIn(named.get(variablesField)?.[0]?.text),
+    variables: Object.fromEntries((named.get(variablesField) ?? []).flatMap(({ text }) => variablesIn(text))),
     octets: own.length === 0 ? octets : withoutFields(octets, ownPrefix),
   }
 }
 
 /** A value of another type than text stays JSON. */
-function variablesIn(text: string | undefined): Record<string, string> {
-  if (text === undefined || text === '') return {}
+function variablesIn(text: string): [string, string][] {
+  if (text === '') return []
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -74,5 +76,5 @@ function variablesIn(text: string | undefined): Record<string, string> {
     throw wrong(variablesField, 'is not JSON')
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(variablesField, 'must be a JSON object')
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, typeof one === 'string' ? one : JSON.stringify(one)]))
+  return Object.entries(value).map(([name, one]) => [name, typeof one === 'string' ? one : JSON.stringify(one)])
 }
