@@ -13,7 +13,7 @@ export function postmarkBounce(email: BouncedEmail, attempt: LastAttempt | undef
   return {
     RecordType: 'Bounce',
     ID: email.number,
-    ...kindOf(attempt, inactive),
+    ...kindOf(email, attempt, inactive),
     Tag: email.tag ?? '',
     MessageID: email.contentId,
     ServerID: 0,
@@ -30,10 +30,13 @@ export function postmarkBounce(email: BouncedEmail, attempt: LastAttempt | undef
   }
 }
 
-/** A failed email whose last attempt was not refused was cancelled or expired, unless its attempts are deleted, which a suppression shows. */
-function kindOf(attempt: LastAttempt | undefined, inactive: boolean) {
+/**
+ * The receiver reported a bounce, so that it refused the email. A failed email whose last attempt was not refused was cancelled or expired, unless
+ * its attempts are deleted, which a suppression shows.
+ */
+function kindOf({ status }: BouncedEmail, attempt: LastAttempt | undefined, inactive: boolean) {
   const isRefused = attempt
     ? attempt.status !== 'softfail' && (attempt.classification !== 'unclassified' || attempt.output.trim() !== '')
     : inactive
-  return isRefused ? postmarkBounceKind(attempt?.classification ?? null) : unsentPostmarkKind
+  return isRefused || status === 'bounced' ? postmarkBounceKind(attempt?.classification ?? null) : unsentPostmarkKind
 }
