@@ -3,12 +3,18 @@
 /** Budget for all large bodies together, in bytes. Further ones queue, within the request's time limit. */
 const budgetOctets = 268_435_456
 
+const claimedPrefix = 'claimed '
+/** The key of requests that name a key of this tenant or (null) of the organisation, while their signature is not checked. */
+export const claimedBy = (tenantId: string | null): string => `${claimedPrefix}${tenantId ?? ''}`
+const isClaimed = (whose: string) => whose.startsWith(claimedPrefix)
+
 /** Returns the memory to the budget; may be called more than once. */
 type Release = () => void
 
 export interface BodyMemory {
   /**
-   * Resolves when `octets` bytes are available, first come, first served. One tenant gets at most half the budget, or one body. `gone`
+   * Resolves when `octets` bytes are available, first come, first served. One tenant gets at most half the budget, or one body. All requests
+   * whose signature is not checked (`claimedBy`) together get at most a quarter, or one body, and one tenant's at most half of that. `gone`
    * aborts when the caller disconnects.
    */
   reserve(whose: string, octets: number, gone: AbortSignal): Promise<Release>
@@ -19,23 +25,30 @@ export class ClientLeft extends Error {}
 
 export function openBodyMemory(capacity = budgetOctets): BodyMemory {
   let free = capacity
+  const claimable = capacity / 4
+  let claimed = 0
   const reserved = new Map<string, number>()
   const queue: { whose: string; octets: number; admit: () => void }[] = []
   const take = (whose: string, octets: number) => {
     free -= octets
+    if (isClaimed(whose)) claimed += octets
     const now = (reserved.get(whose) ?? 0) + octets
     if (now > 0) reserved.set(whose, now)
     else reserved.delete(whose)
   }
   const mayReserve = (whose: string, octets: number) => {
     const own = reserved.get(whose) ?? 0
-    return own === 0 || own + octets <= capacity / 2
+    return own === 0 || own + octets <= (isClaimed(whose) ? claimable : capacity) / 2
   }
   const admitNext = () => {
+    let isClaimedFull = false
     for (let at = 0; at < queue.length; ) {
       const place = queue[at]
       if (!place) return
-      if (!mayReserve(place.whose, place.octets)) {
+      const fitsOwnShare = mayReserve(place.whose, place.octets)
+      // After one that does not fit into the quarter, further ones wait too, for the same reason as below.
+      if (fitsOwnShare && isClaimed(place.whose)) isClaimedFull ||= claimed > 0 && claimed + place.octets > claimable
+      if (!fitsOwnShare || (isClaimedFull && isClaimed(place.whose))) {
         at++
         continue
       }

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { CommitUnknown, DatabaseUnreachable, NotDurable } from '#db'
 import { boundsOf } from './body-limits.ts'
-import { ClientLeft, openBodyMemory } from './body-memory.ts'
+import { ClientLeft, claimedBy, openBodyMemory } from './body-memory.ts'
 import { parseJson } from './parse-json.ts'
 import { shownParameters } from './read-body.ts'
 import { toRefusal } from './to-refusal.ts'
@@ -175,6 +175,24 @@ describe('memory for large bodies', () => {
     release()
     for (const one of [await second, ...others]) one()
     await memory.reserve('a', 100, here())
+  })
+
+  test('is never more than a quarter for all requests with unchecked signatures, in the order of their arrival', async () => {
+    const memory = openBodyMemory(80)
+    const release = await memory.reserve('a', 40, here())
+    const releaseClaimed = await memory.reserve(claimedBy('a'), 8, here())
+    const admitted: string[] = []
+    const reserve = (whose: string, octets: number) =>
+      memory.reserve(whose, octets, here()).then((releaseOne) => {
+        admitted.push(`${whose} ${octets}`)
+        return releaseOne
+      })
+    const waiting = [reserve(claimedBy('a'), 4), reserve(claimedBy('b'), 20), reserve(claimedBy('c'), 4)]
+    const others = await Promise.all([reserve('b', 12), reserve('c', 20)])
+    expect(admitted).toEqual(['b 12', 'c 20'])
+    for (const one of [releaseClaimed, release, ...others]) one()
+    for (const one of waiting) (await one)()
+    expect(admitted.slice(2)).toEqual(['claimed a 4', 'claimed b 20', 'claimed c 4'])
   })
 
   test('is not kept for a caller that left the queue', async () => {

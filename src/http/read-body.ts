@@ -8,7 +8,7 @@ import type { FastifyRequest } from 'fastify'
 import { type Clock, openThread, Refusal, type Thread, TookTooLong } from '#base'
 import { type HeldBody, holdBody } from '#request-logs'
 import { boundsOf } from './body-limits.ts'
-import { type BodyMemory, ClientLeft, openBodyMemory } from './body-memory.ts'
+import { type BodyMemory, ClientLeft, claimedBy, openBodyMemory } from './body-memory.ts'
 import { jsonInForm } from './form-body.ts'
 import { type FormKind, formKind, readFormFields } from './form-fields.ts'
 import type { JsonBounds } from './json-limits.ts'
@@ -182,7 +182,7 @@ const limitsOf = ({ routeOptions }: FastifyRequest, bounds: JsonBounds) => {
  * key must not take that of the tenant.
  */
 const whoseOf = ({ credential, claimed }: FastifyRequest) =>
-  claimed && !credential ? `claimed ${claimed.tenantId ?? ''}` : (credential?.tenantId ?? '')
+  claimed && !credential ? claimedBy(claimed.tenantId) : (credential?.tenantId ?? '')
 
 async function readLarge(
   request: FastifyRequest,
