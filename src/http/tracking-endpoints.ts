@@ -55,7 +55,7 @@ const answerText = (reply: FastifyReply, status: number, text: string) =>
 /** Long because it is a table of routes. */
 export async function serveTrackingEndpoints(app: FastifyInstance, deps: TrackingEndpointDeps): Promise<void> {
   const { trackHosts, clock, log } = deps
-  const shared = openSharedUnsubscribes(clock)
+  const shared = openSharedUnsubscribes()
   app.decorateRequest('tracked', null)
   app.addHook('onRequest', openHostGate(deps))
 
