@@ -9,6 +9,8 @@ import { pageFields, readInstant } from './v1/common-schemas.ts'
 import { query, queryReader } from './v1/query-parameters.ts'
 import { within } from './v1/response-deadline.ts'
 import { jsonType, page } from './v1/response-envelope.ts'
+import { searchTurns } from './v1/search-turns.ts'
+import { endOf } from './v1/tenant-turns.ts'
 
 /** The doctor stops after 30 s; the DNS lookups for its targets come before. */
 const examineWithinMs = 33_000
@@ -38,7 +40,8 @@ export function serveInstallation(api: FastifyInstance, context: DashboardContex
       from: after === undefined ? undefined : readInstant('after', after),
       before: before === undefined ? undefined : readInstant('before', before),
     }
-    const { entries, total } = await listAudit(db, filter, { number, size: perPage })
+    const taker = { tenantId: owner.tenantId, gone: endOf(reply.raw) }
+    const { entries, total } = await searchTurns.run(taker, () => listAudit(db, filter, { number, size: perPage }))
     return reply
       .header('cache-control', 'no-store')
       .type(jsonType)

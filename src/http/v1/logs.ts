@@ -7,7 +7,7 @@ import { nullable, pageFields, readInstant, tenantParameter } from './common-sch
 import { hiddenFields, hiddenMark, hiddenText, isContentHidden } from './content-access.ts'
 import { listRoute, route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
-import { listTurns } from './search-turns.ts'
+import { searchTurns } from './search-turns.ts'
 
 const reads = { permission: 'full access', scope: 'organisation or tenant', families: 'organisation' } as const
 
@@ -86,7 +86,7 @@ export const listLogsRoute = listRoute({
       to: endDate === undefined ? undefined : readInstant('endDate', endDate),
     }
     const taker = { tenantId: credential.tenantId, gone: gone?.() }
-    const { entries, total } = await listTurns.run(taker, () => listLogs(db, wanted, { number: page, size: perPage }))
+    const { entries, total } = await searchTurns.run(taker, () => listLogs(db, wanted, { number: page, size: perPage }))
     return { items: entries.map(entryToWire), page, perPage, total }
   },
 })

@@ -1,6 +1,6 @@
 /**
- * Turns of searches over emails, events, request logs and received mail. Each may take a connection to the database for tens of seconds, and a process
- * has twelve for all its requests.
+ * Turns of searches over emails, events, request logs, the audit log and received mail. Each may take a connection to the database for tens of
+ * seconds, and a process has twelve for all its requests.
  */
 import { openTenantTurns } from './tenant-turns.ts'
 
