@@ -14,7 +14,7 @@ import {
   readSuppressionList,
   readSuppressionQuery,
 } from '#postmark'
-import { listSuppressionsByAddress, removeSuppression, type Suppression, suppressed } from '#suppressions'
+import { listSuppressionsByAddress, type Suppression, suppressed } from '#suppressions'
 import { jsonInSteps } from './v1/json-in-steps.ts'
 import { searchTurns } from './v1/search-turns.ts'
 import type { VendorDeps, VendorEndpoint } from './vendor-api.ts'
@@ -107,19 +107,14 @@ const bounceEndpoints: readonly VendorEndpoint[] = [
     name: 'postmark.bounces.activate',
     summary: 'Remove the recipient of a bounce from the suppression list',
     permission: 'suppressions:manage',
-    async answer({ params, credential }, { db, clock }) {
-      const email = await findBounce(params.id, credential, db)
-      await removeSuppression(db, email.tenantId, email.recipient, clock.nowMs()).catch(unlessAbsent)
-      const [Bounce] = await bouncesOf([email], db)
+    async answer({ params, credential }, deps) {
+      const email = await findBounce(params.id, credential, deps.db)
+      await removeFromLists(email.recipient, credential, deps, email.tenantId)
+      const [Bounce] = await bouncesOf([email], deps.db)
       return { data: { Message: 'OK', Bounce } }
     },
   },
 ]
-
-/** An address that is not on the list needs no removal. */
-function unlessAbsent(error: unknown): void {
-  if (!(error instanceof Refusal && error.code === 'not_found')) throw error
-}
 
 const pageSize = 5000
 /** More entries than one answer has are only in /v1/suppressions. */
@@ -130,7 +125,8 @@ const latest = new Date(8.64e13)
 async function* entriesOf({ address, after, before }: ReturnType<typeof readSuppressionQuery>, credential: Credential, deps: VendorDeps) {
   const wanted = { kinds: ['bounce', 'complaint'], after: after ?? new Date(0), before: before ?? latest, limit: pageSize } as const
   if (address !== undefined) {
-    const entry = await findListed(addressIn('EmailAddress', address) ?? address, credential, deps)
+    const known = parseAddress(address)
+    const entry = known && (await findListed(known.text, credential, deps))
     if (entry && entry.createdAt >= wanted.after && entry.createdAt <= wanted.before) yield entry
     return
   }

@@ -23,8 +23,9 @@ interface VendorLists {
   all: readonly string[]
 }
 
-export async function listsOf({ tenantId }: Credential, { tenants }: VendorDeps): Promise<VendorLists> {
-  const own = tenantId ?? (await tenants.default()).id
+/** `ofTenant`: the tenant that sends the mail, for a key of the organisation perhaps another than the default one. */
+export async function listsOf({ tenantId }: Credential, { tenants }: VendorDeps, ofTenant = tenantId): Promise<VendorLists> {
+  const own = ofTenant ?? (await tenants.default()).id
   return { own, all: tenantId === null ? [own, ''] : [own] }
 }
 
@@ -41,10 +42,15 @@ export async function addToList(wanted: Parameters<typeof saveSuppression>[2], c
   return saveSuppression(deps.db, (await listsOf(credential, deps)).own, wanted, deps.clock.nowMs())
 }
 
-/** Returns false if the address was on none of the lists. */
-export async function removeFromLists(address: string, credential: Credential, deps: VendorDeps): Promise<boolean> {
+/** Returns false if the address was on none of the lists. `ofTenant`: as in `listsOf`. */
+export async function removeFromLists(
+  address: string,
+  credential: Credential,
+  deps: VendorDeps,
+  ofTenant = credential.tenantId,
+): Promise<boolean> {
   let removed = false
-  for (const list of (await listsOf(credential, deps)).all)
+  for (const list of (await listsOf(credential, deps, ofTenant)).all)
     try {
       await removeSuppression(deps.db, list, address, deps.clock.nowMs())
       removed = true

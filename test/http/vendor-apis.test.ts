@@ -103,6 +103,7 @@ test('the dump of suppressions reads pages by address, without counts', async ()
   expect(new Set(all.map((one) => one.EmailAddress)).size).toBe(6000)
   expect(await dumped('?SuppressionReason=SpamComplaint')).toEqual([])
   expect(await dumped('?todate=1970-01-01T00:00:02')).toHaveLength(3)
+  expect(await dumped('?EmailAddress=foo')).toEqual([])
   expect(await dumped('?EmailAddress=A7@one.example')).toMatchObject([{ EmailAddress: 'a7@one.example', Origin: 'Recipient' }])
   expect(await dumped('?EmailAddress=A7@one.example&todate=1970-01-01T00:00:02')).toEqual([])
 })
@@ -210,6 +211,25 @@ test('a suppression names the message as its send returned it', async () => {
   expect(entry.emailId).not.toBe(id)
   expect((await resend('/suppressions', key)).body.data).toMatchObject([{ email: 'to1@simulator.test', source_id: id }])
   expect((await resend('/suppressions/to1@simulator.test', key)).body.source_id).toBe(id)
+})
+
+test('the activation of a bounce removes the entries that hold the mail of its tenant', async () => {
+  const tenantId = await service.makeTenant('activation')
+  const [keyOfTenant, keyOfOrganisation] = [await service.makeKey({ tenantId }), await service.makeKey({})]
+  const [email] = await listEmailsOfMessage(service.db, await sendToMany(keyOfTenant, 1), tenantId)
+  if (!email) throw new Error('the email is missing')
+  await service.db.transaction(async (tx) => {
+    await changeStatus(tx, email, ['pending'], 'hardfail')
+    await appendEvents(tx, [{ tenantId, kind: 'MessageDeliveryFailed', emailId: email.id, at: email.acceptedAt, data: { was: 'pending' } }])
+  })
+  for (const list of ['', tenantId, service.tenantId]) await saveSuppression(service.db, list, { address: email.recipient }, Date.now())
+  const id = (await postmark('/bounces?count=1&offset=0', keyOfTenant)).body.Bounces[0].ID
+  const activate = async (key: string) => (await postmark(`/bounces/${id}/activate`, key, { method: 'PUT' })).body
+  expect(await activate(keyOfTenant)).toMatchObject({ Message: 'OK', Bounce: { Inactive: true } })
+  await saveSuppression(service.db, tenantId, { address: email.recipient }, Date.now())
+  expect(await activate(keyOfOrganisation)).toMatchObject({ Message: 'OK', Bounce: { Inactive: false } })
+  const { entry } = await findSuppression(service.db, service.tenantId, email.recipient)
+  expect(entry).toBeDefined()
 })
 
 test('the quota of SES is the smallest limit of key, tenant and organisation', async () => {
