@@ -2,9 +2,10 @@
  * Tools for agents over the Model Context Protocol: questions about mail and the installation, rehearsals with test keys, and actions in two
  * steps.
  * Owns: no tables. Uses: base, bounces, db, members, credentials, delivery, doctor. Used by: http, cli.
- * Promises: a call has the rights of its key and is in the audit log before it is answered; an action needs the token of its plan, which is
- * bound to one key and exact arguments, expires, and works once in all processes; text from outside stands only below `untrusted`, as one
- * bounded line without markup; addresses are masked unless asked for; answers have at most 24,000 characters.
+ * Promises: a call has the rights of its key and is in the audit log before it is answered, except a question or rehearsal that was recorded
+ * within the last minute; an action needs the token of its plan, which is bound to one key and exact arguments, expires, and works once in all
+ * processes; text from outside stands only below `untrusted`, as one bounded line without markup; addresses are masked unless asked for; answers
+ * have at most 24,000 characters.
  */
 import { answerRequest, listedTools, makeServer } from './mcp-server.ts'
 import { openRunTool, type ToolDeps } from './run-tool.ts'

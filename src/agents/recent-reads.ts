@@ -1,6 +1,6 @@
 /**
- * Calls that only read and were recorded within the last minute: an agent that asks again and again fills the audit log with one entry a
- * minute for each question. A bounded number of calls is known, the newest.
+ * Questions and rehearsals (`send_test_email`) that were recorded within the last minute: an agent that repeats an equal call fills the audit log
+ * with one entry a minute. A bounded number of calls is known, the newest.
  */
 const sameWithinMs = 60_000
 const maxKnown = 10_000

@@ -1,6 +1,6 @@
 /**
- * Runs one call of a tool: arguments checked, the call in the audit log before anything else happens (equal questions once a minute), an
- * action only with the token of its plan, a bounded answer. A refusal is an answer, too.
+ * Runs one call of a tool: arguments checked, the call in the audit log before anything else happens (equal questions and rehearsals once a
+ * minute), an action only with the token of its plan, a bounded answer. A refusal is an answer, too.
  */
 import type { TSchema } from 'typebox'
 import { type Clock, type Ids, Refusal, rejectUnstorableText, type Secrets, wrongField } from '#base'

@@ -70,7 +70,7 @@ export const sesAccount = (quota: Quota, mode: 'live' | 'test') => ({
   SuppressionAttributes: { SuppressedReasons: ['BOUNCE', 'COMPLAINT'] },
 })
 
-/** The answer of GetIdentityVerificationAttributes for those of `asked` that are domains here. */
+/** The answer of GetIdentityVerificationAttributes for those of `names` that are domains here. */
 export const verificationAttributes = (names: readonly string[], domains: readonly Identity[]): XmlValue => {
   const byName = new Map(domains.map((one) => [one.name.toLowerCase(), one]))
   const entries = names.flatMap((name) => {

@@ -25,7 +25,7 @@ export interface Template extends TemplateSource {
 /** A template without the texts and variables of its draft. */
 export type TemplateSummary = Omit<Template, 'html' | 'text' | 'variables'>
 
-export interface TemplateVersion extends TemplateSource {
+interface TemplateVersion extends TemplateSource {
   version: number
   publishedAt: Date
 }
