@@ -23,39 +23,61 @@ export interface BodyMemory {
 /** The connection ended before the request did, so no response can be sent. */
 export class ClientLeft extends Error {}
 
+/** The reserved bytes by tenant, and those of all requests whose signature is not checked. */
+class Shares {
+  readonly #capacity: number
+  readonly #claimable: number
+  readonly #reserved = new Map<string, number>()
+  #claimed = 0
+
+  constructor(capacity: number) {
+    this.#capacity = capacity
+    this.#claimable = capacity / 4
+  }
+
+  /** `octets` is negative for a release. */
+  add(whose: string, octets: number): void {
+    if (isClaimed(whose)) this.#claimed += octets
+    const now = (this.#reserved.get(whose) ?? 0) + octets
+    if (now > 0) this.#reserved.set(whose, now)
+    else this.#reserved.delete(whose)
+  }
+
+  fitsTenant(whose: string, octets: number): boolean {
+    const own = this.#reserved.get(whose) ?? 0
+    return own === 0 || own + octets <= (isClaimed(whose) ? this.#claimable : this.#capacity) / 2
+  }
+
+  fitsClaimed(octets: number): boolean {
+    return this.#claimed === 0 || this.#claimed + octets <= this.#claimable
+  }
+}
+
 export function openBodyMemory(capacity = budgetOctets): BodyMemory {
   let free = capacity
-  const claimable = capacity / 4
-  let claimed = 0
-  const reserved = new Map<string, number>()
+  const shares = new Shares(capacity)
   const queue: { whose: string; octets: number; admit: () => void }[] = []
   const take = (whose: string, octets: number) => {
     free -= octets
-    if (isClaimed(whose)) claimed += octets
-    const now = (reserved.get(whose) ?? 0) + octets
-    if (now > 0) reserved.set(whose, now)
-    else reserved.delete(whose)
-  }
-  const mayReserve = (whose: string, octets: number) => {
-    const own = reserved.get(whose) ?? 0
-    return own === 0 || own + octets <= (isClaimed(whose) ? claimable : capacity) / 2
+    shares.add(whose, octets)
   }
   const admitNext = () => {
     let isClaimedFull = false
     for (let at = 0; at < queue.length; ) {
       const place = queue[at]
       if (!place) return
-      const fitsOwnShare = mayReserve(place.whose, place.octets)
+      const { whose, octets } = place
+      const fitsTenant = shares.fitsTenant(whose, octets)
       // After one that does not fit into the quarter, further ones wait too, for the same reason as below.
-      if (fitsOwnShare && isClaimed(place.whose)) isClaimedFull ||= claimed > 0 && claimed + place.octets > claimable
-      if (!fitsOwnShare || (isClaimedFull && isClaimed(place.whose))) {
+      if (fitsTenant && isClaimed(whose)) isClaimedFull ||= !shares.fitsClaimed(octets)
+      if (!fitsTenant || (isClaimedFull && isClaimed(whose))) {
         at++
         continue
       }
       // Stops at the first that does not fit; otherwise many small bodies would starve a large one.
-      if (place.octets > free) return
+      if (octets > free) return
       queue.splice(at, 1)
-      take(place.whose, place.octets)
+      take(whose, octets)
       place.admit()
     }
   }
