@@ -63,6 +63,8 @@ export function startMemoryTrim({ clock, log }: { clock: Clock; log: Log }): Loo
     exposed()({ type: 'major', execution: 'sync', flavor: 'last-resort' })
     returnFreePages()
     leastOctets = process.memoryUsage.rss()
+    // Not at every check of a process that stays idle.
+    idleMs = 0
   })
 }
 
