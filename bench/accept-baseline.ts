@@ -50,6 +50,7 @@ const http = await startHttp({
   credentials: openCredentials({ db, clock }),
   installation: { version: 'bench', settings: [], runChecks: async () => [] },
   isAlone: () => true,
+  wake: () => {},
   dashboardFolder: 'none',
   referenceFolder: 'dashboard/reference',
   docsFolder: 'docs',

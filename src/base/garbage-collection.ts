@@ -43,7 +43,7 @@ const idleBelow = 0.05
  */
 const restBeforeMs = 120_000
 /** It has grown by this factor since it last returned memory; a collection that frees little is not worth its time. */
-const grownBy = 1.05
+const grownBy = 1.1
 
 /**
  * Returns the memory that an idle process does not need to the system, after its start and after each time of work. Takes some 70 ms. V8's

@@ -41,6 +41,8 @@ export interface Connection {
   /** `copy … from stdin`: streams data to the server; finishes once the server has received all of it. */
   copyIn(text: string): Writable
   onNotification(notified: (channel: string, payload: string) => void): void
+  /** Called when a statement or copy begins while no other is pending. */
+  onWork(begun: () => void): void
   /** Called once, when the connection is lost or ended. */
   onEnd(ended: () => void): void
   /** Closes the socket at once. Pending statements fail; a pending commit is unknown. */
@@ -174,6 +176,7 @@ class ClientConnection implements Connection {
   /** The server cancelled the wait for its standby during the current statement. */
   #standbyForsaken = false
   #pending = 0
+  #begun = () => {}
   #ending: Promise<void> | undefined
   readonly #endings: (() => void)[] = []
 
@@ -234,6 +237,10 @@ class ClientConnection implements Connection {
     this.#client.on('notification', ({ channel, payload }) => notified(channel, payload ?? ''))
   }
 
+  onWork(begun: () => void): void {
+    this.#begun = begun
+  }
+
   onEnd(ended: () => void): void {
     if (this.#socketLost) ended()
     else this.#endings.push(ended)
@@ -249,7 +256,7 @@ class ClientConnection implements Connection {
   }
 
   async #answer<Row>(work: Promise<QueryResult<object> | QueryResult<object>[]>): Promise<StatementResult<Row>> {
-    this.#pending++
+    this.#begin()
     try {
       const all = await work
       if (this.#standbyForsaken) throw new NotDurable()
@@ -265,8 +272,13 @@ class ClientConnection implements Connection {
     }
   }
 
-  #counted<Stream extends Readable | Writable>(stream: Stream): Stream {
+  #begin(): void {
+    if (this.#pending === 0) this.#begun()
     this.#pending++
+  }
+
+  #counted<Stream extends Readable | Writable>(stream: Stream): Stream {
+    this.#begin()
     stream.once('close', () => this.#pending--)
     return stream
   }

@@ -112,7 +112,7 @@ export class Pool {
       this.#open.delete(connection)
       this.#interruptions++
     })
-    this.#watch.start()
+    connection.onWork(() => this.#watch.start())
     return connection
   }
 

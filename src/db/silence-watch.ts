@@ -67,12 +67,16 @@ export class SilenceWatch {
     this.#deps = deps
   }
 
-  /** Has no effect if the watch already runs; it ends itself when there are no connections. */
+  /** Called before a statement begins. The watch ends itself when none is pending, so that an idle process rests. */
   start(): void {
-    this.#cancel ??= this.#deps.clock.after(lookEveryMs, () => {
-      this.#cancel = undefined
-      this.#look()
-    })
+    if (this.#cancel) return
+    // Nothing was asked until now, so that no server has been silent.
+    const nowMs = this.#deps.clock.monotonicMs()
+    for (const connection of this.#deps.connections()) {
+      this.#seen.set(connection, { octets: connection.octetsRead, sinceMs: nowMs })
+      this.#heardMs.set(connection.host.name, nowMs)
+    }
+    this.#lookLater()
   }
 
   stop(): void {
@@ -80,18 +84,25 @@ export class SilenceWatch {
     this.#cancel = undefined
   }
 
+  #lookLater(): void {
+    this.#cancel = this.#deps.clock.after(lookEveryMs, () => {
+      this.#cancel = undefined
+      this.#look()
+    })
+  }
+
   #look(): void {
     const { clock, connections } = this.#deps
     const nowMs = clock.monotonicMs()
-    let count = 0
+    let isPending = false
     let isSuspect = false
     for (const connection of connections()) {
-      count++
+      isPending ||= connection.pending > 0
       isSuspect = this.#silentMs(connection, nowMs) >= suspectAfterMs || isSuspect
     }
-    if (count === 0) return
+    if (!isPending) return
     if (isSuspect && !this.#isAsking && nowMs - this.#askedMs >= askEveryMs) void this.#askAll()
-    this.start()
+    this.#lookLater()
   }
 
   #silentMs(connection: Connection, nowMs: number): number {

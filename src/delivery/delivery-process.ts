@@ -60,13 +60,14 @@ const maxInFlightOfTenant = 1600
 const maxPerClaim = 400
 /** Interval of claims while there was mail lately. */
 const idlePollMs = 25
-/** The same without new mail: accepted mail wakes the process, other mail is seen after this time. */
-const asleepPollMs = 2000
+/** The same without new mail: the API wakes the process after each change, and newly leased shards do; a lost wake-up is made good then. */
+const asleepPollMs = 5000
 /** Interval of claims under load: claiming a few recipients costs as much as claiming dozens. */
 const busyPollMs = 50
 const busyFrom = 16
 const sweepMs = 1000
 const simulatedEventsEveryMs = 150
+const asleepSimulatedEventsMs = 5000
 const lanesPerClaim = 256
 const countTlsMs = 2000
 
@@ -200,7 +201,7 @@ class DeliveryProcess implements Delivery {
     })
     this.#sources = openSources(deps)
     this.#transports = openTransports(deps)
-    this.#renewing = startLoop({ clock, log, name: 'renewing leases', everyMs: leases.everyMs }, () => leases.tick())
+    this.#renewing = startLoop({ clock, log, name: 'renewing leases', everyMs: leases.everyMs }, () => this.#renewLeases())
     this.#claiming = startLoop({ clock, log, name: 'claiming mail', everyMs: idlePollMs }, () => this.#claim())
     wakefulness.wakes(this.#claiming)
     this.#loops = [this.#claiming, ...this.#startLoops()]
@@ -240,6 +241,14 @@ class DeliveryProcess implements Delivery {
     return loops
   }
 
+  /** Returns the ms until the next renewal. Newly leased shards may have mail that waits. */
+  async #renewLeases(): Promise<number> {
+    const before = this.#leases.owned().length
+    const nextMs = await this.#leases.tick()
+    if (this.#leases.owned().length > before) this.#claiming.nudge()
+    return nextMs
+  }
+
   /** Claims due mail and sends it on its way; returns the ms until the next claim. */
   async #claim(): Promise<number> {
     const { db, clock } = this.#deps
@@ -276,8 +285,7 @@ class DeliveryProcess implements Delivery {
   async #sweep(shards: ReturnType<Leases['owned']>): Promise<void> {
     const { db, clock, ids, log, config } = this.#deps
     const [schedule, inFlight, recorder, unsent] = [this.#schedule, this.#inFlight, this.#recorder, this.#unsent]
-    const { isEmpty } = await this.#transports.current()
-    const defaultTransport = isEmpty ? undefined : defaultNameOf(config)
+    const defaultTransport = async () => ((await this.#transports.current()).isEmpty ? undefined : defaultNameOf(config))
     await sweepOrphanedClaims(shards, { db, clock, ids, log, schedule, inFlight, recorder, unsent, defaultTransport })
     this.#sweepAtMs = clock.monotonicMs() + Math.min(sweepMs, config.leaseMs / 4)
   }
@@ -319,6 +327,6 @@ class DeliveryProcess implements Delivery {
   async #runSimulatedEvents(takeReport: SimulatedEventDeps['takeReport']): Promise<number> {
     const { db, clock, ids, log, secrets } = this.#deps
     const count = await runDueSimulatedEvents({ db, clock, ids, log, secrets, takeReport })
-    return count > 0 ? 0 : this.#wakefulness.delayMs(simulatedEventsEveryMs, asleepPollMs)
+    return count > 0 ? 0 : this.#wakefulness.delayMs(simulatedEventsEveryMs, asleepSimulatedEventsMs)
   }
 }

@@ -26,7 +26,7 @@ export interface OrphanedClaimsDeps {
   recorder: Recorder
   unsent: Pick<OpenRequeue, 'requeue' | 'unsettled'>
   /** The transport of claims that took no other; undefined: the installation has no transport rules. */
-  defaultTransport: string | undefined
+  defaultTransport: () => Promise<string | undefined>
 }
 
 export async function sweepOrphanedClaims(shards: readonly OwnedShard[], deps: OrphanedClaimsDeps): Promise<void> {
@@ -48,6 +48,7 @@ export async function sweepOrphanedClaims(shards: readonly OwnedShard[], deps: O
 async function recordUnknown(found: readonly OrphanedClaim[], deps: OrphanedClaimsDeps): Promise<void> {
   deps.log.warn({ emails: found.length }, 'the delivery process of these recipients ended; their outcome is unknown')
   const facts = withoutAttempt(deps, 'at once')
-  const transportOf = ({ test, transport }: OrphanedClaim) => (test ? undefined : (transport ?? deps.defaultTransport))
+  const defaultTransport = await deps.defaultTransport()
+  const transportOf = ({ test, transport }: OrphanedClaim) => (test ? undefined : (transport ?? defaultTransport))
   await deps.recorder.record(found.map((one) => decideOutcome(one, lost, { ...facts, transport: transportOf(one) })))
 }

@@ -9,6 +9,7 @@ import {
   type CountedEvent,
   findTimeAfter,
   type LogPosition,
+  nextEventAfter,
   readCountedEvents,
   readTailBySecond,
   readTailByTenant,
@@ -67,6 +68,8 @@ const lockPosition = sql<LogPosition>`
   select xact::text as xact, id
   from email_counts_position
   for update`
+
+const nextEvent = nextEventAfter(sql.part`email_counts_position`)
 
 const movePosition = sql`
   update email_counts_position
@@ -143,7 +146,8 @@ function apply(to: EmailCounts, change: Partial<EmailCounts>): void {
 const maxEvents = 20_000
 
 /** Rolls up the next events that no earlier event can precede any more; returns how many. */
-export function rollUpCounts(db: Db): Promise<number> {
+export async function rollUpCounts(db: Db): Promise<number> {
+  if (!(await db.first(nextEvent))) return 0
   return db.transaction(async (tx) => {
     const from = await tx.first(lockPosition)
     if (!from) throw new Error('email_counts_position is empty')

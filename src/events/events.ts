@@ -32,6 +32,7 @@ export { countEventsWithAddresses, hashAddressesOfEvents } from './hash-addresse
 export { type AttemptEnd, type HourlyStats, readRecentEnds, summariseEvents } from './hourly-stats.ts'
 export { listEventsBetween } from './list-events.ts'
 export { findOldestOpenTransaction, logDelayMs } from './log-delay.ts'
+export { nextEventAfter } from './new-events.ts'
 export { removeOldEvents } from './old-events.ts'
 export { recordOperatorAction } from './operator-action.ts'
 export { type OutcomeEvent, readOutcomeEvents } from './outcome-events.ts'

@@ -7,10 +7,13 @@ import type { Db, DueClaims, Tx } from '#db'
 import { type CheckedDomain, checkDomain, dnsErrorOf, openDueDomains, saveCheck } from '#domains'
 import { appendEvents } from '#events'
 import type { Resolver } from '#net'
+import type { Wakefulness } from '#spool'
 import { findServer } from '#tenants'
 import { openDueTrackDomains, verifyTrackDomain } from '#tracking'
 
 const atOnce = 10
+/** Interval without changes by the API and without mail lately. */
+const asleepMs = 10_000
 
 export interface DomainCheckDeps {
   db: Db
@@ -18,6 +21,7 @@ export interface DomainCheckDeps {
   log: Log
   resolver: Resolver
   hostname: string
+  wakefulness: Pick<Wakefulness, 'delayMs'>
 }
 
 /** Those left when `signal` aborts become due again automatically. */
@@ -55,7 +59,7 @@ async function recordDnsError(tx: Tx, domain: CheckedDomain): Promise<void> {
 
 /** Checks the due rows of one table. */
 function startChecks<Row extends { id: number; name: string }>(
-  { clock, log }: DomainCheckDeps,
+  { clock, log, wakefulness }: DomainCheckDeps,
   settings: { name: string; everyMs: number },
   due: DueClaims<Row>,
   checkOne: (row: Row) => Promise<unknown>,
@@ -63,7 +67,7 @@ function startChecks<Row extends { id: number; name: string }>(
   return startLoop({ clock, log, ...settings }, async (stopping) => {
     const { rows, isLast } = await due.claim(clock.nowMs())
     await checkAll(rows, checkOne, log, stopping)
-    return isLast ? settings.everyMs : 0
+    return isLast ? wakefulness.delayMs(settings.everyMs, asleepMs) : 0
   })
 }
 

@@ -46,8 +46,8 @@ import { applyRetention, type Keep } from './retention.ts'
 
 const indexEveryMs = 600_000
 const tickMs = 500
-/** The same while there was no mail lately. */
-const asleepTickMs = 4000
+/** The same while there was no mail lately: accepted mail and changes by the API wake the process. */
+const asleepTickMs = 10_000
 /** Rare, because it may read past all the mail of a tenant or key at its limit. */
 const uncountedEveryMs = 60_000
 const contentsEveryMs = 10_000
@@ -263,15 +263,18 @@ export async function startHousekeeping(deps: HousekeepingDeps): Promise<Houseke
   }
 
   const tidying = startLoop({ clock, log, name: 'housekeeping', everyMs: tickMs }, turn)
-  wakefulness.wakes(tidying)
-  const rotating = deps.keyRotation ? [startKeyRotation({ db, clock, earlierClock, log, ...deps.keyRotation })] : []
-  const counting = deps.reputation ? [startCountingOutcomes({ db, clock, log, providerOf: openProviderNames(deps.reputation) })] : []
-  const loops = [tidying, startDomainChecks(deps), ...rotating, ...counting]
+  const checking = startDomainChecks({ ...deps, wakefulness })
+  const rotating = deps.keyRotation ? [startKeyRotation({ db, clock, earlierClock, log, wakefulness, ...deps.keyRotation })] : []
+  for (const loop of [tidying, checking, ...rotating]) wakefulness.wakes(loop)
+  const counting = deps.reputation
+    ? [startCountingOutcomes({ db, clock, log, wakefulness, providerOf: openProviderNames(deps.reputation) })]
+    : []
+  const loops = [tidying, checking, ...rotating, ...counting]
   // On separate schedules: they wait for DNS or for the database. Several processes may do them at once.
   const patient = [
     ...(deps.reputation ? [startBlocklistChecks({ ...deps, config: deps.reputation })] : []),
     ...startRetention(deps, earlierClock),
-    startTrackDomainChecks(deps),
+    startTrackDomainChecks({ ...deps, wakefulness }),
     startLoop({ clock, log, name: 'indexing completed days', everyMs: indexEveryMs }, async () => {
       await indexEndedDays(db, clock.nowMs())
     }),

@@ -3,10 +3,12 @@ import { type Clock, type Config, type Ids, type Log, type Loop, type Secrets, s
 import type { Db } from '#db'
 import { isFullRound, keyRetentionMs, rotateDueDomains } from '#domains'
 import type { Resolver } from '#net'
-import { type RetrySettings, retryScheduleOf, wholeScheduleMs } from '#spool'
+import { type RetrySettings, retryScheduleOf, type Wakefulness, wholeScheduleMs } from '#spool'
 import type { EarlierClock } from './earlier-clock.ts'
 
 const everyMs = 3000
+/** The same without changes by the API and without mail lately. */
+const asleepMs = 10_000
 const dayMs = 86_400_000
 
 export interface KeyRotationDeps {
@@ -17,12 +19,13 @@ export interface KeyRotationDeps {
   ids: Ids
   secrets: Secrets
   log: Log
+  wakefulness: Pick<Wakefulness, 'delayMs'>
   /** One for each resolver of POSTRIDER_DNS: all of them must return a record before its key signs. */
   resolvers: readonly Resolver[]
   config: Pick<Config, 'hostname' | 'dnsUpdate' | 'dkimRotateDays' | 'dkimRotateTxt'> & RetrySettings
 }
 
-export function startKeyRotation({ config, earlierClock, ...deps }: KeyRotationDeps): Loop {
+export function startKeyRotation({ config, earlierClock, wakefulness, ...deps }: KeyRotationDeps): Loop {
   const { dkimRotateDays, dkimRotateTxt } = config
   const rotation = {
     ...deps,
@@ -33,6 +36,6 @@ export function startKeyRotation({ config, earlierClock, ...deps }: KeyRotationD
   }
   return startLoop({ ...deps, name: 'rotating DKIM keys', everyMs }, async (stopping) => {
     const { clock } = await earlierClock.read()
-    return isFullRound(await rotateDueDomains({ ...rotation, clock }, stopping)) ? 0 : everyMs
+    return isFullRound(await rotateDueDomains({ ...rotation, clock }, stopping)) ? 0 : wakefulness.delayMs(everyMs, asleepMs)
   })
 }

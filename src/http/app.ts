@@ -46,6 +46,8 @@ export interface AppDeps
   requestLogs: RequestLogs
   streams: Streams
   readiness: Readiness
+  /** Called after each request that may have changed something: other processes act on it at once. */
+  wake: () => void
   config: Pick<Config, 'trustedProxies' | 'publicUrl' | 'oidcIssuer' | 'keepContentDays' | 'retryBaseSeconds' | 'retryMaxSeconds'> &
     ApiDeps['config'] &
     VendorSettings
@@ -64,6 +66,7 @@ const standingWithinMs = 1000
 /** Most ids of created emails in a request's log line; a batch creates up to a thousand. */
 const maxLoggedIds = 5
 
+const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 const apiPath = /^\/v1([/?]|$)/
 
 declare module 'fastify' {
@@ -303,7 +306,8 @@ function recordRequest(request: FastifyRequest, reply: FastifyReply, payload: un
   }
 }
 
-function recordResponse(request: FastifyRequest, reply: FastifyReply, { clock, log, traces }: AppDeps): void {
+function recordResponse(request: FastifyRequest, reply: FastifyReply, { clock, log, traces, wake }: AppDeps): void {
+  if (reply.statusCode < 300 && !readingMethods.has(request.method)) wake()
   const durationMs = clock.monotonicMs() - request.arrivedMs
   const endpoint = request.is404 ? 'unknown' : (request.routeOptions.config.endpoint?.name ?? request.routeOptions.url ?? 'unknown')
   metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)

@@ -68,13 +68,13 @@ function findEndpoint(method: string, path: string): Found | undefined {
 
 const isParameter = (part: string) => part.startsWith('{')
 
-function openApiDeps(deps: LocalApiDeps): ApiDeps {
+function openApiDeps(deps: LocalApiDeps, wake: () => void): ApiDeps {
   const { config, db, clock, ids, secrets, version } = deps
   const tenants = openTenants({ db, clock })
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }) })
+  const commit = openCommit({ db, clock, ids, limitSettings, wake })
   const { sandboxSender, hostname, publicUrl, feedbackId } = config
   const facts = { sandboxSender, hostname, publicUrl, feedbackId }
   const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, ...facts, commit })
@@ -102,7 +102,8 @@ function openApiDeps(deps: LocalApiDeps): ApiDeps {
  * the operator may see its details.
  */
 export function openLocalApi(deps: LocalApiDeps): (url: string, init: RequestInit) => Promise<Response> {
-  const api = openApiDeps(deps)
+  const wake = openWaker(deps)
+  const api = openApiDeps(deps, wake)
   return async (url, { method = 'GET', body }) => {
     const requestId = deps.ids.requestId()
     const { pathname, searchParams } = new URL(url)
@@ -126,6 +127,7 @@ export function openLocalApi(deps: LocalApiDeps): (url: string, init: RequestIni
         },
         api,
       )
+      if (method !== 'GET') wake()
       const { body: json } = answered
       if (typeof json !== 'string' && !Buffer.isBuffer(json)) throw new Error(`${endpoint.name} answers no JSON text`)
       return new Response(typeof json === 'string' ? json : json.toString(), {

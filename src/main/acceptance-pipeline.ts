@@ -17,12 +17,13 @@ export function openAcceptance({ config, log, secrets, db }: Ground) {
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }), failpoint })
+  const wake = openWaker({ db, clock })
+  const commit = openCommit({ db, clock, ids, limitSettings, wake, failpoint })
   const { sandboxSender, hostname, publicUrl, feedbackId } = config
   const facts = { sandboxSender, hostname, publicUrl, feedbackId }
   const accept = openAccept({ db, clock, ids, tenants, domains, tracks, limitSettings, ...facts, commit })
   const credentials = openCredentials({ db, clock })
-  return { tenants, domains, tracks, limitSettings, accept, credentials, uses: saveUsesOf(credentials, log) }
+  return { tenants, domains, tracks, limitSettings, accept, credentials, wake, uses: saveUsesOf(credentials, log) }
 }
 
 /** Saves when keys were last used, every few seconds and at the end. */

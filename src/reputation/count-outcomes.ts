@@ -5,16 +5,17 @@
 import { type Clock, type Log, type Loop, startLoop } from '#base'
 import { type Db, sql, type Tx } from '#db'
 import { findSendingFacts, type SendingFacts, type WantedAttempt } from '#emails'
-import { type LogPosition, type OutcomeEvent, readOutcomeEvents } from '#events'
+import { type LogPosition, nextEventAfter, type OutcomeEvent, readOutcomeEvents } from '#events'
 import { simulatorDomain } from '#simulator'
+import type { Wakefulness } from '#spool'
 import { addDayRows, type DayRow, noCounts, type OutcomeCounts, utcDayOf } from './reputation-days.ts'
 
 const maxEvents = 5000
 const everyMs = 2000
+/** The same while there was no mail lately. */
+const asleepMs = 10_000
 
-const readPosition = sql<LogPosition>`
-  select xact::text as xact, id
-  from reputation_position`
+const nextEvent = nextEventAfter(sql.part`reputation_position`)
 
 /** No row while another process counts. */
 const lockPosition = sql<LogPosition>`
@@ -59,17 +60,23 @@ function changeOf({ kind, classification, secure }: Pick<CountedOutcome, 'kind' 
 
 /** Counts the next events that no earlier event can precede any more; returns how many were read. */
 export async function countOutcomes(db: Db, providerOf: ProviderOf): Promise<number> {
-  const from = await db.first(readPosition)
-  // A lock is a write, which an installation without mail would flush to its disk every two seconds.
-  const hasNews = from && (await readOutcomeEvents(db, from, 1)).length > 0
-  return hasNews ? db.transaction((tx) => countNext(tx, providerOf)) : 0
+  return (await db.first(nextEvent)) ? db.transaction((tx) => countNext(tx, providerOf)) : 0
+}
+
+interface CountingDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  providerOf: ProviderOf
+  wakefulness: Pick<Wakefulness, 'delayMs'>
 }
 
 /** On a schedule of its own: after an upgrade it counts the kept log, which must not delay other tasks. */
-export const startCountingOutcomes = ({ db, clock, log, providerOf }: { db: Db; clock: Clock; log: Log; providerOf: ProviderOf }): Loop =>
-  startLoop({ clock, log, name: 'counting outcomes by domain, source and provider', everyMs }, async () =>
-    (await countOutcomes(db, providerOf)) < maxEvents ? everyMs : 0,
+export function startCountingOutcomes({ db, clock, log, providerOf, wakefulness }: CountingDeps): Loop {
+  return startLoop({ clock, log, name: 'counting outcomes by domain, source and provider', everyMs }, async () =>
+    (await countOutcomes(db, providerOf)) < maxEvents ? wakefulness.delayMs(everyMs, asleepMs) : 0,
   )
+}
 
 async function countNext(tx: Tx, providerOf: ProviderOf): Promise<number> {
   const from = await tx.first(lockPosition)

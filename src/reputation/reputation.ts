@@ -1,7 +1,7 @@
 /**
  * Reputation: how mailbox providers treat the mail, by sending domain, egress source and provider; blocklists; changes since yesterday, and
  * notifications of them. Owns: reputation_days, reputation_position, reputation_notices, blocklist_checks. Uses: base, net, simulator, db,
- * tenants, events, emails, delivery, domain-reports. Used by: housekeeping, doctor, http, cli. Promises: each event of the log counts once, also after a
+ * tenants, events, emails, spool, delivery, domain-reports. Used by: housekeeping, doctor, http, cli. Promises: each event of the log counts once, also after a
  * crash; no blocklist is asked that the settings do not name; an owner is notified of a finding once a day.
  */
 import type { Config } from '#base'

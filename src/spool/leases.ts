@@ -51,6 +51,12 @@ const takeShards = sql<OwnedShard>`
     select shard
     from shard_leases
     where owner is null
+      -- Compared as pairs, so that a shard is not taken from a process that registered and took it after this statement began.
+      or (shard, owner) in (
+        select orphan.shard, orphan.owner
+        from shard_leases as orphan
+        where orphan.owner not in (select id from delivery_processes)
+      )
     order by shard
     limit $2
     for update skip locked
@@ -61,11 +67,6 @@ const freeShard = sql`
   update shard_leases
   set owner = null
   where owner = $1 and shard = any($2)`
-
-const freeOrphans = sql`
-  update shard_leases
-  set owner = null
-  where owner is not null and owner not in (select id from delivery_processes)`
 
 /** A kind of leased work: the statements on its tables, in which the number of a part is called a shard. */
 export interface Leased {
@@ -80,11 +81,10 @@ export interface Leased {
   removeEnded: Sql<{ id: string }>
   /** $1: processes. */
   freeAllOf: Sql<unknown>
-  /** $1: the process; $2: the maximum number. */
+  /** $1: the process; $2: the maximum number. Takes free parts, and those of processes that were removed. */
   take: Sql<OwnedShard>
   /** $1: the process; $2: the parts. */
   free: Sql<unknown>
-  freeOrphans: Sql<unknown>
   /** The number of parts. */
   count(db: Db): Promise<number>
   /** Busy parts may be set aside too, so that they become idle. Work on them goes on meanwhile, and no other begins. */
@@ -102,7 +102,6 @@ export const shardLeases: Leased = {
   freeAllOf: freeShardsOf,
   take: takeShards,
   free: freeShard,
-  freeOrphans,
   count: () => Promise.resolve(shardCount),
   drainsBusy: true,
   gauge: metrics.ownedShards,
@@ -190,7 +189,6 @@ export class Leases {
       const known = this.#seen.size
       await this.#renew()
       const living = await this.#watch()
-      await db.run(leased.freeOrphans)
       const count = await leased.count(db)
       const share = Math.ceil(count / living)
       if (this.#mine.size < share) await this.#take(share)

@@ -1,7 +1,7 @@
 /**
  * The queue of unfinished work: one row for each recipient without a final status, with its due time and its shard. Owns: spool,
  * queue_updates, queue_pauses, shard_leases, delivery_processes, test_clocks, restores. Uses: base, db, limits, events. Used by: accept,
- * delivery, returns, webhooks, privacy, housekeeping, doctor, http, cli, main. Promises: a claimed recipient belongs to one process until its lease
+ * delivery, returns, webhooks, reputation, privacy, housekeeping, doctor, http, cli, main. Promises: a claimed recipient belongs to one process until its lease
  * ends; an outcome from a stale owner changes no data; neither a tenant's backlog nor a slow site delays other tenants' mail.
  */
 

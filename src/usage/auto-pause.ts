@@ -6,7 +6,7 @@ import type { Log } from '#base'
 import type { Db, Queryable, Tx } from '#db'
 import { sql } from '#db'
 import { pauseTenant } from '#delivery'
-import { appendEvents, type HourlyStats, type LogPosition, summariseEvents } from '#events'
+import { appendEvents, type HourlyStats, type LogPosition, nextEventAfter, summariseEvents } from '#events'
 import { findTenant, resumedAt } from '#tenants'
 
 export interface AutoPauseLimits {
@@ -32,6 +32,8 @@ const lockPosition = sql<LogPosition>`
   select xact::text as xact, id
   from auto_pause_position
   for update`
+
+const nextEvent = nextEventAfter(sql.part`auto_pause_position`)
 
 const movePosition = sql`
   update auto_pause_position
@@ -72,7 +74,7 @@ interface Day extends Omit<HourlyStats, 'hour'> {
 export async function applyAutoPause(db: Db, limits: AutoPauseLimits, nowMs: number, log: Pick<Log, 'warn'>): Promise<string[]> {
   const paused: string[] = []
   for (let round = 0; round < maxRounds; round++) {
-    const tenants = await db.transaction(readOn)
+    const tenants = (await db.first(nextEvent)) && (await db.transaction(readOn))
     if (!tenants) break
     paused.push(...(await judge(db, tenants, limits, nowMs, log)))
   }

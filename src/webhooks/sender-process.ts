@@ -87,6 +87,10 @@ class LeasedWebhooks {
     }
   }
 
+  get isEmpty(): boolean {
+    return this.#senders.size === 0
+  }
+
   get isBusy(): boolean {
     return [...this.#senders.values()].some((one) => one.inFlight > 0)
   }
@@ -97,11 +101,11 @@ class LeasedWebhooks {
 
   /** Starts newly leased webhooks and stops lost ones; requests in flight of a lost one are still recorded. */
   async adopt(): Promise<void> {
-    // After a restore no request is sent until the operator resumes sending.
-    if (await findRestore(this.#db)) return
     const owned = this.#leases.owned()
     // Without a valid lease no request is started; once it is renewed, sending continues.
     if (owned.length === 0) return
+    // After a restore no request is sent until the operator resumes sending.
+    if (await findRestore(this.#db)) return
     const epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]))
     for (const [id, sender] of this.#senders) if (epochs.get(id) !== sender.epoch) this.#senders.delete(id)
     const fresh = owned.filter(({ shard }) => !this.#senders.has(shard))
@@ -205,15 +209,17 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     return nextMs
   })
   const wakefulness = await openWakefulness({ db, clock })
+  /** A process without webhooks looks for new ones only. */
+  const delayMs = (busyMs: number, asleepMs: number) => (webhooks.isEmpty ? asleepRefreshMs : wakefulness.delayMs(busyMs, asleepMs))
   const looking = every(refreshMs, 'reading webhooks', async () => {
     await webhooks.refresh()
-    return wakefulness.delayMs(refreshMs, asleepRefreshMs)
+    return delayMs(refreshMs, asleepRefreshMs)
   })
   const stopListening = await db.listen(webhookChanged, (id) => (webhooks.has(Number(id)) ? looking : leasing).nudge())
   const sendingLoop = every(tickMs, 'sending', async () => {
     webhooks.pump()
     if (webhooks.isBusy) wakefulness.stayAwake()
-    return wakefulness.delayMs(tickMs, asleepTickMs)
+    return delayMs(tickMs, asleepTickMs)
   })
   wakefulness.wakes(sendingLoop)
   const loops = [
@@ -221,7 +227,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     sendingLoop,
     every(retryPollMs, 'retrying webhook requests', async () => {
       await webhooks.retryDue()
-      return wakefulness.delayMs(retryPollMs, asleepRetryPollMs)
+      return delayMs(retryPollMs, asleepRetryPollMs)
     }),
     every(moveMs, 'saving positions', async () => webhooks.savePositions()),
   ]

@@ -41,6 +41,11 @@ export const endpointLeases: Leased = {
       select webhook_id
       from webhook_endpoints
       where owner is null
+        or (webhook_id, owner) in (
+          select orphan.webhook_id, orphan.owner
+          from webhook_endpoints as orphan
+          where orphan.owner not in (select id from webhook_processes)
+        )
       order by webhook_id
       limit $2
       for update skip locked
@@ -50,10 +55,6 @@ export const endpointLeases: Leased = {
     update webhook_endpoints
     set owner = null
     where owner = $1 and webhook_id = any($2)`,
-  freeOrphans: sql`
-    update webhook_endpoints
-    set owner = null
-    where owner is not null and owner not in (select id from webhook_processes)`,
   count: async (db) => (await db.first(countAll))?.count ?? 0,
 }
 

@@ -37,6 +37,7 @@ function world(timelines: Record<string, number | undefined>, poolSize = 2) {
       copyOut: () => new Readable(),
       copyIn: () => new Writable(),
       onNotification: () => undefined,
+      onWork: () => undefined,
       onEnd: (ended: () => void) => endings.push(ended),
       destroy: () => connection.lose(),
       spoil: () => {

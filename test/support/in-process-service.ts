@@ -166,7 +166,8 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
   const domains = openDomains({ db, clock, secrets })
   const tracks = openTracks({ db, clock })
   const limitSettings = openLimitSettings({ db, clock, config })
-  const commit = openCommit({ db, clock, ids, limitSettings, wake: openWaker({ db, clock }) })
+  const wake = openWaker({ db, clock })
+  const commit = openCommit({ db, clock, ids, limitSettings, wake })
   const accept = openAccept({
     db,
     clock,
@@ -200,6 +201,7 @@ export async function startService(wish: ServiceOptions = {}): Promise<Service> 
     limitSettings,
     accept,
     credentials,
+    wake,
     installation: {
       version: 'test',
       settings: shownSettings(wish.settings ?? {}),

@@ -104,6 +104,8 @@ export interface TrafficShaperDeps {
 }
 
 const tellEveryMs = 500
+/** The same while there is no state; a new one starts the next turn. */
+const restMs = 60_000
 const maxWaitingUnpaced = 2000
 const waitingSeconds = 5
 const minWaiting = 20
@@ -199,6 +201,7 @@ export class TrafficShaper {
     const known = this.#states.get(key)?.deref()
     if (known) return known
     const state = newState(source, provider)
+    if (this.#states.size === 0) this.#saving.nudge()
     this.#states.set(key, new WeakRef(state))
     return state
   }
@@ -213,7 +216,8 @@ export class TrafficShaper {
     return living
   }
 
-  async #saveAll(): Promise<void> {
+  /** Returns the ms until the next turn. */
+  async #saveAll(): Promise<number> {
     const { log } = this.#deps
     const states = this.#livingStates()
     for (const state of states.filter(hasNews)) {
@@ -230,6 +234,7 @@ export class TrafficShaper {
       state.accepted = 0
       this.#unsaved.delete(state)
     }
+    return this.#states.size === 0 ? restMs : tellEveryMs
   }
 
   /** Writes this process's results to the row, and reads the limits adapted by all processes. */
