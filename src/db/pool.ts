@@ -28,6 +28,9 @@ const askWithinMs = 1500
 /** Connections that were idle for this long end, except one: each takes some megabytes of the server's memory. */
 const idleMs = 60_000
 
+/** A pool with fewer requests for a connection in that time is at rest; a process without work makes up to 300. */
+const restingBelow = 600
+
 /** Delay before a full server is asked for another connection while others are open. */
 const fullForMs = 1000
 
@@ -49,6 +52,9 @@ export class Pool {
   /** By the monotonic clock. */
   readonly #idleSinceMs = new WeakMap<Connection, number>()
   #cancelTrim: (() => void) | undefined
+  /** Since the last trim. */
+  #requests = 0
+  #hasWorked = false
   readonly #waiting: Waiting[] = []
   /** Raised to invalidate every connection made so far. */
   #generation = 0
@@ -83,6 +89,7 @@ export class Pool {
 
   async take(): Promise<Connection> {
     if (this.#isClosing) throw new Error('the database is closed')
+    this.#requests++
     const connection = this.#idle.pop()
     if (connection) return connection
     const isFull = this.#used >= this.#size || (this.#used > 1 && this.#clock.monotonicMs() < this.#fullUntilMs)
@@ -144,9 +151,13 @@ export class Pool {
     this.#cancelTrim = undefined
     const beforeMs = this.#clock.monotonicMs() - idleMs
     const isLong = (connection: Connection | undefined) => connection !== undefined && (this.#idleSinceMs.get(connection) ?? 0) <= beforeMs
-    let left = this.#used
-    for (; left > 1 && isLong(this.#idle[0]); left--) void this.#idle.shift()?.end()
-    if (left > 1 && this.#idle.length > 0) this.#cancelTrim = this.#clock.after(idleMs, () => this.#trim())
+    for (let left = this.#used; left > 1 && isLong(this.#idle[0]); left--) void this.#idle.shift()?.end()
+    const isResting = this.#requests < restingBelow
+    // The server keeps the plans and caches of a connection that has worked, twice the memory of a new one.
+    if (isResting && this.#hasWorked) this.drop()
+    this.#hasWorked = !isResting
+    this.#requests = 0
+    if (this.#idle.length > 0) this.#cancelTrim = this.#clock.after(idleMs, () => this.#trim())
   }
 
   #isFit(connection: Connection): boolean {

@@ -31,11 +31,12 @@ export class QueueUpdates {
     this.#db = db
   }
 
-  /** Returns how many changes were completed. */
-  async run(nowMs: number): Promise<number> {
-    for (let done = 0; ; done++) {
-      const change = await nextQueueUpdate(this.#db, nowMs - settledAfterMs)
-      if (!change || !(await this.#follow(change, nowMs))) return done
+  /** Returns whether there was a change, completed now or not. */
+  async run(nowMs: number): Promise<boolean> {
+    for (let found = false; ; found = true) {
+      const change = await nextQueueUpdate(this.#db, nowMs)
+      if (!change) return found
+      if (change.at.getTime() > nowMs - settledAfterMs || !(await this.#follow(change, nowMs))) return true
       await deleteQueueUpdate(this.#db, change)
     }
   }

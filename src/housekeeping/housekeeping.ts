@@ -162,11 +162,11 @@ function retentionChores({ db, keep }: HousekeepingDeps): Chore[] {
   return chores.map((chore) => ({ ...chore, isRetention: true }))
 }
 
-function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: { nextMs: number }): Chore[] {
-  const { db, clock, log, limitSettings } = deps
+/** Work that makes mail ready. */
+function releasingChores(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: { nextMs: number }): Chore[] {
+  const { db, clock, limitSettings } = deps
   const wakeDelivery = openWaker({ db, clock })
   const queueUpdates = new QueueUpdates(db)
-  const obsoleteHolds = new ObsoleteHolds(db)
   return [
     {
       name: 'releasing scheduled mail',
@@ -181,7 +181,9 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
     {
       name: 'releasing mail over the send limit',
       everyMs: tickMs,
-      run: async () => releaseWaiting(db, await limitSettings.send(), clock.nowMs()),
+      run: async () => {
+        if ((await releaseWaiting(db, await limitSettings.send(), clock.nowMs())) > 0) wakeDelivery()
+      },
     },
     {
       name: 'releasing uncounted mail over the send limit',
@@ -189,8 +191,30 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
       run: async () => releaseUncounted(db, await limitSettings.send(), clock.nowMs()),
     },
     // By this machine's clock: a change can be reversed, and must not wait for a database whose clock is behind.
-    { name: 'updating queues after tenant and domain changes', everyMs: tickMs, run: () => queueUpdates.run(clock.nowMs()) },
-    { name: 'applying the automatic pause', everyMs: 5000, run: (nowMs) => applyAutoPause(db, deps.autoPause, nowMs, log) },
+    {
+      name: 'updating queues after tenant and domain changes',
+      everyMs: tickMs,
+      run: async () => {
+        if (!(await queueUpdates.run(clock.nowMs()))) return
+        wakefulness.stayAwake()
+        wakeDelivery()
+      },
+    },
+  ]
+}
+
+function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: { nextMs: number }): Chore[] {
+  const { db, clock, log } = deps
+  const obsoleteHolds = new ObsoleteHolds(db)
+  return [
+    ...releasingChores(deps, wakefulness, scheduled),
+    {
+      name: 'applying the automatic pause',
+      everyMs: 5000,
+      run: async (nowMs) => {
+        if ((await applyAutoPause(db, deps.autoPause, nowMs, log)).length > 0) wakefulness.stayAwake()
+      },
+    },
     {
       name: 'counting',
       everyMs: tickMs,

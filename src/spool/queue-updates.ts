@@ -14,6 +14,7 @@ export interface QueueUpdate {
   id: number
   change: TenantChange | 'domain deleted' | 'domain resumed'
   domain: string | null
+  at: Date
 }
 
 const recordUpdate = sql`
@@ -21,7 +22,7 @@ const recordUpdate = sql`
   values ($1, $2, $3, $4)`
 
 const oldestChange = sql<QueueUpdate>`
-  select tenant_id as "tenantId", id, change, domain
+  select tenant_id as "tenantId", id, change, domain, at
   from queue_updates
   where at <= $1
   order by id

@@ -90,6 +90,25 @@ describe('the pool', () => {
     expect((await pool.take()).spoilt).toBe(false)
   })
 
+  test('replaces the connections that have worked, the last one and those in use included, once it is at rest', async () => {
+    const { pool, made, clock } = world({ a: 1 }, 4)
+    const minute = async (requests: number) => {
+      for (let half = 0; half < 2; half++) {
+        for (let request = 0; request < requests / 2; request++) pool.give(await pool.take())
+        clock.moveMs(30_000)
+      }
+    }
+    const busy = await pool.take()
+    for (let minutes = 0; minutes < 5; minutes++) await minute(1000)
+    expect(made.map(({ ended }) => ended)).toEqual([false, false])
+    await minute(10)
+    expect(made.map(({ ended }) => ended)).toEqual([false, true])
+    pool.give(busy)
+    expect(made.map(({ ended }) => ended)).toEqual([true, true])
+    for (let minutes = 0; minutes < 20; minutes++) await minute(300)
+    expect(made.map(({ ended }) => ended)).toEqual([true, true, false])
+  })
+
   test('replaces a lost connection for a waiting caller', async () => {
     const { pool, made } = world({ a: 1 })
     await Promise.all([pool.take(), pool.take()])

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openIds, systemRandom } from '#base'
-import { sql } from '#db'
+import { openIds, systemClock, systemRandom } from '#base'
+import { sql, type Tx } from '#db'
 import { ObsoleteHolds, pauseQueue, QueueUpdates } from '#delivery'
 import { readEvents, startOfLog } from '#events'
-import { nextQueueUpdate, recordDomainDeleted, recordTenantChange, resumeQueue, type TenantChange } from '#spool'
+import { nextQueueUpdate, openWaker, recordDomainDeleted, recordTenantChange, resumeQueue, type TenantChange } from '#spool'
 import { setPause } from '#tenants'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -42,14 +42,21 @@ const addHeld = sql`
 const ofTheDay = openIds(systemRandom).emailId(testTimeMs).slice(0, 13)
 
 let service: Service
+let wake: () => void
 beforeAll(async () => {
   service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
+  wake = openWaker({ db: service.db, clock: systemClock })
 })
 afterAll(() => service.stop())
 
 const nowMs = () => new Date().getTime()
+/** Wakes the processes afterwards, as a request does. */
+async function committed(work: (tx: Tx) => Promise<void>): Promise<void> {
+  await service.db.transaction(work)
+  wake()
+}
 const change = (tenantId: string, status: string, what: TenantChange) =>
-  service.db.transaction(async (tx) => {
+  committed(async (tx) => {
     await tx.run(setStatus, [tenantId, status])
     await recordTenantChange(tx, tenantId, what, nowMs())
   })
@@ -103,13 +110,13 @@ describe('the queued emails of a tenant', () => {
     await service.addDomain(tenantId, 'other.homeless.test')
     const id = await send('softfail@simulator.test')
     await becomes(id, 'softfail')
-    await service.db.transaction(async (tx) => {
+    await committed(async (tx) => {
       await tx.run(dropDomain, [tenantId, 'other.homeless.test'])
       await recordDomainDeleted(tx, tenantId, 'other.homeless.test', nowMs())
     })
     await service.wait(1200)
     expect(await statusOf(id)).toBe('softfail')
-    await service.db.transaction(async (tx) => {
+    await committed(async (tx) => {
       await tx.run(dropDomain, [tenantId, domain])
       await recordDomainDeleted(tx, tenantId, domain, nowMs())
     })

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '#base'
 import { sql } from '#db'
 import { removeDomainsOfTenant } from '#domains'
+import { openWaker } from '#spool'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
@@ -59,6 +60,8 @@ let other: string
 /** Added to the clock, so that periods end sooner. */
 let clockOffsetMs = 0
 let otherKey: string
+/** Idle processes look for due checks every ten seconds. */
+let wake: () => void
 beforeAll(async () => {
   dns = await startTestDns()
   service = await startService({
@@ -68,6 +71,7 @@ beforeAll(async () => {
     settings: { POSTRIDER_DNS: dns.address },
     clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + clockOffsetMs },
   })
+  wake = openWaker({ db: service.db, clock: systemClock })
   other = await service.makeTenant('Other')
   otherKey = await service.makeKey({ tenantId: other })
 })
@@ -429,6 +433,7 @@ describe('the background check', () => {
   async function checkedOnce(domain: Domain): Promise<Domain> {
     const before = (await standingOf(domain)).checked
     await service.db.run(makeDue, [domain.uuid, at()])
+    wake()
     await expect
       .poll(async () => (await standingOf(domain)).checked?.getTime(), { timeout: 10_000, interval: 50 })
       .not.toBe(before?.getTime())
@@ -454,6 +459,7 @@ describe('the background check', () => {
   test('gives up on a domain that is still unverified after seven days', async () => {
     const domain = await add()
     await service.db.run(makeOld, [domain.uuid, at()])
+    wake()
     await expect.poll(async () => (await standingOf(domain)).next, { timeout: 10_000, interval: 50 }).toBeNull()
   })
 
