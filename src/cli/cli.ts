@@ -15,6 +15,7 @@ import { ApiError } from '#client'
 import { migrate } from '#db'
 import type { Installation } from '#installation'
 import { recordAction } from '#members'
+import { openWaker } from '#spool'
 import { shownApiError } from './api.ts'
 import { backup, restore } from './backup.ts'
 import { bounceParse } from './bounce.ts'
@@ -291,6 +292,7 @@ function recording({ name, audited }: Command, { options, positionals }: Command
   const recorded = async <H extends Pick<Installation, 'db' | 'clock'>, T>(installation: H, work: (installation: H) => Promise<T>) => {
     const done = await work(installation)
     await recordAction(installation.db, entry, installation.clock.nowMs())
+    openWaker(installation)()
     return done
   }
   return {
