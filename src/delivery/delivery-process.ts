@@ -67,7 +67,8 @@ const busyPollMs = 50
 const busyFrom = 16
 const sweepMs = 1000
 const simulatedEventsEveryMs = 150
-const asleepSimulatedEventsMs = 5000
+/** As for deferred mail: a test waits for the event. */
+const asleepSimulatedEventsMs = 2000
 const lanesPerClaim = 256
 const countTlsMs = 2000
 
@@ -245,7 +246,10 @@ class DeliveryProcess implements Delivery {
   async #renewLeases(): Promise<number> {
     const before = this.#leases.owned().length
     const nextMs = await this.#leases.tick()
-    if (this.#leases.owned().length > before) this.#claiming.nudge()
+    if (this.#leases.owned().length > before) {
+      this.#sweepAtMs = 0
+      this.#claiming.nudge()
+    }
     return nextMs
   }
 

@@ -307,7 +307,6 @@ function recordRequest(request: FastifyRequest, reply: FastifyReply, payload: un
 }
 
 function recordResponse(request: FastifyRequest, reply: FastifyReply, { clock, log, traces, wake }: AppDeps): void {
-  if (reply.statusCode < 300 && !readingMethods.has(request.method)) wake()
   const durationMs = clock.monotonicMs() - request.arrivedMs
   const endpoint = request.is404 ? 'unknown' : (request.routeOptions.config.endpoint?.name ?? request.routeOptions.url ?? 'unknown')
   metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)
@@ -315,6 +314,7 @@ function recordResponse(request: FastifyRequest, reply: FastifyReply, { clock, l
   if (traces && request.credential && apiPath.test(request.url)) traces.note(requestSpan(request, reply, durationMs))
   // Unknown routes and links in mail are not logged: unauthenticated clients can cause thousands a second.
   if (!request.is404 && request.routeOptions.config.link !== undefined) return
+  if (reply.statusCode < 300 && !readingMethods.has(request.method)) wake()
   const emails = request.acceptedEmailIds?.slice(0, maxLoggedIds) ?? []
   log.info(
     {

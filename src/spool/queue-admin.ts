@@ -162,7 +162,7 @@ const measured = sql<{
 const unowned = sql<{ shards: number }>`
   select count(*) as shards
   from shard_leases
-  where owner is null`
+  where owner is null or owner not in (select id from delivery_processes)`
 
 /**
  * Queue measurements for the metrics: recipients by state, how long the most overdue one is past its due time, and shards without an

@@ -29,7 +29,7 @@ export interface Wakefulness {
   delayMs(busyMs: number, idleMs: number): number
   /** There was work. */
   stayAwake(): void
-  /** Notifications start the loop's next turn at once, if it waits for `idleMs`. */
+  /** The first notification after a while without one starts the loop's next turn at once. */
   wakes(loop: Pick<Loop, 'nudge'>): void
   close(): Promise<void>
 }
@@ -40,10 +40,13 @@ export async function openWakefulness({ db, clock }: { db: Pick<Db, 'listen'>; c
   const stayAwake = () => {
     untilMs = clock.monotonicMs() + awakeMs
   }
+  /** Of notifications alone: work that one loop found has woken no other. */
+  let wokenUntilMs = untilMs
   const wake = () => {
-    const isAsleep = clock.monotonicMs() >= untilMs
+    const isWoken = clock.monotonicMs() < wokenUntilMs
     stayAwake()
-    if (isAsleep) for (const loop of woken) loop.nudge()
+    wokenUntilMs = untilMs
+    if (!isWoken) for (const loop of woken) loop.nudge()
   }
   const close = await db.listen(channel, wake, { onReconnect: wake })
   return {

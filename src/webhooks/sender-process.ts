@@ -2,7 +2,7 @@
  * Webhook sender of one process: leases some of the webhooks, reads their changes every half second, and runs each independently, so that
  * one cannot delay another.
  */
-import { type Clock, type Ids, type Log, pause, type Secrets, startLoop, type Traces } from '#base'
+import { type Clock, type Ids, type Log, type Loop, pause, type Secrets, startLoop, type Traces } from '#base'
 import type { Db } from '#db'
 import { findEventsAt } from '#events'
 import type { Post } from '#net'
@@ -202,10 +202,13 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
   })
   const webhooks = new LeasedWebhooks(deps, leases, senders)
   const every = (everyMs: number, name: string, turn: () => Promise<number | void>) => startLoop({ clock, log, name, everyMs }, turn)
+  let loops: readonly Loop[] = []
   /** The heartbeat continues until the last request is recorded; otherwise another process would repeat it. */
   const leasing = every(leases.everyMs, 'leasing webhooks', async () => {
     const nextMs = await leases.tick()
+    const wasEmpty = webhooks.isEmpty
     await webhooks.adopt()
+    if (wasEmpty && !webhooks.isEmpty) for (const loop of loops) loop.nudge()
     return nextMs
   })
   const wakefulness = await openWakefulness({ db, clock })
@@ -222,7 +225,7 @@ export async function startSending(deps: SendingDeps): Promise<Sending> {
     return delayMs(tickMs, asleepTickMs)
   })
   wakefulness.wakes(sendingLoop)
-  const loops = [
+  loops = [
     looking,
     sendingLoop,
     every(retryPollMs, 'retrying webhook requests', async () => {

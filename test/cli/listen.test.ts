@@ -1,10 +1,9 @@
 /** `postrider listen`: the events that a developer sees and the requests that their receiver gets. */
 import { createHmac, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openIds, readConfig, systemClock, systemRandom } from '#base'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { jwksOf } from '../support/jwks.ts'
-import { runHere } from '../support/run-command.ts'
+import { onDatabaseOf, runHere } from '../support/run-command.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 
 let service: Service
@@ -27,16 +26,7 @@ function listen(...words: string[]) {
     stop = resolve
   })
   const exit = runHere(['listen', ...words], {
-    withInstallation: (work) =>
-      work({
-        config: readConfig({}),
-        db: service.db,
-        clock: systemClock,
-        ids: openIds(systemRandom),
-        random: systemRandom,
-        secrets: service.secrets,
-        version: 'test',
-      }),
+    ...onDatabaseOf(service),
     untilSignal: () => stopped,
     print: (text) => printed.push(text),
   })

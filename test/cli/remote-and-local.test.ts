@@ -3,10 +3,9 @@ import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openIds, readConfig, systemClock, systemRandom } from '#base'
 import { listAudit } from '#members'
 import { type Service, startService } from '../support/in-process-service.ts'
-import { runHere } from '../support/run-command.ts'
+import { onDatabaseOf, runHere } from '../support/run-command.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 
 let service: Service
@@ -35,20 +34,11 @@ async function ran(more: readonly string[], deps: Partial<Parameters<typeof runH
   const said: string[] = []
   const error = vi.spyOn(console, 'error').mockImplementation((line) => void said.push(String(line)))
   const code = await runHere([...words, ...more], {
-    withInstallation: (work) =>
-      work({
-        config: readConfig({
-          POSTRIDER_HOSTNAME: 'mail.example.net',
-          POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
-          POSTRIDER_DNS: '127.0.0.1:9',
-        }),
-        db: service.db,
-        clock: systemClock,
-        ids: openIds(systemRandom),
-        random: systemRandom,
-        secrets: service.secrets,
-        version: 'test',
-      }),
+    ...onDatabaseOf(service, {
+      POSTRIDER_HOSTNAME: 'mail.example.net',
+      POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
+      POSTRIDER_DNS: '127.0.0.1:9',
+    }),
     print: (text) => void printed.push(text),
     ...deps,
   })

@@ -61,6 +61,22 @@ test('a process that had no work for two seconds looks rarely, until it is woken
   expect([wakefulness.delayMs(25, 2000), nudges]).toEqual([25, 1])
 })
 
+test('a loop that rests is woken while another has work', async () => {
+  const clock = handMoved()
+  const { db } = channel()
+  const wake = openWaker({ db, clock })
+  const wakefulness = await openWakefulness({ db, clock })
+  let nudges = 0
+  wakefulness.wakes({ nudge: () => void nudges++ })
+  clock.moveMs(5000)
+  wakefulness.stayAwake()
+  for (let turn = 0; turn < 20; turn++) {
+    clock.moveMs(500)
+    wake()
+  }
+  expect(nudges).toBe(1)
+})
+
 test('whenever mail is committed, the next look is soon', async () => {
   const clock = handMoved()
   const { db } = channel()
