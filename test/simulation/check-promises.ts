@@ -72,6 +72,15 @@ const foreignRows = sql<{ rows: number }>`
   left join contents on contents.id = emails.content_id
   where spool.tenant_id <> emails.tenant_id or attempts.tenant_id <> emails.tenant_id or contents.tenant_id <> emails.tenant_id`
 
+/**
+ * Each machine counts by its own clock (docs/scaling.md). With one that is ahead, mail also leaves in the capacity of the next hour, and with
+ * one that is behind in what the previous hour left. Machines more than an hour apart restart each other's counter.
+ */
+function hoursMoreOf(skewsMs: readonly number[]): number {
+  const [behindMs, aheadMs] = [Math.min(0, ...skewsMs), Math.max(0, ...skewsMs)]
+  return aheadMs - behindMs > hourMs ? Infinity : Number(behindMs < 0) + Number(aheadMs > 0)
+}
+
 export interface InspectionDeps {
   real: Db
   time: Time
@@ -98,6 +107,7 @@ export function openInspection(deps: InspectionDeps) {
   let copiesSeen = 0
   let resumedAtMs = new Map<string, number>()
   const slots = new Map<number, number>()
+  let hoursMore = 0
   let waiting = new Set<string>()
   const known = new Set<string>()
 
@@ -106,6 +116,7 @@ export function openInspection(deps: InspectionDeps) {
     const now = new Set(queued.waiting > 0 ? (await real.rows(waitingIds)).map(({ id }) => id) : [])
     const accepted = ledger.requests.filter(({ test }) => !test).flatMap(({ emails }) => [...emails.values()])
     const hour = Math.floor(time.wallMs / hourMs)
+    hoursMore = Math.max(hoursMore, hoursMoreOf(operators.processes().map(({ life }) => life.skewMs)))
     for (const id of accepted) {
       const isGone = !now.has(id) && (!known.has(id) || waiting.has(id))
       if (isGone) slots.set(hour, (slots.get(hour) ?? 0) + 1)
@@ -162,7 +173,7 @@ export function openInspection(deps: InspectionDeps) {
       for (; claimsSeen < claims.length; claimsSeen++)
         note(g8InFlight(claims[claimsSeen] as Claim, queue.sending, operators.processes().length + 4))
       await countSlots(queue)
-      note(g6Slots(slots, scenario.sendLimit))
+      note(g6Slots(slots, scenario.sendLimit, hoursMore))
       note(g6Connections(ledger, maxConnections))
       const { pausedDomains } = operators
       const paused = pausedDomains.size > 0 && queue.ready > 0 ? ((await real.first(pausedReady, [[...pausedDomains]]))?.paused ?? 0) : 0

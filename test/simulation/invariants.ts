@@ -215,12 +215,22 @@ export function g4Webhooks(ledger: Ledger, events: readonly SeenEvent[], urlOf: 
   return broken
 }
 
-/** G6: the send-limit slots of an hour are not given out twice. `taken`: emails that stopped waiting, by hour. */
-export function g6Slots(taken: ReadonlyMap<number, number>, limit: number | null): string[] {
+/**
+ * G6: the send-limit slots of an hour are not given out twice. `taken`: emails that stopped waiting, by hour. `hoursMore`: the capacities that
+ * machines with clocks of their own may use besides those of the hours that passed.
+ */
+export function g6Slots(taken: ReadonlyMap<number, number>, limit: number | null, hoursMore: number): string[] {
   if (limit === null) return []
-  return [...taken].flatMap(([hour, count]) =>
-    count > limit ? [`G6: ${count} emails went in the hour from ${new Date(hour * 3_600_000).toISOString()}; the limit is ${limit}`] : [],
-  )
+  let over = 0
+  let previous = -Infinity
+  return [...taken].flatMap(([hour, count]) => {
+    over = Math.max(0, over - Math.max(0, hour - previous - 1) * limit) + count - limit
+    previous = hour
+    const isBroken = over > hoursMore * limit
+    over = Math.max(0, over)
+    const from = new Date(hour * 3_600_000).toISOString()
+    return isBroken ? [`G6: ${count} emails went in the hour from ${from}, and ${over} more than the limit of ${limit} an hour allows`] : []
+  })
 }
 
 export function g6Connections(ledger: Ledger, maximum: number): string[] {
