@@ -12,7 +12,8 @@ const emails = 10_000
 const connections = 64
 /** By then idle connections have ended, and processes have returned memory. */
 const restMs = 150_000
-const idleMs = 30_000
+/** An idle process collects garbage once in this time: as much work as it does in half a minute otherwise. */
+const idleMs = 150_000
 const domain = 'shop.bench.test'
 
 export interface Footprint {
