@@ -74,7 +74,7 @@ const foreignRows = sql<{ rows: number }>`
 
 /**
  * Each machine counts by its own clock (docs/scaling.md). With one that is ahead, mail also leaves in the capacity of the next hour, and with
- * one that is behind in what the previous hour left. Machines more than an hour apart restart each other's counter.
+ * one that is behind in the rest of the previous hour's. Machines more than an hour apart restart each other's counter.
  */
 function hoursMoreOf(skewsMs: readonly number[]): number {
   const [behindMs, aheadMs] = [Math.min(0, ...skewsMs), Math.max(0, ...skewsMs)]
