@@ -290,8 +290,9 @@ class DeliveryProcess implements Delivery {
     const { db, clock, ids, log, config } = this.#deps
     const [schedule, inFlight, recorder, unsent] = [this.#schedule, this.#inFlight, this.#recorder, this.#unsent]
     const defaultTransport = async () => ((await this.#transports.current()).isEmpty ? undefined : defaultNameOf(config))
-    await sweepOrphanedClaims(shards, { db, clock, ids, log, schedule, inFlight, recorder, unsent, defaultTransport })
+    // Before it begins: shards that are leased meanwhile are swept next.
     this.#sweepAtMs = clock.monotonicMs() + Math.min(sweepMs, config.leaseMs / 4)
+    await sweepOrphanedClaims(shards, { db, clock, ids, log, schedule, inFlight, recorder, unsent, defaultTransport })
   }
 
   /** The claim windows, without lanes from which no mail is to be claimed now. */

@@ -3,8 +3,8 @@ import { type Sql, sql } from '#db'
 
 /**
  * The id of the next event that no earlier one can precede any more; no row without one. For readers that look often: a transaction that
- * locks the position would flush to disk each time, without an event. Order and limit keep the planner on the index. A missing position is
- * the start of the log, so that the reader's transaction notices it.
+ * locks the position would flush to disk each time, without an event. Order and limit keep the planner on the index. Without a position
+ * it looks from the start of the log, so that counting, whose transaction requires one, reports the loss.
  */
 export const nextEventAfter = (position: Sql<unknown>): Sql<{ id: number }> => sql<{ id: number }>`
   select id

@@ -166,6 +166,7 @@ function retentionChores({ db, keep }: HousekeepingDeps): Chore[] {
 function releasingChores(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: { nextMs: number }): Chore[] {
   const { db, clock, limitSettings } = deps
   const wakeDelivery = openWaker({ db, clock })
+  const obsoleteHolds = new ObsoleteHolds(db)
   const queueUpdates = new QueueUpdates(db)
   return [
     {
@@ -188,7 +189,9 @@ function releasingChores(deps: HousekeepingDeps, wakefulness: Wakefulness, sched
     {
       name: 'releasing uncounted mail over the send limit',
       everyMs: uncountedEveryMs,
-      run: async () => releaseUncounted(db, await limitSettings.send(), clock.nowMs()),
+      run: async () => {
+        if ((await releaseUncounted(db, await limitSettings.send(), clock.nowMs())) > 0) wakeDelivery()
+      },
     },
     // By this machine's clock: a change can be reversed, and must not wait for a database whose clock is behind.
     {
@@ -200,12 +203,18 @@ function releasingChores(deps: HousekeepingDeps, wakefulness: Wakefulness, sched
         wakeDelivery()
       },
     },
+    {
+      name: 'releasing mail held for an ended pause',
+      everyMs: 60_000,
+      run: async (nowMs) => {
+        if ((await obsoleteHolds.run(nowMs)) > 0) wakeDelivery()
+      },
+    },
   ]
 }
 
 function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: { nextMs: number }): Chore[] {
   const { db, clock, log } = deps
-  const obsoleteHolds = new ObsoleteHolds(db)
   return [
     ...releasingChores(deps, wakefulness, scheduled),
     {
@@ -222,7 +231,6 @@ function choresOf(deps: HousekeepingDeps, wakefulness: Wakefulness, scheduled: {
         if (await countAll(db)) wakefulness.stayAwake()
       },
     },
-    { name: 'releasing mail held for an ended pause', everyMs: 60_000, run: (nowMs) => obsoleteHolds.run(nowMs) },
     { name: 'failing expired holds', everyMs: 60_000, run: (nowMs) => expireHolds(db, nowMs) },
     { name: 'resuming checks of track domains', everyMs: hourMs, run: () => resumeTrackDomainChecks(db) },
     { name: 'recording warm-up steps', everyMs: 60_000, run: (nowMs) => notifyWarmUps(db, nowMs) },

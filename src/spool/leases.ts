@@ -170,12 +170,17 @@ export class Leases {
 
   /** The shards that may be worked on now; empty when the lease has expired. */
   owned(): readonly OwnedShard[] {
-    return this.#isBelieved() ? [...this.#mine.values()].filter((one) => !this.#leaving.has(one.shard)) : []
+    return this.isBelieved() ? [...this.#mine.values()].filter((one) => !this.#leaving.has(one.shard)) : []
+  }
+
+  /** Whether the lease has not expired. */
+  isBelieved(): boolean {
+    return this.#deps.clock.monotonicMs() < this.#believedUntilMs
   }
 
   /** Checked right before a final dot, by the monotonic clock. */
   owns(shard: number, epoch: number): boolean {
-    return this.#isBelieved() && this.#mine.get(shard)?.epoch === epoch
+    return this.isBelieved() && this.#mine.get(shard)?.epoch === epoch
   }
 
   /**
@@ -202,7 +207,7 @@ export class Leases {
       this.#seen = new Map()
       throw error
     } finally {
-      leased.gauge?.set(this.#isBelieved() ? this.#mine.size : 0)
+      leased.gauge?.set(this.isBelieved() ? this.#mine.size : 0)
     }
   }
 
@@ -212,10 +217,6 @@ export class Leases {
     this.#mine = new Map()
     this.#believedUntilMs = 0
     await deregisterProcess(db, leased, this.#processId)
-  }
-
-  #isBelieved(): boolean {
-    return this.#deps.clock.monotonicMs() < this.#believedUntilMs
   }
 
   async #renew(): Promise<void> {

@@ -29,7 +29,7 @@ export interface Wakefulness {
   delayMs(busyMs: number, idleMs: number): number
   /** There was work. */
   stayAwake(): void
-  /** The first notification after a while without one starts the loop's next turn at once. */
+  /** The loop's next turn begins at once at the first notification after a while without one, and once more after the last of several. */
   wakes(loop: Pick<Loop, 'nudge'>): void
   close(): Promise<void>
 }
@@ -42,17 +42,27 @@ export async function openWakefulness({ db, clock }: { db: Pick<Db, 'listen'>; c
   }
   /** Of notifications alone: work that one loop found has woken no other. */
   let wokenUntilMs = untilMs
+  const nudge = () => {
+    for (const loop of woken) loop.nudge()
+  }
+  let cancel = () => {}
   const wake = () => {
     const isWoken = clock.monotonicMs() < wokenUntilMs
     stayAwake()
     wokenUntilMs = untilMs
-    if (!isWoken) for (const loop of woken) loop.nudge()
+    if (!isWoken) nudge()
+    // A turn that takes longer than the time awake has not seen the notifications that came meanwhile, and would rest after it.
+    cancel()
+    cancel = clock.after(awakeMs, nudge)
   }
-  const close = await db.listen(channel, wake, { onReconnect: wake })
+  const stopListening = await db.listen(channel, wake, { onReconnect: wake })
   return {
     delayMs: (busyMs, idleMs) => (clock.monotonicMs() < untilMs ? busyMs : idleMs),
     stayAwake,
     wakes: (loop) => void woken.push(loop),
-    close,
+    async close() {
+      cancel()
+      await stopListening()
+    },
   }
 }

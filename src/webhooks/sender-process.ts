@@ -101,9 +101,10 @@ class LeasedWebhooks {
 
   /** Starts newly leased webhooks and stops lost ones; requests in flight of a lost one are still recorded. */
   async adopt(): Promise<void> {
-    const owned = this.#leases.owned()
     // Without a valid lease no request is started; once it is renewed, sending continues.
-    if (owned.length === 0) return
+    if (!this.#leases.isBelieved()) return
+    const owned = this.#leases.owned()
+    if (owned.length === 0) return this.#senders.clear()
     // After a restore no request is sent until the operator resumes sending.
     if (await findRestore(this.#db)) return
     const epochs = new Map(owned.map(({ shard, epoch }) => [shard, epoch]))

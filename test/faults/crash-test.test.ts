@@ -83,7 +83,7 @@ test(
   async () => {
     const script = built({
       file: 'src/spool/leases.ts',
-      line: 'return this.#isBelieved() && this.#mine.get(shard)?.epoch === epoch',
+      line: 'return this.isBelieved() && this.#mine.get(shard)?.epoch === epoch',
       instead: 'return true || this.#mine.get(shard)?.epoch === epoch',
     })
     expect(await isCaught(script, 'freeze', 'duplicatesUnexplained')).toBe(true)

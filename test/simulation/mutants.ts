@@ -19,7 +19,7 @@ export const mutants: Readonly<Record<string, Change>> = {
   },
   'lease not fenced': {
     file: 'src/spool/leases.ts',
-    line: 'return this.#isBelieved() && this.#mine.get(shard)?.epoch === epoch',
+    line: 'return this.isBelieved() && this.#mine.get(shard)?.epoch === epoch',
     instead: 'return true || this.#mine.get(shard)?.epoch === epoch',
   },
   'completion without epoch check': {

@@ -1,4 +1,6 @@
+import { setImmediate as eventLoopTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { silentLog, startLoop } from '#base'
 import { openWakefulness, openWaker } from '#spool'
 import { handMoved } from '../support/test-clock.ts'
 
@@ -75,6 +77,34 @@ test('a loop that rests is woken while another has work', async () => {
     wake()
   }
   expect(nudges).toBe(1)
+  clock.moveMs(2000)
+  expect(nudges).toBe(2)
+})
+
+test('a turn that takes longer than the time awake is followed by another if a notification came meanwhile', async () => {
+  const clock = handMoved()
+  const { db } = channel()
+  const wake = openWaker({ db, clock })
+  const wakefulness = await openWakefulness({ db, clock })
+  const ends: (() => void)[] = []
+  const loop = startLoop({ clock, log: silentLog, name: 'slow work', everyMs: 25 }, async () => {
+    await new Promise<void>((resolve) => void ends.push(resolve))
+    return wakefulness.delayMs(25, 10_000)
+  })
+  wakefulness.wakes(loop)
+  clock.moveMs(5000)
+  wake()
+  clock.moveMs(600)
+  wake()
+  clock.moveMs(9000)
+  for (const turns of [2, 2]) {
+    ends.at(-1)?.()
+    await eventLoopTurn()
+    expect(ends).toHaveLength(turns)
+  }
+  const stopped = loop.stop()
+  ends.at(-1)?.()
+  await stopped
 })
 
 test('whenever mail is committed, the next look is soon', async () => {
