@@ -2,12 +2,13 @@
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
+const lockName = 'postrider.lock'
 const attempts = 5
 
 /** Rejects with a message for the operator while another process holds the lock; resolves with the function that releases it. */
 export async function lockState(folder: string): Promise<() => Promise<void>> {
-  const file = join(folder, 'postrider.lock')
-  const mine = `${process.pid} ${await startOf(process.pid)}\n`
+  const file = join(folder, lockName)
+  const mine = await lineOfThisProcess()
   const fresh = `${file}.${process.pid}`
   for (let attempt = 0; attempt < attempts; attempt++) {
     await writeFile(fresh, mine, { mode: 0o600 })
@@ -28,6 +29,14 @@ export async function lockState(folder: string): Promise<() => Promise<void>> {
   }
   throw new Error(`failed to lock the data directory ${folder}`)
 }
+
+/** Whether a live process holds the lock, also this one. */
+export async function isDataDirectoryLocked(folder: string): Promise<boolean> {
+  const theirs = await readFile(join(folder, lockName), 'utf8').catch(() => '')
+  return theirs !== '' && lives(theirs, await lineOfThisProcess())
+}
+
+const lineOfThisProcess = async () => `${process.pid} ${await startOf(process.pid)}\n`
 
 async function release(file: string, mine: string): Promise<void> {
   if ((await readFile(file, 'utf8').catch(() => '')) === mine) await rm(file, { force: true })

@@ -18,6 +18,7 @@ import { type Db, embeddedUrlIfRunning, hasEmbedded, migrate, openDb, startEmbed
 import { findOrganisation } from '#tenants'
 import { openRing } from './known-secrets.ts'
 import { findKeptSecret, givenSecrets, keepSecret } from './secret.ts'
+import { waitForStart } from './service-start.ts'
 
 export interface Installation {
   config: Config
@@ -43,7 +44,7 @@ export interface RawDatabase {
 
 export interface Installations {
   /**
-   * Runs `work` with the service's database, whether the service runs or not. `whileServing`: only while it runs, for long work that would
+   * Runs `work` with the service's database, whether the service runs or not, and waits for one that is starting. `whileServing`: only while it runs, for long work that would
    * block the service's start. `mayBeNew`: also before the first start.
    */
   withInstallation<T>(
@@ -56,6 +57,8 @@ export interface Installations {
 
 export interface InstallationsDeps extends Pick<Installation, 'clock' | 'ids' | 'random' | 'version'> {
   environment: Record<string, string | undefined>
+  /** Shows a line to the operator. */
+  notify?: (line: string) => void
 }
 
 const poolSize = 3
@@ -74,10 +77,15 @@ function readOwnConfig(environment: InstallationsDeps['environment']): Config {
   return config
 }
 
-export function openInstallations({ environment, clock, ids, random, version }: InstallationsDeps): Installations {
+/** On standard error: standard output is the command's result. */
+const notifyOperator = (line: string) => void process.stderr.write(`${line}\n`)
+
+export function openInstallations(deps: InstallationsDeps): Installations {
+  const { environment, clock, ids, random, version, notify = notifyOperator } = deps
   return {
     async withInstallation(work, { whileServing = false, mayBeNew = false } = {}) {
       const config = readOwnConfig(environment)
+      await waitForStart(config, clock, notify)
       // A command in a shell without the service's settings would work on a new, empty installation.
       if (!mayBeNew && config.databaseUrl === undefined && !hasEmbedded(config.dataDirectory))
         throw new ConfigError(

@@ -1,0 +1,72 @@
+/** A command beside a service that is starting: it waits for the service, and reports the state after a minute. */
+import { existsSync, mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { type Clock, openIds, openSecrets, readConfig, silentLog, systemClock, systemRandom } from '#base'
+import { migrate, openDb, startEmbedded } from '#db'
+import { ensureUpcomingPartitions } from '#housekeeping'
+import { firstStart, givenSecrets, openInstallations } from '#installation'
+import { findOrganisation } from '#tenants'
+import { lockState } from '../../src/db/data-directory-lock.ts'
+import { handMoved } from '../support/test-clock.ts'
+
+const ids = openIds(systemRandom)
+const waiting = ['waiting for the service to start']
+let folder: string
+let lines: string[]
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'postrider-starting-'))
+  lines = []
+  onTestFinished(() => rm(folder, { recursive: true }))
+})
+
+const commands = (clock: Clock) =>
+  openInstallations({
+    environment: { POSTRIDER_DATA: folder },
+    clock,
+    ids,
+    random: systemRandom,
+    version: 'test',
+    notify: (line) => void lines.push(line),
+  })
+
+test('a command during the first start waits for the organisation, with one line', async () => {
+  const config = readConfig({ POSTRIDER_DATA: folder, POSTRIDER_FIRST_START: 'quiet' })
+  const given = givenSecrets(config, ids)
+  const starting = startEmbedded({ folder, clock: systemClock, log: silentLog, settingsForTests: ['fsync=off'] })
+  await vi.waitFor(() => expect(existsSync(join(folder, 'postrider.lock'))).toBe(true))
+  const command = commands(systemClock).withInstallation(async ({ db }) => findOrganisation(db))
+  const ended = vi.fn()
+  command.then(ended, ended)
+  const embedded = await starting
+  const db = await openDb({ url: embedded.url, poolSize: 2, applicationName: 'test' })
+  onTestFinished(async () => {
+    await db.close()
+    await embedded.stop()
+  })
+  await vi.waitFor(() => expect(lines).toEqual(waiting))
+  await migrate(db, systemClock, { log: silentLog })
+  await ensureUpcomingPartitions(db, systemClock.nowMs())
+  expect(ended).not.toHaveBeenCalled()
+  await firstStart(config, db, { clock: systemClock, ids, secrets: openSecrets(given[0], systemRandom) })
+  expect(await command).toMatchObject({ name: 'Organisation' })
+  expect(lines).toEqual(waiting)
+}, 60_000)
+
+test('a command beside a process that prepares no database reports this after a minute', async () => {
+  onTestFinished(await lockState(folder))
+  const clock = handMoved()
+  const command = commands(clock).withInstallation(async () => undefined)
+  command.catch(() => undefined)
+  await vi.waitFor(() => expect(lines).toEqual(waiting))
+  clock.moveMs(60_000)
+  await expect(command).rejects.toThrow(`no installation in ${folder}`)
+  expect(lines).toEqual(waiting)
+})
+
+test('a command without a process that holds the lock does not wait', async () => {
+  await expect(commands(handMoved()).withInstallation(async () => undefined)).rejects.toThrow(`no installation in ${folder}`)
+  expect(lines).toEqual([])
+})
