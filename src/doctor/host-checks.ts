@@ -54,10 +54,11 @@ export const checkDisk: Check = async ({ config: { dataDirectory, databaseUrl } 
   return [free < scarceOctets || share < 5 ? checkResult(name, 'warning', found, todo) : ok(name, found)]
 }
 
+/** Only of this user's own directory: a Kubernetes volume belongs to root and its group, and this user cannot change its mode. */
 export const checkDataDirectory: Check = async ({ config: { dataDirectory } }) => {
   const name = 'data directory'
-  const mode = (await stat(dataDirectory).catch(() => undefined))?.mode
-  if (mode === undefined || (mode & 0o077) === 0) return []
+  const facts = await stat(dataDirectory).catch(() => undefined)
+  if (!facts || facts.uid !== process.getuid?.() || (facts.mode & 0o077) === 0) return []
   return [checkResult(name, 'warning', `other users of this machine can read ${dataDirectory}`, `Run chmod 700 ${dataDirectory}`)]
 }
 
@@ -106,7 +107,7 @@ export const checkPostgres: Check = async (deps) => {
           'PostgreSQL, connections',
           'warning',
           room,
-          'Raise max_connections: an instance uses about 12, plus 7 for each delivery process',
+          'Raise max_connections: an instance uses 29, plus 7 for each delivery process',
         )
       : ok('PostgreSQL, connections', room)
   return [version, ...durability, checksums, connections, await checkLocks(deps)]

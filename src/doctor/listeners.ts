@@ -22,8 +22,22 @@ export const checkListeners: Check = async (deps) => {
     return [checkResult('SMTP listeners', 'problem', first?.ofAll ?? '', first?.checkResult.remedy ?? '')]
   // The ports are opened together: if one is taken, all stay closed, and one result is enough.
   const taken = bad.filter((one) => one.isTaken)
-  if (bad.length === 0) return [ok('SMTP listeners', `listening on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)]
+  if (bad.length === 0) return [checkReach(deps)]
   return (taken.length > 0 ? taken : bad).map((one) => one.checkResult)
+}
+
+/** All listeners answer here. Other machines cannot reach a loopback address, and no check from this machine would notice. */
+function checkReach({ config: { hostname, smtpHost, smtpPort, submissionPort, submissionTlsPort } }: DoctorDeps): CheckResult {
+  const isPublicName = hostname.includes('.') && isIP(hostname) === 0
+  const isLoopback = smtpHost === 'localhost' || smtpHost === '::1' || smtpHost.startsWith('127.')
+  return isPublicName && isLoopback
+    ? checkResult(
+        'SMTP listeners',
+        'warning',
+        `listens only on this machine (${smtpHost})`,
+        'To receive bounces and other mail, set POSTRIDER_SMTP_HOST=0.0.0.0 (:: also listens on IPv6), and restart the service',
+      )
+    : ok('SMTP listeners', `listening on ports ${smtpPort}, ${submissionPort} and ${submissionTlsPort}`)
 }
 
 interface Listener {

@@ -1,15 +1,16 @@
 /** The doctor against a DNS server, a mail server and certificates of the test's own: each check result, with and without the problem. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer, type Server } from 'node:tls'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { openIds, readConfig, systemClock, systemRandom } from '#base'
 import { addSource, removeSource } from '#delivery'
 import { type CheckResult, type DoctorDeps, runChecks } from '#doctor'
 import { ensurePlatformKey, platformRecords } from '#domains'
 import { openResolver } from '#net'
+import { maxConnections } from '../../src/main/hosted-roles.ts'
 import { testCertificate } from '../support/certificate.ts'
 import { type FakeMx, startFakeMx } from '../support/fake-mx.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -58,6 +59,7 @@ const configOf = () => ({
     POSTRIDER_HOSTNAME: hostname,
     POSTRIDER_DATA: folder,
     POSTRIDER_DNS: dns.address,
+    POSTRIDER_SMTP_HOST: '0.0.0.0',
     POSTRIDER_MX_PORT: String(mx.port),
     POSTRIDER_ALLOWED_NETWORKS: '127.0.0.0/8',
   }),
@@ -247,6 +249,53 @@ describe('the doctor', () => {
     })
     spoken = `220 ${hostname} ESMTP\r\n`
     expect(Object.keys(await found({ config: { ...config, roles: ['api'] } })).filter((name) => name.startsWith('SMTP'))).toEqual([])
+  })
+
+  test.each(['127.0.0.1', 'localhost'])('warns of SMTP listeners on %s, which other machines cannot reach', async (smtpHost) => {
+    const config = { ...configOf(), smtpHost }
+    const name = 'SMTP listeners'
+    expect((await found({ config }))[name]).toMatchObject({
+      status: 'warning',
+      detail: `listens only on this machine (${smtpHost})`,
+      remedy: expect.stringContaining('POSTRIDER_SMTP_HOST=0.0.0.0'),
+    })
+    // On a developer's machine.
+    spoken = '220 localhost ESMTP\r\n'
+    expect((await found({ config: { ...config, hostname: 'localhost' } }))[name]?.status).toBe('ok')
+    expect((await found({ config: { ...config, roles: ['api'] } }))[name]).toBeUndefined()
+  })
+
+  test("warns of a data directory that others can read, unless another user's permissions make it so", async () => {
+    const name = 'data directory'
+    expect((await found())[name]).toBeUndefined()
+    await chmod(folder, 0o770)
+    try {
+      expect((await found())[name]).toMatchObject({ status: 'warning', remedy: `Run chmod 700 ${folder}` })
+    } finally {
+      await chmod(folder, 0o700)
+    }
+    // As a volume of Kubernetes, whose owner is root.
+    const isRoot = process.getuid?.() === 0
+    const volume = isRoot ? await mkdtemp(join(tmpdir(), 'postrider-doctor-')) : '/'
+    if (isRoot) {
+      await chmod(volume, 0o777)
+      await chown(volume, 10_001, 10_001)
+      onTestFinished(() => rm(volume, { recursive: true }))
+    }
+    expect((await found({ config: { ...configOf(), dataDirectory: volume } }))[name]).toBeUndefined()
+  })
+
+  test('names the connections of an instance when PostgreSQL has room for few', async () => {
+    const { db } = service
+    const first: typeof db.first = async (statement, parameters) => {
+      const row = await db.first(statement, parameters)
+      return row && typeof row === 'object' && 'checksums' in row ? { ...row, connections: 59 } : row
+    }
+    const of = (deliveryProcesses: number) => maxConnections({ deliveryProcesses, separateProcesses: ['delivery', 'inbound', 'webhooks'] })
+    expect((await found({ db: { ...db, first } }))['PostgreSQL, connections']).toMatchObject({
+      status: 'warning',
+      remedy: `Raise max_connections: an instance uses ${of(0)}, plus ${of(2) - of(1)} for each delivery process`,
+    })
   })
 
   test('makes one finding of a host name that the internet does not know, with its consequences, and none about records that rest on it', async () => {
