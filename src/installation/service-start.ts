@@ -1,23 +1,37 @@
 /**
- * Waits for a service that is starting, as right after its installation by apt. It holds the lock of the data directory before its embedded
- * database answers and has the organisation, and a command would only report that state.
+ * Waits for a service that is starting, as right after its installation by apt. It takes the lock of the data directory, makes its embedded
+ * database and then the organisation. Until then a command could only report that state.
  */
+import { existsSync } from 'node:fs'
 import { type Clock, type Config, pause } from '#base'
-import { embeddedUrlIfRunning, isDataDirectoryLocked, openDb } from '#db'
+import { embeddedUrlIfRunning, hasEmbedded, isDataDirectoryLocked, openDb } from '#db'
 import { findOrganisation } from '#tenants'
 
 const waitAtMostMs = 60_000
+/** A new process loads its modules before it takes the lock. */
+const lockWithinMs = 5000
 const lookEveryMs = 250
 
-/** Returns at once without a process that holds the lock, and in the end also without a service: the command's own checks then report the state. */
-export async function waitForStart(config: Config, clock: Clock, notify: (line: string) => void): Promise<void> {
+interface WaitDeps {
+  clock: Clock
+  notify: (line: string) => void
+}
+
+/**
+ * Returns at once if no service is starting, and after a minute in any case: the command's own checks then report the state. `mayBeNew`: the
+ * command also works in an empty data directory.
+ */
+export async function waitForStart(config: Config, mayBeNew: boolean, { clock, notify }: WaitDeps): Promise<void> {
   if (config.databaseUrl !== undefined) return
   const { dataDirectory: folder } = config
-  const untilMs = clock.monotonicMs() + waitAtMostMs
-  let isNotified = false
-  while ((await isDataDirectoryLocked(folder)) && !(await isReady(folder)) && clock.monotonicMs() < untilMs) {
+  const begunMs = clock.monotonicMs()
+  for (let isNotified = false; ; isNotified = true) {
+    const waitedMs = clock.monotonicMs() - begunMs
+    // A package or a unit makes the data directory just before the service's first start.
+    const mayLockSoon = !mayBeNew && waitedMs < lockWithinMs && existsSync(folder) && !hasEmbedded(folder)
+    const isStarting = (await isDataDirectoryLocked(folder)) ? !(await isReady(folder)) : mayLockSoon
+    if (!isStarting || waitedMs >= waitAtMostMs) return
     if (!isNotified) notify('waiting for the service to start')
-    isNotified = true
     await pause(clock, lookEveryMs)
   }
 }

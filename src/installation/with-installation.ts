@@ -85,7 +85,7 @@ export function openInstallations(deps: InstallationsDeps): Installations {
   return {
     async withInstallation(work, { whileServing = false, mayBeNew = false } = {}) {
       const config = readOwnConfig(environment)
-      await waitForStart(config, clock, notify)
+      await waitForStart(config, mayBeNew, { clock, notify })
       // A command in a shell without the service's settings would work on a new, empty installation.
       if (!mayBeNew && config.databaseUrl === undefined && !hasEmbedded(config.dataDirectory))
         throw new ConfigError(

@@ -1,5 +1,5 @@
 /** A command beside a service that is starting: it waits for the service, and reports the state after a minute. */
-import { existsSync, mkdtempSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,16 +10,17 @@ import { ensureUpcomingPartitions } from '#housekeeping'
 import { firstStart, givenSecrets, openInstallations } from '#installation'
 import { findOrganisation } from '#tenants'
 import { lockState } from '../../src/db/data-directory-lock.ts'
-import { handMoved } from '../support/test-clock.ts'
+import { handMoved, handMovedDurations } from '../support/test-clock.ts'
 
 const ids = openIds(systemRandom)
 const waiting = ['waiting for the service to start']
 let folder: string
 let lines: string[]
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'postrider-starting-'))
+  const made = mkdtempSync(join(tmpdir(), 'postrider-starting-'))
+  folder = made
   lines = []
-  onTestFinished(() => rm(folder, { recursive: true }))
+  onTestFinished(() => rm(made, { recursive: true }))
 })
 
 const commands = (clock: Clock) =>
@@ -35,18 +36,17 @@ const commands = (clock: Clock) =>
 test('a command during the first start waits for the organisation, with one line', async () => {
   const config = readConfig({ POSTRIDER_DATA: folder, POSTRIDER_FIRST_START: 'quiet' })
   const given = givenSecrets(config, ids)
-  const starting = startEmbedded({ folder, clock: systemClock, log: silentLog, settingsForTests: ['fsync=off'] })
-  await vi.waitFor(() => expect(existsSync(join(folder, 'postrider.lock'))).toBe(true))
-  const command = commands(systemClock).withInstallation(async ({ db }) => findOrganisation(db))
+  const command = commands(handMovedDurations()).withInstallation(async ({ db }) => findOrganisation(db))
   const ended = vi.fn()
   command.then(ended, ended)
-  const embedded = await starting
+  // Only now does the service take the lock.
+  await vi.waitFor(() => expect(lines).toEqual(waiting), 10_000)
+  const embedded = await startEmbedded({ folder, clock: systemClock, log: silentLog, settingsForTests: ['fsync=off'] })
   const db = await openDb({ url: embedded.url, poolSize: 2, applicationName: 'test' })
   onTestFinished(async () => {
     await db.close()
     await embedded.stop()
   })
-  await vi.waitFor(() => expect(lines).toEqual(waiting))
   await migrate(db, systemClock, { log: silentLog })
   await ensureUpcomingPartitions(db, systemClock.nowMs())
   expect(ended).not.toHaveBeenCalled()
@@ -60,13 +60,23 @@ test('a command beside a process that prepares no database reports this after a 
   const clock = handMoved()
   const command = commands(clock).withInstallation(async () => undefined)
   command.catch(() => undefined)
-  await vi.waitFor(() => expect(lines).toEqual(waiting))
+  await vi.waitFor(() => expect(lines).toEqual(waiting), 10_000)
   clock.moveMs(60_000)
   await expect(command).rejects.toThrow(`no installation in ${folder}`)
   expect(lines).toEqual(waiting)
 })
 
-test('a command without a process that holds the lock does not wait', async () => {
+test('a command in an empty data directory waits five seconds for a process that takes the lock', async () => {
+  const clock = handMoved()
+  const command = commands(clock).withInstallation(async () => undefined)
+  command.catch(() => undefined)
+  await vi.waitFor(() => expect(lines).toEqual(waiting), 10_000)
+  clock.moveMs(5000)
+  await expect(command).rejects.toThrow(`no installation in ${folder}`)
+})
+
+test('a command without a data directory does not wait', async () => {
+  folder = join(folder, 'absent')
   await expect(commands(handMoved()).withInstallation(async () => undefined)).rejects.toThrow(`no installation in ${folder}`)
   expect(lines).toEqual([])
 })
