@@ -47,6 +47,10 @@ describe('compose.yaml', () => {
       expect(compose.services[name]).toMatchObject({ image: `postrider:${version}`, read_only: true, cap_drop: ['ALL'] })
   })
 
+  test('prints no keys to the log', () => {
+    expect(compose.services['postrider']?.environment).toMatchObject({ POSTRIDER_FIRST_START: 'quiet' })
+  })
+
   test('waits for the database over TCP, on which the server of its first preparation does not listen', () => {
     expect(compose.services['db']?.healthcheck.test.join(' ')).toContain('pg_isready --host 127.0.0.1')
   })
@@ -89,11 +93,14 @@ interface Manifest {
   apiVersion: string
   kind: string
   metadata: { name: string }
+  data?: Record<string, string>
   spec: {
     replicas: number
     selector: { matchLabels: object }
     volumeClaimTemplates: { metadata: { name: string } }[]
-    template: { spec: { terminationGracePeriodSeconds: number; securityContext: object; containers: Container[] } }
+    template: {
+      spec: { terminationGracePeriodSeconds: number; enableServiceLinks?: boolean; securityContext: object; containers: Container[] }
+    }
   }
 }
 type Kind = new (value: never) => { validate(): void }
@@ -128,6 +135,8 @@ describe.each(['packaging/kubernetes/one-node.yaml', 'packaging/kubernetes/many-
       const pod = spec.template.spec
       expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 10001 })
       expect(pod.terminationGracePeriodSeconds).toBe(90)
+      // A Service postrider-smtp would otherwise set POSTRIDER_SMTP_PORT to a URL.
+      expect(pod.enableServiceLinks).toBe(false)
       expect(pod.containers).toHaveLength(1)
       const [container] = pod.containers
       expect(container).toMatchObject({
@@ -138,8 +147,11 @@ describe.each(['packaging/kubernetes/one-node.yaml', 'packaging/kubernetes/many-
         livenessProbe: { httpGet: { path: '/healthz' } },
         readinessProbe: { httpGet: { path: '/readyz' } },
       })
-      const env = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]))
-      expect(readConfig(env).roles).toContain('api')
+      const shared = manifests.find(({ kind }) => kind === 'ConfigMap')?.data
+      const config = readConfig({ ...shared, ...Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value])) })
+      expect(config.roles).toContain('api')
+      // A log is kept, and read by others.
+      expect(config.firstStart).toBe('quiet')
     }
   })
 

