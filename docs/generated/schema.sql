@@ -87,6 +87,7 @@ create table certificates (
   last_error text,
   wanted_at timestamptz not null,
   created_at timestamptz not null,
+  tenant_id text collate "C",
   constraint certificates_pkey PRIMARY KEY (name),
   constraint certificates_challenge_check CHECK ((challenge = ANY (ARRAY['http-01'::text, 'tls-alpn-01'::text])))
 );

@@ -26,6 +26,8 @@ export interface ClaimedName {
   challenge: ChallengeKind | null
   /** Failures before this order. */
   failures: number
+  /** null: of the installation itself. */
+  tenantId: string | null
 }
 
 /** Certificate and private key as PEM. */
@@ -43,6 +45,7 @@ const sealName = (name: string) => `certificate ${name}`
 const accountSealName = (directory: string) => `acme account ${directory}`
 const maxErrorLength = 500
 const hourMs = 3_600_000
+const forgetAfterMs = 30 * 24 * hourMs
 
 const recordColumns = sql.part`
   name, directory, issued_at as "issuedAt", expires_at as "expiresAt", due_at as "dueAt", failures, last_error as "lastError"`
@@ -64,32 +67,33 @@ const adoptDirectory = sql`
   where name = any($1::text[]) and directory <> $2`
 
 /**
- * $1: own names, which are first; then tenants take turns, by their orders since $5. $2, $3: names with their tenants, '' without one. $6 to $8:
- * names ordered since then that reach the limits: of all, of a tenant, and of those that had failed before their last order.
+ * $1: own names, which are first; then tenants take turns, by their orders since $5, also of names that they no longer use. $2, $3: names with
+ * their tenants, '' without one. $6 to $8: names ordered since then that reach the limits: of all, of a tenant, and of those that had failed
+ * before their last order.
  */
 const dueName = sql<ClaimedName>`
   with wanted as (
-    select * from unnest($2::text[], $3::text[]) as wanted (name, tenant_id)
+    select * from unnest($2::text[], $3::text[]) as wanted (name, owner)
   ),
   recent as (
-    select tenant_id, count(*) as orders
-    from certificates join wanted using (name)
+    select tenant_id as owner, count(*) as orders
+    from certificates
     where ordered_at > $5
     group by tenant_id
   )
-  select name, challenge, failures
-  from certificates join wanted using (name) left join recent using (tenant_id)
+  select name, challenge, failures, nullif(owner, '') as "tenantId"
+  from certificates join wanted using (name) left join recent using (owner)
   where due_at <= $4 and (order_until is null or order_until <= $4)
     and (select count(*) from certificates where ordered_at > $5) < $6::integer
-    and (tenant_id = '' or coalesce(orders, 0) < $7::integer)
-    and (failures = 0 or tenant_id = '' or (select count(*) from certificates where ordered_at > $5 and failures > 1) < $8::integer)
+    and (owner = '' or coalesce(orders, 0) < $7::integer)
+    and (failures = 0 or owner = '' or (select count(*) from certificates where ordered_at > $5 and failures > 1) < $8::integer)
   order by name = any($1::text[]) desc, coalesce(orders, 0), due_at
   limit 1
   for update of certificates skip locked`
 
 const bookRetry = sql`
   update certificates
-  set ordered_at = $2, due_at = $3, order_until = $4, failures = failures + 1
+  set ordered_at = $2, due_at = $3, order_until = $4, tenant_id = $5, failures = failures + 1
   where name = $1`
 
 const saveIssued = sql`
@@ -117,19 +121,29 @@ const renewNow = sql<{ name: string }>`
   where name = $1
   returning name`
 
+/**
+ * When instances last recorded the names of tenants, at most $1. Relative to it, names stay in use while no instance runs. $1: after a clock
+ * that was ahead.
+ */
+const lastUse = sql.part`(select least(max(wanted_at), $1::timestamptz) from certificates where tenant_id is not null)`
+
+/** Not the names that tenants stopped using a day ago: one tenant can leave 40 in an hour. */
 const versions = sql<{ name: string; issuedAt: Date }>`
   select name, issued_at as "issuedAt"
   from certificates
-  where chain is not null`
+  where chain is not null and (tenant_id is null or wanted_at > ${lastUse} - interval '1 day')`
 
 const keyPairOf = sql<{ chain: string; privateKey: Buffer; issuedAt: Date }>`
   select chain, private_key as "privateKey", issued_at as "issuedAt"
   from certificates
   where name = $1 and chain is not null`
 
+/** For a week, so that a tenant that removes and adds a name again and again stays below the CA's five certificates a week. */
 const deleteUnwanted = sql`
   delete from certificates
-  where wanted_at < $1 and coalesce(expires_at, created_at) < $1`
+  where (tenant_id is not null and wanted_at < ${lastUse} - interval '7 days')
+    or (ordered_at is null and wanted_at < ${lastUse} - interval '1 day')
+    or (wanted_at < $2 and coalesce(expires_at, created_at) < $2)`
 
 const accountKey = sql<{ privateKey: Buffer }>`
   select private_key as "privateKey"
@@ -203,9 +217,9 @@ export function findDue(tx: Queryable, facts: ClaimFacts): Promise<ClaimedName |
 }
 
 /** Counts the order as failed, with its retry at `retryAtMs`, until its result is saved. */
-export async function book(tx: Queryable, name: string, facts: { nowMs: number; retryAtMs: number }): Promise<void> {
+export async function book(tx: Queryable, claimed: ClaimedName, facts: { nowMs: number; retryAtMs: number }): Promise<void> {
   const { nowMs, retryAtMs } = facts
-  await tx.run(bookRetry, [name, new Date(nowMs), new Date(retryAtMs), new Date(nowMs + orderWithinMs)])
+  await tx.run(bookRetry, [claimed.name, new Date(nowMs), new Date(retryAtMs), new Date(nowMs + orderWithinMs), claimed.tenantId])
 }
 
 export interface Issued extends CertificateWithKey {
@@ -243,13 +257,17 @@ export async function requestRenewal(db: Db, name: string, nowMs: number): Promi
   return found !== undefined
 }
 
-/** Deletes names that were last used before `beforeMs`, once their certificate expired before it. */
-export async function deleteOldNames(on: Queryable, beforeMs: number): Promise<void> {
-  await on.run(deleteUnwanted, [new Date(beforeMs)])
+/**
+ * Deletes names that tenants no longer use for a week, those without an order after a day, and others a month after their use and their
+ * certificate ended.
+ */
+export async function deleteOldNames(on: Queryable, nowMs: number): Promise<void> {
+  await on.run(deleteUnwanted, [new Date(nowMs), new Date(nowMs - forgetAfterMs)])
 }
 
-/** The issue time of each name's certificate. */
-export const listVersions = (on: Queryable): Promise<{ name: string; issuedAt: Date }[]> => on.rows(versions)
+/** The issue time of each certificate whose name is in use, or was lately. */
+export const listVersions = (on: Queryable, nowMs: number): Promise<{ name: string; issuedAt: Date }[]> =>
+  on.rows(versions, [new Date(nowMs)])
 
 export async function findKeyPair(
   on: Queryable,

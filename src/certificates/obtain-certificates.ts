@@ -43,7 +43,6 @@ const maxNamesPerHour = 50
 /** Of these, names of one tenant, and names that have failed before: both leave orders to others. */
 const maxOfTenant = 40
 const maxRetries = 10
-const forgetAfterMs = 30 * dayMs
 /** Names with a metric, soonest expiry first. */
 const maxMeasured = 50
 
@@ -86,7 +85,7 @@ class Obtaining {
     }
     if (clock.monotonicMs() - this.#cleanedAtMs >= hourMs) {
       this.#cleanedAtMs = clock.monotonicMs()
-      await deleteOldNames(db, clock.nowMs() - forgetAfterMs)
+      await deleteOldNames(db, clock.nowMs())
     }
     await this.#measure(names)
   }
@@ -98,7 +97,7 @@ class Obtaining {
       const due = await findDue(tx, { own, owners, nowMs, sinceMs: nowMs - hourMs, maxNames: maxNamesPerHour, maxOfTenant, maxRetries })
       if (!due) return undefined
       const bookedMs = nowMs + orderRetryMs(due.failures + 1, ids.random())
-      await book(tx, due.name, { nowMs, retryAtMs: bookedMs })
+      await book(tx, due, { nowMs, retryAtMs: bookedMs })
       return { ...due, bookedMs }
     })
   }

@@ -45,7 +45,7 @@ const claim = (names: readonly string[], nowMs: number, own: readonly string[] =
 const claimFor = (owners: ReadonlyMap<string, string>, nowMs: number, own: readonly string[] = [], maxNames = 50) =>
   db.transaction(async (tx) => {
     const due = await findDue(tx, { own, owners, nowMs, sinceMs: nowMs - hourMs, maxNames, maxOfTenant: 40, maxRetries: 10 })
-    if (due) await book(tx, due.name, { nowMs, retryAtMs: nowMs + orderRetryMs(due.failures + 1, 0) })
+    if (due) await book(tx, due, { nowMs, retryAtMs: nowMs + orderRetryMs(due.failures + 1, 0) })
     return due?.name
   })
 async function issue(name: string, nowMs: number, lifeMs = 90 * dayMs): Promise<string> {
@@ -58,6 +58,12 @@ const failedBefore = sql<{ name: string }>`
   select name
   from certificates
   where ordered_at = $1 and failures > 1`
+const neverOrdered = sql<{ name: string }>`
+  select name
+  from certificates
+  where ordered_at is null`
+/** Names with a certificate, as the processes list them at this time. */
+const listed = async (nowMs: number) => (await listVersions(db, nowMs)).map(({ name }) => name).toSorted()
 const recordOf = async (name: string) => (await listCertificates(db)).find((one) => one.name === name)
 
 describe('an order', () => {
@@ -136,6 +142,24 @@ describe('an order', () => {
     expect(failed.length).toBeLessThanOrEqual(10)
   })
 
+  test('of a name that its tenant removed meanwhile still counts to the tenant', async () => {
+    const honest = new Map([['a.test', 'tnt_honest']])
+    let placed = 0
+    for (let round = 0; round < 60; round++) {
+      const atMs = startMs + round * 1000
+      const name = `n${round}.hostile.test`
+      await addNames(db, [name], atMs)
+      if (await claimFor(new Map([[name, 'tnt_hostile']]), atMs)) placed++
+      if (round === 0) await addNames(db, ['a.test'], atMs + 1)
+      // The hostile name of this round was due earlier.
+      if (round === 1) {
+        await addNames(db, ['last.hostile.test'], startMs)
+        expect(await claimFor(new Map([['last.hostile.test', 'tnt_hostile'], ...honest]), atMs)).toBe('a.test')
+      }
+    }
+    expect(placed).toBe(40)
+  })
+
   test('is placed only for names of this instance', async () => {
     await addNames(db, ['elsewhere.test'], startMs)
     expect(await claim(['a.test'], startMs)).toBeUndefined()
@@ -153,15 +177,63 @@ describe('an order', () => {
   })
 
   test('of a name that no instance uses any more is not reported, and is forgotten after its certificate expired', async () => {
-    const hasCertificate = async (name: string) => (await listVersions(db)).some((one) => one.name === name)
     await addNames(db, ['a.test', 'gone.test'], startMs)
-    for (const name of ['a.test', 'gone.test']) await issue(name, startMs, dayMs)
+    for (const name of ['a.test', 'gone.test']) {
+      expect(await claim([name], startMs)).toBe(name)
+      await issue(name, startMs, dayMs)
+    }
     for (let atMs = startMs; atMs <= startMs + 3 * dayMs; atMs += hourMs) await addNames(db, ['a.test'], atMs)
     expect((await listCertificates(db)).map(({ name }) => name)).toEqual(['a.test'])
+    await deleteOldNames(db, startMs + 30 * dayMs + hourMs)
+    expect(await listed(startMs)).toEqual(['a.test', 'gone.test'])
+    await deleteOldNames(db, startMs + 32 * dayMs)
+    expect(await listed(startMs)).toEqual(['a.test'])
+  })
+})
+
+describe('the certificate of a name that its tenant removed', () => {
+  const tenant = new Map(['gone.test', 'used.test'].map((name) => [name, 'tnt_a']))
+  beforeEach(async () => {
+    await addNames(db, [...tenant.keys(), 'own.test'], startMs)
+    for (const name of [...tenant.keys(), 'own.test']) {
+      expect(await claimFor(new Map([[name, tenant.get(name) ?? '']]), startMs)).toBe(name)
+      await issue(name, startMs)
+    }
+  })
+
+  test('is listed for a day, used again within a week without an order, and deleted afterwards', async () => {
+    const used = async (names: readonly string[], atMs: number) => {
+      await addNames(db, names, atMs)
+      await deleteOldNames(db, atMs)
+      return listed(atMs)
+    }
+    expect(await used(['used.test'], startMs + dayMs - 1)).toEqual(['gone.test', 'own.test', 'used.test'])
+    expect(await used(['used.test'], startMs + 6 * dayMs)).toEqual(['own.test', 'used.test'])
+    expect(await used(['used.test', 'gone.test'], startMs + 6 * dayMs + 1)).toEqual(['gone.test', 'own.test', 'used.test'])
+    expect(await claimFor(tenant, startMs + 6 * dayMs + 1)).toBeUndefined()
+    expect(await used(['used.test'], startMs + 14 * dayMs)).toEqual(['own.test', 'used.test'])
+    expect(await used(['used.test', 'gone.test'], startMs + 14 * dayMs + 1)).toEqual(['own.test', 'used.test'])
+    expect(await claimFor(tenant, startMs + 14 * dayMs + 1)).toBe('gone.test')
+  })
+
+  test('stays while no instance runs, and no wrong clock removes one in use', async () => {
+    const all = ['gone.test', 'own.test', 'used.test']
+    expect(await listed(startMs + 60 * dayMs)).toEqual(all)
+    // An instance without the role api lists no names of tenants.
+    await addNames(db, ['own.test'], startMs + 20 * dayMs)
+    await deleteOldNames(db, startMs + 20 * dayMs)
+    expect(await listed(startMs)).toEqual(all)
+    // A clock that was ahead for a moment.
+    await addNames(db, ['gone.test'], startMs + 20 * dayMs)
     await deleteOldNames(db, startMs + hourMs)
-    expect(await hasCertificate('gone.test')).toBe(true)
+    expect(await listed(startMs + hourMs)).toEqual(all)
+  })
+
+  test('that was never ordered leaves no row after a day', async () => {
+    await addNames(db, ['new.test', 'later.test'], startMs)
+    await addNames(db, ['used.test', 'later.test'], startMs + 2 * dayMs)
     await deleteOldNames(db, startMs + 2 * dayMs)
-    expect([await hasCertificate('gone.test'), await hasCertificate('a.test')]).toEqual([false, true])
+    expect((await db.rows(neverOrdered)).map(({ name }) => name)).toEqual(['later.test'])
   })
 })
 
