@@ -46,7 +46,7 @@ const maxRetries = 10
 /** Names with a metric, soonest expiry first. */
 const maxMeasured = 50
 
-/** Looks for due names now and every ten seconds, or when `requestRenewal` is called. */
+/** Looks for due names now, after each order, and every ten seconds or when `requestRenewal` is called. */
 export async function startObtaining(deps: ObtainDeps): Promise<{ stop(): Promise<void> }> {
   const obtaining = new Obtaining(deps)
   const settings = { clock: deps.clock, log: deps.log, name: 'obtaining certificates', everyMs: lookEveryMs }
@@ -69,8 +69,8 @@ class Obtaining {
     this.#deps = deps
   }
 
-  /** Places the orders that are due, one after the other. */
-  async turn(stopping: AbortSignal): Promise<void> {
+  /** Places one order if any is due; then the next turn follows at once. Names are read before each order, because one may take 100 seconds. */
+  async turn(stopping: AbortSignal): Promise<number | void> {
     const { db, clock, own, directory } = this.#deps
     const owners = new Map((await this.#deps.listVerifiedNames()).map(({ name, tenantId }) => [name, tenantId ?? ''] as const))
     for (const name of own) owners.set(name, '')
@@ -78,16 +78,14 @@ class Obtaining {
     await addNames(db, names, clock.nowMs())
     if (!this.#hasFollowed) await followDirectory(db, names, directory, clock.nowMs())
     this.#hasFollowed = true
-    while (!stopping.aborted) {
-      const claimed = await this.#claim(owners)
-      if (!claimed) break
-      await this.#order(claimed, stopping)
-    }
+    const claimed = stopping.aborted ? undefined : await this.#claim(owners)
+    if (claimed) await this.#order(claimed, stopping)
     if (clock.monotonicMs() - this.#cleanedAtMs >= hourMs) {
       this.#cleanedAtMs = clock.monotonicMs()
       await deleteOldNames(db, clock.nowMs())
     }
     await this.#measure(names)
+    return claimed ? 0 : undefined
   }
 
   #claim(owners: ReadonlyMap<string, string>): Promise<(ClaimedName & { bookedMs: number }) | undefined> {
