@@ -5,6 +5,7 @@
 import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Refusal } from '#base'
@@ -46,6 +47,7 @@ export function serveReference(
     await open(new Promise((resolve, reject) => packed.once('open', resolve).once('error', reject)))
     answered(reply).type('application/javascript; charset=utf-8').header('vary', 'accept-encoding').header('cache-control', 'no-cache')
     if (/\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))) return reply.header('content-encoding', 'gzip').send(packed)
-    return reply.send(packed.pipe(createGunzip()))
+    // With `pipe`, the file would stay open once the client is gone: Fastify destroys only the stream that it sends.
+    return reply.send(pipeline(packed, createGunzip(), () => undefined))
   })
 }
