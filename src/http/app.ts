@@ -312,8 +312,8 @@ function recordResponse(request: FastifyRequest, reply: FastifyReply, { clock, l
   metrics.requestSeconds.observe({ endpoint, status: String(reply.statusCode) }, durationMs / 1000)
   // Authenticated requests only: unauthenticated callers could flood the traces.
   if (traces && request.credential && apiPath.test(request.url)) traces.note(requestSpan(request, reply, durationMs))
-  // Unknown routes and links in mail are not logged: unauthenticated clients can cause thousands a second.
-  if (!request.is404 && request.routeOptions.config.link !== undefined) return
+  // Links in mail, and unknown routes without a credential, are not logged: unauthenticated clients can cause thousands a second.
+  if (request.is404 ? !request.credential : request.routeOptions.config.link !== undefined) return
   if (reply.statusCode < 300 && !readingMethods.has(request.method)) wake()
   const emails = request.acceptedEmailIds?.slice(0, maxLoggedIds) ?? []
   log.info(

@@ -31,3 +31,17 @@ test('the line of a request names the first emails that it made, and none when i
   expect(await told((await send(7, 'seven')).requestId)).not.toHaveProperty('emails')
   expect(lines.join('')).not.toContain('@')
 })
+
+test('requests without a key to unknown routes write no line, and those with a key do', async () => {
+  const lines: string[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+  await using service = await startService({ log })
+  const idOf = async (path: string, headers: Record<string, string> = {}) =>
+    (await fetch(`http://127.0.0.1:${service.port}${path}`, { headers })).headers.get('x-request-id')
+  const unlogged = [await idOf('/wp-login.php'), await idOf('/v1/nothing'), await idOf('/v1/nothing', { authorization: 'Bearer nonsense' })]
+  // A known route keeps its line without a key: the operator looks for the refused key there.
+  const logged = [await idOf('/v1/nothing', { authorization: `Bearer ${service.testKey}` }), await idOf('/v1/emails')]
+  const loggedIds = () => lines.map((one) => (JSON.parse(one) as { requestId?: string }).requestId)
+  await expect.poll(loggedIds).toEqual(expect.arrayContaining(logged))
+  for (const id of unlogged) expect(loggedIds()).not.toContain(id)
+})

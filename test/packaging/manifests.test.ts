@@ -27,6 +27,8 @@ describe('compose.yaml', () => {
         healthcheck: { test: string[] }
         read_only: boolean
         cap_drop: string[]
+        restart: string
+        logging?: object
       }
     >
   }
@@ -49,6 +51,13 @@ describe('compose.yaml', () => {
 
   test('prints no keys to the log', () => {
     expect(compose.services['postrider']?.environment).toMatchObject({ POSTRIDER_FIRST_START: 'quiet' })
+  })
+
+  test('bounds the logs of the containers that keep running', () => {
+    const running = Object.entries(compose.services).filter(([, { restart }]) => restart !== 'no')
+    expect(running.map(([name]) => name)).toEqual(['postrider', 'db'])
+    for (const [name, { logging }] of running)
+      expect(logging, name).toEqual({ driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } })
   })
 
   test('waits for the database over TCP, on which the server of its first preparation does not listen', () => {
