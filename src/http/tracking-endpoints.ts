@@ -19,6 +19,7 @@ import {
   trimmedUrl,
   unsubscribe,
 } from '#tracking'
+import type { Readiness } from './readiness.ts'
 import { hostNameOf } from './request-target.ts'
 import { askPage, donePage, pageHeaders } from './unsubscribe-pages.ts'
 
@@ -29,6 +30,7 @@ export interface TrackingEndpointDeps {
   tokens: Tokens
   trackingEvents: TrackingEvents
   trackHosts: TrackHosts
+  readiness: Readiness
   config: Pick<Config, 'publicUrl'>
 }
 
@@ -54,7 +56,7 @@ const answerText = (reply: FastifyReply, status: number, text: string) =>
 
 /** Long because it is a table of routes. */
 export async function serveTrackingEndpoints(app: FastifyInstance, deps: TrackingEndpointDeps): Promise<void> {
-  const { trackHosts, clock, log } = deps
+  const { trackHosts, clock, log, readiness } = deps
   const shared = openSharedUnsubscribes()
   app.decorateRequest('tracked', null)
   app.addHook('onRequest', openHostGate(deps))
@@ -67,7 +69,7 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
       const track = await trackHosts.find(domain.toLowerCase())
       return await (track?.hasHttps ? answerText(reply, 200, 'a track domain') : answerText(reply, 404, 'not found'))
     } catch (error) {
-      log.warn({ err: error }, 'cannot determine whether a host is a track domain')
+      readiness.recordOutage(error)
       return answerText(reply, 503, 'try again later')
     }
   })
@@ -123,7 +125,7 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
 }
 
 /** Decides by host name, before anything else, which paths a request may use (docs/decisions/017-unknown-hosts.md). */
-function openHostGate({ tokens, trackHosts, log, config }: TrackingEndpointDeps) {
+function openHostGate({ tokens, trackHosts, readiness, config }: TrackingEndpointDeps) {
   const publicHost = hostNameOf(new URL(config.publicUrl))
   const isOurs = (host: string) => host === publicHost || host === 'localhost' || ipaddr.isValid(host.replace(/^\[|\]$/g, ''))
 
@@ -141,7 +143,7 @@ function openHostGate({ tokens, trackHosts, log, config }: TrackingEndpointDeps)
       try {
         track = await trackHosts.find(host)
       } catch (error) {
-        log.warn({ err: error }, 'cannot determine host for link')
+        readiness.recordOutage(error)
         if (link) return answerText(reply, 503, 'try again later')
       }
       // A tenant's host must not serve another tenant's links. A name that the tenant has not proven to control stays that of the API too.

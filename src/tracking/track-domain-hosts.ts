@@ -1,6 +1,6 @@
 /**
  * Finds a track domain by host name: used for every request with an unknown host. A change applies in every process within a
- * second. While the database is unavailable, the cached result stays.
+ * second. While the database is unavailable, the cached result stays. Any number of names causes a bounded number of queries at once.
  */
 import { LRUCache } from 'lru-cache'
 import { atMost, type Clock, pause } from '#base'
@@ -17,12 +17,17 @@ export interface TrackHost {
 }
 
 export interface TrackHosts {
-  /** The track domain with this name (lower case); undefined if not found. Throws if the database does not answer in time. */
+  /**
+   * The track domain with this name (lower case); undefined if not found. Throws if the database does not answer in time, or if too many
+   * other names wait for it.
+   */
   find(host: string): Promise<TrackHost | undefined>
 }
 
 const keptMs = 900
 const maxKept = 10_000
+/** Any client may send any number of names. Further lookups would wait in front of all other queries of the process. */
+const maxLookups = 50
 const answeredWithinMs = 1000
 const maxHostLength = 253
 
@@ -40,20 +45,40 @@ async function findHost(db: Db, host: string): Promise<TrackHost | undefined> {
   return { tenantId, isVerified, hasHttps: isVerified || isProven }
 }
 
+interface Kept {
+  track: TrackHost | undefined
+  sinceMs: number
+}
+
 export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHosts {
-  const known = new LRUCache<string, { track: TrackHost | undefined; sinceMs: number }>(atMost(maxKept))
+  // Two caches, so that a flood of random names does not evict the track domains.
+  const found = new LRUCache<string, Kept>(atMost(maxKept))
+  const unknown = new LRUCache<string, Kept>(atMost(maxKept))
   const asking = new Map<string, Promise<TrackHost | undefined>>()
+  /** Also those that the caller no longer waits for: their queries still wait for a connection. */
+  let lookups = 0
+
+  const keptOf = (host: string) => found.get(host) ?? unknown.get(host)
+  const keep = (host: string, track: TrackHost | undefined) => {
+    const [cache, other] = track ? [found, unknown] : [unknown, found]
+    other.delete(host)
+    cache.set(host, { track, sinceMs: clock.monotonicMs() })
+  }
+  const lookUp = (host: string) => {
+    lookups++
+    return findHost(db, host).finally(() => lookups--)
+  }
 
   const load = async (host: string): Promise<TrackHost | undefined> => {
     const stop = new AbortController()
     const late = pause(clock, answeredWithinMs, stop.signal).then(() => 'late' as const)
     try {
-      const found = await Promise.race([findHost(db, host), late])
-      if (found === 'late') throw new Error('timed out looking up the owner of a host')
-      known.set(host, { track: found, sinceMs: clock.monotonicMs() })
-      return found
+      const track = await Promise.race([lookUp(host), late])
+      if (track === 'late') throw new Error('timed out looking up the owner of a host')
+      keep(host, track)
+      return track
     } catch (error) {
-      const before = known.get(host)
+      const before = keptOf(host)
       if (!before) throw error
       before.sinceMs = clock.monotonicMs()
       return before.track
@@ -66,10 +91,16 @@ export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHo
   return {
     async find(host) {
       if (host.length > maxHostLength || !host.includes('.')) return undefined
-      const found = known.get(host)
-      if (found && clock.monotonicMs() - found.sinceMs < keptMs) return found.track
-      const lookup = asking.get(host) ?? load(host)
-      if (!asking.has(host)) asking.set(host, lookup)
+      const kept = keptOf(host)
+      if (kept && clock.monotonicMs() - kept.sinceMs < keptMs) return kept.track
+      const begun = asking.get(host)
+      if (begun) return begun
+      if (lookups >= maxLookups) {
+        if (kept) return kept.track
+        throw new Error(`${maxLookups} lookups of hosts wait for the database already`)
+      }
+      const lookup = load(host)
+      asking.set(host, lookup)
       return lookup
     },
   }
