@@ -8,7 +8,7 @@ export interface ChallengeContexts {
   find(name: string): Promise<SecureContext | undefined>
 }
 
-/** The context of the last challenge is kept, because the CA connects several times. */
+/** The context of the last challenge is kept, because the CA connects several times. One that failed is made again. */
 export function openChallengeContexts(challenges: Challenges): ChallengeContexts {
   let last: { keyAuthorization: string; context: Promise<SecureContext> } | undefined
   return {
@@ -16,7 +16,13 @@ export function openChallengeContexts(challenges: Challenges): ChallengeContexts
       const challenge = await challenges.findByName(name)
       if (!challenge) return undefined
       const { keyAuthorization } = challenge
-      if (last?.keyAuthorization !== keyAuthorization) last = { keyAuthorization, context: makeContext(name, keyAuthorization) }
+      if (last?.keyAuthorization !== keyAuthorization) {
+        const made = { keyAuthorization, context: makeContext(name, keyAuthorization) }
+        made.context.catch(() => {
+          if (last === made) last = undefined
+        })
+        last = made
+      }
       return last.context
     },
   }

@@ -61,7 +61,13 @@ export function serveMcp(app: FastifyInstance, deps: McpDeps): void {
   let opened: Promise<Agents> | undefined
   // At the first request: most processes never need the tools.
   const agents = () => {
-    opened ??= import('#agents').then(({ openAgents }) => openAgents(agentDeps(deps)))
+    opened ??= import('#agents')
+      .then(({ openAgents }) => openAgents(agentDeps(deps)))
+      .catch((error: unknown) => {
+        // A lack of memory or of file descriptors may end: the next request loads them again.
+        opened = undefined
+        throw error
+      })
     return opened
   }
   app.route({
