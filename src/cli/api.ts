@@ -126,8 +126,11 @@ export function shownApiError(
           ? `Run postrider ${command.name} --help for usage`
           : suggestion
   const named = field !== undefined && message.startsWith(field) ? optionOf(field, command) + message.slice(field.length) : message
-  return { lines: `${code}: ${named.replace(/^no such credential\b/, 'no such key')}\n${next}`, exitCode: status >= 500 ? 1 : 2 }
+  const lines = plainLines(`${code}: ${named.replace(/^no such credential\b/, 'no such key')}\n${next}`)
+  return { lines, exitCode: status >= 500 ? 1 : 2 }
 }
 
 /** Removes control characters of text from outside, which a terminal would obey. */
 export const plain = (words: string) => words.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ')
+/** Keeps line ends, for text of several lines. */
+export const plainLines = (words: string) => words.split('\n').map(plain).join('\n')

@@ -1,6 +1,7 @@
 /** Commands for the certificates that Postrider obtains by ACME. */
 import { Refusal } from '#base'
 import { type CertificateRecord, listCertificates, requestRenewal } from '#certificates'
+import { plainLines } from './api.ts'
 import { type Command, jsonOption, printed } from './command-definition.ts'
 
 const dayMs = 86_400_000
@@ -13,7 +14,7 @@ function line({ name, expiresAt, dueAt, failures, lastError }: CertificateRecord
         ? `expired ${expiresAt.toISOString()}`
         : `${Math.floor((expiresAt.getTime() - nowMs) / dayMs)} days left, until ${expiresAt.toISOString()}`
   const next = failures > 0 ? `${failures} failed orders, next order ${dueAt.toISOString()}` : `next order ${dueAt.toISOString()}`
-  return `${name.padEnd(40)} ${state}; ${next}${lastError === null ? '' : `\n  last error: ${lastError}`}`
+  return `${name.padEnd(40)} ${state}; ${next}${lastError === null ? '' : `\n  last error: ${plainLines(lastError)}`}`
 }
 
 export const certificateList: Command = {

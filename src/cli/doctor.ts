@@ -1,13 +1,14 @@
 /** `postrider doctor`: checks whether this installation is fit to send, and recommends repairs. */
 import { type CheckResult, publicAddresses, readPlatform, runChecks } from '#doctor'
 import { openResolver } from '#net'
+import { plainLines } from './api.ts'
 import { type Command, jsonOption } from './command-definition.ts'
 import { shade } from './styles.ts'
 
 const httpsPort = 443
 
 const line = ({ check, status, detail, remedy: todo }: CheckResult) =>
-  `${shade(status, 9)}${check}: ${detail}${todo === null ? '' : `\n         → ${todo}`}`
+  shade(status, 9) + plainLines(`${check}: ${detail}${todo === null ? '' : `\n         → ${todo}`}`)
 
 export const doctor: Command = {
   name: 'doctor',

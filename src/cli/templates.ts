@@ -1,6 +1,6 @@
 /** Commands for templates: list, push, publish, preview, delete. */
 import { ApiError } from '#client'
-import { apiHelp, apiUsage, maxListed, perRequest, plain, scopeOf, tenantApiOptions, withApi } from './api.ts'
+import { apiHelp, apiUsage, maxListed, perRequest, plain, plainLines, scopeOf, tenantApiOptions, withApi } from './api.ts'
 import { type Command, printed, text, UsageError } from './command-definition.ts'
 import { fileOf, objectOf } from './json-option.ts'
 
@@ -125,8 +125,6 @@ Example: postrider template preview receipt --variables '{"number":7}'`,
     })
   },
 }
-
-const plainLines = (words: string) => words.split('\n').map(plain).join('\n')
 
 export const templateDelete: Command = {
   name: 'template delete',

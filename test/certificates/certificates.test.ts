@@ -335,6 +335,10 @@ describe('an operator', () => {
     })
     expect((await recordOf('app.example.com'))?.dueAt).toEqual(new Date(nowMs))
     expect((await ran('certificate', 'renew', 'other.example.com')).code).toBe(2)
+    await claim(['app.example.com'], nowMs)
+    const booked = { bookedMs: nowMs + orderRetryMs(1, 0), notBeforeMs: nowMs }
+    await saveFailure(db, 'app.example.com', 'http-01: the page has\n\u001b[2Jand \u009b31m', booked)
+    expect((await ran('certificate', 'list')).text).toMatch(/\n {2}last error: http-01: the page has\n \[2Jand {2}31m$/)
   })
 
   test('gets a result of the doctor for each failing name, with the next step', async () => {

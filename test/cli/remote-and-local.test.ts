@@ -1,8 +1,10 @@
 /** The commands over the API do the same on this machine's installation and on a remote service. */
 import { mkdtemp, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { listAudit } from '#members'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { onDatabaseOf, runHere } from '../support/run-command.ts'
@@ -282,4 +284,18 @@ test('the audit log names the operator of a local command and the key of a remot
     ['command', 'ann', 'suppression.add'],
   ])
   expect(JSON.stringify(entries)).not.toMatch(/secret\.person|hidden|svc_live/)
+})
+
+test('a refusal by a remote service is printed without its control characters', async () => {
+  const error = { code: 'not_found', message: 'no such\u001b[2J email', suggestion: 'Run\u009b31m this\nor that' }
+  const hostile = createServer((_request, response) =>
+    response
+      .writeHead(404, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ success: false, error, meta: { requestId: 'r' } })),
+  )
+  await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void hostile.close())
+  const url = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`
+  const { code, said } = await ran(['--url', url, '--key', liveKey], noInstallation, 'email', 'show', 'x')
+  expect([code, said]).toEqual([2, 'not_found: no such [2J email\nRun 31m this\nor that'])
 })

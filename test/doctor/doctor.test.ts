@@ -398,7 +398,10 @@ describe('the doctor', () => {
     expect(await run('doctor', '--json')).toBe(1)
     const findings = JSON.parse(printed) as CheckResult[]
     expect(findings.every((one) => Object.keys(one).join() === 'check,status,detail,remedy')).toBe(true)
+    dns.set(`_mta-sts.rp.${hostname}`, 'TXT', ['v=STSv1; id=1; x=\u001b]0;all is well\u0007'])
     expect(await run('doctor')).toBe(1)
     expect(printed).toContain('\n         → ')
+    expect(printed).toContain('v=STSv1; id=1; x= ]0;all is well')
+    expect(printed).not.toMatch(/[^\n\P{Cc}]/u)
   })
 })
