@@ -115,7 +115,8 @@ export function shownApiError(
   { code, field, message, suggestion, status }: ApiError,
   command: Pick<Command, 'name' | 'options' | 'positionals'>,
 ): { lines: string; exitCode: number } {
-  const isGeneral = suggestion === refusals[code].suggestion
+  // A newer service may have a code that is unknown here.
+  const isGeneral = suggestion === refusals[code]?.suggestion
   const [family = ''] = command.name.split(' ')
   const next =
     code === 'not_found' && field === 'tenantId'

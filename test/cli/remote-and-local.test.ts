@@ -286,16 +286,19 @@ test('the audit log names the operator of a local command and the key of a remot
   expect(JSON.stringify(entries)).not.toMatch(/secret\.person|hidden|svc_live/)
 })
 
-test('a refusal by a remote service is printed without its control characters', async () => {
-  const error = { code: 'not_found', message: 'no such\u001b[2J email', suggestion: 'Run\u009b31m this\nor that' }
-  const hostile = createServer((_request, response) =>
-    response
-      .writeHead(404, { 'content-type': 'application/json' })
-      .end(JSON.stringify({ success: false, error, meta: { requestId: 'r' } })),
-  )
-  await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void hostile.close())
-  const url = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`
-  const { code, said } = await ran(['--url', url, '--key', liveKey], noInstallation, 'email', 'show', 'x')
-  expect([code, said]).toEqual([2, 'not_found: no such [2J email\nRun 31m this\nor that'])
-})
+test.each(['not_found', 'code_of_a_newer_service'])(
+  'a refusal by a remote service is printed without its control characters: %s',
+  async (refused) => {
+    const error = { code: refused, message: 'no such\u001b[2J email', suggestion: 'Run\u009b31m this\nor that' }
+    const hostile = createServer((_request, response) =>
+      response
+        .writeHead(404, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ success: false, error, meta: { requestId: 'r' } })),
+    )
+    await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void hostile.close())
+    const url = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`
+    const { code, said } = await ran(['--url', url, '--key', liveKey], noInstallation, 'email', 'show', 'x')
+    expect([code, said]).toEqual([2, `${refused}: no such [2J email\nRun 31m this\nor that`])
+  },
+)
