@@ -45,7 +45,7 @@ const sealName = (name: string) => `certificate ${name}`
 const accountSealName = (directory: string) => `acme account ${directory}`
 const maxErrorLength = 500
 const hourMs = 3_600_000
-const forgetAfterMs = 30 * 24 * hourMs
+const dayMs = 24 * hourMs
 
 const recordColumns = sql.part`
   name, directory, issued_at as "issuedAt", expires_at as "expiresAt", due_at as "dueAt", failures, last_error as "lastError"`
@@ -121,29 +121,27 @@ const renewNow = sql<{ name: string }>`
   where name = $1
   returning name`
 
-/**
- * When instances last recorded the names of tenants, at most $1. Relative to it, names stay in use while no instance runs. $1: after a clock
- * that was ahead.
- */
-const lastUse = sql.part`(select least(max(wanted_at), $1::timestamptz) from certificates where tenant_id is not null)`
-
-/** Not the names that tenants stopped using a day ago: one tenant can leave 40 in an hour. */
 const versions = sql<{ name: string; issuedAt: Date }>`
   select name, issued_at as "issuedAt"
   from certificates
-  where chain is not null and (tenant_id is null or wanted_at > ${lastUse} - interval '1 day')`
+  where chain is not null`
 
 const keyPairOf = sql<{ chain: string; privateKey: Buffer; issuedAt: Date }>`
   select chain, private_key as "privateKey", issued_at as "issuedAt"
   from certificates
   where name = $1 and chain is not null`
 
-/** For a week, so that a tenant that removes and adds a name again and again stays below the CA's five certificates a week. */
+/**
+ * $1: the existing track domains. Their certificates stay while the check of the CNAME fails, because links in earlier mail need them. $2, $3, $4: a
+ * week, a day and a month ago. A week, so that a tenant that removes and adds a name again and again stays below the CA's five certificates a week.
+ */
 const deleteUnwanted = sql`
   delete from certificates
-  where (tenant_id is not null and wanted_at < ${lastUse} - interval '7 days')
-    or (ordered_at is null and wanted_at < ${lastUse} - interval '1 day')
-    or (wanted_at < $2 and coalesce(expires_at, created_at) < $2)`
+  where name <> all($1::text[])
+    and (
+      (tenant_id is not null and wanted_at < $2) or (ordered_at is null and wanted_at < $3)
+      or (wanted_at < $4 and coalesce(expires_at, created_at) < $4)
+    )`
 
 const accountKey = sql<{ privateKey: Buffer }>`
   select private_key as "privateKey"
@@ -258,16 +256,16 @@ export async function requestRenewal(db: Db, name: string, nowMs: number): Promi
 }
 
 /**
- * Deletes names that tenants no longer use for a week, those without an order after a day, and others a month after their use and their
- * certificate ended.
+ * Deletes names of tenants a week after their last use, those without an order after a day, and others a month after their use and their
+ * certificate ended. `existing`: names of track domains, whose rows stay.
  */
-export async function deleteOldNames(on: Queryable, nowMs: number): Promise<void> {
-  await on.run(deleteUnwanted, [new Date(nowMs), new Date(nowMs - forgetAfterMs)])
+export async function deleteOldNames(on: Queryable, nowMs: number, existing: readonly string[]): Promise<void> {
+  const ago = (days: number) => new Date(nowMs - days * dayMs)
+  await on.run(deleteUnwanted, [existing, ago(7), ago(1), ago(30)])
 }
 
-/** The issue time of each certificate whose name is in use, or was lately. */
-export const listVersions = (on: Queryable, nowMs: number): Promise<{ name: string; issuedAt: Date }[]> =>
-  on.rows(versions, [new Date(nowMs)])
+/** The issue time of each name's certificate. */
+export const listVersions = (on: Queryable): Promise<{ name: string; issuedAt: Date }[]> => on.rows(versions)
 
 export async function findKeyPair(
   on: Queryable,

@@ -37,7 +37,7 @@ export async function openCertificateStore(deps: { db: Db; clock: Clock; log: Lo
   const listeners: (() => void)[] = []
 
   const read = async () => {
-    const found = new Map((await listVersions(db, clock.nowMs())).map(({ name, issuedAt }) => [name, issuedAt.getTime()]))
+    const found = new Map((await listVersions(db)).map(({ name, issuedAt }) => [name, issuedAt.getTime()]))
     const isSame = found.size === known.size && [...found].every(([name, issuedMs]) => known.get(name) === issuedMs)
     known = found
     if (!isSame) for (const changed of listeners) changed()

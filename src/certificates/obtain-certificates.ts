@@ -31,6 +31,8 @@ export interface ObtainDeps extends OrderDeps {
   own: readonly string[]
   /** Further names that are verified to lead to this installation, with their tenants; null: of the installation itself. */
   listVerifiedNames: () => Promise<readonly { name: string; tenantId: string | null }[]>
+  /** The names of all track domains, whether they lead here or not. */
+  listTrackNames: () => Promise<readonly string[]>
   /** The challenges that this instance's ports can answer, the preferred one first. */
   challenges: readonly ChallengeKind[]
 }
@@ -82,7 +84,7 @@ class Obtaining {
     if (claimed) await this.#order(claimed, stopping)
     if (clock.monotonicMs() - this.#cleanedAtMs >= hourMs) {
       this.#cleanedAtMs = clock.monotonicMs()
-      await deleteOldNames(db, clock.nowMs())
+      await deleteOldNames(db, clock.nowMs(), await this.#deps.listTrackNames())
     }
     await this.#measure(names)
     return claimed ? 0 : undefined
@@ -105,7 +107,7 @@ class Obtaining {
     const kind = challengeFor(challenges, challenge, failures)
     try {
       const { cert, key, fromMs, toMs } = await obtainCertificate(name, kind, this.#deps, stopping)
-      const times = { issuedMs: clock.nowMs(), expiresMs: toMs, renewAtMs: renewalMs(fromMs, toMs, ids.random()) }
+      const times = { issuedMs: clock.nowMs(), expiresMs: toMs, renewAtMs: renewalMs(fromMs, toMs, ids.random(), clock.nowMs()) }
       await saveCertificate(db, secrets, { name, directory, cert, key, challenge: kind, ...times })
       // A hint only.
       await db.notify(certificatesChanged, name).catch(() => undefined)

@@ -39,11 +39,15 @@ describe('after a failed order', () => {
 test('a certificate is renewed at two thirds of its lifetime, give or take 2%', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 4e12 }), fc.integer({ min: hourMs, max: 400 * dayMs }), fraction, (fromMs, lifeMs, random) => {
-      const part = (renewalMs(fromMs, fromMs + lifeMs, random) - fromMs) / lifeMs
+      const part = (renewalMs(fromMs, fromMs + lifeMs, random, fromMs - hourMs) - fromMs) / lifeMs
       expect(part).toBeGreaterThan(0.646)
       expect(part).toBeLessThan(0.687)
     }),
   )
+})
+
+test('a certificate is not due again at once on a machine whose clock is ahead', () => {
+  expect(renewalMs(0, 90 * dayMs, 0.5, 80 * dayMs)).toBe(80 * dayMs + hourMs)
 })
 
 describe('the challenge of an order', () => {

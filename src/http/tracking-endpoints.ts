@@ -12,6 +12,7 @@ import {
   openSharedUnsubscribes,
   type TokenKind,
   type Tokens,
+  TooManyLookups,
   type Tracked,
   type TrackHost,
   type TrackHosts,
@@ -69,7 +70,7 @@ export async function serveTrackingEndpoints(app: FastifyInstance, deps: Trackin
       const track = await trackHosts.find(domain.toLowerCase())
       return await (track?.hasHttps ? answerText(reply, 200, 'a track domain') : answerText(reply, 404, 'not found'))
     } catch (error) {
-      readiness.recordOutage(error)
+      if (!(error instanceof TooManyLookups)) readiness.recordOutage(error)
       return answerText(reply, 503, 'try again later')
     }
   })
@@ -143,7 +144,7 @@ function openHostGate({ tokens, trackHosts, readiness, config }: TrackingEndpoin
       try {
         track = await trackHosts.find(host)
       } catch (error) {
-        readiness.recordOutage(error)
+        if (link && !(error instanceof TooManyLookups)) readiness.recordOutage(error)
         if (link) return answerText(reply, 503, 'try again later')
       }
       // A tenant's host must not serve another tenant's links. A name that the tenant has not proven to control stays that of the API too.

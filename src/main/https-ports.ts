@@ -1,7 +1,7 @@
 /** HTTPS without a proxy: the HTTP port for challenges, the store of certificates, and their orders. */
 import type { ChallengeKind } from '#certificates'
 import { listStsNames } from '#mta-sts'
-import { listVerifiedNames } from '#tracking'
+import { listTrackNames, listVerifiedNames } from '#tracking'
 import { clock, type Ground, ids } from './process.ts'
 
 /** The parts of POSTRIDER_HTTPS that belong to no role: the HTTP port, and the orders for the names that lead to this instance. */
@@ -32,6 +32,7 @@ export async function openHttps({ config, log, secrets, db }: Ground) {
           const ofPolicy = (await listStsNames(db, config.hostname)).map((name) => ({ name, tenantId: null }))
           return [...ofPolicy, ...(await listVerifiedNames(db))]
         },
+        listTrackNames: () => listTrackNames(db),
         challenges: kinds,
       })
       opened.unshift(loop)

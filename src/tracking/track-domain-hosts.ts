@@ -45,6 +45,9 @@ async function findHost(db: Db, host: string): Promise<TrackHost | undefined> {
   return { tenantId, isVerified, hasHttps: isVerified || isProven }
 }
 
+/** Strangers can cause it, so it is no sign of an outage. */
+export class TooManyLookups extends Error {}
+
 interface Kept {
   track: TrackHost | undefined
   sinceMs: number
@@ -97,7 +100,7 @@ export function openTrackHosts({ db, clock }: { db: Db; clock: Clock }): TrackHo
       if (begun) return begun
       if (lookups >= maxLookups) {
         if (kept) return kept.track
-        throw new Error(`${maxLookups} lookups of hosts wait for the database already`)
+        throw new TooManyLookups(`${maxLookups} lookups of hosts wait for the database already`)
       }
       const lookup = load(host)
       asking.set(host, lookup)

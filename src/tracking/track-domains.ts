@@ -82,6 +82,10 @@ const namesLeadingHere = sql<VerifiedName & { domainId: number; isProven: boolea
   where dns_status = 'ok'
   order by full_name`
 
+const allNames = sql<{ name: string }>`
+  select full_name as name
+  from track_domains`
+
 const saveTrackDomain = sql<TrackDomain>`
   update track_domains
   set track_clicks = coalesce($3, track_clicks), track_opens = coalesce($4, track_opens), ssl_enabled = coalesce($5, ssl_enabled),
@@ -181,6 +185,9 @@ export async function listVerifiedNames(on: Queryable): Promise<VerifiedName[]> 
   )
   return found.filter(({ domainId, isProven }) => isProven || verified.has(domainId)).map(({ name, tenantId }) => ({ name, tenantId }))
 }
+
+/** Full names of all tenants, also of those that do not lead here. */
+export const listTrackNames = async (on: Queryable): Promise<string[]> => (await on.rows(allNames)).map(({ name }) => name)
 
 function numberIn(id: string): string {
   if (!/^[1-9]\d{0,17}$/.test(id)) throw noSuchTrackDomain()

@@ -15,12 +15,13 @@ export { countHitsWithAddresses, hashAddressesOfHits } from './hash-addresses.ts
 export { openTokens, type TokenKind, type Tokens, type Tracked } from './link-tokens.ts'
 export { type TrackedRecipient, trackHtml, trackHtmlOctets, unsubscribeFields } from './rewrite-html.ts'
 export { openSharedUnsubscribes } from './shared-unsubscribes.ts'
-export { openTrackHosts, type TrackHost, type TrackHosts } from './track-domain-hosts.ts'
+export { openTrackHosts, TooManyLookups, type TrackHost, type TrackHosts } from './track-domain-hosts.ts'
 export {
   addTrackDomain,
   changeTrackDomain,
   getTrackDomain,
   listTrackDomains,
+  listTrackNames,
   listVerifiedNames,
   removeTrackDomain,
   type TrackDomain,

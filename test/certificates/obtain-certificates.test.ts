@@ -28,6 +28,7 @@ test("a name that is verified during another tenant's order is next, before that
     contact: undefined,
     own: [],
     listVerifiedNames: async () => [...names],
+    listTrackNames: async () => [],
     challenges: ['http-01'],
   })
   onTestFinished(() => loop.stop())

@@ -144,6 +144,7 @@ describe.skipIf(missing !== undefined)(`the MTA-STS policy${missing === undefine
       contact: undefined,
       own: [hostname],
       listVerifiedNames: async () => (await listStsNames(db, hostname)).map((name) => ({ name, tenantId: null })),
+      listTrackNames: async () => [],
       challenges: ['http-01'],
     })
     const ends = async () => (await listCertificates(db)).find(({ name }) => name === wanted)?.expiresAt ?? null
