@@ -44,8 +44,8 @@ export interface RawDatabase {
 
 export interface Installations {
   /**
-   * Runs `work` with the service's database, whether the service runs or not, and waits for one that is starting. `whileServing`: only while it runs, for long work that would
-   * block the service's start. `mayBeNew`: also before the first start.
+   * Runs `work` with the service's database, whether the service runs or not, and waits for one that is starting. `whileServing`: only while
+   * it runs, for long work that would block the service's start. `mayBeNew`: also before the first start.
    */
   withInstallation<T>(
     work: (installation: Installation) => Promise<T>,
