@@ -34,11 +34,14 @@ export function orderRetryMs(failures: number, random: number): number {
 export const laterAsAsked = (retryMs: number, askedMs: number): number => Math.max(retryMs, Math.min(askedMs, maxAskedMs))
 
 /**
- * Time of the renewal of a certificate that is valid from `fromMs` to `toMs`, at least an hour after `nowMs`: with a clock that is ahead, it
- * would be due at once, again and again. `random` in [0, 1).
+ * Time of the renewal of a certificate that is valid from `fromMs` to `toMs`, at least an hour or half its lifetime after `nowMs`: with a
+ * clock that is ahead, it would be due at once, again and again. `random` in [0, 1).
  */
-export const renewalMs = (fromMs: number, toMs: number, random: number, nowMs: number): number =>
-  Math.max(nowMs + hourMs, Math.round(fromMs + (toMs - fromMs) * (renewPart + renewJitter * (2 * random - 1))))
+export function renewalMs(fromMs: number, toMs: number, random: number, nowMs: number): number {
+  const lifeMs = toMs - fromMs
+  const leastMs = Math.min(hourMs, lifeMs / 2)
+  return Math.round(Math.max(nowMs + leastMs, fromMs + lifeMs * (renewPart + renewJitter * (2 * random - 1))))
+}
 
 /**
  * The challenge of the next order: the one that succeeded last, or the first available one. After each failure the other one, because a
