@@ -1,10 +1,9 @@
 /**
  * Memory and idle CPU of the compiled program with its embedded PostgreSQL: after the start, and after ten thousand emails.
  */
-import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { startServiceProcess } from '../test/support/spawned-service.ts'
-import { buildPackages } from '../tools/package.ts'
+import { compiledProgram } from './compiled-program.ts'
 import { load, startSink, typicalBody } from './helpers.ts'
 import { cpuByKind, kindOfProcess, memoryOf, processTree } from './process-figures.ts'
 
@@ -26,14 +25,9 @@ export interface Footprint {
 }
 
 export async function measureFootprint(environment: Record<string, string>, note: (text: string) => void): Promise<Footprint[]> {
-  const folder = resolve('artifacts/packages')
-  note('  building the package')
-  buildPackages(folder)
+  const program = compiledProgram(note)
   const sink = await startSink()
-  await using service = await startServiceProcess(
-    { ...environment, POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}` },
-    { node: process.execPath, script: resolve(folder, 'postrider/bin/postrider.js') },
-  )
+  await using service = await startServiceProcess({ ...environment, POSTRIDER_RELAY: `smtp://127.0.0.1:${sink.port}` }, program)
   const { serve, postgres } = await service.processes()
   const roots = [serve, postgres ?? 0]
   const measure = async (when: string): Promise<Footprint> => {

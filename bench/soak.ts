@@ -11,6 +11,7 @@ import { silentLog } from '#base'
 import { type Db, embeddedUrlIfRunning, openDb, sql } from '#db'
 import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
 import { type BenchRequest, openAsking } from './client.ts'
+import { compiledProgram } from './compiled-program.ts'
 import { endChild, paced, type Sink, startChild, startSink, typicalBody } from './helpers.ts'
 import { type Figures, Sampler } from './soak-samples.ts'
 import type { SoakCounts } from './soak-sink.ts'
@@ -18,7 +19,7 @@ import { failuresOf, type IdleAgain, idleAgain, type SoakResult, summaryLines, w
 
 const usage = `npm run soak [-- --minutes 120] [--rate 200] [--json]
 
-Runs the whole program for --minutes at --rate messages a second, with webhooks, opens and deferrals. Measures memory, processor time,
+Builds the package, and runs the whole program from it for --minutes at --rate messages a second, with webhooks, opens and deferrals. Measures memory, processor time,
 table sizes, latencies and the queue each minute, and judges their drift in the second half. Exits with 1 if a check fails.
 --json prints one object at the end; progress goes to standard error.`
 
@@ -70,10 +71,11 @@ const must = (answer: { status: number; body: object }, what: string): void => {
 }
 
 /** The service with a tracked sending domain and a webhook for all events, the SMTP server that it relays to, and the webhook's receiver. */
-async function openWorld(): Promise<World> {
+async function openWorld(note: Note): Promise<World> {
+  const program = compiledProgram(note)
   const { child: sink, first } = await startChild<{ port: number }>('soak-sink.ts')
   const receiver = await startSink('http-sink.ts')
-  const service = await startServiceProcess({ ...environment, POSTRIDER_RELAY: `smtp://127.0.0.1:${first.port}` })
+  const service = await startServiceProcess({ ...environment, POSTRIDER_RELAY: `smtp://127.0.0.1:${first.port}` }, program)
   const url = (await embeddedUrlIfRunning(service.folder)) as string
   const db = await openDb({ url, poolSize: 1, applicationName: 'soak', log: silentLog })
   await service.command('domain', 'add', domain, '--trust')
@@ -261,7 +263,7 @@ async function waitForIdle(world: World, before: { fresh: Figures; warm: Figures
 type Note = (text: string) => void
 
 async function soak(options: { minutes: number; rate: number }, note: Note): Promise<SoakResult> {
-  await using world = await openWorld()
+  await using world = await openWorld(note)
   const { load: earlier, pids, ...idleBefore } = await idleFigures(world, options, note)
   const { load, samples } = await runLoad(world, options, note)
   await drain(world, note)

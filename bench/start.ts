@@ -4,12 +4,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chown, mkdir, readFile, readlink, stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import { embeddedUrlIfRunning } from '#db'
 import { freePort, startServiceProcess } from '../test/support/spawned-service.ts'
-import { buildPackages } from '../tools/package.ts'
+import { compiledProgram } from './compiled-program.ts'
 import { endChild, median, timeTo200, timeToReady } from './helpers.ts'
 
 const rounds = 5
@@ -34,13 +33,7 @@ export interface StartFigures {
 }
 
 export async function measureStart(environment: Record<string, string>, note: (text: string) => void): Promise<StartFigures> {
-  const folder = resolve('artifacts/packages')
-  note('  building the package')
-  buildPackages(folder)
-  await using service = await startServiceProcess(environment, {
-    node: process.execPath,
-    script: resolve(folder, 'postrider/bin/postrider.js'),
-  })
+  await using service = await startServiceProcess(environment, compiledProgram(note))
   const url = await embeddedUrlIfRunning(service.folder)
   const { postgres: pid } = await service.processes()
   if (url === undefined || pid === undefined) throw new Error('the service has no embedded PostgreSQL')
