@@ -1,14 +1,44 @@
 /** Locks the data directory for one Postrider process, by a file with the process's number. The lock of a dead process does not count. */
 import { link, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { type Clock, type Log, pause } from '#base'
 
 const lockName = 'postrider.lock'
+/** Two processes may find the lock of the same dead one. */
 const attempts = 5
+const commandEndsWithinMs = 60_000
+const lookEveryMs = 100
 
-/** Rejects with a message for the operator while another process holds the lock; resolves with the function that releases it. */
-export async function lockState(folder: string): Promise<() => Promise<void>> {
+/** The service holds the lock as long as it runs; a command that started the embedded database itself holds it until it ends. */
+export type LockHolder = 'service' | 'command'
+
+export interface LockOptions {
+  holder: LockHolder
+  clock: Clock
+  log: Log
+}
+
+/**
+ * Waits for a command that holds the lock, at most a minute. Rejects with a message for the operator while another process still holds it;
+ * resolves with the function that releases it.
+ */
+export async function lockState(folder: string, { holder, clock, log }: LockOptions): Promise<() => Promise<void>> {
+  const begunMs = clock.monotonicMs()
+  for (let isLogged = false; ; isLogged = true) {
+    const taken = await tryLock(folder, holder)
+    if (typeof taken === 'function') return taken
+    const [pid] = taken.split(' ')
+    if (holderOf(taken) === 'service' || clock.monotonicMs() - begunMs >= commandEndsWithinMs)
+      throw new Error(`data directory ${folder} is locked by process ${pid}. Stop it or set POSTRIDER_DATA`)
+    if (!isLogged) log.info({ pid: Number(pid) }, 'waiting for a command that uses the data directory')
+    await pause(clock, lookEveryMs)
+  }
+}
+
+/** Returns the function that releases the lock, or the line of the live process that holds it. */
+async function tryLock(folder: string, holder: LockHolder): Promise<(() => Promise<void>) | string> {
   const file = join(folder, lockName)
-  const mine = await lineOfThisProcess()
+  const mine = await lineOfThisProcess(holder)
   const fresh = `${file}.${process.pid}`
   for (let attempt = 0; attempt < attempts; attempt++) {
     await writeFile(fresh, mine, { mode: 0o600 })
@@ -18,11 +48,9 @@ export async function lockState(folder: string): Promise<() => Promise<void>> {
       return () => release(file, mine)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      const theirs = await readFile(file, 'utf8').catch(() => '')
-      if (await lives(theirs, mine)) {
-        throw new Error(`data directory ${folder} is locked by process ${theirs.split(' ')[0]}. Stop it or set POSTRIDER_DATA`)
-      }
-      if ((await readFile(file, 'utf8').catch(() => '')) === theirs) await rm(file, { force: true })
+      const theirs = await readLine(file)
+      if (await lives(theirs)) return theirs
+      if ((await readLine(file)) === theirs) await rm(file, { force: true })
     } finally {
       await rm(fresh, { force: true })
     }
@@ -30,25 +58,25 @@ export async function lockState(folder: string): Promise<() => Promise<void>> {
   throw new Error(`failed to lock the data directory ${folder}`)
 }
 
-/** Whether a live process holds the lock, also this one. */
-export async function isDataDirectoryLocked(folder: string): Promise<boolean> {
-  const theirs = await readFile(join(folder, lockName), 'utf8').catch(() => '')
-  return theirs !== '' && lives(theirs, await lineOfThisProcess())
+/** The live process that holds the lock, also this one. */
+export async function findLockHolder(folder: string): Promise<LockHolder | undefined> {
+  const theirs = await readLine(join(folder, lockName))
+  return (await lives(theirs)) ? holderOf(theirs) : undefined
 }
 
-const lineOfThisProcess = async () => `${process.pid} ${await startOf(process.pid)}\n`
+const readLine = (file: string) => readFile(file, 'utf8').catch(() => '')
+const lineOfThisProcess = async (holder: LockHolder) =>
+  `${process.pid} ${await startOf(process.pid)}${holder === 'command' ? ' command' : ''}\n`
+const holderOf = (line: string): LockHolder => (line.trim().split(' ')[2] === 'command' ? 'command' : 'service')
 
 async function release(file: string, mine: string): Promise<void> {
-  if ((await readFile(file, 'utf8').catch(() => '')) === mine) await rm(file, { force: true })
+  if ((await readLine(file)) === mine) await rm(file, { force: true })
 }
 
 /** The number alone does not suffice: after a container restart it may belong to another process, or to this one. */
-async function lives(theirs: string, mine: string): Promise<boolean> {
-  const pid = Number(theirs.split(' ')[0])
-  if (theirs === mine) return true
-  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false
-  const start = await startOf(pid)
-  return start !== '' && theirs === `${pid} ${start}\n`
+async function lives(line: string): Promise<boolean> {
+  const [pid = '', start] = line.trim().split(' ')
+  return /^[1-9]\d*$/.test(pid) && start !== undefined && start !== '' && (await startOf(Number(pid))) === start
 }
 
 /** Identifies a process beyond its number: the boot and the process's start time. */

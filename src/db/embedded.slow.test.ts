@@ -125,6 +125,21 @@ describe('a second supervisor', () => {
   })
 })
 
+test('a service that starts beside a command waits until the command has stopped its server', async () => {
+  const folder = await copyOfPristine('command')
+  const command = await startEmbedded({ folder, holder: 'command', clock, log: silentLog })
+  expect(await embeddedUrlIfRunning(folder)).toBeUndefined()
+  const started = vi.fn()
+  const starting = startEmbedded({ folder, clock, log: silentLog, started })
+  expect(await withDb(command.url, (db) => db.rows(one))).toEqual([{ one: 1 }])
+  expect(started).not.toHaveBeenCalled()
+  await command.stop()
+  const service = await starting
+  expect(service.pid).not.toBe(command.pid)
+  expect(await withDb(service.url, (db) => db.rows(one))).toEqual([{ one: 1 }])
+  await service.stop()
+})
+
 /** A process that starts the embedded server, prints its pid and waits to be killed. */
 async function startElsewhere(folder: string) {
   const face = new URL('./db.ts', import.meta.url).href

@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Clock, type Log, makeDataDirectory, pause } from '#base'
-import { lockState } from './data-directory-lock.ts'
+import { findLockHolder, type LockHolder, lockState } from './data-directory-lock.ts'
 import { type Account, chooseAccount } from './embedded-account.ts'
 import { type Binaries, findBinaries } from './embedded-binaries.ts'
 import {
@@ -50,6 +50,8 @@ export interface EmbeddedOptions {
   folder: string
   clock: Clock
   log: Log
+  /** Of the data directory. `command`: for the duration of one, while no service runs. */
+  holder?: LockHolder
   /** Connections that the service opens at most; 0 for a single command. */
   connections?: number
   /** Called when the server's process runs, before it answers: the caller can use the time. */
@@ -66,19 +68,23 @@ const urlOf = (user: string, password: string, database: string, socketFolder: s
 /** Whether a database was ever created in this data directory. */
 export const hasEmbedded = (folder: string): boolean => existsSync(dataFolderOf(folder))
 
-/** The URL of the running server of this data directory, if there is one; for commands beside a running service. */
+/** The URL of the running service's server, for commands beside it. A command's own server ends with that command. */
 export async function embeddedUrlIfRunning(folder: string): Promise<string | undefined> {
+  if ((await findLockHolder(folder)) === 'command') return undefined
   const password = await readPassword(folder)
   const running = await findPostmaster(dataFolderOf(folder))
   return password && running ? urlOf(databaseName, password, databaseName, running.socketFolder) : undefined
 }
 
-/** Starts the server of this data directory, creating the cluster at first use, or adopts a server left by a killed supervisor. */
+/**
+ * Starts the server of this data directory, creating the cluster at first use, or adopts a server left by a killed supervisor. Waits for a
+ * command that uses the directory; rejects beside a service.
+ */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
-  const { folder: given, clock, log, connections = 0, started, settingsForTests = [] } = options
+  const { folder: given, clock, log, holder = 'service', connections = 0, started, settingsForTests = [] } = options
   const folder = resolve(given)
   makeDataDirectory(folder)
-  const unlock = await lockState(folder)
+  const unlock = await lockState(folder, { holder, clock, log })
   let server: Server | undefined
   try {
     server = await prepare(folder, clock, log, [...serverSettings(connections), ...settingsForTests])

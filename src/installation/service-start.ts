@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { type Clock, type Config, pause } from '#base'
-import { embeddedUrlIfRunning, hasEmbedded, isDataDirectoryLocked, openDb } from '#db'
+import { embeddedUrlIfRunning, findLockHolder, hasEmbedded, openDb } from '#db'
 import { findOrganisation } from '#tenants'
 
 const waitAtMostMs = 60_000
@@ -29,7 +29,7 @@ export async function waitForStart(config: Config, mayBeNew: boolean, { clock, n
     const waitedMs = clock.monotonicMs() - begunMs
     // A package or a unit makes the data directory just before the service's first start.
     const mayLockSoon = !mayBeNew && waitedMs < lockWithinMs && existsSync(folder) && !hasEmbedded(folder)
-    const isStarting = (await isDataDirectoryLocked(folder)) ? !(await isReady(folder)) : mayLockSoon
+    const isStarting = (await findLockHolder(folder)) === 'service' ? !(await isReady(folder)) : mayLockSoon
     if (!isStarting || waitedMs >= waitAtMostMs) return
     if (!isNotified) notify('waiting for the service to start')
     await pause(clock, lookEveryMs)

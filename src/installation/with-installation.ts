@@ -135,7 +135,7 @@ async function withDatabase<T>(
   const log = openLog({ logLevel: 'warn', logFormat: config.logFormat }, 'command', process.stderr)
   const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataDirectory))
   if (running === undefined && whileServing) throw new Error('the service is not running here. Start it with: postrider serve')
-  const embedded = running === undefined ? await startEmbedded({ folder: config.dataDirectory, clock, log }) : undefined
+  const embedded = running === undefined ? await startEmbedded({ folder: config.dataDirectory, holder: 'command', clock, log }) : undefined
   const db = await openDb({ url: running ?? (embedded?.url as string), poolSize, applicationName: 'postrider command', log })
   try {
     return await work(db, { isOurs: embedded !== undefined, log })

@@ -56,8 +56,8 @@ test('a command during the first start waits for the organisation, with one line
 }, 60_000)
 
 test('a command beside a process that prepares no database reports this after a minute', async () => {
-  onTestFinished(await lockState(folder))
   const clock = handMoved()
+  onTestFinished(await lockState(folder, { holder: 'service', clock, log: silentLog }))
   const command = commands(clock).withInstallation(async () => undefined)
   command.catch(() => undefined)
   await vi.waitFor(() => expect(lines).toEqual(waiting), 10_000)
