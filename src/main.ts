@@ -20,7 +20,7 @@ import {
 } from '#base'
 import { databaseNowMs, durabilityProblems, migrate, openDb, refuseCopiedLog, startEmbedded } from '#db'
 import type { openLocalApi } from '#http'
-import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, welcome } from '#installation'
+import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, waitForCommand, welcome } from '#installation'
 import { startApi } from './main/api-role.ts'
 import { apiConnections, hostedRoles, hostRole, maxConnections, openRoleDb } from './main/hosted-roles.ts'
 import { openDnsUpdates, openHousekeeping, openMtaSts, openTlsReports } from './main/housekeeping-role.ts'
@@ -42,6 +42,8 @@ async function serve(): Promise<void> {
   const ended = new AbortController()
   const ending = ended.signal
   const stop = untilSignal().then(() => ended.abort())
+  await waitForCommand(config, { clock, log, ending })
+  if (ending.aborted) return log.info('stopped while waiting for a command')
   const traces = await tracesOf(config, log, 'serve')
   const given = givenSecrets(config, ids)
   const secrets = openSecrets(given[0], systemRandom)

@@ -1,47 +1,22 @@
 /** Locks the data directory for one Postrider process, by a file with the process's number. The lock of a dead process does not count. */
-import { link, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Clock, type Log, pause } from '#base'
 
 const lockName = 'postrider.lock'
-/** Two processes may find the lock of the same dead one. */
-const attempts = 5
-const commandEndsWithinMs = 60_000
-const lookEveryMs = 100
+/** Other processes may take, release and remove the lock meanwhile. */
+const attempts = 10
 
-/** The service holds the lock as long as it runs; a command that started the embedded database itself holds it until it ends. */
+/** The service holds the lock as long as it runs; a command that started the embedded database itself, until it ends. */
 export type LockHolder = 'service' | 'command'
 
-export interface LockOptions {
-  holder: LockHolder
-  clock: Clock
-  log: Log
-}
-
-/**
- * Waits for a command that holds the lock, at most a minute. Rejects with a message for the operator while another process still holds it;
- * resolves with the function that releases it.
- */
-export async function lockState(folder: string, { holder, clock, log }: LockOptions): Promise<() => Promise<void>> {
-  const begunMs = clock.monotonicMs()
-  for (let isLogged = false; ; isLogged = true) {
-    const taken = await tryLock(folder, holder)
-    if (typeof taken === 'function') return taken
-    const [pid] = taken.split(' ')
-    if (holderOf(taken) === 'service' || clock.monotonicMs() - begunMs >= commandEndsWithinMs)
-      throw new Error(`data directory ${folder} is locked by process ${pid}. Stop it or set POSTRIDER_DATA`)
-    if (!isLogged) log.info({ pid: Number(pid) }, 'waiting for a command that uses the data directory')
-    await pause(clock, lookEveryMs)
-  }
-}
-
-/** Returns the function that releases the lock, or the line of the live process that holds it. */
-async function tryLock(folder: string, holder: LockHolder): Promise<(() => Promise<void>) | string> {
+/** Rejects with a message for the operator while another process holds the lock; resolves with the function that releases it. */
+export async function lockState(folder: string, holder: LockHolder): Promise<() => Promise<void>> {
   const file = join(folder, lockName)
   const mine = await lineOfThisProcess(holder)
   const fresh = `${file}.${process.pid}`
   for (let attempt = 0; attempt < attempts; attempt++) {
-    await writeFile(fresh, mine, { mode: 0o600 })
+    // Others read it to learn whether the process lives.
+    await writeFile(fresh, mine, { mode: 0o644 })
     try {
       // Linking tests and takes the lock atomically, and the file is never seen half-written.
       await link(fresh, file)
@@ -49,8 +24,10 @@ async function tryLock(folder: string, holder: LockHolder): Promise<(() => Promi
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       const theirs = await readLine(file)
-      if (await lives(theirs)) return theirs
-      if ((await readLine(file)) === theirs) await rm(file, { force: true })
+      if (theirs !== undefined && (await lives(theirs))) {
+        throw new Error(`data directory ${folder} is locked by process ${theirs.split(' ')[0]}. Stop it or set POSTRIDER_DATA`)
+      }
+      if (theirs !== undefined) await removeDead(file, theirs)
     } finally {
       await rm(fresh, { force: true })
     }
@@ -58,16 +35,38 @@ async function tryLock(folder: string, holder: LockHolder): Promise<(() => Promi
   throw new Error(`failed to lock the data directory ${folder}`)
 }
 
-/** The live process that holds the lock, also this one. */
+/** Which live process holds the lock, also this one. */
 export async function findLockHolder(folder: string): Promise<LockHolder | undefined> {
   const theirs = await readLine(join(folder, lockName))
-  return (await lives(theirs)) ? holderOf(theirs) : undefined
+  if (theirs === undefined || !(await lives(theirs))) return undefined
+  return theirs.endsWith(' command\n') ? 'command' : 'service'
 }
 
-const readLine = (file: string) => readFile(file, 'utf8').catch(() => '')
 const lineOfThisProcess = async (holder: LockHolder) =>
   `${process.pid} ${await startOf(process.pid)}${holder === 'command' ? ' command' : ''}\n`
-const holderOf = (line: string): LockHolder => (line.trim().split(' ')[2] === 'command' ? 'command' : 'service')
+
+/** Undefined: there is no lock. A file that cannot be read is another user's lock, and rejects. */
+async function readLine(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Renaming is atomic, so that of several processes only one removes a dead one's lock, and none removes a newer lock. */
+async function removeDead(file: string, dead: string): Promise<void> {
+  const taken = `${file}.${process.pid}.dead`
+  try {
+    await rename(file, taken)
+    if ((await readLine(taken)) !== dead) await link(taken, file)
+  } catch (error) {
+    if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  } finally {
+    await rm(taken, { force: true })
+  }
+}
 
 async function release(file: string, mine: string): Promise<void> {
   if ((await readLine(file)) === mine) await rm(file, { force: true })

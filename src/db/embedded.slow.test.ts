@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { pause, silentLog, systemClock } from '#base'
 import { durabilityProblems } from './durability-settings.ts'
-import { embeddedUrlIfRunning, startEmbedded } from './embedded.ts'
+import { embeddedUrlIfRunning, hasEmbedded, startEmbedded } from './embedded.ts'
 import { chooseAccount } from './embedded-account.ts'
 import { findBinaries } from './embedded-binaries.ts'
 import { findPostmaster } from './embedded-process.ts'
@@ -105,6 +105,18 @@ describe('a first start', () => {
   })
 })
 
+test('a stop removes the database on request, and a start says whether it made it', async () => {
+  const folder = await copyOfPristine('removed')
+  const embedded = await start(folder)
+  expect(embedded.isNew).toBe(false)
+  await embedded.stop({ remove: true })
+  expect(hasEmbedded(folder)).toBe(false)
+  const made = await start(folder, ['fsync=off'])
+  expect(made.isNew).toBe(true)
+  await made.stop()
+  expect(hasEmbedded(folder)).toBe(true)
+})
+
 describe('a second supervisor', () => {
   test('of the same folder is refused, while a command can use the running server', async () => {
     const folder = await copyOfPristine('shared')
@@ -123,21 +135,6 @@ describe('a second supervisor', () => {
     await writeFile(join(folder, 'postrider.lock'), `${process.ppid} another-boot-123\n`)
     await (await start(folder)).stop()
   })
-})
-
-test('a service that starts beside a command waits until the command has stopped its server', async () => {
-  const folder = await copyOfPristine('command')
-  const command = await startEmbedded({ folder, holder: 'command', clock, log: silentLog })
-  expect(await embeddedUrlIfRunning(folder)).toBeUndefined()
-  const started = vi.fn()
-  const starting = startEmbedded({ folder, clock, log: silentLog, started })
-  expect(await withDb(command.url, (db) => db.rows(one))).toEqual([{ one: 1 }])
-  expect(started).not.toHaveBeenCalled()
-  await command.stop()
-  const service = await starting
-  expect(service.pid).not.toBe(command.pid)
-  expect(await withDb(service.url, (db) => db.rows(one))).toEqual([{ one: 1 }])
-  await service.stop()
 })
 
 /** A process that starts the embedded server, prints its pid and waits to be killed. */

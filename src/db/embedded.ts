@@ -4,9 +4,10 @@
  * was killed, never opens a network port, and stops the server only after `stop`.
  */
 import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Clock, type Log, makeDataDirectory, pause } from '#base'
-import { findLockHolder, type LockHolder, lockState } from './data-directory-lock.ts'
+import { type LockHolder, lockState } from './data-directory-lock.ts'
 import { type Account, chooseAccount } from './embedded-account.ts'
 import { type Binaries, findBinaries } from './embedded-binaries.ts'
 import {
@@ -41,8 +42,10 @@ export interface Embedded {
   /** For `openDb`. Unchanged when the server restarts. */
   readonly url: string
   readonly pid: number
-  /** Stops the server. The caller closes every connection first. */
-  stop(): Promise<void>
+  /** Whether this start made the database. */
+  readonly isNew: boolean
+  /** Stops the server. The caller closes every connection first. `remove`: also removes the database, before the data directory is unlocked. */
+  stop(options?: { remove?: boolean }): Promise<void>
 }
 
 export interface EmbeddedOptions {
@@ -50,7 +53,7 @@ export interface EmbeddedOptions {
   folder: string
   clock: Clock
   log: Log
-  /** Of the data directory. `command`: for the duration of one, while no service runs. */
+  /** Of the data directory. */
   holder?: LockHolder
   /** Connections that the service opens at most; 0 for a single command. */
   connections?: number
@@ -68,23 +71,19 @@ const urlOf = (user: string, password: string, database: string, socketFolder: s
 /** Whether a database was ever created in this data directory. */
 export const hasEmbedded = (folder: string): boolean => existsSync(dataFolderOf(folder))
 
-/** The URL of the running service's server, for commands beside it. A command's own server ends with that command. */
+/** The URL of the running server of this data directory, if there is one; for commands beside a running service. */
 export async function embeddedUrlIfRunning(folder: string): Promise<string | undefined> {
-  if ((await findLockHolder(folder)) === 'command') return undefined
   const password = await readPassword(folder)
   const running = await findPostmaster(dataFolderOf(folder))
   return password && running ? urlOf(databaseName, password, databaseName, running.socketFolder) : undefined
 }
 
-/**
- * Starts the server of this data directory, creating the cluster at first use, or adopts a server left by a killed supervisor. Waits for a
- * command that uses the directory; rejects beside a service.
- */
+/** Starts the server of this data directory, creating the cluster at first use, or adopts a server left by a killed supervisor. */
 export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { folder: given, clock, log, holder = 'service', connections = 0, started, settingsForTests = [] } = options
   const folder = resolve(given)
   makeDataDirectory(folder)
-  const unlock = await lockState(folder, { holder, clock, log })
+  const unlock = await lockState(folder, holder)
   let server: Server | undefined
   try {
     server = await prepare(folder, clock, log, [...serverSettings(connections), ...settingsForTests])
@@ -279,12 +278,14 @@ function supervise(server: Server, first: Running, unlock: () => Promise<void>):
     get pid() {
       return running.pid
     },
-    async stop() {
+    isNew: !server.cluster,
+    async stop({ remove = false } = {}) {
       stopping.abort()
       await watching
       try {
         await stopPostmaster(running.pid, server.dataFolder, clock)
         await removeTemporary(server.socketFolder)
+        if (remove) await rm(server.dataFolder, { recursive: true, force: true })
       } finally {
         await unlock()
       }

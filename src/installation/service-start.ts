@@ -3,7 +3,7 @@
  * database and then the organisation. Until then a command could only report that state.
  */
 import { existsSync } from 'node:fs'
-import { type Clock, type Config, pause } from '#base'
+import { type Clock, type Config, type Log, pause } from '#base'
 import { embeddedUrlIfRunning, findLockHolder, hasEmbedded, openDb } from '#db'
 import { findOrganisation } from '#tenants'
 
@@ -29,10 +29,27 @@ export async function waitForStart(config: Config, mayBeNew: boolean, { clock, n
     const waitedMs = clock.monotonicMs() - begunMs
     // A package or a unit makes the data directory just before the service's first start.
     const mayLockSoon = !mayBeNew && waitedMs < lockWithinMs && existsSync(folder) && !hasEmbedded(folder)
-    const isStarting = (await findLockHolder(folder)) === 'service' ? !(await isReady(folder)) : mayLockSoon
+    const isStarting = (await findLockHolder(folder)) !== undefined ? !(await isReady(folder)) : mayLockSoon
     if (!isStarting || waitedMs >= waitAtMostMs) return
     if (!isNotified) notify('waiting for the service to start')
     await pause(clock, lookEveryMs)
+  }
+}
+
+/**
+ * For the service: waits until no command uses the embedded database, at most a minute; its start then reports the process. Before the secret
+ * is read, because the command may change it.
+ */
+export async function waitForCommand(
+  { databaseUrl, dataDirectory: folder }: Config,
+  { clock, log, ending }: { clock: Clock; log: Log; ending: AbortSignal },
+): Promise<void> {
+  if (databaseUrl !== undefined) return
+  const begunMs = clock.monotonicMs()
+  for (let isLogged = false; !ending.aborted && (await findLockHolder(folder)) === 'command'; isLogged = true) {
+    if (clock.monotonicMs() - begunMs >= waitAtMostMs) return
+    if (!isLogged) log.info('waiting for a command that uses the data directory')
+    await pause(clock, lookEveryMs, ending)
   }
 }
 

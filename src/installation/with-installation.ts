@@ -1,7 +1,5 @@
 /** Opens the installation for a command: the running service's database, or the embedded one, started for the duration of the command. */
 import { accessSync, constants } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import {
   type Clock,
   type Config,
@@ -108,27 +106,23 @@ export function openInstallations(deps: InstallationsDeps): Installations {
       const config = readOwnConfig(environment)
       const secret = config.secret ?? (config.databaseUrl === undefined ? findKeptSecret(config) : undefined)
       const keep = (given: string) => keepSecret(config, given)
-      const isAbsent = config.databaseUrl === undefined && !hasEmbedded(config.dataDirectory)
-      let isMade = false
-      try {
-        return await withDatabase(config, clock, { whileServing: false }, (db, { isOurs }) => {
-          isMade = isAbsent && isOurs
-          return work({ config, db, clock, secret, keepSecret: keep })
-        })
-      } catch (error) {
-        // A database without its secret would block the first start.
-        if (isMade) await rm(join(config.dataDirectory, 'postgres'), { recursive: true, force: true })
-        throw error
-      }
+      // A new database without its secret would block the first start.
+      return withDatabase(config, clock, { removeNew: true }, (db) => work({ config, db, clock, secret, keepSecret: keep }))
     },
   }
+}
+
+interface DatabaseOptions {
+  whileServing?: boolean
+  /** Removes a database that this command made, if it fails. */
+  removeNew?: boolean
 }
 
 /** `isOurs`: the server was started for this command. */
 async function withDatabase<T>(
   config: Config,
   clock: Clock,
-  { whileServing }: { whileServing: boolean },
+  { whileServing = false, removeNew = false }: DatabaseOptions,
   work: (db: Db, facts: { isOurs: boolean; log: Log }) => Promise<T>,
 ): Promise<T> {
   // On standard error: standard output is the command's result.
@@ -136,11 +130,18 @@ async function withDatabase<T>(
   const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataDirectory))
   if (running === undefined && whileServing) throw new Error('the service is not running here. Start it with: postrider serve')
   const embedded = running === undefined ? await startEmbedded({ folder: config.dataDirectory, holder: 'command', clock, log }) : undefined
-  const db = await openDb({ url: running ?? (embedded?.url as string), poolSize, applicationName: 'postrider command', log })
+  let isDone = false
   try {
-    return await work(db, { isOurs: embedded !== undefined, log })
+    const url = running ?? (embedded?.url as string)
+    const db = await openDb({ url, poolSize, applicationName: 'postrider command', log })
+    try {
+      const result = await work(db, { isOurs: embedded !== undefined, log })
+      isDone = true
+      return result
+    } finally {
+      await db.close()
+    }
   } finally {
-    await db.close()
-    await embedded?.stop()
+    await embedded?.stop({ remove: removeNew && embedded.isNew && !isDone })
   }
 }
