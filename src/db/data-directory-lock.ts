@@ -1,5 +1,5 @@
 /** Locks the data directory for one Postrider process, by a file with the process's number. The lock of a dead process does not count. */
-import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, link, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const lockName = 'postrider.lock'
@@ -15,8 +15,9 @@ export async function lockState(folder: string, holder: LockHolder): Promise<() 
   const mine = await lineOfThisProcess(holder)
   const fresh = `${file}.${process.pid}`
   for (let attempt = 0; attempt < attempts; attempt++) {
-    // Others read it to learn whether the process lives.
-    await writeFile(fresh, mine, { mode: 0o644 })
+    await writeFile(fresh, mine, { mode: 0o600 })
+    // Whatever the umask: processes of other users read it to learn whether this one lives.
+    await chmod(fresh, 0o644)
     try {
       // Linking tests and takes the lock atomically, and the file is never seen half-written.
       await link(fresh, file)
@@ -25,7 +26,7 @@ export async function lockState(folder: string, holder: LockHolder): Promise<() 
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       const theirs = await readLine(file)
       if (theirs !== undefined && (await lives(theirs))) {
-        throw new Error(`data directory ${folder} is locked by process ${theirs.split(' ')[0]}. Stop it or set POSTRIDER_DATA`)
+        throw lockedBy(folder, theirs)
       }
       if (theirs !== undefined) await removeDead(file, theirs)
     } finally {
@@ -35,34 +36,49 @@ export async function lockState(folder: string, holder: LockHolder): Promise<() 
   throw new Error(`failed to lock the data directory ${folder}`)
 }
 
-/** Which live process holds the lock, also this one. */
-export async function findLockHolder(folder: string): Promise<LockHolder | undefined> {
+export interface Lock {
+  holder: LockHolder
+  /** For the operator. */
+  error: Error
+}
+
+/** The lock of a live process, also of this one. */
+export async function findLock(folder: string): Promise<Lock | undefined> {
   const theirs = await readLine(join(folder, lockName))
   if (theirs === undefined || !(await lives(theirs))) return undefined
-  return theirs.endsWith(' command\n') ? 'command' : 'service'
+  return { holder: theirs.endsWith(' command\n') ? 'command' : 'service', error: lockedBy(folder, theirs) }
 }
+
+const lockedBy = (folder: string, line: string) =>
+  new Error(`data directory ${folder} is locked by process ${line.split(' ')[0]}. Stop it or set POSTRIDER_DATA`)
 
 const lineOfThisProcess = async (holder: LockHolder) =>
   `${process.pid} ${await startOf(process.pid)}${holder === 'command' ? ' command' : ''}\n`
 
-/** Undefined: there is no lock. A file that cannot be read is another user's lock, and rejects. */
+/** Undefined: there is no lock. Rejects for another user's lock of an earlier version, which only that user can read. */
 async function readLine(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return undefined
+    if (code === 'EACCES') throw new Error(`${file} belongs to another user. Remove it if no Postrider process uses this directory`)
     throw error
   }
 }
 
-/** Renaming is atomic, so that of several processes only one removes a dead one's lock, and none removes a newer lock. */
+/**
+ * Renaming is atomic, so that of several processes only one removes a dead one's lock. A newer lock, taken since the last look, is put back: by
+ * a link, or a rename where the system lets no other user link the file.
+ */
 async function removeDead(file: string, dead: string): Promise<void> {
   const taken = `${file}.${process.pid}.dead`
   try {
+    if ((await readLine(file)) !== dead) return
     await rename(file, taken)
-    if ((await readLine(taken)) !== dead) await link(taken, file)
+    if ((await readLine(taken)) !== dead) await link(taken, file).catch(() => rename(taken, file))
   } catch (error) {
-    if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   } finally {
     await rm(taken, { force: true })
   }

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { type Clock, type Config, type Log, pause } from '#base'
-import { embeddedUrlIfRunning, findLockHolder, hasEmbedded, openDb } from '#db'
+import { embeddedUrlIfRunning, findLock, hasEmbedded, openDb } from '#db'
 import { findOrganisation } from '#tenants'
 
 const waitAtMostMs = 60_000
@@ -29,7 +29,7 @@ export async function waitForStart(config: Config, mayBeNew: boolean, { clock, n
     const waitedMs = clock.monotonicMs() - begunMs
     // A package or a unit makes the data directory just before the service's first start.
     const mayLockSoon = !mayBeNew && waitedMs < lockWithinMs && existsSync(folder) && !hasEmbedded(folder)
-    const isStarting = (await findLockHolder(folder)) !== undefined ? !(await isReady(folder)) : mayLockSoon
+    const isStarting = (await findLock(folder)) !== undefined ? !(await isReady(folder)) : mayLockSoon
     if (!isStarting || waitedMs >= waitAtMostMs) return
     if (!isNotified) notify('waiting for the service to start')
     await pause(clock, lookEveryMs)
@@ -37,8 +37,8 @@ export async function waitForStart(config: Config, mayBeNew: boolean, { clock, n
 }
 
 /**
- * For the service: waits until no command uses the embedded database, at most a minute; its start then reports the process. Before the secret
- * is read, because the command may change it.
+ * For the service: waits until no command uses the embedded database. Before the secret is read, because the command may change it. Rejects after
+ * a minute, with the process's number.
  */
 export async function waitForCommand(
   { databaseUrl, dataDirectory: folder }: Config,
@@ -46,8 +46,10 @@ export async function waitForCommand(
 ): Promise<void> {
   if (databaseUrl !== undefined) return
   const begunMs = clock.monotonicMs()
-  for (let isLogged = false; !ending.aborted && (await findLockHolder(folder)) === 'command'; isLogged = true) {
-    if (clock.monotonicMs() - begunMs >= waitAtMostMs) return
+  for (let isLogged = false; !ending.aborted; isLogged = true) {
+    const lock = await findLock(folder)
+    if (lock?.holder !== 'command') return
+    if (clock.monotonicMs() - begunMs >= waitAtMostMs) throw lock.error
     if (!isLogged) log.info('waiting for a command that uses the data directory')
     await pause(clock, lookEveryMs, ending)
   }

@@ -107,11 +107,12 @@ describe('a service that starts beside a command that uses the data directory', 
     expect(written.mock.calls).toEqual([['waiting for a command that uses the data directory']])
   })
 
-  test('waits no longer than a minute', async () => {
+  test('reports the process after a minute', async () => {
     onTestFinished(await lockState(folder, 'command'))
     const hand = handMoved()
     const waiting = waitForCommand(config(), { clock: hand, log: silentLog, ending: new AbortController().signal })
     expect(await secondsOf(waiting, hand)).toBeGreaterThanOrEqual(60)
+    await expect(waiting).rejects.toThrow(`is locked by process ${process.pid}. Stop it or set POSTRIDER_DATA`)
   })
 
   test('stops waiting when it is asked to stop', async () => {
