@@ -16,7 +16,7 @@ export async function lockState(folder: string, holder: LockHolder): Promise<() 
   const fresh = `${file}.${process.pid}`
   for (let attempt = 0; attempt < attempts; attempt++) {
     await writeFile(fresh, mine, { mode: 0o600 })
-    // Whatever the umask: processes of other users read it to learn whether this one lives.
+    // With any umask: processes of other users read it to learn whether this one lives.
     await chmod(fresh, 0o644)
     try {
       // Linking tests and takes the lock atomically, and the file is never seen half-written.
