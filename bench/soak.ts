@@ -19,8 +19,9 @@ import { failuresOf, type IdleAgain, idleAgain, type SoakResult, summaryLines, w
 
 const usage = `npm run soak [-- --minutes 120] [--rate 200] [--json]
 
-Builds the package, and runs the whole program from it for --minutes at --rate messages a second, with webhooks, opens and deferrals. Measures memory, processor time,
-table sizes, latencies and the queue each minute, and judges their drift in the second half. Exits with 1 if a check fails.
+Builds the package, and runs the whole program from it for --minutes at --rate messages a second, with webhooks, opens and deferrals.
+Measures memory, processor time, table sizes, latencies and the queue each minute, and judges their drift in the second half.
+Exits with 1 if a check fails.
 --json prints one object at the end; progress goes to standard error.`
 
 const connections = 64

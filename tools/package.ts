@@ -2,7 +2,7 @@
  * `npm run package [folder]`: builds the npm packages of the program and of its client into a folder (artifacts/packages): the compiled
  * program (tools/bundle.ts) with source maps, the built dashboard, the documentation. It does not publish.
  */
-import { execFileSync, type StdioOptions } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { isBundled } from './bundled-packages.ts'
@@ -61,16 +61,15 @@ function pack(folder: string, into: string): string {
   return join(into, packed.filename)
 }
 
-/** Standard output is the caller's result. */
-const toStandardError: StdioOptions = ['ignore', 2, 2]
+/** Its output goes to standard error, because standard output is the caller's result. */
+const runTool = (tool: string, ...words: string[]) =>
+  void execFileSync(process.execPath, [join(root, 'tools', tool), ...words], { stdio: ['ignore', 2, 2] })
 
 /** Builds the program into `folder`, which it empties first: compiled modules, dashboard, documentation and manifest, without its packages. */
 export function buildProgram(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
-  for (const words of [['build-dashboard.ts'], ['bundle.ts', join(folder, 'lib')]]) {
-    const [tool = '', ...rest] = words
-    execFileSync(process.execPath, [join(root, 'tools', tool), ...rest], { stdio: toStandardError })
-  }
+  runTool('build-dashboard.ts')
+  runTool('bundle.ts', join(folder, 'lib'))
   for (const path of copied) cpSync(join(root, path), join(folder, path), { recursive: true })
   write(join(folder, 'bin/postrider.js'), readFileSync(join(root, 'bin/postrider.js'), 'utf8').replace('../src/main.ts', '../lib/main.js'))
   write(join(folder, 'package.json'), `${JSON.stringify(publishedManifest(), null, 2)}\n`)

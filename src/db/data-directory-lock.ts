@@ -25,10 +25,9 @@ export async function lockState(folder: string, holder: LockHolder): Promise<() 
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       const theirs = await readLine(file)
-      if (theirs !== undefined && (await lives(theirs))) {
-        throw lockedBy(folder, theirs)
-      }
-      if (theirs !== undefined) await removeDead(file, theirs)
+      if (theirs === undefined) continue
+      if (await lives(theirs)) throw lockedBy(folder, theirs)
+      await removeDead(file, theirs)
     } finally {
       await rm(fresh, { force: true })
     }

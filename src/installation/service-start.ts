@@ -1,6 +1,7 @@
 /**
- * Waits for a service that is starting, as right after its installation by apt. It takes the lock of the data directory, makes its embedded
- * database and then the organisation. Until then a command could only report that state.
+ * The start of a service with an embedded database, and commands beside it. A command waits for a service that is starting, as right after its
+ * installation by apt: it takes the lock of the data directory, makes its embedded database and then the organisation, and until then a command
+ * could only report that state. The service waits for a command that started the database itself.
  */
 import { existsSync } from 'node:fs'
 import { type Clock, type Config, type Log, pause } from '#base'
