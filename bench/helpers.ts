@@ -24,6 +24,18 @@ export async function startChild<First>(
   return { child, first }
 }
 
+/** Sends it a message; resolves with its next, and rejects if it ends first. */
+export const askChild = <Answer>(child: ChildProcess, message: string | object): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const ended = () => reject(new Error('the process ended before it answered'))
+    child.once('exit', ended)
+    child.once('message', (answer) => {
+      child.off('exit', ended)
+      resolve(answer as Answer)
+    })
+    child.send(message)
+  })
+
 export const endChild = (child: ChildProcess): Promise<void> =>
   new Promise((resolve) => {
     child.once('exit', () => resolve())
@@ -42,11 +54,7 @@ export interface Sink {
 /** `smtp-sink.ts` accepts SMTP, `http-sink.ts` HTTP. */
 export async function startSink(name = 'smtp-sink.ts', environment: Record<string, string> = {}): Promise<Sink> {
   const { child, first } = await startChild<{ port: number }>(name, environment)
-  const count = () =>
-    new Promise<number>((resolve) => {
-      child.once('message', (message) => resolve((message as { messages: number }).messages))
-      child.send('count')
-    })
+  const count = async () => (await askChild<{ messages: number }>(child, 'count')).messages
   return {
     port: first.port,
     count,

@@ -47,25 +47,24 @@ export function cpuByKind(roots: readonly number[], kindOf: (command: string) =>
 }
 
 /** Mebibytes of proportional set size (memory that several processes share is divided among them). */
-export function memoryOf(pids: readonly number[]): number {
-  return sumOfRollup(pids, /^Pss:\s+(\d+)/m)
-}
+export const memoryOf = (pids: readonly number[]): number => memoryPartsOf(pids).all
 
-function sumOfRollup(pids: readonly number[], line: RegExp): number {
-  let kibioctets = 0
+/**
+ * Mebibytes of proportional set size, and of it shared memory (PostgreSQL's buffers). The kernel walks the page tables of each process for
+ * it: half a second in all when the buffers are full.
+ */
+export function memoryPartsOf(pids: readonly number[]): { all: number; shared: number } {
+  const parts = { all: 0, shared: 0 }
   for (const pid of pids) {
     try {
-      kibioctets += Number(line.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0)
+      const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+      parts.all += Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) / 1024
+      parts.shared += Number(/^Pss_Shmem:\s+(\d+)/m.exec(rollup)?.[1] ?? 0) / 1024
     } catch {
       // It has ended.
     }
   }
-  return kibioctets / 1024
-}
-
-/** Mebibytes of shared memory (PostgreSQL's buffers) in the proportional set size of these processes. */
-export function sharedMemoryOf(pids: readonly number[]): number {
-  return sumOfRollup(pids, /^Pss_Shmem:\s+(\d+)/m)
+  return parts
 }
 
 /** The roles of the program's processes, and PostgreSQL. */

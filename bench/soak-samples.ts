@@ -1,7 +1,7 @@
 /** Measurements of a running service: memory, processor time, sizes of its queue's tables, and the time from acceptance to `sent`. */
 import { emailIdPrefix } from '#base'
 import { type Db, sql } from '#db'
-import { cpuByKind, kindOfProcess, memoryOf, processTree, sharedMemoryOf } from './process-figures.ts'
+import { cpuByKind, kindOfProcess, memoryOf, memoryPartsOf, processTree } from './process-figures.ts'
 
 /** Beside the spool: rows that each email or heartbeat changes, and that are few. */
 const smallTables = [
@@ -95,8 +95,7 @@ export class Sampler {
     for (const [kind, rows] of [...byKind].sort(([one], [other]) => one.localeCompare(other))) {
       const pids = rows.map(({ pid }) => pid).sort((one, other) => one - other)
       if (kind === 'PostgreSQL') {
-        const shared = sharedMemoryOf(pids)
-        const all = memoryOf(pids)
+        const { all, shared } = memoryPartsOf(pids)
         figures['memory of PostgreSQL, private, MiB'] = all - shared
         figures[sharedBuffers] = shared
         total += all

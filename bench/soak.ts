@@ -3,16 +3,14 @@
  * measurements each minute. Passes if no figure drifts in the second half, no email is lost, and the service is idle again afterwards. The
  * memory of the soak itself does not grow with the number of emails.
  */
-import type { ChildProcess } from 'node:child_process'
-import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { silentLog } from '#base'
 import { type Db, embeddedUrlIfRunning, openDb, sql } from '#db'
 import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
-import { type BenchRequest, openAsking } from './client.ts'
 import { compiledProgram } from './compiled-program.ts'
-import { endChild, paced, type Sink, startChild, startSink, typicalBody } from './helpers.ts'
+import { askChild, endChild, type Sink, startChild, startSink } from './helpers.ts'
+import type { LoadFigures, SoakLoadOptions } from './soak-load.ts'
 import { type Figures, Sampler } from './soak-samples.ts'
 import type { SoakCounts } from './soak-sink.ts'
 import { failuresOf, type IdleAgain, idleAgain, type SoakResult, summaryLines, warmUpMinutes } from './soak-summary.ts'
@@ -24,10 +22,7 @@ Measures memory, processor time, table sizes, latencies and the queue each minut
 Exits with 1 if a check fails.
 --json prints one object at the end; progress goes to standard error.`
 
-const connections = 64
 const domain = 'shop.soak.test'
-const recipientDomains = 20
-const differentBodies = 200
 const minuteMs = 60_000
 /** By then the start's own work is done. */
 const settleMs = minuteMs
@@ -95,7 +90,7 @@ async function openWorld(note: Note): Promise<World> {
     db,
     sampler: new Sampler({ db, tenantId, roots: [serve, postgres ?? 0] }),
     receiver,
-    outside: () => countsOf(sink),
+    outside: () => askChild(sink, 'count'),
     async [Symbol.asyncDispose]() {
       await db.close()
       await service[Symbol.asyncDispose]()
@@ -105,66 +100,24 @@ async function openWorld(note: Note): Promise<World> {
   }
 }
 
-const countsOf = (sink: ChildProcess) =>
-  new Promise<SoakCounts>((resolve) => {
-    sink.once('message', (counts) => resolve(counts as SoakCounts))
-    sink.send('count')
-  })
+interface Load {
+  /** The figures since the call before. */
+  figures(): Promise<LoadFigures>
+  /** Resolves after the last response. */
+  stop(): Promise<LoadFigures>
+}
 
-/** Requests at a steady rate. Each is timed from the moment at which it was due, so that a slow service cannot hide behind fewer requests. */
-class Load {
-  readonly #port: number
-  readonly #requests: BenchRequest[]
-  readonly #rate: number
-  #stopped = false
-  #sent = 0
-  accepted = 0
-  failed = 0
-  /** Microseconds from due to accepted, since the last `reset`. */
-  readonly tookMicros: RecordableHistogram = createHistogram({ lowest: 1, highest: 120_000_000, figures: 3 })
-
-  constructor(service: ServiceProcess, rate: number) {
-    this.#port = Number(new URL(service.url).port)
-    this.#rate = rate
-    this.#requests = Array.from({ length: differentBodies }, (_, n): BenchRequest => {
-      const body = typicalBody(`shop@${domain}`, `person${n}@recipients${n % recipientDomains}.test`)
-      const headers = {
-        authorization: `Bearer ${service.liveKey}`,
-        'content-type': 'application/json',
-        'content-length': body.length,
-      }
-      return { method: 'POST', path: '/v1/emails', headers, body, status: 200 }
-    })
-  }
-
-  /** Resolves after `stop`, with the last response. */
-  async run(): Promise<void> {
-    const beganMs = performance.now()
-    const turn = paced(this.#rate)
-    await Promise.all(Array.from({ length: connections }, () => this.#work(beganMs, turn)))
-  }
-
-  stop(): void {
-    this.#stopped = true
-  }
-
-  async #work(beganMs: number, turn: (nth: number) => Promise<void>): Promise<void> {
-    let asking = openAsking(this.#port)
-    while (!this.#stopped) {
-      const nth = this.#sent++
-      await turn(nth)
-      if (this.#stopped) break
-      try {
-        await asking.ask(this.#requests[nth % this.#requests.length] as BenchRequest)
-        this.accepted++
-        this.tookMicros.record(Math.max(1, Math.round((performance.now() - beganMs - (nth / this.#rate) * 1000) * 1000)))
-      } catch {
-        this.failed++
-        asking.close()
-        asking = openAsking(this.#port)
-      }
-    }
-    asking.close()
+async function startLoad({ service }: World, rate: number): Promise<Load> {
+  const { child } = await startChild('soak-load.ts')
+  const options: SoakLoadOptions = { port: Number(new URL(service.url).port), key: service.liveKey, domain, rate }
+  await askChild(child, options)
+  return {
+    figures: () => askChild(child, 'figures'),
+    async stop() {
+      const figures = await askChild<LoadFigures>(child, 'stop')
+      await endChild(child)
+      return figures
+    },
   }
 }
 
@@ -179,29 +132,28 @@ async function everyMinute(minutes: number, each: (minute: number) => Promise<bo
 
 const whole = (value: number | undefined) => (value === undefined ? '-' : Math.round(value).toLocaleString('en'))
 
-const progressLine = (minute: number, load: Load, figures: Figures, { opened, failedOpens }: SoakCounts) =>
-  `${minute} min: ${whole(load.accepted)} accepted, ${load.failed} failed; ${whole(opened)} opens, ${failedOpens} failed; acceptance p50 ${figures['acceptance p50, ms']?.toFixed(1)} p99 ${figures['acceptance p99, ms']?.toFixed(1)} ms; ` +
+const progressLine = (minute: number, { accepted, failed }: LoadFigures, figures: Figures, { opened, failedOpens }: SoakCounts) =>
+  `${minute} min: ${whole(accepted)} accepted, ${failed} failed; ${whole(opened)} opens, ${failedOpens} failed; acceptance p50 ${figures['acceptance p50, ms']?.toFixed(1)} p99 ${figures['acceptance p99, ms']?.toFixed(1)} ms; ` +
   `to sent p50 ${whole(figures['acceptance to sent, p50, ms'])} p99 ${whole(figures['acceptance to sent, p99, ms'])} ms; queue ${whole(figures['queue, ready or in flight'])} + ${whole(figures['queue, deferred'])} deferred; ` +
   `memory ${whole(figures['memory in all, MiB'])} MiB; processor ${whole(figures['processor time in all, % of a core'])}%`
 
 /** The load for so many minutes; a sample for each. */
-async function runLoad(world: World, options: { minutes: number; rate: number }, note: Note): Promise<{ load: Load; samples: Figures[] }> {
-  const load = new Load(world.service, options.rate)
+async function runLoad(
+  world: World,
+  options: { minutes: number; rate: number },
+  note: Note,
+): Promise<{ sent: LoadFigures; samples: Figures[] }> {
   const samples: Figures[] = []
   await world.sampler.sample()
-  const running = load.run()
+  const load = await startLoad(world, options.rate)
   await everyMinute(options.minutes, async (minute) => {
-    const { tookMicros } = load
-    const acceptance = { 'acceptance p50, ms': tookMicros.percentile(50) / 1000, 'acceptance p99, ms': tookMicros.percentile(99) / 1000 }
-    tookMicros.reset()
-    const figures = { ...(await world.sampler.sample()), ...acceptance }
+    const sent = await load.figures()
+    const figures = { ...(await world.sampler.sample()), 'acceptance p50, ms': sent.p50Ms, 'acceptance p99, ms': sent.p99Ms }
     samples.push(figures)
-    note(progressLine(minute, load, figures, await world.outside()))
+    note(progressLine(minute, sent, figures, await world.outside()))
     return true
   })
-  load.stop()
-  await running
-  return { load, samples }
+  return { sent: await load.stop(), samples }
 }
 
 interface Idle {
@@ -209,7 +161,7 @@ interface Idle {
   fresh: Figures
   /** Of the same service at rest after a minute of load. By then its code is loaded and compiled. */
   warm: Figures
-  load: Load
+  sent: LoadFigures
   /** The processes before the load. */
   pids: number[]
 }
@@ -220,14 +172,12 @@ async function idleFigures(world: World, { rate }: { rate: number }, note: Note)
   const fresh = await minuteOf(world)
   const pids = world.sampler.programPids()
   note('idle figures after a minute of load: up to ten minutes')
-  const load = new Load(world.service, rate)
-  const running = load.run()
+  const load = await startLoad(world, rate)
   await wait(warmUpMinutes * minuteMs)
-  load.stop()
-  await running
+  const sent = await load.stop()
   await drain(world, note)
   await wait(restMs)
-  return { fresh, warm: await minuteOf(world), load, pids }
+  return { fresh, warm: await minuteOf(world), sent, pids }
 }
 
 async function minuteOf({ sampler }: World): Promise<Figures> {
@@ -265,8 +215,8 @@ type Note = (text: string) => void
 
 async function soak(options: { minutes: number; rate: number }, note: Note): Promise<SoakResult> {
   await using world = await openWorld(note)
-  const { load: earlier, pids, ...idleBefore } = await idleFigures(world, options, note)
-  const { load, samples } = await runLoad(world, options, note)
+  const { sent: earlier, pids, ...idleBefore } = await idleFigures(world, options, note)
+  const { sent, samples } = await runLoad(world, options, note)
   await drain(world, note)
   const idle = await waitForIdle(world, idleBefore, note)
   const counts = await world.db.first(finalCounts)
@@ -276,8 +226,8 @@ async function soak(options: { minutes: number; rate: number }, note: Note): Pro
     samples,
     idle,
     totals: {
-      accepted: earlier.accepted + load.accepted,
-      failedRequests: earlier.failed + load.failed,
+      accepted: earlier.accepted + sent.accepted,
+      failedRequests: earlier.failed + sent.failed,
       delivered: outside.messages,
       deferred: outside.deferred,
       queued: counts?.queued ?? 0,
