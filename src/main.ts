@@ -15,7 +15,7 @@ import {
   readConfig,
   reportToParent,
   signalReady,
-  startMemoryTrim,
+  startMemoryManagement,
   systemRandom,
 } from '#base'
 import { databaseNowMs, durabilityProblems, migrate, openDb, refuseCopiedLog, startEmbedded } from '#db'
@@ -134,7 +134,7 @@ async function startRoles(
     open.push(children)
     return children
   }
-  open.push(followRing({ db, clock, log, secrets }), startMemoryTrim({ clock, log }))
+  open.push(followRing({ db, clock, log, secrets }), startMemoryManagement({ clock, log }))
   if (wants.has('delivery')) host('delivery')
   if (wants.has('webhooks')) host('webhooks')
   if (wants.has('inbound')) (await import('#inbound')).ensureCertificate(config, { clock, random: systemRandom })
@@ -165,7 +165,7 @@ async function runRole(role: HostedRole, name: string): Promise<void> {
   const secrets = openSecrets(given[0], systemRandom)
   const db = await openRoleDb(role, name, config.databaseUrl as string, log)
   await openRing(db, secrets, given)
-  const background = [followRing({ db, clock, log, secrets }), startMemoryTrim({ clock, log })]
+  const background = [followRing({ db, clock, log, secrets }), startMemoryManagement({ clock, log })]
   const running = await hostedRoles[role].start({ config, log, traces, secrets, db }, name)
   signalReady()
   await stop

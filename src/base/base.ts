@@ -16,7 +16,7 @@ export { makeDataDirectory } from './data-directory.ts'
 export { parseRelay, type Relay } from './delivery-settings.ts'
 export { type DnsUpdateTarget, parseDnsUpdate, type TsigAlgorithm } from './dns-update-target.ts'
 export { type Failpoint, openFailpoints } from './failpoints.ts'
-export { openCollector, startMemoryTrim } from './garbage-collection.ts'
+export { openCollector, startMemoryManagement } from './garbage-collection.ts'
 export {
   type AddressHasher,
   addressHashesOf,
@@ -32,6 +32,7 @@ export { isInNetwork, type Network, networkFrom, networkOf, networksInSite, site
 export { endOfJsonString } from './json-scanner.ts'
 export { portTaken } from './listen-errors.ts'
 export { type Log, openLog, silentLog } from './log.ts'
+export { machineMemory } from './machine-memory.ts'
 export { cutMentionPattern, mentionPattern } from './mention-pattern.ts'
 export { metrics } from './metrics.ts'
 export { NetworkConnections } from './network-connections.ts'

@@ -1,6 +1,7 @@
 /** Settings of an installation: its data directory, database, host name, processes, secret and first start. */
-import { availableParallelism, hostname, totalmem } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
+import { machineMemory } from './machine-memory.ts'
 import { choiceFrom, countFrom, itemsFrom, setting } from './setting.ts'
 
 const roleNames = ['api', 'delivery', 'inbound', 'webhooks', 'housekeeping'] as const
@@ -14,7 +15,7 @@ const gibioctet = 2 ** 30
 /** A process costs 60 MiB or more; one that shares its core with all others gains no time for them. */
 function rolesApart(): HostedRole[] {
   const cores = availableParallelism()
-  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+  const memory = machineMemory()
   if (cores > 2 && memory > 2 * gibioctet) return [...hostedRoleNames]
   return cores >= 2 && memory >= gibioctet ? ['delivery'] : []
 }

@@ -4,10 +4,9 @@
  */
 import { execFile } from 'node:child_process'
 import { chmod, chown, mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { openIds, systemRandom } from '#base'
+import { machineMemory, openIds, systemRandom } from '#base'
 import { type Account, runAs } from './embedded-account.ts'
 import type { Binaries } from './embedded-binaries.ts'
 import { dataArgument } from './embedded-process.ts'
@@ -111,7 +110,7 @@ const minConnections = 100
  * service opens at most.
  */
 export function serverSettings(connections: number): string[] {
-  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+  const memory = machineMemory()
   const buffers = Math.max(16, Math.min(512, Math.floor(memory / 4 / mebioctet)))
   return [
     'listen_addresses=',

@@ -1,5 +1,5 @@
-/** A process with many free pages between blocks in use: prints its resident octets before and after `startMemoryTrim`. */
-import { silentLog, startMemoryTrim, systemClock } from '#base'
+/** A process with many free pages between blocks in use: prints its resident octets before and after `startMemoryManagement`. */
+import { silentLog, startMemoryManagement, systemClock } from '#base'
 
 const blockOctets = 900
 const blocks = Array.from({ length: 200_000 }, () => Buffer.allocUnsafeSlow(blockOctets).fill(1))
@@ -13,7 +13,7 @@ const clock = {
   monotonicMs: () => systemClock.monotonicMs() * 60,
   after: (delayMs: number, action: () => void) => systemClock.after(delayMs / 60, action),
 }
-const trim = startMemoryTrim({ clock, log: silentLog })
+const trim = startMemoryManagement({ clock, log: silentLog })
 for (let waited = 0; waited < 100 && process.memoryUsage.rss() > before / 2; waited++)
   await new Promise((resolve) => void systemClock.after(100, () => resolve(undefined)))
 await trim.stop()
