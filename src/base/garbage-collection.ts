@@ -46,30 +46,23 @@ const restBeforeMs = 120_000
 /** It has grown by this factor since it last returned memory; a collection that frees little is not worth its time. */
 const grownBy = 1.1
 
-/** On less memory, V8 keeps its own limit: delivery would need 80 MiB more under load. */
+/** With less memory V8 keeps its own limit: under load `serve` would need some 70 MiB more. */
 const ampleOctets = 2 * 2 ** 30
 /**
- * V8 marks its whole heap once it has grown by some 8 MiB since the last time, contents of messages included, and those come to that much in
- * a second. At three times the heap, the young generation's collections free them first (docs/decisions/074-growth-of-the-heap.md).
+ * V8 collects the whole heap of a process at moderate load each time that it has grown by some 8 MiB, contents of messages included: each
+ * second. If the heap may grow to three times its size, collections of the young generation free them first
+ * (docs/decisions/074-growth-of-the-heap.md).
  */
 const heapGrowthPercent = 200
 
 /**
  * Sets how V8 collects garbage in this process. Returns the memory that an idle process does not need to the system, after its start and
  * after each time of work. Takes some 70 ms. V8's own collections of an idle process, which begin after 8 seconds and drop the same code, are
- * put off until then. `memoryOctets`: of the machine.
+ * put off until then.
  */
-export function startMemoryManagement({
-  clock,
-  log,
-  memoryOctets = machineMemory(),
-}: {
-  clock: Clock
-  log: Log
-  memoryOctets?: number
-}): Loop {
+export function startMemoryManagement({ clock, log }: { clock: Clock; log: Log }): Loop {
   setFlagsFromString(`--gc-memory-reducer-start-delay-ms=${restBeforeMs}`)
-  if (memoryOctets >= ampleOctets) setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
+  if (machineMemory() >= ampleOctets) setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
   let [atMs, spent] = [clock.monotonicMs(), process.cpuUsage()]
   let idleMs = 0
   let leastOctets = 0
