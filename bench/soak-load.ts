@@ -33,8 +33,13 @@ const counts = { accepted: 0, failed: 0 }
 let sent = 0
 let isStopped = false
 
-async function work(port: number, requests: readonly BenchRequest[], { rate, beganMs }: { rate: number; beganMs: number }): Promise<void> {
-  const turn = paced(rate)
+interface Pace {
+  rate: number
+  beganMs: number
+  turn: (nth: number) => Promise<void>
+}
+
+async function work(port: number, requests: readonly BenchRequest[], { rate, beganMs, turn }: Pace): Promise<void> {
   let asking = openAsking(port)
   while (!isStopped) {
     const nth = sent++
@@ -60,8 +65,8 @@ async function run({ port, key, domain, rate }: SoakLoadOptions): Promise<void> 
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'content-length': body.length }
     return { method: 'POST', path: '/v1/emails', headers, body, status: 200 }
   })
-  const beganMs = performance.now()
-  await Promise.all(Array.from({ length: connections }, () => work(port, requests, { rate, beganMs })))
+  const pace: Pace = { rate, beganMs: performance.now(), turn: paced(rate) }
+  await Promise.all(Array.from({ length: connections }, () => work(port, requests, pace)))
 }
 
 function report(): void {
