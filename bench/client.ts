@@ -83,6 +83,7 @@ export function openAsking(port: number): Asking {
   return {
     ask(request) {
       return new Promise((resolve, reject) => {
+        if (socket.destroyed) return reject(new Error('the connection is closed'))
         waiting = { request, resolve, reject }
         socket.write(octetsOf(request))
       })

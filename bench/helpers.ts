@@ -24,20 +24,31 @@ export async function startChild<First>(
   return { child, first }
 }
 
-/** Sends it a message; resolves with its next, and rejects if it ends first. */
+/** Sends it a message; resolves with its next, and rejects if it ends first or has ended. */
 export const askChild = <Answer>(child: ChildProcess, message: string | object): Promise<Answer> =>
   new Promise((resolve, reject) => {
-    const ended = () => reject(new Error('the process ended before it answered'))
-    child.once('exit', ended)
-    child.once('message', (answer) => {
+    const settle = () => {
       child.off('exit', ended)
+      child.off('message', answered)
+    }
+    const ended = () => {
+      settle()
+      reject(new Error('the process ended before it answered'))
+    }
+    const answered = (answer: unknown) => {
+      settle()
       resolve(answer as Answer)
+    }
+    child.once('exit', ended)
+    child.once('message', answered)
+    child.send(message, (error) => {
+      if (error) ended()
     })
-    child.send(message)
   })
 
 export const endChild = (child: ChildProcess): Promise<void> =>
   new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resolve()
     child.once('exit', () => resolve())
     child.kill('SIGTERM')
   })

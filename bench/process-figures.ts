@@ -50,8 +50,8 @@ export function cpuByKind(roots: readonly number[], kindOf: (command: string) =>
 export const memoryOf = (pids: readonly number[]): number => memoryPartsOf(pids).all
 
 /**
- * Mebibytes of proportional set size, and of it shared memory (PostgreSQL's buffers). The kernel walks the page tables of each process for
- * it: half a second in all when the buffers are full.
+ * Mebibytes of proportional set size (`all`), and the part of it that is shared memory (`shared`: PostgreSQL's buffers). For them the kernel walks
+ * the page tables of each process, in all half a second when the buffers are full.
  */
 export function memoryPartsOf(pids: readonly number[]): { all: number; shared: number } {
   const parts = { all: 0, shared: 0 }

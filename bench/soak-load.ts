@@ -3,6 +3,7 @@
  * minute, and would delay requests that are sent by the same process.
  */
 import { createHistogram } from 'node:perf_hooks'
+import { setTimeout as wait } from 'node:timers/promises'
 import { type BenchRequest, openAsking } from './client.ts'
 import { paced, typicalBody } from './helpers.ts'
 
@@ -27,6 +28,7 @@ export interface LoadFigures {
 const connections = 64
 const recipientDomains = 20
 const differentBodies = 200
+const stopWithinMs = 60_000
 
 const tookMicros = createHistogram({ lowest: 1, highest: 120_000_000, figures: 3 })
 const counts = { accepted: 0, failed: 0 }
@@ -80,7 +82,7 @@ process.on('message', (message: SoakLoadOptions | 'figures' | 'stop') => {
   if (typeof message === 'object') running = run(message)
   if (message === 'stop') {
     isStopped = true
-    void running.then(report)
+    void Promise.race([running, wait(stopWithinMs)]).then(report)
   } else report()
 })
 process.on('disconnect', () => process.exit(0))

@@ -100,10 +100,10 @@ async function openWorld(note: Note): Promise<World> {
   }
 }
 
-interface Load {
+interface Load extends AsyncDisposable {
   /** The figures since the call before. */
   figures(): Promise<LoadFigures>
-  /** Resolves after the last response. */
+  /** Resolves after the last response, or after a minute. */
   stop(): Promise<LoadFigures>
 }
 
@@ -113,11 +113,8 @@ async function startLoad({ service }: World, rate: number): Promise<Load> {
   await askChild(child, options)
   return {
     figures: () => askChild(child, 'figures'),
-    async stop() {
-      const figures = await askChild<LoadFigures>(child, 'stop')
-      await endChild(child)
-      return figures
-    },
+    stop: () => askChild(child, 'stop'),
+    [Symbol.asyncDispose]: () => endChild(child),
   }
 }
 
@@ -145,7 +142,7 @@ async function runLoad(
 ): Promise<{ sent: LoadFigures; samples: Figures[] }> {
   const samples: Figures[] = []
   await world.sampler.sample()
-  const load = await startLoad(world, options.rate)
+  await using load = await startLoad(world, options.rate)
   await everyMinute(options.minutes, async (minute) => {
     const sent = await load.figures()
     const figures = { ...(await world.sampler.sample()), 'acceptance p50, ms': sent.p50Ms, 'acceptance p99, ms': sent.p99Ms }
@@ -172,12 +169,16 @@ async function idleFigures(world: World, { rate }: { rate: number }, note: Note)
   const fresh = await minuteOf(world)
   const pids = world.sampler.programPids()
   note('idle figures after a minute of load: up to ten minutes')
-  const load = await startLoad(world, rate)
-  await wait(warmUpMinutes * minuteMs)
-  const sent = await load.stop()
+  const sent = await sendFor(world, rate)
   await drain(world, note)
   await wait(restMs)
   return { fresh, warm: await minuteOf(world), sent, pids }
+}
+
+async function sendFor(world: World, rate: number): Promise<LoadFigures> {
+  await using load = await startLoad(world, rate)
+  await wait(warmUpMinutes * minuteMs)
+  return load.stop()
 }
 
 async function minuteOf({ sampler }: World): Promise<Figures> {
