@@ -46,23 +46,23 @@ const restBeforeMs = 120_000
 /** It has grown by this factor since it last returned memory; a collection that frees little is not worth its time. */
 const grownBy = 1.1
 
-/** With less memory V8 keeps its own limit: under load `serve` would need some 70 MiB more. */
-const ampleOctets = 2 * 2 ** 30
+/** With less memory V8 keeps its own limits: under load `serve` would need some 70 MiB more. */
+const ampleOctets = 4 * 2 ** 30
 /**
- * V8 collects the whole heap of a process at moderate load each time that it has grown by some 8 MiB, contents of messages included: each
- * second. If the heap may grow to three times its size, collections of the young generation free them first
- * (docs/decisions/074-growth-of-the-heap.md).
+ * At moderate load V8 collects the whole heap each second: the heap and the contents of messages outside it may grow together by only 8 MiB and
+ * the size of the young generation. If the heap may grow to three times its size, collections of the young generation free these
+ * contents first (docs/decisions/074-growth-of-the-heap.md).
  */
 const heapGrowthPercent = 200
 
 /**
- * Sets how V8 collects garbage in this process. Returns the memory that an idle process does not need to the system, after its start and
- * after each time of work. Takes some 70 ms. V8's own collections of an idle process, which begin after 8 seconds and drop the same code, are
- * put off until then.
+ * Sets how V8 collects garbage in this process. Gives the memory that an idle process does not need back to the system, after its start and
+ * after each time of work; one such collection takes some 70 ms. V8's own collections of an idle process, which begin after 8 seconds and
+ * drop the same code, are put off until then.
  */
 export function startMemoryManagement({ clock, log }: { clock: Clock; log: Log }): Loop {
   setFlagsFromString(`--gc-memory-reducer-start-delay-ms=${restBeforeMs}`)
-  if (machineMemory() >= ampleOctets) setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
+  if (machineMemory() > ampleOctets) setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
   let [atMs, spent] = [clock.monotonicMs(), process.cpuUsage()]
   let idleMs = 0
   let leastOctets = 0
