@@ -178,7 +178,7 @@ async function idleFigures(world: World, { rate }: { rate: number }, note: Note)
 async function sendFor(world: World, rate: number): Promise<LoadFigures> {
   await using load = await startLoad(world, rate)
   await wait(warmUpMinutes * minuteMs)
-  return load.stop()
+  return await load.stop()
 }
 
 async function minuteOf({ sampler }: World): Promise<Figures> {
