@@ -132,3 +132,5 @@ export class Sampler {
 export const sharedBuffers = 'memory of PostgreSQL, shared buffers, MiB'
 export const memoryInAll = 'memory in all, MiB'
 export const processorTimeInAll = 'processor time in all, % of a core'
+/** Not of the service: how fast the processor is. */
+export const fixedComputation = 'reference: processor time of a fixed computation, µs'

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { fixedComputation } from './soak-samples.ts'
 import { failuresOf, idleAgain, type SoakResult, summaryLines, trendsOf } from './soak-summary.ts'
 
 const flat = { 'memory in all, MiB': 500, 'acceptance p50, ms': 3 }
@@ -67,4 +68,10 @@ test('idle again means a tenth more at most than after the start, except for sha
   expect(idleAgain(before, after, 3).afterMinutes).toBe(3)
   expect(idleAgain(before, { ...after, 'memory of serve, MiB': 111 }, 3).afterMinutes).toBeUndefined()
   expect(idleAgain(before, { ...after, 'queue, deferred': 1 }, 3).afterMinutes).toBeUndefined()
+})
+
+test('the speed of the processor is shown, but not judged', () => {
+  const slower = [100, 100, 100, 100, 100, 110, 120, 130].map((micros) => ({ ...flat, [fixedComputation]: micros }))
+  expect(trendsOf(slower).find(({ name }) => name === fixedComputation)).toMatchObject({ verdict: '-' })
+  expect(failuresOf({ ...steady, samples: slower })).toEqual([])
 })

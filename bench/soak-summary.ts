@@ -1,6 +1,6 @@
 /** The judgement of a soak's measurements. Pure. */
 
-import { type Figures, memoryInAll, processorTimeInAll, sharedBuffers } from './soak-samples.ts'
+import { type Figures, fixedComputation, memoryInAll, processorTimeInAll, sharedBuffers } from './soak-samples.ts'
 import { driftOf } from './trend.ts'
 
 /** A figure may grow by so much along its line in the second half. */
@@ -18,8 +18,8 @@ export interface Trend {
   driftPercent: number
   /** Two standard errors of the drift. */
   uncertainty: number
-  /** `unclear`: it grew, but by less than its uncertainty; a longer soak has less of it. */
-  verdict: 'pass' | 'unclear' | 'FAIL'
+  /** `unclear`: it grew, but by less than its uncertainty; a longer soak has less of it. `-`: not judged. */
+  verdict: 'pass' | 'unclear' | 'FAIL' | '-'
 }
 
 export interface IdleAgain {
@@ -55,7 +55,7 @@ export function trendsOf(samples: readonly Figures[]): Trend[] {
   const half = samples.slice(Math.floor(samples.length / 2))
   return Object.keys(half[0] ?? {}).map((name) => {
     const { level, percent, uncertainty } = driftOf(half.map((figures) => figures[name] ?? 0))
-    return { name, level, driftPercent: percent, uncertainty, verdict: verdictOf(percent, uncertainty) }
+    return { name, level, driftPercent: percent, uncertainty, verdict: name === fixedComputation ? '-' : verdictOf(percent, uncertainty) }
   })
 }
 

@@ -10,8 +10,9 @@ import { type Db, embeddedUrlIfRunning, openDb, sql } from '#db'
 import { type ServiceProcess, startServiceProcess } from '../test/support/spawned-service.ts'
 import { compiledProgram } from './compiled-program.ts'
 import { askChild, endChild, type Sink, startChild, startSink } from './helpers.ts'
+import { ProcessorSpeed } from './processor-speed.ts'
 import type { LoadFigures, SoakLoadOptions } from './soak-load.ts'
-import { type Figures, Sampler } from './soak-samples.ts'
+import { type Figures, fixedComputation, Sampler } from './soak-samples.ts'
 import type { SoakCounts } from './soak-sink.ts'
 import { failuresOf, type IdleAgain, idleAgain, type SoakResult, summaryLines, warmUpMinutes } from './soak-summary.ts'
 
@@ -143,9 +144,11 @@ async function runLoad(
   const samples: Figures[] = []
   await world.sampler.sample()
   await using load = await startLoad(world, options.rate)
+  using speed = new ProcessorSpeed()
   await everyMinute(options.minutes, async (minute) => {
     const sent = await load.figures()
-    const figures = { ...(await world.sampler.sample()), 'acceptance p50, ms': sent.p50Ms, 'acceptance p99, ms': sent.p99Ms }
+    const latencies = { 'acceptance p50, ms': sent.p50Ms, 'acceptance p99, ms': sent.p99Ms }
+    const figures = { ...(await world.sampler.sample()), ...latencies, [fixedComputation]: speed.take() }
     samples.push(figures)
     note(progressLine(minute, sent, figures, await world.outside()))
     return true
