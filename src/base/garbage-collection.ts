@@ -46,7 +46,7 @@ const restBeforeMs = 120_000
 /** It has grown by this factor since it last returned memory; a collection that frees little is not worth its time. */
 const grownBy = 1.1
 
-/** With less memory V8 keeps its own limits: under load `serve` would need some 70 MiB more. */
+/** With less memory V8 keeps its own limits: under load `serve` would need 70 to 130 MiB more. */
 const ampleOctets = 4 * 2 ** 30
 /**
  * At moderate load V8 collects the whole heap each second: the heap and the contents of messages outside it may grow together by only 8 MiB and
