@@ -21,10 +21,7 @@ import {
 import { databaseNowMs, durabilityProblems, migrate, openDb, refuseCopiedLog, startEmbedded } from '#db'
 import type { openLocalApi } from '#http'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, waitForCommand, welcome } from '#installation'
-import { startApi } from './main/api-role.ts'
-import { apiConnections, hostedRoles, hostRole, maxConnections, openRoleDb } from './main/hosted-roles.ts'
-import { openDnsUpdates, openHousekeeping, openMtaSts, openTlsReports } from './main/housekeeping-role.ts'
-import { openHttps } from './main/https-ports.ts'
+import { apiConnections, hostRole, maxConnections, openRoleDb, startRole } from './main/hosted-roles.ts'
 import { clock, environment, failpoint, type Ground, ids, type RunningRole, tracesOf, version } from './main/process.ts'
 
 /** A start during a failover waits for the promotion; machines may also start before their database. */
@@ -105,7 +102,8 @@ async function stopAll(roles: readonly RunningRole[]): Promise<void> {
 
 /** Loads modules of the service while it waits for PostgreSQL, which takes about as long. A fault appears where they are used. */
 function loadRoles(): void {
-  Promise.all([import('#http'), import('#doctor'), import('#housekeeping'), import('#delivery')]).catch(() => undefined)
+  const roles = [import('./main/api-role.ts'), import('./main/housekeeping-role.ts')]
+  Promise.all([...roles, import('#http'), import('#doctor'), import('#housekeeping'), import('#delivery')]).catch(() => undefined)
 }
 
 /** Prepares the database for the roles; the result of a first start is shown once. */
@@ -140,14 +138,16 @@ async function startRoles(
   if (wants.has('inbound')) (await import('#inbound')).ensureCertificate(config, { clock, random: systemRandom })
   const listeners = wants.has('inbound') ? host('inbound') : undefined
   if (wants.has('housekeeping')) {
+    const { openDnsUpdates, openHousekeeping, openMtaSts, openTlsReports } = await import('./main/housekeeping-role.ts')
     open.push(await openHousekeeping(ground), await openMtaSts(ground))
     if (config.dnsUpdate) open.push(await openDnsUpdates(ground, config.dnsUpdate))
     if (config.tlsReports) open.push(await openTlsReports(ground, config.tlsReports))
   }
-  const https = config.https && (wants.has('api') || wants.has('inbound')) ? await openHttps(ground) : undefined
+  const usesHttps = config.https && (wants.has('api') || wants.has('inbound'))
+  const https = usesHttps ? await (await import('./main/https-ports.ts')).openHttps(ground) : undefined
   if (https) open.push(https)
   const smtp = listeners && (() => listeners.ready > 0)
-  if (wants.has('api')) open.push(await startApi(ground, { ending, smtp, https: https?.serving }))
+  if (wants.has('api')) open.push(await (await import('./main/api-role.ts')).startApi(ground, { ending, smtp, https: https?.serving }))
   // Once all ports are open that the certificate authority connects to.
   await https?.obtain()
   const { startHealthMetrics } = await import('#doctor')
@@ -166,7 +166,7 @@ async function runRole(role: HostedRole, name: string): Promise<void> {
   const db = await openRoleDb(role, name, config.databaseUrl as string, log)
   await openRing(db, secrets, given)
   const background = [followRing({ db, clock, log, secrets }), startMemoryManagement({ clock, log })]
-  const running = await hostedRoles[role].start({ config, log, traces, secrets, db }, name)
+  const running = await startRole(role, { config, log, traces, secrets, db }, name)
   signalReady()
   await stop
   await running.stop()

@@ -1,9 +1,7 @@
 /** Command definition and shared helpers: arguments, help, output. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { type Clock, Refusal } from '#base'
+import type { Clock } from '#base'
 import type { Installation, Installations } from '#installation'
-import { parseDomain } from '#mail'
-import { openTenants, type Tenant } from '#tenants'
 
 /** A command opens the database on demand. */
 export interface CommandDeps extends Installations {
@@ -47,13 +45,6 @@ export interface CommandArguments {
 /** A usage error; its message contains the correct call. */
 export class UsageError extends Error {}
 
-/** A domain in A-labels; refuses other text. `name`: the option or argument. */
-export function domainIn(text: string, name: string): string {
-  const domain = parseDomain(text)
-  if (domain === undefined) throw new UsageError(`${name}: "${text}" is not a domain`)
-  return domain
-}
-
 export function parseCall(command: Command, words: readonly string[]): CommandArguments {
   const { values, positionals } = parseArgs({ args: [...words], options: command.options, allowPositionals: true, strict: true })
   const wanted = command.positionals ?? []
@@ -78,20 +69,6 @@ export function needed(given: CommandArguments, name: string): string {
   return value
 }
 
-/** The tenant with this id, or the default tenant; refuses `not_found`. */
-export async function tenantOf(installation: Installation, id: string | undefined): Promise<Tenant> {
-  const tenants = openTenants(installation)
-  const tenant = id === undefined ? await tenants.default() : await tenants.find(id)
-  if (!tenant) throw new Refusal('not_found', { message: `no such tenant: ${id}`, suggestion: 'Run postrider tenant list for all ids' })
-  return tenant
-}
-
-/** The id from --tenant, of an existing tenant; undefined without the option. */
-export async function givenTenant(given: CommandArguments, installation: Installation): Promise<string | undefined> {
-  const id = text(given, 'tenant')
-  return id === undefined ? undefined : (await tenantOf(installation, id)).id
-}
-
 /** Throws unless --yes is given or the answer on the terminal is yes. */
 export async function confirmed(given: CommandArguments, { ask }: CommandDeps, question: string): Promise<void> {
   if (given.options.yes === true) return
@@ -103,5 +80,7 @@ export async function confirmed(given: CommandArguments, { ask }: CommandDeps, q
 export function printed(given: CommandArguments, deps: CommandDeps, record: Record<string, unknown>, lines: string): void {
   deps.print(given.options.json === true ? JSON.stringify(record) : lines)
 }
+
+export const asksHelp = (word: string | undefined): boolean => word === '--help' || word === '-h'
 
 export const jsonOption = { json: { type: 'boolean' } } as const

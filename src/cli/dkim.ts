@@ -3,7 +3,8 @@ import { Refusal } from '#base'
 import { cancelRotation, listDomainKeys, type OtherKey, requestRotation, type ShownKeys } from '#domains'
 import type { Installation } from '#installation'
 import { parseDomain } from '#mail'
-import { type Command, type CommandArguments, givenTenant, jsonOption, printed, UsageError } from './command-definition.ts'
+import { givenTenant } from './command-arguments.ts'
+import { type Command, type CommandArguments, jsonOption, printed, UsageError } from './command-definition.ts'
 
 const minBits = 2048
 const options = { tenant: { type: 'string' }, ...jsonOption } as const

@@ -9,16 +9,8 @@ import { parseDomain } from '#mail'
 import { simulatorDomain } from '#simulator'
 import { openTenants } from '#tenants'
 import { apiHelp, apiUsage, type OpenedApi, plain, scopeOf, tenantApiOptions, withApi } from './api.ts'
-import {
-  type Command,
-  type CommandArguments,
-  type CommandDeps,
-  givenTenant,
-  jsonOption,
-  printed,
-  text,
-  UsageError,
-} from './command-definition.ts'
+import { givenTenant } from './command-arguments.ts'
+import { type Command, type CommandArguments, type CommandDeps, jsonOption, printed, text, UsageError } from './command-definition.ts'
 import { shade } from './styles.ts'
 
 const ofTenant = '--tenant      tenant of the domain, if several tenants have a domain of this name'

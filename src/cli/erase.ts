@@ -2,7 +2,8 @@
 import { eraseAddress } from '#housekeeping'
 import { parseAddress } from '#mail'
 import { listRoutesForwardingTo, routeAddress } from '#received-mail'
-import { type Command, givenTenant, jsonOption, printed, UsageError } from './command-definition.ts'
+import { givenTenant } from './command-arguments.ts'
+import { type Command, jsonOption, printed, UsageError } from './command-definition.ts'
 import { openProgress } from './progress.ts'
 
 export const erase: Command = {

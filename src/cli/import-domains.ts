@@ -2,6 +2,7 @@
 import { domainVendors, importDomains, listSesDomains, listVendorDomains } from '#imports'
 import type { Installation } from '#installation'
 import { plain } from './api.ts'
+import { tenantOf } from './command-arguments.ts'
 import {
   type Command,
   type CommandArguments,
@@ -9,7 +10,6 @@ import {
   jsonOption,
   needed,
   printed,
-  tenantOf,
   text,
   UsageError,
 } from './command-definition.ts'

@@ -5,7 +5,8 @@ import { openGuard, openPost, openResolver } from '#net'
 import { openTenants } from '#tenants'
 import { openWebhooks, type Webhooks } from '#webhooks'
 import { plain } from './api.ts'
-import { type Command, jsonOption, needed, printed, tenantOf, text, UsageError } from './command-definition.ts'
+import { tenantOf } from './command-arguments.ts'
+import { type Command, jsonOption, needed, printed, text, UsageError } from './command-definition.ts'
 
 export const importWebhooksCommand: Command = {
   name: 'import webhooks',

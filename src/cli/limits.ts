@@ -1,7 +1,8 @@
 /** Commands for request and send limits: set and list. */
 import { getCredential } from '#credentials'
 import { keyLimitScope, listLimits, organisationLimitScope, setLimits, tenantLimitScope } from '#limits'
-import { type Command, jsonOption, printed, tenantOf, text, UsageError } from './command-definition.ts'
+import { tenantOf } from './command-arguments.ts'
+import { type Command, jsonOption, printed, text, UsageError } from './command-definition.ts'
 
 /** null: the default. */
 function limitIn<W extends string = never>(name: string, value: string, word?: W): number | W | null {

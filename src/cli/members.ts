@@ -2,7 +2,8 @@
 import type { Installation } from '#installation'
 import { parseAddress } from '#mail'
 import { addMember, changeRole, listMembers, type Role, removeMember, resetMember, resetSecondFactor, roles } from '#members'
-import { type Command, type CommandArguments, givenTenant, jsonOption, needed, printed, text, UsageError } from './command-definition.ts'
+import { givenTenant } from './command-arguments.ts'
+import { type Command, type CommandArguments, jsonOption, needed, printed, text, UsageError } from './command-definition.ts'
 
 function roleIn(words: string): Role {
   const role = roles.find((one) => one === words)

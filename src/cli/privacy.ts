@@ -13,7 +13,8 @@ import {
   setHashDays,
   setRecordDays,
 } from '#privacy'
-import { type Command, type CommandArguments, jsonOption, printed, tenantOf, text, UsageError } from './command-definition.ts'
+import { tenantOf } from './command-arguments.ts'
+import { type Command, type CommandArguments, jsonOption, printed, text, UsageError } from './command-definition.ts'
 
 const usual = 'default'
 const never = 'never'

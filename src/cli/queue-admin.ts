@@ -17,17 +17,8 @@ import type { Installation } from '#installation'
 import { parseDomain } from '#mail'
 import { listQueuePauses } from '#spool'
 import { openRecent } from '#usage'
-import {
-  type Command,
-  type CommandArguments,
-  domainIn,
-  givenTenant,
-  jsonOption,
-  printed,
-  tenantOf,
-  text,
-  UsageError,
-} from './command-definition.ts'
+import { domainIn, givenTenant, tenantOf } from './command-arguments.ts'
+import { type Command, type CommandArguments, jsonOption, printed, text, UsageError } from './command-definition.ts'
 
 const maxShown = 50
 

@@ -14,7 +14,8 @@ import {
 } from '#delivery'
 import type { Installation } from '#installation'
 import { openResolver, type Resolver } from '#net'
-import { type Command, type CommandArguments, givenTenant, jsonOption, printed, text, UsageError } from './command-definition.ts'
+import { givenTenant } from './command-arguments.ts'
+import { type Command, type CommandArguments, jsonOption, printed, text, UsageError } from './command-definition.ts'
 
 interface Advice {
   /** The address's PTR names; null: the DNS lookup failed. */

@@ -1,7 +1,8 @@
 /** Commands for recipient domains that require TLS. */
 import { listTlsRequirements, removeTlsRequirement, requireTls } from '#delivery'
 import { listRecentReports } from '#tls-reports'
-import { type Command, type CommandArguments, domainIn, jsonOption, printed } from './command-definition.ts'
+import { domainIn } from './command-arguments.ts'
+import { type Command, type CommandArguments, jsonOption, printed } from './command-definition.ts'
 
 const domainOf = ({ positionals: [given = ''] }: CommandArguments): string => domainIn(given, 'DOMAIN')
 

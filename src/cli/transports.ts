@@ -20,7 +20,8 @@ import {
 } from '#delivery'
 import type { Installation } from '#installation'
 import { openGuard, openResolver } from '#net'
-import { type Command, type CommandArguments, givenTenant, jsonOption, printed, text, UsageError } from './command-definition.ts'
+import { givenTenant } from './command-arguments.ts'
+import { type Command, type CommandArguments, jsonOption, printed, text, UsageError } from './command-definition.ts'
 
 const settingOptions = {
   'password-file': { type: 'string' },

@@ -3,10 +3,7 @@
  * operator.
  */
 import type { Clock, Config, Ids, Secrets } from '#base'
-import { createKey } from '#credentials'
 import type { Db } from '#db'
-import { addDomain, makeDomain } from '#domains'
-import { addMember } from '#members'
 import { simulatorDomain } from '#simulator'
 import { createOrganisation, findOrganisation } from '#tenants'
 
@@ -26,6 +23,12 @@ export async function firstStart(
   { clock, ids, secrets }: { clock: Clock; ids: Ids; secrets: Secrets },
 ): Promise<FirstStart | undefined> {
   if (await findOrganisation(db)) return undefined
+  // Later starts do not need them before PostgreSQL runs.
+  const [{ createKey }, { addDomain, makeDomain }, { addMember }] = await Promise.all([
+    import('#credentials'),
+    import('#domains'),
+    import('#members'),
+  ])
   const facts = { nowMs: clock.nowMs(), ids }
   return db.transaction(async (tx) => {
     const tenant = await createOrganisation(tx, { name: 'Organisation', secretFingerprint: secrets.fingerprint, ...facts })

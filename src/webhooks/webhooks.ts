@@ -55,7 +55,7 @@ export {
   usualPostmarkStream,
 } from './postmark-facts.ts'
 export { postmarkTriggers } from './postmark-format.ts'
-export { type RecentDeliveries, recentDeliveries } from './recent-deliveries.ts'
+export { recentDeliveries } from './recent-deliveries.ts'
 export { samplePayload, webhookBody } from './request-body.ts'
 export { resendTypes } from './resend-format.ts'
 export { type Sending, startSending } from './sender-process.ts'
@@ -63,7 +63,7 @@ export { isSendGridKey, sendgridCategoryKey, sendgridEvents, sendgridRequestKey 
 export { sendgridPublicKey } from './sendgrid-signature.ts'
 export { rotateInstallationKey } from './signing-keys.ts'
 export { deregisterSender } from './webhook-leases.ts'
-export { openWebhooks, type Replayed, type Shown, type TestResult, type Webhooks, type WebhooksDeps } from './webhook-service.ts'
+export { openWebhooks, type Replayed, type Shown, type TestResult, type Webhooks } from './webhook-service.ts'
 
 export const sealedOfWebhooks = [sealedSecretsOfWebhooks, sealedKeysOfWebhooks]
 

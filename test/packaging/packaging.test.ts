@@ -25,9 +25,10 @@ const packaged = [
 const settingsOfOthers = ['POSTRIDER_URL', 'POSTRIDER_KEY', 'POSTRIDER_TEST_KEY']
 /** Variables of the package's build. */
 const variablesOfBuild = ['POSTRIDER_XZ_LEVEL']
+const commands = await commandsHelp()
+
 /** Command lines that are not Postrider's or use an option that the command does not have. */
 function wrongOf(lines: readonly string[]): string[] {
-  const commands = commandsHelp()
   return lines.filter((line) => {
     const command = commands.find(({ name }) => `${line} `.startsWith(`${name} `))
     return !command || found(line, /(--[a-z-]+)/g).some((option) => !command.help.includes(option))
