@@ -1,8 +1,8 @@
 /**
  * Composition root: settings, database, records, roles, orderly stop, in this order. `postrider serve` is this file; other commands get
  * their dependencies from here. `src/main/` has the roles and connects the modules of each. Resources shared by roles are opened here once
- * per process. A role opens its own. Modules that not every process needs are loaded where it needs them: a process of one role starts in
- * half of the time.
+ * per process. A role opens its own. Every process loads this file's static imports, and `serve` does so before it starts PostgreSQL: they are
+ * few. Each process loads the other modules that it needs.
  */
 import { createInterface } from 'node:readline/promises'
 import {
@@ -21,7 +21,7 @@ import {
 import { databaseNowMs, durabilityProblems, migrate, openDb, refuseCopiedLog, startEmbedded } from '#db'
 import type { openLocalApi } from '#http'
 import { type FirstStart, firstStart, followRing, givenSecrets, openInstallations, openRing, waitForCommand, welcome } from '#installation'
-import { apiConnections, hostRole, maxConnections, openRoleDb, startRole } from './main/hosted-roles.ts'
+import { apiConnections, hostRole, loadRole, maxConnections, openRoleDb } from './main/hosted-roles.ts'
 import { clock, environment, failpoint, type Ground, ids, type RunningRole, tracesOf, version } from './main/process.ts'
 
 /** A start during a failover waits for the promotion; machines may also start before their database. */
@@ -44,18 +44,18 @@ async function serve(): Promise<void> {
   const traces = await tracesOf(config, log, 'serve')
   const given = givenSecrets(config, ids)
   const secrets = openSecrets(given[0], systemRandom)
+  const load = roleLoader(config)
   const embedded =
     config.databaseUrl === undefined
-      ? await startEmbedded({ folder: config.dataDirectory, clock, log, connections: maxConnections(config), started: loadRoles })
+      ? await startEmbedded({ folder: config.dataDirectory, clock, log, connections: maxConnections(config), started: () => void load() })
       : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
-  const wait = { waitMs: databaseWaitMs, ending, onWait: loadRoles }
-  const db = await openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, ...wait }).catch(
-    async (error: unknown) => {
-      await embedded?.stop()
-      if (!ending.aborted) throw error
-    },
-  )
+  const loading = load()
+  const opened = openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, waitMs: databaseWaitMs, ending })
+  const db = await opened.catch(async (error: unknown) => {
+    await embedded?.stop()
+    if (!ending.aborted) throw error
+  })
   if (!db) return log.info('stopped while waiting for the database')
   const ground = { config, log, traces, secrets, db }
   const open: RunningRole[] = []
@@ -65,6 +65,8 @@ async function serve(): Promise<void> {
     unshown = undefined
   }
   try {
+    // Before the migrations: a program with a missing file changes nothing.
+    await loading
     unshown = await makeReady(ground, given)
     if (ending.aborted) return
     const { smtpReady } = await startRoles(ground, { url, ending, open })
@@ -100,10 +102,25 @@ async function stopAll(roles: readonly RunningRole[]): Promise<void> {
   if (failed) throw failed.reason
 }
 
-/** Loads modules of the service while it waits for PostgreSQL, which takes about as long. A fault appears where they are used. */
-function loadRoles(): void {
-  const roles = [import('./main/api-role.ts'), import('./main/housekeeping-role.ts')]
-  Promise.all([...roles, import('#http'), import('#doctor'), import('#housekeeping'), import('#delivery')]).catch(() => undefined)
+/** Returns a function that loads the modules of the roles, once. They take as long to load as PostgreSQL takes to start. */
+function roleLoader({ roles, https }: Config): () => Promise<unknown> {
+  let loading: Promise<unknown> | undefined
+  const load = () =>
+    Promise.all([
+      import('#delivery'),
+      import('#doctor'),
+      import('#housekeeping'),
+      roles.includes('api') && import('./main/api-role.ts'),
+      roles.includes('housekeeping') && import('./main/housekeeping-role.ts'),
+      roles.includes('inbound') && import('#inbound'),
+      https && import('./main/https-ports.ts'),
+    ])
+  return () => {
+    loading ??= load()
+    // Its caller may await it later.
+    loading.catch(() => undefined)
+    return loading
+  }
 }
 
 /** Prepares the database for the roles; the result of a first start is shown once. */
@@ -139,7 +156,7 @@ async function startRoles(
   const listeners = wants.has('inbound') ? host('inbound') : undefined
   if (wants.has('housekeeping')) {
     const { openDnsUpdates, openHousekeeping, openMtaSts, openTlsReports } = await import('./main/housekeeping-role.ts')
-    open.push(await openHousekeeping(ground), await openMtaSts(ground))
+    open.push(await openHousekeeping(ground), openMtaSts(ground))
     if (config.dnsUpdate) open.push(await openDnsUpdates(ground, config.dnsUpdate))
     if (config.tlsReports) open.push(await openTlsReports(ground, config.tlsReports))
   }
@@ -166,7 +183,8 @@ async function runRole(role: HostedRole, name: string): Promise<void> {
   const db = await openRoleDb(role, name, config.databaseUrl as string, log)
   await openRing(db, secrets, given)
   const background = [followRing({ db, clock, log, secrets }), startMemoryManagement({ clock, log })]
-  const running = await startRole(role, { config, log, traces, secrets, db }, name)
+  const start = await loadRole(role)
+  const running = await start({ config, log, traces, secrets, db }, name)
   signalReady()
   await stop
   await running.stop()

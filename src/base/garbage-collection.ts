@@ -55,14 +55,19 @@ const ampleOctets = 4 * 2 ** 30
  */
 const heapGrowthPercent = 200
 
+/** The flags of V8 on a machine with this much memory, in octets. */
+export const v8Flags = (memory: number): string[] => [
+  `--gc-memory-reducer-start-delay-ms=${restBeforeMs}`,
+  ...(memory > ampleOctets ? [`--heap-growing-percent=${heapGrowthPercent}`] : []),
+]
+
 /**
  * Sets how V8 collects garbage in this process. Gives the memory that an idle process does not need back to the system, after its start and
  * after each time of work; one such collection takes some 70 ms. V8's own collections of an idle process, which begin after 8 seconds and
  * drop the same code, are put off until then.
  */
 export function startMemoryManagement({ clock, log }: { clock: Clock; log: Log }): Loop {
-  setFlagsFromString(`--gc-memory-reducer-start-delay-ms=${restBeforeMs}`)
-  if (machineMemory() > ampleOctets) setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
+  for (const flag of v8Flags(machineMemory())) setFlagsFromString(flag)
   let [atMs, spent] = [clock.monotonicMs(), process.cpuUsage()]
   let idleMs = 0
   let leastOctets = 0

@@ -6,13 +6,11 @@
  * Promises: every command and every first word of commands has --help; those that print data take --json; a usage error names the correct
  * call and exits with 2.
  */
-import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { getSystemErrorMessage } from 'node:util'
 import { ConfigError, Refusal } from '#base'
 import { ApiError } from '#client'
 import { shownApiError } from './api.ts'
+import { bench, hasBenchmarks, runBenchmarks } from './bench.ts'
 import { asksHelp, type Command, type CommandDeps, parseCall, UsageError } from './command-definition.ts'
 import { earlyCommands } from './early-commands.ts'
 import { alarming } from './styles.ts'
@@ -39,7 +37,7 @@ async function runFound(command: Command, words: readonly string[], deps: Comman
     deps.print(command.help)
     return 0
   }
-  if (command.name === 'bench' && existsSync(benchScript)) return runBench(rest)
+  if (command === bench && hasBenchmarks()) return runBenchmarks(rest)
   try {
     const call = parseCall(command, rest)
     await command.run(call, command.audited ? (await import('./audit-entry.ts')).recording(command, call, deps) : deps)
@@ -74,12 +72,3 @@ const sentenceOf = (error: Error) =>
   'path' in error && 'errno' in error && typeof error.errno === 'number'
     ? `${String(error.path)}: ${getSystemErrorMessage(error.errno)}`
     : error.message
-
-/** Not part of the packages. */
-const benchScript = fileURLToPath(new URL('../../bench/bench.ts', import.meta.url))
-
-function runBench(words: readonly string[]): Promise<number> {
-  return new Promise((resolve) =>
-    spawn(process.execPath, [benchScript, ...words], { stdio: 'inherit' }).once('exit', (code) => resolve(code ?? 1)),
-  )
-}

@@ -2,10 +2,11 @@
 import { openLog } from '#base'
 import { migrate } from '#db'
 import { backup, restore } from './backup.ts'
+import { bench } from './bench.ts'
 import { bounceParse } from './bounce.ts'
 import { certificateList, certificateRenew } from './certificates.ts'
 import { classifyCommand } from './classify.ts'
-import { asksHelp, type Command, type CommandDeps, jsonOption, printed, UsageError } from './command-definition.ts'
+import { asksHelp, type Command, type CommandDeps, jsonOption, printed } from './command-definition.ts'
 import { completionOf } from './completion.ts'
 import { crashTest } from './crash-test.ts'
 import { dkimList, dkimRotate, dkimShow } from './dkim.ts'
@@ -54,17 +55,6 @@ const migrateCommand: Command = {
       },
       { mayBeNew: true },
     ),
-}
-
-const bench: Command = {
-  name: 'bench',
-  summary: 'measure this machine against its limits and other mail servers (in a checkout)',
-  help: 'postrider bench [NAME] [--json]\n\nSame as npm run bench. Prints ratios to a limit or a peer that is measured in the same run.',
-  options: { ...jsonOption },
-  positionals: ['NAME?'],
-  run: () => {
-    throw new UsageError('bench works only in a checkout. Run npm run bench there')
-  },
 }
 
 /** The commands by topic, as --help lists them. */

@@ -1,4 +1,7 @@
-/** Commands that need no module but these: `serve`, which starts PostgreSQL before it loads the rest of the program, and `version`. */
+/**
+ * The commands that run without the modules of the others: `version`, and `serve`, which starts PostgreSQL before it loads the rest of the
+ * program.
+ */
 import { settings } from '#base'
 import { type Command, jsonOption, printed } from './command-definition.ts'
 

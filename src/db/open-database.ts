@@ -39,9 +39,9 @@ function verbs(
 }
 
 /** Rejects with `DatabaseUnreachable` if no writable host answers within `waitMs`, and with a sentence if a pooler shares connections. */
-export async function openDb({ log = silentLog, waitMs, ending, onWait, ...config }: DbConfig): Promise<Db> {
+export async function openDb({ log = silentLog, waitMs, ending, ...config }: DbConfig): Promise<Db> {
   const pool = new Pool({ ...config, log })
-  await awaitDatabase(pool, log, { waitMs, ending, onWait })
+  await awaitDatabase(pool, log, { waitMs, ending })
   try {
     await refuseSharedConnections(() => pool.extra())
   } catch (error) {

@@ -260,12 +260,10 @@ export interface DatabaseWait {
   waitMs?: number | undefined
   /** Ends that wait. */
   ending?: AbortSignal | undefined
-  /** Called once if there is a wait, for work that needs no database. */
-  onWait?: (() => void) | undefined
 }
 
 /** Connects once, so that a wrong URL is reported at the start; retries for a server that is still starting. */
-export async function awaitDatabase(pool: Pool, log: Log, { waitMs = 0, ending, onWait }: DatabaseWait): Promise<void> {
+export async function awaitDatabase(pool: Pool, log: Log, { waitMs = 0, ending }: DatabaseWait): Promise<void> {
   const deadlineMs = systemClock.monotonicMs() + waitMs
   for (let isLogged = false; ; isLogged = true) {
     try {
@@ -274,10 +272,7 @@ export async function awaitDatabase(pool: Pool, log: Log, { waitMs = 0, ending, 
     } catch (error) {
       const isOver = ending?.aborted || systemClock.monotonicMs() >= deadlineMs
       if (!(error instanceof DatabaseUnreachable) || isWrongAddress(error) || isOver) throw error
-      if (!isLogged) {
-        log.warn(`${error.message}; retrying for ${Math.round(waitMs / 1000)} s`)
-        onWait?.()
-      }
+      if (!isLogged) log.warn(`${error.message}; retrying for ${Math.round(waitMs / 1000)} s`)
       await pause(systemClock, 250, ending)
     }
   }

@@ -23,7 +23,7 @@ export async function firstStart(
   { clock, ids, secrets }: { clock: Clock; ids: Ids; secrets: Secrets },
 ): Promise<FirstStart | undefined> {
   if (await findOrganisation(db)) return undefined
-  // Later starts do not need them before PostgreSQL runs.
+  // Static imports would load these modules before PostgreSQL starts.
   const [{ createKey }, { addDomain, makeDomain }, { addMember }] = await Promise.all([
     import('#credentials'),
     import('#domains'),

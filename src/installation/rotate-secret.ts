@@ -9,8 +9,8 @@ import { findOrganisation, saveSecretFingerprint } from '#tenants'
 import { findRotation, openRing, type Rotation, seal } from './known-secrets.ts'
 
 /**
- * Every sealed column in the database, except the secrets themselves. Loads the modules that own them: a start, which loads this one first,
- * needs few of them. A test compares the columns with the schema. @public
+ * Every sealed column in the database, except the secrets themselves. Loads the modules that own them only when called, because every start
+ * loads this file. A test compares the columns with the schema. @public
  */
 export async function sealedEverywhere(): Promise<readonly SealedColumns[]> {
   const [domains, members, credentials, webhooks, requestLogs, certificates, delivery] = await Promise.all([

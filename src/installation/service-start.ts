@@ -9,7 +9,7 @@ import { embeddedUrlIfRunning, findLock, hasEmbedded, openDb } from '#db'
 import { findOrganisation } from '#tenants'
 
 const waitAtMostMs = 60_000
-/** A new process loads its modules before it takes the lock. */
+/** A new process loads its first modules before it takes the lock. */
 const lockWithinMs = 5000
 const lookEveryMs = 250
 

@@ -75,7 +75,7 @@ function readOwnConfig(environment: InstallationsDeps['environment']): Config {
   return config
 }
 
-/** On standard error: standard output is the command's result. */
+/** On standard error, as the log of a command: standard output is the command's result. */
 const notifyOperator = (line: string) => void process.stderr.write(`${line}\n`)
 
 export function openInstallations(deps: InstallationsDeps): Installations {
@@ -125,7 +125,6 @@ async function withDatabase<T>(
   { whileServing = false, removeNew = false }: DatabaseOptions,
   work: (db: Db, facts: { isOurs: boolean; log: Log }) => Promise<T>,
 ): Promise<T> {
-  // On standard error: standard output is the command's result.
   const log = openLog({ logLevel: 'warn', logFormat: config.logFormat }, 'command', process.stderr)
   const running = config.databaseUrl ?? (await embeddedUrlIfRunning(config.dataDirectory))
   if (running === undefined && whileServing) throw new Error('the service is not running here. Start it with: postrider serve')

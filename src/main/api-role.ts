@@ -1,7 +1,8 @@
 /** The role `api`: the HTTP server with everything behind it. */
 import { shownSettings, systemRandom } from '#base'
+import { publicAddresses, readPlatform, runChecks } from '#doctor'
 import { ensurePlatformKey } from '#domains'
-import type { HttpDeps } from '#http'
+import { type HttpDeps, startHttp } from '#http'
 import { openPresence } from '#limits'
 import { openResolver } from '#net'
 import { openAcceptance } from './acceptance-pipeline.ts'
@@ -21,7 +22,6 @@ interface ApiFacts {
 
 export async function startApi(ground: Ground, { ending, smtp, https }: ApiFacts): Promise<RunningRole> {
   const { config, log, traces, secrets, db } = ground
-  const [{ startHttp }, { publicAddresses, readPlatform, runChecks }] = await Promise.all([import('#http'), import('#doctor')])
   const { uses, ...acceptance } = openAcceptance(ground)
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const { sandboxSender } = config

@@ -1,7 +1,7 @@
 /** The roles that may have processes of their own: `delivery`, `inbound` and `webhooks`. Each has its own database connections. */
 import { type Children, type Config, type HostedRole, type Log, openLog, startChildren, startInProcess } from '#base'
 import { type Db, openDb } from '#db'
-import { clock, environment, type Ground, ids, type RunningRole, type StartableRole, tracesOf } from './process.ts'
+import { clock, environment, type Ground, ids, type RunningRole, tracesOf } from './process.ts'
 
 const script = new URL('../../bin/postrider.js', import.meta.url).pathname
 /** Of `serve` itself, for the API and housekeeping. */
@@ -26,7 +26,7 @@ export function hostRole(role: HostedRole, ground: Ground, { url, ending }: { ur
   const { config, log, secrets, db } = ground
   const common = {
     newName: () => `${config.hostname}-${ids.token(12)}`,
-    ended: async (name: string) => (await hostedRoles[role].load()).ended(db, name),
+    ended: (name: string) => hostedRoles[role].ended(db, name),
     ending,
     clock,
     log,
@@ -52,29 +52,38 @@ export function hostRole(role: HostedRole, ground: Ground, { url, ending }: { ur
   })
 }
 
+/** Starts a role. `name`: unique among all processes, ever. */
+export type StartRole = (ground: Ground, name: string) => Promise<RunningRole>
+
 /** A role that may have processes of its own. */
 interface Hosted {
   poolSize: number
   databaseSettings?: Readonly<Record<string, string>>
   /** Only a process that runs the role loads its modules. */
-  load(): Promise<StartableRole>
+  load(): Promise<StartRole>
+  /** Called when the process of this name has ended. */
+  ended(db: Db, name: string): Promise<void>
 }
 
 const hostedRoles: Record<HostedRole, Hosted> = {
   delivery: {
     poolSize: 6,
     databaseSettings: deliveryDatabaseSettings,
-    load: async () => (await import('./delivery-role.ts')).deliveryRole,
+    load: async () => (await import('./delivery-role.ts')).startDeliveryRole,
+    async ended(db, name) {
+      const { deregisterProcess, shardLeases } = await import('#spool')
+      await deregisterProcess(db, shardLeases, name)
+    },
   },
-  inbound: { poolSize: 8, load: async () => (await import('./inbound-role.ts')).inboundRole },
-  webhooks: { poolSize: 6, load: async () => (await import('./webhooks-role.ts')).webhooksRole },
+  inbound: { poolSize: 8, load: async () => (await import('./inbound-role.ts')).startInboundRole, ended: async () => {} },
+  webhooks: {
+    poolSize: 6,
+    load: async () => (await import('./webhooks-role.ts')).startWebhooksRole,
+    ended: async (db, name) => (await import('#webhooks')).deregisterSender(db, name),
+  },
 }
 
-/** Starts a role in this process, on a database of its own. */
-export async function startRole(role: HostedRole, ground: Ground, name: string): Promise<RunningRole> {
-  const startable = await hostedRoles[role].load()
-  return startable.start(ground, name)
-}
+export const loadRole = (role: HostedRole): Promise<StartRole> => hostedRoles[role].load()
 
 /** Connections that the roles of an instance open at most: a pool for each process or role of `serve`, and one for its notifications. */
 export function maxConnections({ deliveryProcesses, separateProcesses }: Pick<Config, 'deliveryProcesses' | 'separateProcesses'>): number {
@@ -101,7 +110,8 @@ async function startHere(role: HostedRole, name: string, url: string, ground: Gr
     await db.close()
   }
   try {
-    const running = await startRole(role, { ...ground, traces, db }, name)
+    const start = await loadRole(role)
+    const running = await start({ ...ground, traces, db }, name)
     return {
       async stop() {
         await running.stop()

@@ -3,14 +3,15 @@ import { openCommit, openOwnMail } from '#accept'
 import type { Config, DnsUpdateTarget, TlsReporter } from '#base'
 import { databaseNowMs } from '#db'
 import { ensurePlatformKey } from '#domains'
+import { startHousekeeping } from '#housekeeping'
 import { openLimitSettings } from '#limits'
+import { startMtaSts } from '#mta-sts'
 import { openGuard, openPost, openResolver } from '#net'
 import { openWaker } from '#spool'
 import { openTenants } from '#tenants'
 import { clock, failpoint, type Ground, ids, type RunningRole } from './process.ts'
 
-export async function openHousekeeping({ config, log, secrets, db }: Ground): Promise<RunningRole> {
-  const { startHousekeeping } = await import('#housekeeping')
+export function openHousekeeping({ config, log, secrets, db }: Ground): Promise<RunningRole> {
   return startHousekeeping({
     db,
     clock,
@@ -49,8 +50,7 @@ export async function openDnsUpdates({ config, log, secrets, db }: Ground, targe
 }
 
 /** Brings the MTA-STS policy of the return-path name to its next stage, or withdraws it. */
-export async function openMtaSts({ config, log, db }: Ground): Promise<RunningRole> {
-  const { startMtaSts } = await import('#mta-sts')
+export function openMtaSts({ config, log, db }: Ground): RunningRole {
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
   const { allowedNetworks: openedNetworks } = config
   const { get } = openPost({ resolver, guard: openGuard(openedNetworks), openedNetworks, clock })

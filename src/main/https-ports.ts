@@ -1,13 +1,12 @@
 /** HTTPS without a proxy: the HTTP port for challenges, the store of certificates, and their orders. */
-import type { ChallengeKind } from '#certificates'
+import { type ChallengeKind, openCertificateStore, openChallengeBook, openChallengeContexts, startObtaining } from '#certificates'
+import { openPlainPort } from '#http'
 import { listStsNames } from '#mta-sts'
 import { listTrackNames, listVerifiedNames } from '#tracking'
 import { clock, type Ground, ids } from './process.ts'
 
 /** The parts of POSTRIDER_HTTPS that belong to no role: the HTTP port, and the orders for the names that lead to this instance. */
 export async function openHttps({ config, log, secrets, db }: Ground) {
-  const [certificates, { openPlainPort }] = await Promise.all([import('#certificates'), import('#http')])
-  const { openCertificateStore, openChallengeBook, openChallengeContexts, startObtaining } = certificates
   const hasApi = config.roles.includes('api')
   const challenges = openChallengeBook({ db, clock })
   const store = await openCertificateStore({ db, clock, log, secrets })

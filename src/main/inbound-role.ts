@@ -5,9 +5,9 @@ import { openResolver } from '#net'
 import { openReceivedMailReader, openReceiving } from '#received-mail'
 import { openReader, openReturns } from '#returns'
 import { openAcceptance } from './acceptance-pipeline.ts'
-import { clock, type Ground, ids, type RunningRole, type StartableRole } from './process.ts'
+import { clock, type Ground, ids, type RunningRole } from './process.ts'
 
-async function start(ground: Ground): Promise<RunningRole> {
+export async function startInboundRole(ground: Ground): Promise<RunningRole> {
   const { config, log, traces, secrets, db } = ground
   const { tenants, domains, accept, credentials, uses } = openAcceptance(ground)
   const resolver = openResolver({ servers: config.resolvers, clock, ids })
@@ -32,5 +32,3 @@ async function start(ground: Ground): Promise<RunningRole> {
     },
   }
 }
-
-export const inboundRole: StartableRole = { start, ended: async () => {} }

@@ -41,11 +41,3 @@ export interface Ground {
 export interface RunningRole {
   stop(): Promise<void>
 }
-
-/** A role that may have processes of its own. */
-export interface StartableRole {
-  /** `name`: unique among all processes, ever. */
-  start(ground: Ground, name: string): Promise<RunningRole>
-  /** Called when the process of this name has ended. */
-  ended(db: Db, name: string): Promise<void>
-}
