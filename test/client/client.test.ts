@@ -32,7 +32,13 @@ afterAll(async () => {
 const open = (more: Partial<Settings> = {}) =>
   new Postrider({ apiKey: service.testKey, baseUrl: `http://127.0.0.1:${proxy.port}/v1`, sleep: async () => undefined, ...more })
 
-type Manner = 'pass' | 'lose the answer' | 'be away' | 'stay silent' | { status: number; headers: Record<string, string> }
+type Manner =
+  | 'pass'
+  | 'lose the answer'
+  | 'be away'
+  | 'stay silent'
+  | 'pass the beginning'
+  | { status: number; headers: Record<string, string> }
 
 /** Forwards to the service. Any other behaviour is applied `times` times. */
 async function startProxy(target: number) {
@@ -52,7 +58,8 @@ async function startProxy(target: number) {
         return
       }
       outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
-      answer.pipe(outgoing)
+      if (now === 'pass the beginning') outgoing.flushHeaders()
+      else answer.pipe(outgoing)
       outgoing.on('close', () => onward.destroy())
     })
     onward.on('error', () => outgoing.destroy())
@@ -138,10 +145,28 @@ test('a call that would act twice is not repeated when its answer is lost', asyn
   expect(proxy.seen).toHaveLength(1)
 })
 
+test('a creation that may have been done is not repeated, although the service asks for it; a send is', async () => {
+  const again = { 'x-should-retry': 'true', 'retry-after': '0' }
+  for (const status of [500, 503]) {
+    proxy.behave({ status, headers: again }, 9)
+    await expect(open().tenants.create({ name: 'Perhaps' })).rejects.toMatchObject({ status })
+    expect(proxy.seen).toHaveLength(1)
+  }
+  for (const [status, headers] of [
+    [400, again],
+    [408, {}],
+    [503, again],
+  ] as const) {
+    proxy.behave({ status, headers })
+    expect(await open().emails.send({ ...usual, tag: 'in progress' })).toMatchObject({ status: 'pending' })
+    expect(proxy.seen).toHaveLength(2)
+  }
+})
+
 test('a call that was refused with a time to come back is made again after that time', async () => {
   const slept: number[] = []
   const sleep = async (delayMs: number) => void slept.push(delayMs)
-  proxy.behave({ status: 503, headers: { 'retry-after': '3' } })
+  proxy.behave({ status: 429, headers: { 'retry-after': '3' } })
   await open({ sleep }).tenants.create({ name: 'After a pause' })
   proxy.behave({ status: 429, headers: { 'retry-after': new Date(5000).toUTCString() } })
   await open({ sleep, now: () => 1000 }).limits.retrieve()
@@ -229,6 +254,68 @@ test('the events of an email arrive as they happen, past a broken connection, ea
   expect(new Set(came.map(({ id }) => id)).size).toBe(came.length)
   stop.abort()
   await reading
+})
+
+test('a stream goes on after the service was away for longer than a request is repeated, and ends when the key is refused', async () => {
+  const postrider = open()
+  const came: StreamedEvent[] = []
+  const reading = (async () => {
+    for await (const one of postrider.events.stream({ after: '0-0' })) came.push(one)
+  })()
+  await expect.poll(() => came.length, { timeout: 10_000 }).toBeGreaterThan(0)
+  proxy.behave('be away', 9)
+  proxy.cut()
+  await expect.poll(() => proxy.seen.length, { timeout: 10_000 }).toBeGreaterThan(9)
+  const { id } = await postrider.emails.send({ ...usual, tag: 'after a pause' })
+  const isHere = () => came.some(({ event }) => event.event === 'MessageSent' && event.payload.message.token === id)
+  await expect.poll(isHere, { timeout: 10_000 }).toBe(true)
+  expect(new Set(came.map((one) => one.id)).size).toBe(came.length)
+  proxy.behave({ status: 401, headers: {} }, 9)
+  proxy.cut()
+  await expect(reading).rejects.toMatchObject({ status: 401 })
+})
+
+test('a stream that falls silent is opened again after the last event, and every character of an event arrives', async () => {
+  const stop = new AbortController()
+  const note = 'line\u2028 and paragraph\u2029'
+  const postrider = open({ silenceMs: 300 })
+  const { id } = await postrider.emails.send({ ...usual, metadata: { note } })
+  proxy.behave('pass the beginning', 1)
+  for await (const { event } of postrider.events.stream({ after: '0-0' }, { signal: stop.signal })) {
+    if (event.event !== 'MessageSent' || event.payload.message.token !== id) continue
+    expect(event.payload.message.metadata).toMatchObject({ note })
+    stop.abort()
+  }
+  expect(proxy.seen.length).toBeGreaterThan(1)
+})
+
+test('no more events come from a stream after its signal, not even those that have arrived', async () => {
+  const stop = new AbortController()
+  const event = { event: 'MessageSent', timestamp: 1, uuid: 'u', tenant_id: 't', payload: {} }
+  const piece = [1, 2, 3].map((n) => `id: ${n}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+  const answer = async () => new Response(piece, { headers: { 'content-type': 'text/event-stream' } })
+  const came: string[] = []
+  for await (const { id } of open({ fetch: answer }).events.stream({}, { signal: stop.signal })) {
+    came.push(id)
+    stop.abort()
+  }
+  expect(came).toEqual(['1'])
+})
+
+test('an answer of a proxy is an error with its text, also with status 200', async () => {
+  const page = { status: 200, headers: { 'content-type': 'text/html' } }
+  proxy.behave(page, 9)
+  await expect(open().limits.retrieve()).rejects.toMatchObject({
+    name: 'ConnectionError',
+    message: 'the answer is not JSON: <h1>from a proxy</h1>',
+  })
+  proxy.behave(page, 9)
+  await expect(open().events.stream()[Symbol.asyncIterator]().next()).rejects.toThrow('not an event stream')
+  expect(proxy.seen).toHaveLength(1)
+})
+
+test('a time without an end is no time at all', async () => {
+  expect(await open({ timeoutMs: Number.POSITIVE_INFINITY }).limits.retrieve()).toMatchObject({})
 })
 
 test('changes of a suppression list are sent to a stream that names them', async () => {

@@ -4,7 +4,7 @@
  */
 import { ConnectionError, errorOf, type Refused, TimeoutError } from './errors.ts'
 import { type Page, Pages } from './pages.ts'
-import { randomUuid } from './random.ts'
+import { randomKey } from './random.ts'
 import { pauseAfter, waitAsked } from './retry.ts'
 import { EventStream } from './stream.ts'
 
@@ -27,6 +27,8 @@ export interface Settings {
   random?: () => number
   now?: () => number
   sleep?: (delayMs: number, signal: AbortSignal | undefined) => Promise<void>
+  /** Milliseconds without an octet after which a stream is opened again; default 60,000. */
+  silenceMs?: number
 }
 
 export interface Options {
@@ -57,6 +59,10 @@ export function at(part: string | number): string {
 
 const usualTimeoutMs = 60_000
 const usualRetries = 2
+/** Four of the service's comments. */
+const usualSilenceMs = 60_000
+/** A longer time would fire at once. */
+const maxTimerMs = 2 ** 31 - 1
 
 export class Api {
   readonly #settings: Settings
@@ -72,19 +78,19 @@ export class Api {
   /** Returns `data`. */
   async ask<Data>(method: string, path: string, input: RequestInput): Promise<Data> {
     const text = await this.#request(method, path, input, method === 'GET', textOf)
-    return (JSON.parse(text) as { data: Data }).data
+    return (jsonIn(text) as { data: Data }).data
   }
 
   async send<Data>(path: string, { options, ...input }: RequestInput & { options: SendOptions }): Promise<Data> {
-    const headers = { 'idempotency-key': options.idempotencyKey ?? (await randomUuid()) }
+    const headers = { 'idempotency-key': options.idempotencyKey ?? (await randomKey()) }
     const text = await this.#request('POST', path, { ...input, options, headers }, true, textOf)
-    return (JSON.parse(text) as { data: Data }).data
+    return (jsonIn(text) as { data: Data }).data
   }
 
   pages<Item>(path: string, query: Query, options: Options): Pages<Item> {
     return new Pages(async (page) => {
       const wanted = page === undefined ? query : { ...query, page }
-      return JSON.parse(await this.text(path, wanted, options)) as Page<Item>
+      return jsonIn(await this.text(path, wanted, options)) as Page<Item>
     })
   }
 
@@ -97,8 +103,8 @@ export class Api {
       const headers = { accept: 'text/event-stream', ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }) }
       return this.#request('GET', path, { query, headers, options }, true, async (answer) => answer)
     }
-    const { sleep = pause } = this.#settings
-    return new EventStream(open, sleep, options.signal)
+    const { sleep = pause, random = Math.random, silenceMs = usualSilenceMs } = this.#settings
+    return new EventStream(open, { sleep, random, signal: options.signal, silenceMs: Math.min(silenceMs, maxTimerMs) })
   }
 
   async #request<Read>(
@@ -134,10 +140,13 @@ export class Api {
     const giveUp = () => stop.abort(signal?.reason)
     signal?.addEventListener('abort', giveUp, { once: true })
     let isLate = false
-    const timer = setTimeout(() => {
-      isLate = true
-      stop.abort()
-    }, timeoutMs)
+    const timer = setTimeout(
+      () => {
+        isLate = true
+        stop.abort()
+      },
+      Math.min(timeoutMs, maxTimerMs),
+    )
     try {
       const answer = await ask(this.#base + path + queryText(query), {
         method,
@@ -167,6 +176,15 @@ export class Api {
 
 const textOf = (answer: Response) => answer.text()
 
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    // From a proxy.
+    throw new ConnectionError(`the answer is not JSON: ${text.slice(0, 200)}`, { cause: error })
+  }
+}
+
 function queryText(query: Query = {}): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
   const text = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
@@ -193,7 +211,11 @@ function refusalOf({ status, headers }: Response, text: string, { base, nowMs }:
 /** A redirect is not followed: the key is sent to the address of `base` only. */
 function redirectTarget(headers: Headers, base: string): URL | undefined {
   const location = headers.get('location')
-  return location !== null && URL.canParse(location, base) ? new URL(location, base) : undefined
+  try {
+    return location === null ? undefined : new URL(location, base)
+  } catch {
+    return undefined
+  }
 }
 
 function pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {

@@ -8,4 +8,8 @@ export async function webCrypto(): Promise<WebCrypto> {
   return ((await import(module)) as { webcrypto: WebCrypto }).webcrypto
 }
 
-export const randomUuid = async (): Promise<string> => (await webCrypto()).randomUUID()
+/** 32 hexadecimal digits. Not `randomUUID`, which browsers have only on pages with https. */
+export async function randomKey(): Promise<string> {
+  const octets = (await webCrypto()).getRandomValues(new Uint8Array(16))
+  return Array.from(octets, (octet) => octet.toString(16).padStart(2, '0')).join('')
+}

@@ -4,6 +4,8 @@
 const maxWaitMs = 60_000
 const firstPauseMs = 500
 const maxPauseMs = 8000
+/** Of a proxy: the request came too late (408) or too early (425). */
+const passing: ReadonlySet<number> = new Set([408, 425])
 
 /** The delay requested by the response, in milliseconds; undefined if absent. */
 export function waitAsked(headers: Headers, nowMs: number): number | undefined {
@@ -18,15 +20,15 @@ export function waitAsked(headers: Headers, nowMs: number): number | undefined {
 
 /**
  * Milliseconds until the retry, or undefined for no retry. `isRepeatable`: repeating the request has no further effect. A request refused
- * for its rate (429), or by an unavailable service (503), was not carried out and may always be retried.
+ * for its rate (429) was not carried out. Another one may have been, also after `X-Should-Retry: true` or a proxy's 503.
  */
 export function pauseAfter(
   answer: { status: number; headers: Headers } | undefined,
   { tries, isRepeatable, nowMs, random }: { tries: number; isRepeatable: boolean; nowMs: number; random: () => number },
 ): number | undefined {
   const wish = answer?.headers.get('x-should-retry')
-  const may = answer ? answer.status === 429 || answer.status === 503 || (answer.status >= 500 && isRepeatable) : isRepeatable
-  if (wish === 'false' || (!may && wish !== 'true')) return undefined
+  const mayHelp = answer === undefined || answer.status >= 500 || passing.has(answer.status) || wish === 'true'
+  if (wish === 'false' || !(answer?.status === 429 || (isRepeatable && mayHelp))) return undefined
   const requestedMs = answer && waitAsked(answer.headers, nowMs)
   if (requestedMs !== undefined) return requestedMs > maxWaitMs ? undefined : requestedMs
   return Math.min(maxPauseMs, firstPauseMs * 2 ** tries) * (0.5 + random() / 2)
