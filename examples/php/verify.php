@@ -9,7 +9,11 @@ function verified(string $body, array $server, string $secret): ?array
     if (abs(time() - (int) $timestamp) > 300) {
         return null;
     }
-    $key = base64_decode(preg_replace('/^whsec_/', '', $secret));
+    $key = base64_decode(preg_replace('/^whsec_/', '', $secret), true);
+    // Anybody could sign with an empty secret. php-fpm passes no environment variables unless its pool names them.
+    if ($key === false || strlen($key) < 16) {
+        throw new RuntimeException('WEBHOOK_SECRET is missing, or is not a secret');
+    }
     $wanted = 'v1,' . base64_encode(hash_hmac('sha256', "$id.$timestamp.$body", $key, true));
     foreach (explode(' ', $server['HTTP_WEBHOOK_SIGNATURE'] ?? '') as $signature) {
         if (hash_equals($wanted, $signature)) {
@@ -19,5 +23,5 @@ function verified(string $body, array $server, string $secret): ?array
     return null;
 }
 
-$event = verified(file_get_contents('php://input'), $_SERVER, getenv('WEBHOOK_SECRET'));
+$event = verified(file_get_contents('php://input'), $_SERVER, (string) getenv('WEBHOOK_SECRET'));
 http_response_code($event === null ? 400 : 204);

@@ -1,5 +1,6 @@
 """Sends an email; after a lost response it retries without sending twice. Standard library only: python3 send.py"""
 
+import http.client
 import json
 import os
 import time
@@ -26,7 +27,7 @@ def send(email, tries=3):
             if refused.code not in (429, 500, 502, 503, 504) or left == 0:
                 raise SystemExit(refused.read().decode()) from None
             time.sleep(min(60, float(refused.headers.get("Retry-After") or 1)))
-        except OSError:
+        except (OSError, http.client.HTTPException):
             if left == 0:
                 raise
             time.sleep(1)

@@ -18,7 +18,7 @@ const answer = await fetch(`${process.env.POSTRIDER_URL}/v1/emails`, {
   headers: {
     authorization: `Bearer ${process.env.POSTRIDER_KEY}`,
     'content-type': 'application/json',
-    'idempotency-key': 'order-1042-receipt',
+    'idempotency-key': 'react-email-order-1042',
   },
   body: JSON.stringify({
     from: 'Shop <shop@simulator.test>',

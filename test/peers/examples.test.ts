@@ -1,5 +1,6 @@
 /** The programs of examples/ behave as docs/examples.md says, each against the running service. Needs php, ruby, go, python3 and curl. */
 import { execFile, execFileSync, spawn } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -137,6 +138,10 @@ test.for([
   expect(await answerOf(program, [name], hook.request.body)).toContain('Status: 204')
   expect(await answerOf(program, [name], Buffer.concat([hook.request.body, Buffer.from(' ')]))).toContain('Status: 400')
   expect(await answerOf(program, [name], hook.request.body, { HTTP_WEBHOOK_TIMESTAMP: '1' })).toContain('Status: 400')
+  const { body, headers } = hook.request
+  const signed = createHmac('sha256', '').update(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`).update(body).digest('base64')
+  const withoutSecret = { WEBHOOK_SECRET: '', HTTP_WEBHOOK_SIGNATURE: `v1,${signed}` }
+  expect(await answerOf(program, [name], body, withoutSecret)).not.toContain('204')
 })
 
 test.for([

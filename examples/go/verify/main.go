@@ -29,7 +29,8 @@ func verified(body []byte, headers http.Header, secret string) bool {
 		return false
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-	if err != nil {
+	// Anybody could sign with an empty secret.
+	if err != nil || len(key) < 16 {
 		return false
 	}
 	mac := hmac.New(sha256.New, key)
@@ -56,6 +57,9 @@ func receive(answer http.ResponseWriter, request *http.Request) {
 }
 
 func main() {
+	if os.Getenv("WEBHOOK_SECRET") == "" {
+		log.Fatal("WEBHOOK_SECRET is missing")
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:"+os.Getenv("PORT"))
 	if err != nil {
 		log.Fatal(err)
