@@ -1,6 +1,6 @@
 /**
  * `npm run package:image [-- --arch amd64|arm64 --traces]`: builds a container image of the compiled package as an OCI archive in artifacts/, without a
- * daemon. It prepares the whole file tree, and `buildah` packs it by packaging/Containerfile. Debian's packages come through debootstrap, which
+ * daemon. It prepares the whole file tree, and `buildah` packs it. Debian's packages come through debootstrap, which
  * verifies their signatures. The image does not run during the build, so any machine builds for both processors.
  */
 import { execFileSync } from 'node:child_process'
@@ -178,9 +178,24 @@ function octetsBelow(folder: string): number {
   return files.reduce((sum, { parentPath, name }) => sum + lstatSync(join(parentPath, name)).size, 0)
 }
 
+/** Nothing of the image runs during the build, so that it needs no daemon, no namespaces and no emulation. */
+const configuration = Object.entries({
+  env: ['POSTRIDER_DATA=/data', 'HOST=0.0.0.0', 'NODE_ENV=production', 'PATH=/usr/local/bin:/usr/bin'],
+  workingdir: ['/data'],
+  volume: ['/data'],
+  'stop-signal': ['SIGTERM'],
+  // Numbers, so that Kubernetes can check runAsNonRoot.
+  user: [`${user}:${user}`],
+  port: ['3025/tcp', '2525/tcp', '2587/tcp', '2465/tcp'],
+  entrypoint: ['["/usr/local/bin/postrider"]'],
+  cmd: ['serve'],
+}).flatMap(([option, values]) => values.flatMap((value) => [`--${option}`, value]))
+
 /** Builds the image for one processor, if asked with the libraries of docs/tracing.md. Needs root, and Debian's `buildah` and `debootstrap`. */
 export function buildImage(arch: Architecture, withTraces = false): BuiltImage {
   const { version, description, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<string, string>
+  // With a strict one, the image's user could read no program.
+  process.umask(0o022)
   const work = join(artifacts, `image-${arch}`)
   const tree = join(work, 'tree')
   rmSync(work, { recursive: true, force: true })
@@ -193,9 +208,14 @@ export function buildImage(arch: Architecture, withTraces = false): BuiltImage {
   const labels = { title: 'Postrider', version, description, licenses: license, 'base.name': `debian:${debianRelease}` }
   const words = Object.entries(labels).flatMap(([name, value]) => ['--label', `org.opencontainers.image.${name}=${value}`])
   const name = `postrider:${version}`
-  const build = ['bud', '--isolation', 'chroot', '--arch', arch, '--os', 'linux', '--file', join(root, 'packaging/Containerfile')]
-  quiet('buildah', [...storage, ...build, ...words, '--tag', name, tree])
-  quiet('buildah', [...storage, 'push', name, `oci-archive:${file}:${name}`])
+  const container = 'postrider-image'
+  const buildah = (...given: string[]) => quiet('buildah', [...storage, ...given]).trim()
+  buildah('from', '--name', container, '--arch', arch, '--os', 'linux', 'scratch')
+  // Not COPY of a Containerfile, which gives every file to root: named volumes take the owner of /data and /secrets.
+  quiet('cp', ['--archive', `${tree}/.`, buildah('mount', container)])
+  buildah('config', '--arch', arch, '--os', 'linux', ...configuration, ...words, container)
+  buildah('commit', '--quiet', container, name)
+  buildah('push', name, `oci-archive:${file}:${name}`)
   const treeOctets = octetsBelow(tree)
   rmSync(work, { recursive: true })
   return { file, name, treeOctets }

@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -66,8 +66,9 @@ test('the image starts read-only without root, delivers a first email, another a
   const manifest = join(previous, 'app/node_modules/postrider/package.json')
   await writeFile(manifest, JSON.stringify({ ...JSON.parse(await readFile(manifest, 'utf8')), version: '0.0.9' }))
   const volume = join(folder, 'volume')
-  await mkdir(volume, { mode: 0o700 })
-  await chown(volume, 10001, 10001)
+  // As a runtime makes a named volume: with the owner and mode of the image's folder.
+  for (const name of ['data', 'secrets']) expect(await stat(join(previous, name))).toMatchObject({ uid: 10001, gid: 10001, mode: 0o40700 })
+  await run('cp', ['--archive', join(previous, 'data'), volume])
 
   const port = await freePort()
   const settings = { HOST: '127.0.0.1', PORT: String(port), POSTRIDER_HOSTNAME: 'mail.postrider.test' }
