@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
 import { readConfig } from './config.ts'
 
 describe('POSTRIDER_HTTPS', () => {
@@ -64,5 +67,34 @@ describe('POSTRIDER_MTA_STS', () => {
     expect(() => readConfig({ ...https, POSTRIDER_ROLES: 'api', POSTRIDER_HOSTNAME: 'machine7', POSTRIDER_MTA_STS: 'testing' })).toThrow(
       'POSTRIDER_MTA_STS=testing needs a public host name in POSTRIDER_HOSTNAME: "machine7" is not one',
     )
+  })
+})
+
+describe('a secret in a file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-config-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const fileOf = (text: string) => {
+    const file = join(folder, 'secret')
+    writeFileSync(file, text)
+    return file
+  }
+
+  test('is read without its line ending', () => {
+    const file = fileOf('sixteen characters\n')
+    expect(readConfig({ POSTRIDER_SECRET_FILE: file }).secret).toBe('sixteen characters')
+    expect(readConfig({ POSTRIDER_SECRET_NEW_FILE: file }).newSecret).toBe('sixteen characters')
+  })
+
+  test.each(['POSTRIDER_SECRET_FILE', 'POSTRIDER_SECRET_NEW_FILE', 'DATABASE_URL_FILE', 'POSTRIDER_OIDC_CLIENT_SECRET_FILE'])(
+    'is refused if %s is empty, as after a crash or a failed command',
+    (name) => {
+      const file = fileOf('\n')
+      expect(() => readConfig({ [name]: file })).toThrow(`${name}: ${file} is empty`)
+    },
+  )
+
+  test('is as long as one in the environment', () => {
+    for (const name of ['POSTRIDER_SECRET_FILE', 'POSTRIDER_SECRET_NEW_FILE'])
+      expect(() => readConfig({ [name]: fileOf('fifteen letters') })).toThrow(/16/)
   })
 })

@@ -40,11 +40,14 @@ export interface Config
 }
 
 function readSecretFile(env: string, file: string): string {
+  let text: string
   try {
-    return readFileSync(file, 'utf8').trim()
+    text = readFileSync(file, 'utf8').trim()
   } catch (error) {
     throw new ConfigError(`${env}: ${(error as Error).message}`)
   }
+  if (text === '') throw new ConfigError(`${env}: ${file} is empty`)
+  return text
 }
 
 /** Reads all settings; throws ConfigError with the variable's name and the problem. */
@@ -54,8 +57,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   ) as unknown as Settings
   const { databaseUrlFile, secretFile, newSecretFile, oidcClientSecretFile, ...rest } = read
   if (databaseUrlFile !== undefined) rest.databaseUrl = readSecretFile('DATABASE_URL_FILE', databaseUrlFile)
-  if (secretFile !== undefined) rest.secret = readSecretFile('POSTRIDER_SECRET_FILE', secretFile)
-  if (newSecretFile !== undefined) rest.newSecret = readSecretFile('POSTRIDER_SECRET_NEW_FILE', newSecretFile)
+  if (secretFile !== undefined) rest.secret = settings.secret.read(readSecretFile('POSTRIDER_SECRET_FILE', secretFile))
+  if (newSecretFile !== undefined) rest.newSecret = settings.newSecret.read(readSecretFile('POSTRIDER_SECRET_NEW_FILE', newSecretFile))
   if (oidcClientSecretFile !== undefined) rest.oidcClientSecret = readSecretFile('POSTRIDER_OIDC_CLIENT_SECRET_FILE', oidcClientSecretFile)
   const problem = openIdProblem(rest)
   if (problem !== undefined) throw new ConfigError(problem)
