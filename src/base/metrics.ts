@@ -116,6 +116,11 @@ export const metrics = {
     help: 'Duration of the last round trip to the database',
     registers,
   }),
+  databaseCommitted: new Gauge({
+    name: 'postrider_database_committed_timestamp_seconds',
+    help: 'Time of the last measurement of this instance that was committed to the database; others keep old values while it stands still',
+    registers,
+  }),
   clockDifference: new Gauge({
     name: 'postrider_clock_skew_seconds',
     help: "Offset of the database's clock from this machine's; positive when the database is ahead",

@@ -6,6 +6,7 @@
  */
 export { type BackupHeader, type BackupProgress, writeBackup } from './backup.ts'
 export { BatchWriter } from './batch-writer.ts'
+export { commitRecord } from './commit-record.ts'
 export { findLock } from './data-directory-lock.ts'
 export { databaseNowMs } from './database-clock.ts'
 export { hasRoomToWrite, saysDiskIsFull } from './disk-space.ts'

@@ -1,6 +1,6 @@
 /** Health metrics of the installation, updated periodically, as the basis for alerts. Every serving process reports the same values. */
 import { type Clock, type Log, type Loop, metrics, startLoop } from '#base'
-import type { Db } from '#db'
+import { commitRecord, type Db } from '#db'
 import { restoreWaiting } from '#delivery'
 import { logDelayMs } from '#events'
 import { measureQueue } from '#spool'
@@ -27,5 +27,7 @@ export function startHealthMetrics({ db, clock, log, dataFolder }: { db: Db; clo
     const failing = await measureFailing(db, clock.nowMs())
     metrics.webhooksFailing.set(failing.webhooks)
     metrics.webhooksFailingSeconds.set(failing.maxMs / 1000)
+    await commitRecord(db)
+    metrics.databaseCommitted.set(clock.nowMs() / 1000)
   })
 }

@@ -3,7 +3,7 @@
  * primary that lost its standby answers reads and holds every commit.
  */
 import { type Clock, type Log, pause } from '#base'
-import { type Db, hasRoomToWrite, saysDiskIsFull, sql } from '#db'
+import { commitRecord, type Db, hasRoomToWrite, saysDiskIsFull } from '#db'
 
 const answerWithinMs = 2000
 const logOutageEveryMs = 1000
@@ -13,10 +13,6 @@ const lookEveryMs = 5000
 const lookWhileFullEveryMs = 1000
 /** Each commit is a flush, and unauthenticated callers may ask as often as they like. */
 const commitEveryMs = 1000
-
-/** A WAL record that no table sees: its commit waits for the disk and for the standbys like every other. */
-const commitARecord = sql`
-  select pg_logical_emit_message(true, 'postrider', '')`
 
 export type DatabaseState = 'reachable' | 'not reachable' | 'full'
 
@@ -84,8 +80,7 @@ class DatabaseReadiness implements Readiness {
   #tryToCommit(): Promise<unknown> {
     const beganMs = this.#clock.monotonicMs()
     if (beganMs - this.#committedAtMs < commitEveryMs) return Promise.resolve()
-    this.#committing ??= this.#db
-      .rows(commitARecord)
+    this.#committing ??= commitRecord(this.#db)
       .then(() => {
         this.#committedAtMs = beganMs
       })
