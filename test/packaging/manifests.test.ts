@@ -96,6 +96,7 @@ interface Container {
   image: string
   env?: { name: string; value: string }[]
   securityContext: object
+  lifecycle?: object
   resources: { requests: object; limits: object }
 }
 interface Manifest {
@@ -143,7 +144,8 @@ describe.each(['packaging/kubernetes/one-node.yaml', 'packaging/kubernetes/many-
     for (const { spec } of workloads) {
       const pod = spec.template.spec
       expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 10001 })
-      expect(pod.terminationGracePeriodSeconds).toBe(90)
+      // The hook before the signal counts.
+      expect(pod.terminationGracePeriodSeconds).toBe(pod.containers[0]?.lifecycle ? 100 : 90)
       // A Service postrider-smtp would otherwise set POSTRIDER_SMTP_PORT to a URL.
       expect(pod.enableServiceLinks).toBe(false)
       expect(pod.containers).toHaveLength(1)
