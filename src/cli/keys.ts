@@ -134,7 +134,7 @@ export const keyRevoke: Command = {
   summary: 'revoke an API key or SMTP login',
   help: `postrider key revoke ID [--tenant ID] ${apiUsage}
 
-Revokes a key: requests with it are refused within about two seconds. A revoked key cannot be used again. postrider key list prints the ids.
+Revokes a key: requests with it are refused within a second. A revoked key cannot be used again. postrider key list prints the ids.
 --tenant      tenant of the key (default: any)
 ${apiHelp}
 

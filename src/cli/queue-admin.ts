@@ -251,7 +251,8 @@ export const tenantPause: Command = {
   summary: "hold a tenant's mail",
   help: `postrider tenant pause ID [--reason TEXT] [--json]
 
-Holds the new and queued mail of the tenant until \`postrider tenant resume\`. The automatic pause has the same effect.
+Holds the new and queued mail of the tenant until \`postrider tenant resume\`, at most seven days: then it fails permanently. The automatic pause has
+the same effect.
 --reason  shown with the pause`,
   options: { reason: { type: 'string' }, ...jsonOption },
   positionals: ['ID'],

@@ -1,5 +1,6 @@
 /** Commands for transports: SMTP relays for a share of the mail. */
 import { readFile } from 'node:fs/promises'
+import { text as textOf } from 'node:stream/consumers'
 import { parseRelay, type Relay } from '#base'
 import {
   getTransport,
@@ -69,7 +70,7 @@ const maxPasswordOctets = 4096
 async function passwordOf(given: CommandArguments): Promise<string | undefined> {
   const file = text(given, 'password-file')
   if (file === undefined) return undefined
-  const password = (await readFile(file === '-' ? '/dev/stdin' : file, 'utf8')).replace(/\r?\n$/, '')
+  const password = (file === '-' ? await textOf(process.stdin) : await readFile(file, 'utf8')).replace(/\r?\n$/, '')
   if (password === '' || password.length > maxPasswordOctets) throw new UsageError('--password-file: the file is empty or too long')
   return password
 }

@@ -57,7 +57,7 @@ export const webhookAdd: Command = {
 Adds a webhook, which receives a signed POST for each event, and prints the secret of its signatures once.
 --name        name in lists (default: the host of the URL)
 --events      only these events: ${webhookEvents.slice(0, 4).join(', ')},
-              ${webhookEvents.slice(4, 8).join(', ')} (default: all of these),
+              ${webhookEvents.slice(4, 8).join(', ')} (default: these and the two of send limits),
               ${webhookEvents.slice(8).join(', ')}
 --format      postal: bodies and signatures as Postal sends them; ses: bodies as Amazon SES publishes them (default: postrider)
 ${ofScope}
