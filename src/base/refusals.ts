@@ -48,7 +48,7 @@ export const refusals = {
   },
   not_found: {
     status: 404,
-    means: "the route is unknown, or the resource does not exist in the caller's scope",
+    means: "the path is unknown, or the resource does not exist in the caller's scope",
     suggestion: 'Check the path and the id',
   },
   rate_limit_exceeded: {
