@@ -63,7 +63,7 @@ test.each([
 ])('%s needs the programs that it runs', (script, file) => {
   const run = [...readFileSync(file, 'utf8').matchAll(/(?:execFileSync|quiet)\('([\w-]+)'/g)].map(([, program]) => program)
   const needs = builders.find((one) => one.script === script)?.needs
-  const everywhere = ['chown', 'git', 'npm', 'tar']
+  const everywhere = ['chown', 'cp', 'git', 'npm', 'tar']
   expect(needs).toEqual(expect.arrayContaining(run.filter((program) => !everywhere.includes(program as string))))
 })
 
