@@ -9,6 +9,7 @@ import {
   type Config,
   type HostedRole,
   hostedRoleNames,
+  type Log,
   openLog,
   openSecrets,
   pause,
@@ -44,13 +45,9 @@ async function serve(): Promise<void> {
   const traces = await tracesOf(config, log, 'serve')
   const given = givenSecrets(config, ids)
   const secrets = openSecrets(given[0], systemRandom)
-  const load = roleLoader(config)
-  const embedded =
-    config.databaseUrl === undefined
-      ? await startEmbedded({ folder: config.dataDirectory, clock, log, connections: maxConnections(config), started: () => void load() })
-      : undefined
+  const embedded = config.databaseUrl === undefined ? await startOwnServer(config, log) : undefined
   const url = config.databaseUrl ?? (embedded?.url as string)
-  const loading = load()
+  const loading = loadRoles(config)
   const opened = openDb({ url, poolSize: apiConnections, applicationName: 'postrider serve', log, waitMs: databaseWaitMs, ending })
   const db = await opened.catch(async (error: unknown) => {
     await embedded?.stop()
@@ -102,25 +99,26 @@ async function stopAll(roles: readonly RunningRole[]): Promise<void> {
   if (failed) throw failed.reason
 }
 
-/** Returns a function that loads the modules of the roles, once. They take as long to load as PostgreSQL takes to start. */
-function roleLoader({ roles, https }: Config): () => Promise<unknown> {
-  let loading: Promise<unknown> | undefined
-  const load = () =>
-    Promise.all([
-      import('#delivery'),
-      import('#doctor'),
-      import('#housekeeping'),
-      roles.includes('api') && import('./main/api-role.ts'),
-      roles.includes('housekeeping') && import('./main/housekeeping-role.ts'),
-      roles.includes('inbound') && import('#inbound'),
-      https && import('./main/https-ports.ts'),
-    ])
-  return () => {
-    loading ??= load()
-    // Its caller may await it later.
-    loading.catch(() => undefined)
-    return loading
-  }
+/** The embedded PostgreSQL. */
+function startOwnServer(config: Config, log: Log) {
+  const connections = maxConnections(config)
+  return startEmbedded({ folder: config.dataDirectory, clock, log, connections, started: () => void loadRoles(config) })
+}
+
+/** Loads the modules of the roles, while PostgreSQL starts. Node keeps loaded modules, so a further call only waits for them. */
+function loadRoles({ roles, https }: Config): Promise<unknown> {
+  const loading = Promise.all([
+    import('#delivery'),
+    import('#doctor'),
+    import('#housekeeping'),
+    roles.includes('api') && import('./main/api-role.ts'),
+    roles.includes('housekeeping') && import('./main/housekeeping-role.ts'),
+    roles.includes('inbound') && import('#inbound'),
+    https && import('./main/https-ports.ts'),
+  ])
+  // Its caller may await it later, or not at all.
+  loading.catch(() => undefined)
+  return loading
 }
 
 /** Prepares the database for the roles; the result of a first start is shown once. */

@@ -59,7 +59,7 @@ describe('postrider transport', () => {
     ['an empty file', ['add', 'empty', url, '--password-file', '/dev/null']],
     ['a login without a password', ['add', 'bare', url]],
     ['a name that exists', ['add', 'piped', url, '--password-file', '/proc/version']],
-    ['an unknown name', ['set', 'nobody', '--rate', '5']],
+    ['a transport that does not exist', ['set', 'missing', '--rate', '5']],
   ])('refuses %s', async (_, words) => {
     vi.spyOn(console, 'error').mockReturnValue()
     expect((await ran(...words)).code).toBe(2)
