@@ -17,6 +17,10 @@ export class ApiError extends Error {
   }
 }
 
+/** The same request may succeed later. */
+export const mayPass = (error: unknown): boolean =>
+  !(error instanceof ApiError) || error.status === 0 || error.status >= 500 || error.status === 429
+
 interface Envelope<Data> {
   success: boolean
   data: Data

@@ -11,6 +11,7 @@ import { Menu } from './parts/menu.tsx'
 import { useShortcuts } from './parts/shortcuts.ts'
 import { Toasts } from './parts/toast.tsx'
 import { Tooltips } from './parts/tooltip.tsx'
+import { useFilters } from './parts/url-params.ts'
 import { groupsFor } from './places.tsx'
 import { HereProvider, useHere, useMember } from './session.tsx'
 import { texts } from './texts.ts'
@@ -22,27 +23,29 @@ const Palette = lazy(() => import('./parts/command-palette.tsx'))
 
 /** `stranger`: for a person who is not signed in, in place of the way to sign in. */
 export function Shell({ stranger, children = <Outlet /> }: { stranger?: ReactNode; children?: ReactNode }) {
-  const session = useMember()
-  if (session.isPending) {
+  const { data, error, failureReason } = useMember()
+  if (data?.member === null) return stranger ?? <Navigate to="/sign-in" />
+  // A failed check keeps the page with its half-filled forms.
+  if (data) {
     return (
-      <div className="mx-auto max-w-3xl p-8">
-        <Skeleton lines={6} />
-      </div>
+      <HereProvider member={data.member}>
+        <Frame>{children}</Frame>
+      </HereProvider>
     )
   }
-  if (session.error) {
+  if (failureReason) {
     return (
       <main className="mx-auto max-w-md p-8">
-        <Problem error={session.error} />
+        <Problem error={failureReason} />
+        {!error && <p className="mt-4 text-sm">{texts.problems.retrying}</p>}
         {!window.isSecureContext && <p className="mt-4 text-sm">{texts.insecure}</p>}
       </main>
     )
   }
-  if (!session.data.member) return stranger ?? <Navigate to="/sign-in" />
   return (
-    <HereProvider member={session.data.member}>
-      <Frame>{children}</Frame>
-    </HereProvider>
+    <div className="mx-auto max-w-3xl p-8">
+      <Skeleton lines={6} />
+    </div>
   )
 }
 
@@ -150,6 +153,7 @@ function Places({ onGo }: { onGo: () => void }) {
 
 function ChooseTenant() {
   const { member, tenants, tenantId, choose } = useHere()
+  const [filters, change] = useFilters()
   const isOfOne = useLocation({ select: ({ pathname }) => /^\/(templates|mail-in)/.test(pathname) })
   if (member.tenantId !== null || (tenants.length <= 1 && tenantId === undefined)) return null
   // The lists of templates and of received mail are of one tenant.
@@ -157,7 +161,12 @@ function ChooseTenant() {
     { value: '', label: isOfOne ? words.defaultTenant : words.allTenants },
     ...tenants.map(({ id, name }) => ({ value: id, label: name })),
   ]
-  return <Select bare label={words.tenant} value={tenantId ?? ''} choices={choices} onChange={choose} />
+  const onChange = (next: string) => {
+    choose(next)
+    // The number of the page was one of the other tenant's list.
+    if (filters.page !== undefined) change({})
+  }
+  return <Select bare label={words.tenant} value={tenantId ?? ''} choices={choices} onChange={onChange} />
 }
 
 /** The person, the theme, the pages outside this program, and the way out. */

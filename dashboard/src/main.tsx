@@ -3,7 +3,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { ApiError } from './api-client.ts'
+import { ApiError, mayPass } from './api-client.ts'
 import { Shell } from './layout.tsx'
 import { NoSuchPage } from './pages/not-found.tsx'
 import { SignInPage } from './pages/sign-in.tsx'
@@ -69,10 +69,9 @@ const pages = [
 
 const router = createRouter({ routeTree: root.addChildren([signIn, signInLink, shell.addChildren(pages)]), defaultPreload: 'intent' })
 
-const mayHelp = (error: unknown) => !(error instanceof ApiError) || error.status === 0 || error.status >= 500 || error.status === 429
 const client = new QueryClient({
   defaultOptions: {
-    queries: { retry: (count, error) => count < 2 && mayHelp(error), staleTime: 1000 },
+    queries: { retry: (count, error) => count < 2 && mayPass(error), staleTime: 1000 },
   },
 })
 client.getQueryCache().subscribe(({ type, query }) => {

@@ -1,7 +1,7 @@
 /** The signed-in person and the selected tenant, for every page. */
 import { useQuery } from '@tanstack/react-query'
 import { createContext, type ReactNode, useContext, useEffect, useState } from 'react'
-import { ApiError, get, getPage, withQuery } from './api-client.ts'
+import { ApiError, get, getPage, mayPass, withQuery } from './api-client.ts'
 import type { SessionResponse, ShownMember, Tenant } from './api-types.ts'
 import { texts } from './texts.ts'
 
@@ -29,7 +29,16 @@ const tenantsEveryMs = 60_000
 
 const Context = createContext<Here | undefined>(undefined)
 
-export const useMember = () => useQuery({ queryKey: ['session'], queryFn: () => get<SessionResponse>('/dashboard/api/session') })
+const maxRetryMs = 4000
+
+/** Asks until the service answers, so that the dashboard continues after an outage without a reload. */
+export const useMember = () =>
+  useQuery({
+    queryKey: ['session'],
+    queryFn: () => get<SessionResponse>('/dashboard/api/session'),
+    retry: (_count, error) => mayPass(error),
+    retryDelay: (count) => Math.min(1000 * 2 ** count, maxRetryMs),
+  })
 
 export function HereProvider({ member, children }: { member: ShownMember; children: ReactNode }) {
   const [chosen, setChosen] = useState(sessionStorage.getItem('tenant') ?? '')

@@ -117,7 +117,8 @@ export const texts = {
   },
   problems: {
     unreachable: 'Cannot reach Postrider',
-    unreachableHelp: 'Check the connection. This page retries automatically.',
+    unreachableHelp: 'Check the connection and try again.',
+    retrying: 'This page retries automatically.',
     answered: (status: number) => `returned ${status}`,
     tryAgain: 'Try again',
     unknown: 'Something went wrong',

@@ -120,6 +120,27 @@ describe.skipIf(!hasChromium)('with the keyboard alone', () => {
     await expect.poll(names).toEqual(['simulator.test', 'mail.example.com', 'alpha.example.com'])
   })
 
+  test('Ctrl-K finds the domains of the tenant that was chosen last', async () => {
+    const tenantId = await service.makeTenant('Searched')
+    await service.addDomain(tenantId, 'searched.example.net')
+    const tenant = page.getByRole('combobox', { name: 'Tenant' })
+    const found = page.getByRole('option', { name: /^searched\.example\.net/ })
+    const search = async (text: string) => {
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox', { name: 'Find anything' }).fill(text)
+    }
+    await page.goto('/')
+    await tenant.selectOption(service.tenantId)
+    await search('example')
+    await page.getByRole('option', { name: /^alpha\.example\.com/ }).waitFor()
+    await page.keyboard.press('Escape')
+    await tenant.selectOption(tenantId)
+    await search('example')
+    await found.waitFor()
+    await page.keyboard.press('Escape')
+    await tenant.selectOption('')
+  })
+
   test('an unknown address has a page that leads back', async () => {
     await page.goto('/emails/one/two')
     await heading('Page not found')

@@ -65,6 +65,7 @@ describe.skipIf(!hasChromium)('a dialog sends only changed fields', () => {
     await page.goto('/keys')
     await act(page, 'narrow', 'Change bounds')
     await call('PATCH', `/credentials/${id}`, { sendLimit: 50 })
+    await page.getByRole('dialog').getByText('Asia/Kolkata').waitFor()
     await page.getByLabel('Expires').fill('2030-01-31T12:00')
     await inDialog(page, 'Save')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
@@ -119,6 +120,70 @@ describe.skipIf(!hasChromium)('a page of one item', () => {
     expect(await call('GET', `/templates/${id}`)).toMatchObject({ subject: 'A' })
     await context.close()
   })
+
+  test('of a template shows the stored source until it is edited', async () => {
+    const { page, context } = await open()
+    const { id } = await call<{ id: string }>('POST', '/templates', { name: 'followed', subject: 'A', text: 'Hello' })
+    const store = (subject: string) => call('PATCH', `/templates/${id}`, { subject })
+    const subject = page.getByLabel('Subject')
+    await page.goto(`/templates/${id}`)
+    await expect.poll(() => subject.inputValue()).toBe('A')
+    await page.getByRole('link', { name: 'Keys', exact: true }).click()
+    await page.getByRole('button', { name: 'Create key' }).waitFor()
+    await store('B')
+    await page.goBack()
+    await expect.poll(() => subject.inputValue()).toBe('B')
+    expect(await page.getByText('Unsaved changes').count()).toBe(0)
+    expect(await page.getByRole('button', { name: 'Save draft', exact: true }).isDisabled()).toBe(true)
+
+    await store('C')
+    await page.getByRole('button', { name: 'Publish' }).click()
+    await page.getByText('Same as version 1').waitFor()
+    expect(await subject.inputValue()).toBe('C')
+    expect(await call('GET', `/templates/${id}`)).toMatchObject({ subject: 'C', publishedVersion: 1 })
+
+    await subject.fill('D')
+    await page.getByRole('button', { name: 'Save draft', exact: true }).click()
+    await page.getByText('Differs from version 1').waitFor()
+    expect(await call('GET', `/templates/${id}`)).toMatchObject({ subject: 'D' })
+    await context.close()
+  })
+})
+
+describe.skipIf(!hasChromium)('while the session cannot be checked', () => {
+  const check = '**/dashboard/api/session'
+  // The check of a browser that returns to the page.
+  const look = (page: Page) => page.evaluate(`window.dispatchEvent(new Event('visibilitychange'))`)
+
+  test('an open form stays, and the check is repeated; its answer may still lead to the sign-in', async () => {
+    const { page, context } = await open()
+    await page.goto('/keys')
+    await page.getByRole('button', { name: 'Create key' }).click()
+    const field = page.getByRole('dialog').getByLabel('Name', { exact: true })
+    await field.fill('half-typed')
+    let failed = 0
+    await page.route(check, (route) => {
+      failed++
+      return route.abort()
+    })
+    await expect.poll(() => look(page).then(() => failed)).toBeGreaterThan(0)
+    await expect.poll(() => failed, { timeout: 30_000 }).toBeGreaterThan(3)
+    expect(await field.inputValue()).toBe('half-typed')
+    await context.clearCookies()
+    await page.unroute(check)
+    await page.waitForURL('/sign-in')
+    await context.close()
+  })
+
+  test('a page that just opens says so and appears afterwards', async () => {
+    const { page, context } = await open()
+    await page.route(check, (route) => route.abort())
+    await page.goto('/keys')
+    await page.getByText('This page retries automatically.').waitFor()
+    await page.unroute(check)
+    await page.getByRole('button', { name: 'Create key' }).waitFor()
+    await context.close()
+  })
 })
 
 describe.skipIf(!hasChromium)('a selection', () => {
@@ -161,6 +226,101 @@ describe.skipIf(!hasChromium)('a selection', () => {
   })
 })
 
+test.skipIf(!hasChromium)('an opened test mail stays open after newer mail has moved it to the second page', async () => {
+  const { page, context } = await open()
+  const send = (subject: string, count: number) => {
+    const to = Array.from({ length: count }, (_one, index) => `delivered+${index}@simulator.test`)
+    return call('POST', '/emails', { from: 'a@simulator.test', to, subject, text: 'B' }, service.testKey)
+  }
+  await send('Kept open', 1)
+  await page.goto('/inbox')
+  const link = page.getByRole('list', { name: 'Test inbox' }).getByRole('link', { name: 'Kept open' })
+  await link.click()
+  const heading = page.getByRole('heading', { level: 2, name: 'Kept open' })
+  await heading.waitFor()
+  await send('Newer', 15)
+  await link.waitFor({ state: 'detached' })
+  expect(await heading.count()).toBe(1)
+  await context.close()
+})
+
+describe.skipIf(!hasChromium)('a filter that changes at once', () => {
+  test.each([
+    { path: '/emails', typed: 'Recipient or subject', menu: 'Accepted', value: 'week' },
+    { path: '/logs', typed: 'Request ID, endpoint or status code', menu: 'Time', value: 'day' },
+  ])('leaves typed text and the focus of $path as they are', async ({ path, typed, menu, value }) => {
+    const { page, context } = await open()
+    await page.goto(path)
+    const field = page.getByLabel(typed)
+    const choice = page.getByLabel(menu, { exact: true })
+    await field.fill('half-typed')
+    await choice.focus()
+    await choice.selectOption(value)
+    await page.waitForURL((url) => url.searchParams.get('within') === value)
+    await page.getByRole('button', { name: /^Remove the filter/ }).waitFor()
+    expect(await field.inputValue()).toBe('half-typed')
+    expect(await choice.and(page.locator(':focus')).count()).toBe(1)
+    await page.getByRole('button', { name: 'Search', exact: true }).click()
+    await expect.poll(() => page.getByRole('button', { name: /^Remove the filter/ }).count()).toBe(2)
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await expect.poll(() => field.inputValue()).toBe('')
+    await context.close()
+  })
+})
+
+test.skipIf(!hasChromium)('on Emails, "Other dates" shows the date fields, and a preset clears text that was not submitted', async () => {
+  const { page, context } = await open()
+  await page.goto('/emails')
+  await page.getByLabel('Accepted', { exact: true }).selectOption('Other dates')
+  await page.getByLabel('Accepted after', { exact: true }).waitFor()
+  const tag = page.getByLabel('Tag', { exact: true })
+  await tag.fill('half-typed')
+  await page.getByRole('button', { name: 'All', exact: true }).click()
+  await expect.poll(() => tag.inputValue()).toBe('')
+  await tag.fill('half-typed')
+  await page.getByLabel('Accepted', { exact: true }).selectOption('week')
+  await page.getByRole('button', { name: 'Clear filters' }).click()
+  await expect.poll(() => tag.inputValue()).toBe('')
+  await context.close()
+})
+
+describe.skipIf(!hasChromium)('the number of a page', () => {
+  const pageOf = (page: Page) => new URL(page.url()).searchParams.get('page')
+
+  test('after the last one leads to the last one', async () => {
+    const { page, context } = await open()
+    const suppressions = Array.from({ length: 40 }, (_one, index) => ({ address: `past${String(index).padStart(2, '0')}@one.test` }))
+    await call('POST', '/suppressions/bulk', { suppressions })
+    await page.goto('/suppressions?address=past&page=9')
+    await page.getByText('past00@one.test').waitFor()
+    expect(pageOf(page)).toContain('2')
+    await page.getByRole('button', { name: 'Newer' }).click()
+    await page.getByText('past39@one.test').waitFor()
+    await context.close()
+  })
+
+  test('ends with the choice of a tenant; the filters stay', async () => {
+    const { page, context } = await open()
+    await service.makeTenant('Paged')
+    await page.goto('/emails?subject=none&page=3')
+    await page.getByRole('combobox', { name: 'Tenant' }).selectOption('Paged')
+    await expect.poll(() => pageOf(page)).toBe(null)
+    expect(new URL(page.url()).searchParams.get('subject')).toBe('none')
+    await context.close()
+  })
+
+  test('is the only reason for another address when a tenant is chosen: a page that does not exist stays', async () => {
+    const { page, context } = await open()
+    await service.makeTenant('Chosen')
+    await page.goto('/emails/no/page')
+    const selector = page.getByRole('combobox', { name: 'Tenant' })
+    await selector.selectOption('Chosen')
+    await expect.poll(() => selector.locator('option:checked').textContent()).toBe('Chosen')
+    expect(new URL(page.url()).pathname).toBe('/emails/no/page')
+    await context.close()
+  })
+})
+
 test.skipIf(!hasChromium)('a saved list of suppressions is imported with its original reasons', async () => {
   const { page, context } = await open()
   await page.goto('/suppressions')
@@ -187,4 +347,56 @@ test.skipIf(!hasChromium)('the tenant selector has a chosen tenant beyond the ne
   await expect.poll(() => page.evaluate(`sessionStorage.getItem('tenant')`)).toBe('')
   await expect.poll(() => selector.inputValue()).toBe('')
   await context.close()
+})
+
+test.skipIf(!hasChromium)('an email offers to suppress its recipient once it is known that it is not suppressed', async () => {
+  const { page, context } = await open()
+  const body = { from: 'a@simulator.test', to: ['delivered+known@simulator.test'], subject: 'A', text: 'B' }
+  const { id } = await call<{ id: string }>('POST', '/emails', body, service.testKey)
+  const { promise: mayLoad, resolve: load } = Promise.withResolvers<void>()
+  await page.route('**/emails/*/more', (route) => mayLoad.then(() => route.continue()))
+  await page.goto(`/emails/${id}`)
+  await page.getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Copy as curl' }).waitFor()
+  const suppress = page.getByRole('menuitem', { name: 'Suppress recipient' })
+  expect(await suppress.count()).toBe(0)
+  load()
+  await suppress.waitFor()
+  await context.close()
+})
+
+describe.skipIf(!hasChromium)('figures that an answer does not have', () => {
+  test('are not shown as zero: of a domain beyond those with the most mail', async () => {
+    const { page, context } = await open()
+    await service.addDomain(service.tenantId, 'small.test')
+    const { body } = await service.call('GET', '/reputation?groupBy=domain', { key: service.liveKey })
+    let moreGroups = 0
+    await page.route('**/v1/reputation?*', (route) => route.fulfill({ json: { ...body, data: { ...(body.data as object), moreGroups } } }))
+    const row = page.getByRole('row', { name: /small\.test/ })
+    await page.goto('/domains')
+    await row.getByText('No mail').waitFor()
+    moreGroups = 1
+    await Promise.all([page.waitForResponse('**/v1/reputation?*'), page.reload()])
+    await row.waitFor()
+    expect(await row.getByText('No mail').count()).toBe(0)
+    await context.close()
+  })
+
+  test('are asked for: of the webhooks of the page', async () => {
+    const { page, context } = await open()
+    const ids: string[] = []
+    for (let index = 0; index < 2; index++)
+      ids.push((await call<{ id: string }>('POST', '/webhooks', { name: `hook ${index}`, url: 'http://127.0.0.1:9/', allEvents: true })).id)
+    const { promise: mayLoad, resolve: load } = Promise.withResolvers<void>()
+    await page.route('**/use/webhooks?*', (route) => mayLoad.then(() => route.continue()))
+    const asked = page.waitForRequest((request) => request.url().includes('/use/webhooks'))
+    await page.goto('/webhooks')
+    expect(new URL((await asked).url()).searchParams.get('webhooks')?.split(',')).toEqual(expect.arrayContaining(ids))
+    const row = page.getByRole('row', { name: /hook 1/ })
+    await row.waitFor()
+    expect(await row.getByText('No requests').count(), 'before they are loaded').toBe(0)
+    load()
+    await row.getByText('No requests').waitFor()
+    await context.close()
+  })
 })

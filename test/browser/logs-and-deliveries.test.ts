@@ -78,9 +78,17 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expect.poll(() => rows.count()).toBe(1)
     await page.getByRole('button', { name: 'Remove the filter Key: shop-key' }).click()
     await rows.filter({ hasText: 'POST /v1/credentials' }).first().waitFor()
+    const findBefore = async (time: string) => {
+      await page.getByLabel('To', { exact: true }).fill(time)
+      await page.getByRole('button', { name: 'Search' }).click()
+    }
     await page.getByLabel('Time', { exact: true }).selectOption('Other dates')
-    await page.getByLabel('To', { exact: true }).fill('2020-01-01T00:00')
-    await page.getByRole('button', { name: 'Search' }).click()
+    await findBefore('2020-01-01T00:00')
+    await page.getByText('No requests match.').waitFor()
+    await findBefore('')
+    await rows.filter({ hasText: 'POST /v1/credentials' }).first().waitFor()
+    await page.getByLabel('Time', { exact: true }).selectOption('Other dates')
+    await findBefore('2020-01-01T00:00')
     await page.getByText('No requests match.').waitFor()
     await expectFine(watched, 'logs-dates', look)
     await page.getByRole('button', { name: 'Clear filters' }).click()
@@ -99,5 +107,21 @@ describe.skipIf(!hasChromium).each(looks)('at $width px, $theme', (look) => {
     await expectFine(watched, 'webhook-next-attempt', look)
     await last.locator('[data-row-link]').click()
     await page.getByRole('dialog').getByText('Next attempt').waitFor()
+    expect(await page.getByRole('link', { name: 'Email', exact: true }).getAttribute('href')).toMatch(/^\/emails\/\w{22}$/)
+  })
+
+  test('a delivery of received mail leads to the received message', async () => {
+    const { page } = watched
+    const payload = { event: 'MessageReceived', tenant_id: service.tenantId, payload: { id: '0123456789abcdefghijkl' } }
+    const data = { event: 'MessageReceived', attempt: 1, success: true, statusCode: 200, url: receiver.url, timestamp: new Date() }
+    const json = { success: true, data: { ...data, request: { headers: {}, payload }, response: { duration: 1, body: '' } }, meta: {} }
+    await page.route(`**/v1/webhooks/${webhookId}/deliveries/*`, (route) => route.fulfill({ json }))
+    await page.goto(`/webhooks/${webhookId}`)
+    await page.getByRole('region', { name: 'Deliveries' }).locator('[data-row-link]').first().click()
+    const link = page.getByRole('link', { name: 'Received message', exact: true })
+    expect(await link.getAttribute('href')).toBe('/mail-in/0123456789abcdefghijkl')
+    const asked = page.waitForRequest('**/v1/received/0123456789abcdefghijkl?*')
+    await link.click()
+    expect(new URL((await asked).url()).searchParams.get('tenantId')).toBe(service.tenantId)
   })
 })

@@ -79,7 +79,8 @@ test('the requests of the last day are counted by webhook, with their median tim
   // The older ones are of the day before.
   await recordDeliveries(service.db, [request(10, true), request(20, true), request(90, false), request(5000, false, 25 * 3_600_000)])
   const use = async (who: string) =>
-    ((await as(who, 'GET', '/use/webhooks')).data as unknown as { webhooks: Record<string, object> }).webhooks
+    ((await as(who, 'GET', `/use/webhooks?webhooks=${busy},${quiet},none`)).data as unknown as { webhooks: Record<string, object> })
+      .webhooks
   const inLastHour = (count: number) => [...Array.from({ length: 23 }, () => 0), count]
   expect(await use('viewer')).toEqual({
     [busy]: {
@@ -93,6 +94,11 @@ test('the requests of the last day are counted by webhook, with their median tim
   })
   expect(Object.keys(await use('viewer'))).not.toContain(quiet)
   expect(await use('landlord')).toEqual({})
+  const many = Array.from({ length: 101 }, (_, index) => index).join(',')
+  for (const query of ['', `?webhooks=${many}`]) {
+    const { status, code } = await as('viewer', 'GET', `/use/webhooks${query}`)
+    expect([status, code]).toEqual([400, 'validation_error'])
+  }
 })
 
 describe('a template that is not stored', () => {

@@ -1,4 +1,4 @@
-/** Requests of the pages Overview, Queue and Tenants beyond /v1, and their permissions. */
+/** Requests of the pages Overview, Queue, Tenants and of an email beyond /v1, and their permissions. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '#db'
@@ -159,6 +159,19 @@ describe('an email', () => {
   })
 })
 
+test('an email says whether delivery holds mail for exactly its address, by either list', async () => {
+  const suppress = (address: string, tenant: string | null) =>
+    service.call('POST', '/suppressions', { key: service.liveKey, body: { address, tenantId: tenant } })
+  const isSuppressed = async (id: string) =>
+    ((await as('viewer', 'GET', `/emails/${id}/more`)).data as { isSuppressed: boolean }).isSuppressed
+  const [ann, bob, carol] = [await send('ann@here.test'), await send('bob@here.test'), await send('Carol@here.test')]
+  expect((await suppress('ann@here.test', null)).body.data).toMatchObject({ tenantId: null })
+  expect((await suppress('carol@here.test', service.tenantId)).status).toBe(201)
+  expect((await suppress('x-bob@here.test', service.tenantId)).status).toBe(201)
+  expect((await suppress('bob@here.test', tenantId)).status).toBe(201)
+  expect([await isSuppressed(ann), await isSuppressed(bob), await isSuppressed(carol)]).toEqual([true, false, true])
+})
+
 describe('the queue', () => {
   test('is only for owners of the organisation, and so are their actions on tenants', async () => {
     for (const who of ['admin', 'viewer', 'landlord']) {
@@ -225,6 +238,42 @@ describe('the queue', () => {
     ])
       expect(acts).toContain(action)
     expect(audit.find(({ action }) => action === 'queue.pause')?.data).toMatchObject({ destination: 'far.test' })
+  })
+})
+
+describe('a long queue', () => {
+  test('has totals beyond the listed recipient domains, and a retry of one tenant leaves the mail of others', async () => {
+    await service.addDomain(tenantId, 'landlord.test')
+    const to = Array.from({ length: 102 }, (_, index) => `ann@many${index}.test`)
+    for (const part of [to.slice(0, 34), to.slice(34, 68), to.slice(68)]) {
+      const body = { from: 'a@shop.test', to: part, subject: 'A', text: 'B' }
+      expect((await service.call('POST', '/emails', { key: service.liveKey, body })).status).toBe(200)
+    }
+    const body = { from: 'a@landlord.test', to: ['ann@many0.test'], subject: 'A', text: 'B', tenantId }
+    expect((await service.call('POST', '/emails', { key: service.liveKey, body })).status).toBe(200)
+    interface Shown {
+      totals: Record<string, number> & { oldestAt: string | null; nextDueAt: string | null }
+      recipientDomains: Record<string, number>[]
+    }
+    const queue = async (of = '') => (await as('owner', 'GET', `/queue${of}`)).data as unknown as Shown
+    await vi.waitUntil(async () => (await queue()).totals['deferred'] === to.length + 1, { timeout: 20_000, interval: 100 })
+    const { totals, recipientDomains } = await queue()
+    expect(recipientDomains).toHaveLength(100)
+    expect(totals).toEqual({
+      recipientDomains: to.length,
+      ready: 0,
+      sending: 0,
+      deferred: to.length + 1,
+      overLimit: 0,
+      held: 0,
+      oldestAt: expect.stringMatching(/Z$/),
+      nextDueAt: expect.stringMatching(/Z$/),
+    })
+    expect((await queue(`?tenantId=${tenantId}`)).totals).toMatchObject({ recipientDomains: 1, deferred: 1 })
+    expect((await queue('?tenantId=none')).totals).toMatchObject({ recipientDomains: 0, deferred: 0, oldestAt: null, nextDueAt: null })
+    expect((await as('owner', 'POST', '/queue/flush', { tenantId: 'none' })).status).toBe(404)
+    expect((await as('owner', 'POST', '/queue/flush', { tenantId, destination: 'many1.test' })).data).toEqual({ emails: 0 })
+    expect((await as('owner', 'POST', '/queue/flush', { tenantId })).data).toEqual({ emails: 1 })
   })
 })
 

@@ -1,11 +1,12 @@
-/** The signed-in person's own settings: the password, two-factor authentication, sessions, and the time zone of all shown times. */
+/** The signed-in person's own settings: the password and two-factor authentication, unless the identity provider has them, sessions, and the time zone of all shown times. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { get, post } from '../api-client.ts'
-import type { SecondFactorResponse } from '../api-types.ts'
+import type { AccountResponse, SecondFactorResponse } from '../api-types.ts'
 import { FormDialog } from '../parts/action-dialogs.tsx'
 import { Button, Rows, Section, SettingRow } from '../parts/basic-components.tsx'
 import { Field, PasswordField, Select } from '../parts/form-controls.tsx'
+import { Waiting } from '../parts/paged-lists.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
 import { toast } from '../parts/toast.tsx'
 import { texts } from '../texts.ts'
@@ -18,13 +19,29 @@ const words = texts.account
 export const Account = () => (
   <Section title={words.title}>
     <Rows>
-      <OwnPassword />
-      <SecondFactor />
+      <SignIn />
       <OwnSessions />
       <TimeZone />
     </Rows>
   </Section>
 )
+
+function SignIn() {
+  const { data, error } = useQuery({ queryKey: ['account'], queryFn: () => get<AccountResponse>('/dashboard/api/account') })
+  if (!data)
+    return (
+      <div className="px-4 py-3">
+        <Waiting error={error} />
+      </div>
+    )
+  if (data.signsInWith === 'provider') return <SettingRow title={words.signIn}>{words.byProvider}</SettingRow>
+  return (
+    <>
+      <OwnPassword />
+      <SecondFactor />
+    </>
+  )
+}
 
 function OwnPassword() {
   const [isOpen, setOpen] = useState(false)

@@ -5,7 +5,7 @@ import type { DomainsListData, DomainsRetrieveDmarcData, DomainsRetrieveTlsRepor
 import { Badge, Empty, Heading, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
 import { Figure, Figures, percent, tablePercent } from '../parts/chart.tsx'
 import { Columns, type Fill } from '../parts/columns-chart.tsx'
-import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
+import { type Column, DataTable, Table, TableSkeleton } from '../parts/data-table.tsx'
 import { AdviceCard, RecordLines } from '../parts/dmarc-advice.tsx'
 import { Select } from '../parts/form-controls.tsx'
 import { Tabs } from '../parts/tabs.tsx'
@@ -118,6 +118,7 @@ function Dmarc({ id, days }: Asked) {
       {data.days.length >= leastReported && (
         <Section title={words.overTime}>
           <Chart data={data} />
+          <DaysTable days={data.days} />
         </Section>
       )}
       <Section title={words.reporters}>
@@ -158,9 +159,27 @@ function Chart({ data: { from, days } }: { data: DomainsRetrieveDmarcData }) {
       times={times}
       series={[series(words.aligned, 'good', (one) => one.aligned), series(words.unaligned, 'bad', (one) => one.messages - one.aligned)]}
       isHourly={false}
+      isUtc
     />
   )
 }
+
+const DaysTable = ({ days }: { days: DomainsRetrieveDmarcData['days'] }) => (
+  <details className="mt-3">
+    <summary className="w-fit text-xs text-soft hover:text-ink">{texts.chart.asTable}</summary>
+    <div className="mt-2">
+      <Table label={words.overTime} columns={[words.day, words.aligned, words.unaligned]}>
+        {days.map((one) => (
+          <tr key={one.day}>
+            <td className="whitespace-nowrap">{dayInWords(one.day)}</td>
+            <td className="tabular-nums">{one.aligned.toLocaleString()}</td>
+            <td className="tabular-nums">{(one.messages - one.aligned).toLocaleString()}</td>
+          </tr>
+        ))}
+      </Table>
+    </div>
+  </details>
+)
 
 function ToPublish({ title, text, record }: { title: string; text?: string; record: { fullName: string; value: string } }) {
   return (

@@ -53,16 +53,16 @@ export function DomainsPage() {
       name: words.week,
       phone: 'line',
       isNumber: true,
-      by: (one) => mail.get(one.name)?.accepted ?? 0,
-      cell: (one) => <WeekOfMail of={mail.get(one.name)} />,
+      by: (one) => mail.groups.get(one.name)?.accepted ?? 0,
+      cell: (one) => <WeekOfMail of={mail.groups.get(one.name)} isComplete={mail.isComplete} />,
     },
     {
       name: words.rate,
       phone: 'line',
       isNumber: true,
-      by: (one) => rateOf(mail.get(one.name)) ?? -1,
-      isUsual: (one) => rateOf(mail.get(one.name)) === undefined,
-      cell: (one) => <Rate of={mail.get(one.name)} />,
+      by: (one) => rateOf(mail.groups.get(one.name)) ?? -1,
+      isUsual: (one) => rateOf(mail.groups.get(one.name)) === undefined,
+      cell: (one) => <Rate of={mail.groups.get(one.name)} />,
     },
   ]
   const isEmpty = data?.domains.length === 0
@@ -111,12 +111,12 @@ function Policy({ of: one }: { of: Listed }) {
 
 type Counts = ReputationRetrieveData['groups'][number]
 
-/** Live mail of the last seven days, by sending domain. */
-function useWeekOfMail(): ReadonlyMap<string, Counts> {
+/** Live mail of the last seven days, by sending domain. The answer has only the domains with the most mail. */
+function useWeekOfMail(): { groups: ReadonlyMap<string, Counts>; isComplete: boolean } {
   const { scoped } = useHere()
   const path = scoped('/v1/reputation', { groupBy: 'domain' })
   const { data } = useQuery({ queryKey: ['reputation', path], queryFn: () => get<ReputationRetrieveData>(path) })
-  return new Map(data?.groups.map((one) => [one.name, one]))
+  return { groups: new Map(data?.groups.map((one) => [one.name, one])), isComplete: data?.moreGroups === 0 }
 }
 
 /** Of the attempts that were final, the share that servers accepted; undefined: none was. */
@@ -125,14 +125,14 @@ function rateOf(counts: Counts | undefined): number | undefined {
   return counts && final > 0 ? counts.accepted / final : undefined
 }
 
-const WeekOfMail = ({ of: counts }: { of: Counts | undefined }) =>
+const WeekOfMail = ({ of: counts, isComplete }: { of: Counts | undefined; isComplete: boolean }) =>
   counts?.accepted ? (
     <>
       {counts.accepted.toLocaleString()}
       <OnPhone>{words.deliveredShort}</OnPhone>
     </>
   ) : (
-    <span className="text-soft">{words.noMail}</span>
+    <span className="text-soft">{counts || isComplete ? words.noMail : '–'}</span>
   )
 
 /** Amber from the limit of the tenants' rates on. */

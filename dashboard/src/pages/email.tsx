@@ -1,7 +1,7 @@
 /** One email: its status and reason, timeline, content, and the actions that its status permits. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { get, getPage, withQuery } from '../api-client.ts'
-import type { Email, EmailMoreResponse, Suppression } from '../api-types.ts'
+import { get } from '../api-client.ts'
+import type { Email, EmailMoreResponse } from '../api-types.ts'
 import { Badge, Heading, Problem, StatusBadge } from '../parts/basic-components.tsx'
 import { EmailContent } from '../parts/email-content.tsx'
 import { EmailFacts } from '../parts/email-facts.tsx'
@@ -15,17 +15,6 @@ import { texts } from '../texts.ts'
 
 const everyMs = 3000
 const words = texts.email
-
-/** The recipient's entry on the list of the email's tenant. */
-function useSuppression(email: Email | undefined): Suppression | undefined {
-  const path = withQuery('/v1/suppressions', { address: email?.to, tenantId: email?.tenantId, perPage: 10 })
-  const { data } = useQuery({
-    queryKey: ['suppressions', path],
-    queryFn: () => getPage<Suppression>(path),
-    enabled: email !== undefined,
-  })
-  return data?.items.find(({ address }) => address === email?.to.toLowerCase())
-}
 
 export function EmailPage() {
   const id = useParam('emailId')
@@ -42,7 +31,7 @@ export function EmailPage() {
     // A final email is loaded once, because finding the request that sent it searches the log by time across all callers.
     refetchInterval: email && ['pending', 'softfail', 'held'].includes(email.status) ? everyMs : false,
   })
-  const suppression = useSuppression(email)
+  const isSuppressed = more.data?.isSuppressed
   const refresh = () => client.invalidateQueries({ queryKey: key })
   if (!email) return <Waiting error={error} />
   return (
@@ -53,24 +42,18 @@ export function EmailPage() {
         beside={
           <>
             <StatusBadge status={email.status} /> {email.test && <Badge tone="none">{words.test}</Badge>}
-            {suppression && <Badge tone="wait">{words.suppressed}</Badge>}
+            {isSuppressed && <Badge tone="wait">{words.suppressed}</Badge>}
           </>
         }
         about={<span className="text-base text-ink">{email.subject || texts.emails.noSubject}</span>}
       >
-        <OneEmailActions
-          key={email.status}
-          email={email}
-          isSuppressed={suppression !== undefined}
-          curl={curlFor(email)}
-          refresh={refresh}
-        />
+        <OneEmailActions key={email.status} email={email} isSuppressed={isSuppressed} curl={curlFor(email)} refresh={refresh} />
       </Heading>
       <Problem error={more.error ?? error} />
       <div className={besideFacts}>
         <div className="min-w-0">
           <Explanation of={email} />
-          <Timeline email={email} more={more.data} suppression={suppression} onReplayed={() => void refresh()} />
+          <Timeline email={email} more={more.data} onReplayed={() => void refresh()} />
           <EmailContent id={email.id} from={email.from} isHidden={email.contentHidden} />
         </div>
         <EmailFacts email={email} more={more.data} />

@@ -17,7 +17,7 @@ import { DownIcon } from '../parts/icons.tsx'
 import { useList } from '../parts/paged-lists.tsx'
 import { dayInWords } from '../parts/time-and-copy.tsx'
 import { ChooseRange, instantsOf, isCustom } from '../parts/time-range.tsx'
-import { mailOf, testOf, useFilters } from '../parts/url-params.ts'
+import { mailOf, testOf, useFilters, useTyped } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -51,8 +51,8 @@ type Filters = Record<string, string | undefined>
 export function EmailsPage() {
   const { scoped, tenantId } = useHere()
   const [filters, change] = useFilters()
-  // Here, because each change of the filters makes another form.
-  const [isOpen, setOpen] = useState(rare.some((name) => filters[name]) || isCustom(filters))
+  const [resets, setResets] = useState(0)
+  const reset = () => setResets(resets + 1)
   const client = useQueryClient()
   const mail = mailOf(filters.mail)
   const wanted = Object.fromEntries(filterNames.map((name) => [name, filters[name]]))
@@ -89,9 +89,9 @@ export function EmailsPage() {
           ]}
         />
       </Heading>
-      <Presets filters={filters} change={change} />
-      <FilterForm key={JSON.stringify(wanted)} filters={filters} change={change} isOpen={isOpen} onOpen={setOpen} />
-      <ActiveFilters labels={words.filters} names={filterNames} filters={filters} change={change} valueOf={valueInWords} />
+      <Presets filters={filters} change={change} onReset={reset} />
+      <FilterForm filters={filters} change={change} resets={resets} />
+      <ActiveFilters labels={words.filters} names={filterNames} filters={filters} change={change} onClear={reset} valueOf={valueInWords} />
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={12} />}
       {data?.items.length === 0 && <NoneListed mail={mail} isFiltered={isFiltered} onShow={() => change({ mail: 'test' })} />}
@@ -149,8 +149,14 @@ function usePresetCounts(mail: ReturnType<typeof mailOf>): Readonly<Record<strin
   )
 }
 
+interface PresetsProps {
+  filters: Filters
+  change: (next: Filters) => void
+  onReset: () => void
+}
+
 /** Filters with one click. */
-function Presets({ filters, change }: { filters: Filters; change: (next: Filters) => void }) {
+function Presets({ filters, change, onReset }: PresetsProps) {
   const counts = usePresetCounts(mailOf(filters.mail))
   const isNow = (set: Filters) => filterNames.every((name) => (filters[name] ?? '') === (set[name] ?? ''))
   return (
@@ -165,7 +171,10 @@ function Presets({ filters, change }: { filters: Filters; change: (next: Filters
             kind="quiet"
             aria-pressed={isNow(next)}
             className={`aria-pressed:bg-line/70 aria-pressed:text-ink ${set === scarce ? 'max-md:hidden' : ''}`}
-            onClick={() => change({ ...nothing, ...next })}
+            onClick={() => {
+              change({ ...nothing, ...next })
+              onReset()
+            }}
           >
             {name}
             {next.status && counts[next.status] && (
@@ -204,32 +213,37 @@ function valueInWords(name: (typeof filterNames)[number], value: string): string
 /** A text with an at sign is an address; other words are looked for in the subject. */
 const searchedBy = (text: string): Filters => (text.includes('@') ? { to: text, subject: undefined } : { to: undefined, subject: text })
 
+const textsOf = (filters: Filters) =>
+  Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])) as Record<(typeof typed)[number], string>
+
 interface FilterFormProps {
   filters: Filters
   change: (next: Filters) => void
-  /** The rare filters are shown too. */
-  isOpen: boolean
-  onOpen: (isOpen: boolean) => void
+  /** Changes when all filters are replaced, typed text too. */
+  resets: number
 }
 
 /** Long because it is one form: its fields in order. */
-function FilterForm({ filters, change, isOpen, onOpen }: FilterFormProps) {
-  const [given, setGiven] = useState<Filters>(Object.fromEntries(typed.map((name) => [name, filters[name] ?? ''])))
-  const [search, setSearch] = useState(filters.to ?? filters.subject ?? '')
+function FilterForm({ filters, change, resets }: FilterFormProps) {
+  const [isOpen, setOpen] = useState(rare.some((name) => filters[name]) || isCustom(filters))
+  const sought = filters.to ?? filters.subject ?? ''
+  const [given, setGiven] = useTyped({ search: sought, ...textsOf(filters) }, resets)
   const keys = useKeys(isOpen)
+  const chooseRange = (changes: Filters) => {
+    // A range in words replaces typed dates too.
+    if ('after' in changes) for (const name of ['after', 'before'] as const) setGiven(name, '')
+    // The date fields are among the further filters.
+    if (changes.within === 'custom') setOpen(true)
+    change(changes)
+  }
   const submit = (event: FormEvent) => {
     event.preventDefault()
     const dates = given.after || given.before ? { within: undefined } : {}
-    const searched = search === (filters.to ?? filters.subject ?? '') ? {} : searchedBy(search.trim())
-    change({ ...Object.fromEntries(typed.map((name) => [name, given[name]?.trim()])), ...searched, ...dates })
+    const searched = given.search === sought ? {} : searchedBy(given.search.trim())
+    change({ ...Object.fromEntries(typed.map((name) => [name, given[name].trim()])), ...searched, ...dates })
   }
   const field = (name: (typeof typed)[number], rest: { placeholder?: string; type?: string; pattern?: string } = {}) => (
-    <Field
-      label={words.filters[name]}
-      value={given[name] ?? ''}
-      onChange={({ target }) => setGiven({ ...given, [name]: target.value })}
-      {...rest}
-    />
+    <Field label={words.filters[name]} value={given[name]} onChange={({ target }) => setGiven(name, target.value)} {...rest} />
   )
   return (
     <search className="mb-4 block">
@@ -241,19 +255,19 @@ function FilterForm({ filters, change, isOpen, onOpen }: FilterFormProps) {
               type="search"
               label={words.search}
               placeholder={words.searchExample}
-              value={search}
-              onChange={({ target }) => setSearch(target.value)}
+              value={given.search}
+              onChange={({ target }) => setGiven('search', target.value)}
             />
           </div>
           <Button type="submit" className="md:order-last">
             {texts.actions.search}
           </Button>
-          <ChooseRange bare label={words.filters.within} filters={filters} onChange={change} />
+          <ChooseRange bare label={words.filters.within} filters={filters} onChange={chooseRange} />
           <Button
             kind="quiet"
             aria-expanded={isOpen}
             aria-controls={rareFilters}
-            onClick={() => onOpen(!isOpen)}
+            onClick={() => setOpen(!isOpen)}
             className="justify-self-end max-md:-mr-1 md:order-last"
           >
             {isOpen ? words.fewer : words.more}

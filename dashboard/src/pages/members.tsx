@@ -1,22 +1,26 @@
 /** Members: their rights and the time of their last visit; added with a sign-in link. For owners. */
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { get, post } from '../api-client.ts'
+import { get, post, withQuery } from '../api-client.ts'
 import type { InvitationResponse, MembersResponse, ShownListedMember, ShownMember } from '../api-types.ts'
 import { Confirm, FormDialog, Once } from '../parts/action-dialogs.tsx'
+import { AddMember, roleChoices } from '../parts/add-member.tsx'
 import { Badge, Button, Empty, Heading, Problem } from '../parts/basic-components.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
-import { Choices, Field, Select } from '../parts/form-controls.tsx'
+import { Choices } from '../parts/form-controls.tsx'
 import { WarningIcon } from '../parts/icons.tsx'
-import { Initials, Roles } from '../parts/member-identity.tsx'
+import { LiveSearch } from '../parts/live-search.tsx'
+import { Initials, isActive, Roles } from '../parts/member-identity.tsx'
+import { Factor, LastSeen, Status } from '../parts/member-states.tsx'
 import { Menu } from '../parts/menu.tsx'
-import { QuietState } from '../parts/quiet-state.tsx'
 import { Time } from '../parts/time-and-copy.tsx'
+import { toast } from '../parts/toast.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
-type Confirmed = 'reset' | 'reset-second-factor' | 'remove'
+/** `reset-account`: a reset that makes no link. */
+type Confirmed = 'reset' | 'reset-account' | 'reset-second-factor' | 'remove'
 type What = Confirmed | 'role'
 
 const { members: words } = texts
@@ -24,44 +28,47 @@ const { members: words } = texts
 /** Long because the dialogs share the asked member. */
 export function MembersPage() {
   const [adding, setAdding] = useState(false)
-  const [invited, setInvited] = useState<InvitationResponse>()
+  const [invited, setInvited] = useState<{ member: ShownMember; signInUrl: string }>()
   const [opened, setOpened] = useState<{ what: What; member: ShownListedMember }>()
   const client = useQueryClient()
-  const { data, error } = useQuery({ queryKey: ['members'], queryFn: () => get<MembersResponse>('/dashboard/api/members') })
+  const [search, setSearch] = useState('')
+  const { data, error } = useQuery({
+    queryKey: ['members', search],
+    queryFn: () => get<MembersResponse>(withQuery('/dashboard/api/members', { search: search || undefined })),
+    placeholderData: keepPreviousData,
+  })
   const done = () => client.invalidateQueries({ queryKey: ['members'] })
-  const columns = useColumns(data?.members ?? [], (what, member) => setOpened({ what, member }))
+  const passwordSignIn = data?.passwordSignIn ?? true
+  const invite = async ({ member, signInUrl }: Partial<InvitationResponse>, doneWords: (address: string) => string) => {
+    if (member && signInUrl) setInvited({ member, signInUrl })
+    if (member && signInUrl === null) toast(doneWords(member.address))
+    await done()
+  }
+  const columns = useColumns(data, (what, member) => setOpened({ what, member }))
   const add = (
     <Button kind="main" onClick={() => setAdding(true)}>
       {words.add}
     </Button>
   )
-  const isAlone = data?.members.length === 1
+  const isPart = search !== '' || data?.isCut === true
+  const isAlone = data?.members.length === 1 && !isPart
   const { member: self } = useHere()
-  const mayTurnOn = data?.members.some((one) => isSame(one, self) && !one.hasSecondFactor) ?? false
-  // An invited member cannot sign in yet.
-  const active = (data?.members ?? []).filter(({ hasPassword }) => hasPassword)
-  const insecure = active.filter(({ hasSecondFactor }) => !hasSecondFactor).length
   return (
     <>
-      <Heading title={texts.pages.members} about={words.about}>
+      <Heading title={texts.pages.members} about={passwordSignIn || self.tenantId !== null ? words.about : words.aboutProvider}>
         {!isAlone && add}
       </Heading>
       <Problem error={error} />
       {!data && !error && <TableSkeleton rows={3} />}
-      {data && insecure > 0 && (
-        <p className="mb-4 flex gap-x-2.5 rounded-lg bg-wait-back px-3 py-2 text-sm text-wait">
-          <WarningIcon size={16} className="mt-0.5 shrink-0" />
-          <span>
-            {words.insecure(insecure, active.length)}{' '}
-            {mayTurnOn && (
-              <Link to="/settings" search={{}} className="font-medium underline underline-offset-2">
-                {words.toSettings}
-              </Link>
-            )}
-          </span>
-        </p>
+      {data && <InsecureWarning members={data.members} isPart={isPart} />}
+      {isPart && (
+        <div className="mb-4 flex flex-wrap items-center gap-x-3 gap-y-2">
+          <LiveSearch label={words.search} example={words.search} text={search} onSearch={setSearch} />
+          {data?.isCut && <p className="text-sm text-soft">{words.cut(data.members.length)}</p>}
+        </div>
       )}
-      {data && (
+      {data?.members.length === 0 && <Empty>{words.none}</Empty>}
+      {data && data.members.length > 0 && (
         <DataTable
           label={texts.pages.members}
           columns={columns}
@@ -80,11 +87,11 @@ export function MembersPage() {
       )}
       {adding && (
         <AddMember
+          passwordSignIn={passwordSignIn}
           onClose={() => setAdding(false)}
           onAdded={async (made) => {
             setAdding(false)
-            setInvited(made)
-            await done()
+            await invite(made, words.addedByProvider)
           }}
         />
       )}
@@ -97,29 +104,40 @@ export function MembersPage() {
           onClose={() => setInvited(undefined)}
         />
       )}
-      {opened?.what === 'role' && (
-        <ChangeRole
-          member={opened.member}
-          onDone={async () => {
+      {opened && (
+        <OpenedDialog
+          {...opened}
+          onDone={async (made) => {
             setOpened(undefined)
-            await done()
-          }}
-          onClose={() => setOpened(undefined)}
-        />
-      )}
-      {opened && opened.what !== 'role' && (
-        <AskedDialog
-          what={opened.what}
-          member={opened.member}
-          onDone={async ({ member, signInUrl }) => {
-            setOpened(undefined)
-            if (member && signInUrl) setInvited({ member, signInUrl })
-            await done()
+            await invite(made, words.accountReset)
           }}
           onClose={() => setOpened(undefined)}
         />
       )}
     </>
+  )
+}
+
+/** Says how many members sign in with a password alone. */
+function InsecureWarning({ members, isPart }: { members: readonly ShownListedMember[]; isPart: boolean }) {
+  const { member: self } = useHere()
+  const isInsecure = ({ signsInWith, hasSecondFactor }: ShownListedMember) => signsInWith === 'password' && !hasSecondFactor
+  // An invited member cannot sign in yet. The identity provider has its own second factor.
+  const active = members.filter(isActive)
+  const insecure = active.filter(isInsecure).length
+  if (insecure === 0) return null
+  return (
+    <p className="mb-4 flex gap-x-2.5 rounded-lg bg-wait-back px-3 py-2 text-sm text-wait">
+      <WarningIcon size={16} className="mt-0.5 shrink-0" />
+      <span>
+        {(isPart ? words.insecureShown : words.insecure)(insecure, active.length)}{' '}
+        {members.some((one) => isSame(one, self) && isInsecure(one)) && (
+          <Link to="/settings" search={{}} className="font-medium underline underline-offset-2">
+            {words.toSettings}
+          </Link>
+        )}
+      </span>
+    </p>
   )
 }
 
@@ -130,18 +148,19 @@ const invitedRank = 4
 
 /** The reader first, then by role, those who have not signed in last. */
 function inOrder(members: readonly ShownListedMember[], self: ShownMember): readonly ShownListedMember[] {
-  const rankOf = (one: ShownListedMember) => (isSame(one, self) ? 0 : one.hasPassword ? ranks[one.role] : invitedRank)
+  const rankOf = (one: ShownListedMember) => (isSame(one, self) ? 0 : isActive(one) ? ranks[one.role] : invitedRank)
   return members.toSorted((a, b) => rankOf(a) - rankOf(b) || a.address.localeCompare(b.address))
 }
 
 /** Long because each column is an element of one list. */
 function useColumns(
-  members: readonly ShownListedMember[],
+  data: MembersResponse | undefined,
   onAsk: (what: What, member: ShownListedMember) => void,
 ): readonly Column<ShownListedMember>[] {
   const { member: self, tenants } = useHere()
   const { names } = words
   const accessOf = (id: string | null) => (id === null ? words.organisation : (tenants.find((one) => one.id === id)?.name ?? id))
+  const { members = [], passwordSignIn = true } = data ?? {}
   const isSameAccess = members.every(({ tenantId }) => tenantId === members[0]?.tenantId)
   const access: Column<ShownListedMember> = {
     name: names.access,
@@ -178,8 +197,8 @@ function useColumns(
     {
       name: names.status,
       phone: 'line',
-      by: (one) => Number(one.hasPassword),
-      isUsual: (one) => one.hasPassword,
+      by: (one) => Number(isActive(one)),
+      isUsual: isActive,
       cell: (one) => <Status of={one} />,
     },
     ...(isSameAccess ? [] : [access]),
@@ -187,7 +206,7 @@ function useColumns(
       name: names.secondFactor,
       phone: 'line',
       by: (one) => Number(one.hasSecondFactor),
-      isUsual: (one) => !one.hasPassword,
+      isUsual: (one) => one.signsInWith === 'provider' || !isActive(one),
       cell: (one) => <Factor of={one} />,
     },
     {
@@ -203,58 +222,23 @@ function useColumns(
       isUnnamed: true,
       phone: 'menu',
       className: 'md:text-right',
-      cell: (one) => (isSelf(one) ? <OwnMenu of={one} /> : <MemberMenu of={one} onAsk={(what) => onAsk(what, one)} />),
+      cell: (one) =>
+        isSelf(one) ? (
+          <OwnMenu of={one} />
+        ) : (
+          <MemberMenu of={one} takesLink={passwordSignIn || one.tenantId !== null} onAsk={(what) => onAsk(what, one)} />
+        ),
     },
   ]
 }
 
-/** A member who has no password has not used the sign-in link yet, which works until it ends. */
-function Status({ of: { hasPassword, invitedUntil } }: { of: ShownListedMember }) {
-  if (hasPassword) return <QuietState>{words.active}</QuietState>
-  const isOver = invitedUntil === null || Date.parse(invitedUntil) <= Date.now()
-  return (
-    <span className="inline-flex flex-wrap items-center gap-x-2">
-      <Badge tone={isOver ? 'bad' : 'wait'} title={words.invitedMeans}>
-        {isOver ? words.expired : words.invited}
-      </Badge>
-      {invitedUntil && !isOver && (
-        <span className="text-xs text-soft">
-          {words.ends} <Time at={invitedUntil} />
-        </span>
-      )}
-    </span>
-  )
-}
-
-function Factor({ of: { hasPassword, hasSecondFactor } }: { of: ShownListedMember }) {
-  if (!hasPassword) return <span className="text-soft">–</span>
-  return hasSecondFactor ? (
-    <QuietState>{words.isOn}</QuietState>
-  ) : (
-    <span className="text-wait">
-      <span className="max-md:hidden">{words.isOff}</span>
-      <span className="md:hidden">{words.withoutFactor}</span>
-    </span>
-  )
-}
-
-function LastSeen({ of: { hasPassword, lastSeenAt } }: { of: ShownListedMember }) {
-  if (lastSeenAt)
-    return (
-      <>
-        <span className="text-soft md:hidden">{words.activeShort} </span>
-        <Time at={lastSeenAt} />
-      </>
-    )
-  return <span className="text-soft">{hasPassword ? words.signedOut : '–'}</span>
-}
-
-const MemberMenu = ({ of: one, onAsk }: { of: ShownListedMember; onAsk: (what: What) => void }) => (
+const MemberMenu = ({ of: one, takesLink, onAsk }: { of: ShownListedMember; takesLink: boolean; onAsk: (what: What) => void }) => (
   <Menu
     label={words.actionsOf(one.address)}
     actions={[
       { label: words.changeRole, onChoose: () => onAsk('role') },
-      { label: words.newLink, onChoose: () => onAsk('reset') },
+      ...(takesLink ? [{ label: words.newLink, onChoose: () => onAsk('reset') }] : []),
+      ...(!takesLink && one.hasAccount ? [{ label: words.resetAccount, onChoose: () => onAsk('reset-account') }] : []),
       ...(one.hasSecondFactor ? [{ label: words.takeAway, onChoose: () => onAsk('reset-second-factor') }] : []),
       { label: words.remove, isDanger: true, onChoose: () => onAsk('remove') },
     ]}
@@ -267,33 +251,40 @@ function OwnMenu({ of: one }: { of: ShownListedMember }) {
   return (
     <Menu
       label={words.actionsOf(one.address)}
-      actions={[{ label: words.ownPassword, onChoose: () => void navigate({ to: '/settings', search: {} }) }]}
+      actions={[
+        {
+          label: one.signsInWith === 'password' ? words.ownPassword : texts.pages.settings,
+          onChoose: () => void navigate({ to: '/settings', search: {} }),
+        },
+      ]}
     />
   )
 }
 
-function AskedDialog(props: {
-  what: Confirmed
+interface DialogProps {
   member: ShownListedMember
   onDone: (made: Partial<InvitationResponse>) => Promise<void>
   onClose: () => void
-}) {
-  const { what, member, ...doing } = props
-  const { title, text, action } = words.asks[what]
+}
+
+const OpenedDialog = ({ what, ...props }: DialogProps & { what: What }) =>
+  what === 'role' ? <ChangeRole {...props} onDone={() => props.onDone({})} /> : <AskedDialog {...props} what={what} />
+
+function AskedDialog({ what, member, ...doing }: DialogProps & { what: Confirmed }) {
+  const { title, text, action } = words.asks[what === 'reset' && member.hasAccount ? 'reset-bound' : what]
+  const path = what === 'reset-account' ? 'reset' : what
   return (
     <Confirm
       title={title(member.address)}
       text={text}
       action={action}
       run={() =>
-        post<Partial<InvitationResponse>>(`/dashboard/api/members/${what}`, { address: member.address, tenantId: member.tenantId })
+        post<Partial<InvitationResponse>>(`/dashboard/api/members/${path}`, { address: member.address, tenantId: member.tenantId })
       }
       {...doing}
     />
   )
 }
-
-const roles = (['viewer', 'admin', 'owner'] as const).map((value) => ({ value, label: words.roleNames[value], about: words.roles[value] }))
 
 function ChangeRole({ member, onDone, onClose }: { member: ShownListedMember; onDone: () => Promise<void>; onClose: () => void }) {
   const [role, setRole] = useState<string>(member.role)
@@ -305,40 +296,7 @@ function ChangeRole({ member, onDone, onClose }: { member: ShownListedMember; on
       onDone={onDone}
       onClose={onClose}
     >
-      <Choices legend={words.role} value={role} onChange={setRole} choices={roles} />
-    </FormDialog>
-  )
-}
-
-function AddMember({ onClose, onAdded }: { onClose: () => void; onAdded: (made: InvitationResponse) => Promise<void> }) {
-  const { member: self, tenants } = useHere()
-  const [address, setAddress] = useState('')
-  const [role, setRole] = useState<string>('viewer')
-  const [tenant, setTenant] = useState('')
-  return (
-    <FormDialog
-      title={words.addTitle}
-      action={texts.actions.add}
-      run={() =>
-        post<InvitationResponse>('/dashboard/api/members', { address: address.trim(), role, ...(tenant ? { tenantId: tenant } : {}) })
-      }
-      onDone={onAdded}
-      onClose={onClose}
-    >
-      <Field label={texts.signIn.address} type="email" required value={address} onChange={(event) => setAddress(event.target.value)} />
-      <Choices legend={words.role} value={role} onChange={setRole} choices={roles} />
-      {self.tenantId === null && (
-        <Select
-          label={words.names.access}
-          value={tenant}
-          onChange={setTenant}
-          choices={[
-            { value: '', label: words.organisation },
-            ...tenants.map(({ id, name }) => ({ value: id, label: words.onlyTenant(name) })),
-          ]}
-        />
-      )}
-      <p className="text-sm text-soft">{words.addHelp}</p>
+      <Choices legend={words.role} value={role} onChange={setRole} choices={roleChoices} />
     </FormDialog>
   )
 }

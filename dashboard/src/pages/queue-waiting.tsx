@@ -109,13 +109,17 @@ function DomainState({ destination }: { destination: string }) {
 }
 
 function DomainButtons({ destination, refresh }: { destination: string; refresh: () => Promise<void> }) {
+  const { tenantId, inBody } = useHere()
   const [isPausing, setPausing] = useState(false)
   const client = useQueryClient()
   const pause = usePause(destination)
   const all = async () => {
     await Promise.all([refresh(), client.invalidateQueries({ queryKey: ['queue'] })])
   }
-  const flush = useMutation({ mutationFn: () => post<FlushResponse>('/dashboard/api/queue/flush', { destination }), onSettled: all })
+  const flush = useMutation({
+    mutationFn: () => post<FlushResponse>('/dashboard/api/queue/flush', { destination, ...inBody }),
+    onSettled: all,
+  })
   const resume = useMutation({ mutationFn: () => post('/dashboard/api/queue/resume', { destination }), onSettled: all })
   return (
     <>
@@ -125,10 +129,10 @@ function DomainButtons({ destination, refresh }: { destination: string; refresh:
       <Problem error={flush.error ?? resume.error} />
       {pause ? (
         <Button disabled={resume.isPending} onClick={() => resume.mutate()}>
-          {texts.queue.resume}
+          {texts.queue.resume(tenantId)}
         </Button>
       ) : (
-        <Button onClick={() => setPausing(true)}>{texts.queue.pause}</Button>
+        <Button onClick={() => setPausing(true)}>{texts.queue.pause(tenantId)}</Button>
       )}
       <Button kind="main" disabled={flush.isPending} onClick={() => flush.mutate()}>
         {texts.queue.flush}

@@ -6,11 +6,11 @@ import { get, post, withQuery } from '../api-client.ts'
 import type { FlushResponse, QueueResponse, ShownQueuePause } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
 import { Badge, Button, Empty, Heading, OnPhone, Problem, Section } from '../parts/basic-components.tsx'
-import { Figure, Figures } from '../parts/chart.tsx'
 import { type Column, DataTable, TableSkeleton } from '../parts/data-table.tsx'
 import { RowLink } from '../parts/paged-lists.tsx'
 import { InForce } from '../parts/queue-limits.tsx'
 import { PauseDialog } from '../parts/queue-pause.tsx'
+import { DueTime, QueueSummary } from '../parts/queue-summary.tsx'
 import { Age, Time } from '../parts/time-and-copy.tsx'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
@@ -21,7 +21,7 @@ const waiting = '/queue/waiting'
 type Place = Partial<Record<'destination' | 'provider' | 'domain' | 'tenantId', string>>
 
 export function QueuePage() {
-  const { tenantId } = useHere()
+  const { tenantId, inBody } = useHere()
   const client = useQueryClient()
   const [pausing, setPausing] = useState<string>()
   const [flushing, setFlushing] = useState(false)
@@ -30,14 +30,14 @@ export function QueuePage() {
   const refresh = () => client.invalidateQueries({ queryKey: ['queue'] })
   const resume = useMutation({ mutationFn: (place: Place) => post('/dashboard/api/queue/resume', place), onSettled: refresh })
   const flush = useMutation({
-    mutationFn: (destination: string) => post<FlushResponse>('/dashboard/api/queue/flush', { destination }),
+    mutationFn: (destination: string) => post<FlushResponse>('/dashboard/api/queue/flush', { destination, ...inBody }),
     onSettled: refresh,
   })
   return (
     <>
       <Heading title={texts.pages.queue} about={words.intro}>
         <Button onClick={() => setFlushing(true)}>{words.flushAll}</Button>
-        <Button onClick={() => setPausing('')}>{words.pauseOne}</Button>
+        <Button onClick={() => setPausing('')}>{words.pauseOne(tenantId)}</Button>
       </Heading>
       <Problem error={error ?? resume.error ?? flush.error} />
       <p aria-live="polite" className="mb-2 text-sm empty:mb-0">
@@ -45,12 +45,13 @@ export function QueuePage() {
       </p>
       {!data && !error && <TableSkeleton />}
       {data?.recipientDomains.length === 0 && <Empty>{words.empty}</Empty>}
-      {data && data.recipientDomains.length > 0 && <Summary of={data.recipientDomains} />}
+      {data && data.recipientDomains.length > 0 && <QueueSummary of={data} />}
       {data && <SameReply of={data.recipientDomains} />}
       {data && data.recipientDomains.length > 0 && (
         <DataTable
           label={texts.pages.queue}
           columns={columnsOf(data.recipientDomains, {
+            tenantId,
             isBusy: { flush: flush.isPending, resume: resume.isPending },
             onFlush: (name) => flush.mutate(name),
             onPause: setPausing,
@@ -64,75 +65,33 @@ export function QueuePage() {
       {data && data.pauses.length > 0 && <Stops pauses={data.pauses} onResume={(place) => resume.mutate(place)} />}
       {data && <InForce queue={data} />}
       {pausing !== undefined && <PauseDialog destination={pausing} onClose={() => setPausing(undefined)} onDone={refresh} />}
-      {flushing && (
-        <Confirm
-          title={words.flushAllTitle}
-          text={words.flushAllText}
-          action={words.flushAll}
-          run={() => post('/dashboard/api/queue/flush', {})}
-          onDone={async () => {
-            setFlushing(false)
-            await refresh()
-          }}
-          onClose={() => setFlushing(false)}
-        />
-      )}
+      {flushing && <FlushAll onClose={() => setFlushing(false)} onDone={refresh} />}
     </>
+  )
+}
+
+function FlushAll({ onClose, onDone }: { onClose: () => void; onDone: () => Promise<void> }) {
+  const { tenantId, inBody, nameOf } = useHere()
+  return (
+    <Confirm
+      title={words.flushAllTitle(tenantId === undefined ? undefined : nameOf(tenantId))}
+      text={words.flushAllText}
+      action={words.flushAll}
+      run={() => post('/dashboard/api/queue/flush', inBody)}
+      onDone={async () => {
+        onClose()
+        await onDone()
+      }}
+      onClose={onClose}
+    />
   )
 }
 
 type Queued = QueueResponse['recipientDomains'][number]
 
-const firstOf = (times: readonly string[]) => times.toSorted()[0]
-
-const dayMs = 86_400_000
-
-const sizeOf = (one: Queued) => one.ready + one.overLimit + one.sending + one.deferred + one.held
-
-/** Such as "36 deferred, 3 held". */
-const statesIn = (items: readonly Queued[]) =>
-  counts
-    .filter(({ name }) => name !== names.perMinute)
-    .map(({ name, by }) => ({ name, sum: items.reduce((sum, one) => sum + Number(by?.(one) ?? 0), 0) }))
-    .filter(({ sum }) => sum > 0)
-    .map(({ name, sum }) => `${sum.toLocaleString()} ${name.toLowerCase()}`)
-    .join(', ')
-
-/** The shown queues in numbers: how much waits, since when, and until when. Mail of a day or more is late. */
-function Summary({ of: items }: { of: readonly Queued[] }) {
-  const emails = items.reduce((sum, one) => sum + sizeOf(one), 0)
-  const [oldest] = items.toSorted((a, b) => a.oldestAt.localeCompare(b.oldestAt))
-  const [longest] = items.toSorted((a, b) => sizeOf(b) - sizeOf(a))
-  const nextAt = firstOf(items.flatMap(({ nextDueAt }) => nextDueAt ?? []))
-  return (
-    <div className="mb-4">
-      <Figures>
-        <Figure name={words.figures.emails} value={emails.toLocaleString()} note={statesIn(items)} />
-        <Figure
-          name={words.figures.domains}
-          value={items.length.toLocaleString()}
-          note={longest && words.longest(longest.recipientDomain, sizeOf(longest))}
-        />
-        <Figure
-          name={words.figures.oldest}
-          value={oldest ? <Age at={oldest.oldestAt} /> : '–'}
-          {...(oldest && isLate(oldest.oldestAt) ? { tone: 'wait' as const } : {})}
-          note={oldest?.recipientDomain}
-        />
-        <Figure
-          name={words.figures.next}
-          value={nextAt === undefined ? '–' : <DueTime at={nextAt} />}
-          note={items.find(({ nextDueAt }) => nextDueAt === nextAt && nextAt !== undefined)?.recipientDomain}
-        />
-      </Figures>
-    </div>
-  )
-}
-
-/** A time that has passed is due. */
-const DueTime = ({ at }: { at: string }) => (Date.parse(at) <= Date.now() ? words.now : <Time at={at} />)
-
 interface RowActions {
+  /** Shown are only the emails of this tenant, but a pause is of all tenants. */
+  tenantId: string | undefined
   isBusy: { flush: boolean; resume: boolean }
   onFlush: (recipientDomain: string) => void
   onPause: (recipientDomain: string) => void
@@ -165,8 +124,6 @@ const counts: readonly Column<Queued>[] = [
   count(names.held, (one) => one.held),
   count(names.perMinute, (one) => one.perMinute),
 ]
-
-const isLate = (at: string) => Date.now() - Date.parse(at) >= dayMs
 
 const Oldest = ({ of: { oldestAt } }: { of: Queued }) => (
   <span className="text-soft">
@@ -248,7 +205,7 @@ const Domain = ({ of: one }: { of: Queued }) => (
   </>
 )
 
-function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActions & { of: Queued }) {
+function DomainActions({ of: one, tenantId, isBusy, onFlush, onPause, onResume }: RowActions & { of: Queued }) {
   const name = one.recipientDomain
   return (
     <span className="flex gap-1.5 md:justify-end">
@@ -267,14 +224,14 @@ function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActio
           small
           kind="quiet"
           className="max-md:border-line max-md:text-ink"
-          aria-label={words.pauseOf(name)}
+          aria-label={words.pauseOf(name, tenantId)}
           onClick={() => onPause(name)}
         >
-          {words.pause}
+          {words.pause(tenantId)}
         </Button>
       ) : (
-        <Button small aria-label={words.resumeOf(name)} disabled={isBusy.resume} onClick={() => onResume(name)}>
-          {words.resume}
+        <Button small aria-label={words.resumeOf(name, tenantId)} disabled={isBusy.resume} onClick={() => onResume(name)}>
+          {words.resume(tenantId)}
         </Button>
       )}
     </span>
@@ -282,13 +239,13 @@ function DomainActions({ of: one, isBusy, onFlush, onPause, onResume }: RowActio
 }
 
 function Stops({ pauses, onResume }: { pauses: readonly ShownQueuePause[]; onResume: (place: Place) => void }) {
-  const { tenants } = useHere()
+  const { tenants, tenantId } = useHere()
   const tenantOf = (one: ShownQueuePause) => tenants.find(({ id }) => id === one.tenantId)?.name
   return (
     <Section title={words.pauses}>
       <DataTable
         label={words.pauses}
-        columns={stopColumnsOf(tenantOf, onResume)}
+        columns={stopColumnsOf(tenantOf, tenantId, onResume)}
         items={pauses}
         keyOf={(one) => `${one.tenantId} ${one.kind} ${one.name}`}
       />
@@ -299,7 +256,14 @@ function Stops({ pauses, onResume }: { pauses: readonly ShownQueuePause[]; onRes
 type TenantOf = (one: ShownQueuePause) => string | undefined
 const stopNames = words.stopNames
 
-const stopColumnsOf = (tenantOf: TenantOf, onResume: (place: Place) => void): readonly Column<ShownQueuePause>[] => [
+/** Only the pause of a sending domain is of one tenant. */
+const ofAllTenants = (one: ShownQueuePause, tenantId: string | undefined) => (one.kind === 'domain' ? undefined : tenantId)
+
+const stopColumnsOf = (
+  tenantOf: TenantOf,
+  tenantId: string | undefined,
+  onResume: (place: Place) => void,
+): readonly Column<ShownQueuePause>[] => [
   {
     name: stopNames.name,
     phone: 'title',
@@ -324,10 +288,10 @@ const stopColumnsOf = (tenantOf: TenantOf, onResume: (place: Place) => void): re
     cell: (one) => (
       <Button
         small
-        aria-label={words.goOn(one.name)}
+        aria-label={words.resumeOf(one.name, ofAllTenants(one, tenantId))}
         onClick={() => onResume({ [one.kind]: one.name, ...(one.kind === 'domain' ? { tenantId: one.tenantId } : {}) })}
       >
-        {words.resume}
+        {words.resume(ofAllTenants(one, tenantId))}
       </Button>
     ),
   },

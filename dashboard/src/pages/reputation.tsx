@@ -197,11 +197,13 @@ const tlsAtLeast = 0.9
 
 const isInClear = ({ accepted, secured }: ReputationRetrieveData['totals']) => accepted > 0 && secured < accepted * tlsAtLeast
 
-/** Days without figures are absent in the answer, and empty in the charts. Noon in UTC is on the same date in nearly every time zone. */
+const daysOf = (firstMs: number, lastMs: number) =>
+  Array.from({ length: Math.round((lastMs - firstMs) / dayMs) + 1 }, (_, index) => new Date(firstMs + index * dayMs))
+
+/** Days without figures are absent in the answer, and empty in the charts. */
 function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieveData }) {
   const known = new Map(days.map((one) => [one.day, one]))
-  const [first, last] = [Date.parse(from), Date.parse(to)]
-  const times = Array.from({ length: Math.round((last - first) / dayMs) + 1 }, (_, index) => new Date(first + index * dayMs + dayMs / 2))
+  const times = daysOf(Date.parse(from), Date.parse(to))
   const values = (pick: (one: Day) => number) =>
     times.map((time) => {
       const one = known.get(time.toISOString().slice(0, 10))
@@ -230,6 +232,7 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
           label={words.overTime}
           times={times}
           isHourly={false}
+          isUtc
           series={[series('accepted', 'good'), series('deferred', 'wait'), series('failed', 'bad'), series('blocked', 'complaint')]}
         />
       </Section>
@@ -238,6 +241,7 @@ function Charts({ data: { from, to, days, totals } }: { data: ReputationRetrieve
           label={words.complaintsOverTime}
           times={times}
           isHourly={false}
+          isUtc
           isSmall
           unit="%"
           atLeast={most * headroom}

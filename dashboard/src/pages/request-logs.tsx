@@ -1,7 +1,7 @@
 /** API requests and responses. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import type { FormEvent, ReactNode } from 'react'
 import { get, type Page } from '../api-client.ts'
 import type { Credential, LoggedRequest, LogsRetrieveData } from '../api-types.ts'
 import { ActiveFilters } from '../parts/active-filters.tsx'
@@ -15,7 +15,7 @@ import { JsonText } from '../parts/json-text.tsx'
 import { BackTo, Listing, RowLink, useList, Waiting } from '../parts/paged-lists.tsx'
 import { Copy, CopyIconButton, Time, Value } from '../parts/time-and-copy.tsx'
 import { ChooseRange, instantsOf, isCustom } from '../parts/time-range.tsx'
-import { useFilters, useParam } from '../parts/url-params.ts'
+import { useFilters, useParam, useTyped } from '../parts/url-params.ts'
 import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 
@@ -101,7 +101,7 @@ export function LogsPage() {
   return (
     <>
       <Heading title={texts.pages.logs} about={words.about} />
-      <FilterForm key={JSON.stringify(pick(filters, filterNames))} filters={filters} change={change} keys={keys} />
+      <FilterForm filters={filters} change={change} keys={keys} />
       <ActiveFilters labels={words.filters} names={filterNames} filters={filters} change={change} valueOf={valueInWords} />
       <Listing
         label={texts.pages.logs}
@@ -123,18 +123,28 @@ function soughtBy(text: string): Filters {
 
 /** One field finds by id, endpoint or status code; the menus act at once. */
 function FilterForm({ filters, change, keys }: { filters: Filters; change: Change; keys: readonly Credential[] }) {
-  const [sought, setSought] = useState(filters.statusCode ?? filters.endpoint ?? filters.requestId ?? '')
-  const [range, setRange] = useState<Filters>(pick(filters, dates))
+  const [given, setGiven] = useTyped({
+    sought: filters.statusCode ?? filters.endpoint ?? filters.requestId ?? '',
+    after: filters.after ?? '',
+    before: filters.before ?? '',
+  })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    change({ ...soughtBy(sought.trim()), ...(range.after || range.before ? { ...range, within: undefined } : {}) })
+    const { sought, after, before } = given
+    const range = after || before ? { after, before, within: undefined } : { after, before }
+    change({ ...soughtBy(sought.trim()), ...(isCustom(filters) ? range : {}) })
   }
   return (
     <search className="mb-4 block">
       <form onSubmit={submit} className="grid grid-cols-3 items-end gap-3 xl:grid-cols-[minmax(0,1fr)_auto_9rem_12rem_9rem]">
         <div className="max-xl:col-span-full xl:contents">
           <div className="grid grid-cols-[minmax(0,1fr)_auto] items-end gap-3 xl:contents">
-            <Field label={words.find} placeholder={words.example} value={sought} onChange={({ target }) => setSought(target.value)} />
+            <Field
+              label={words.find}
+              placeholder={words.example}
+              value={given.sought}
+              onChange={({ target }) => setGiven('sought', target.value)}
+            />
             <Button type="submit">{texts.actions.search}</Button>
           </div>
         </div>
@@ -147,8 +157,8 @@ function FilterForm({ filters, change, keys }: { filters: Filters; change: Chang
               key={name}
               label={words.filters[name]}
               type="datetime-local"
-              value={range[name] ?? ''}
-              onChange={({ target }) => setRange({ ...range, [name]: target.value })}
+              value={given[name]}
+              onChange={({ target }) => setGiven(name, target.value)}
             />
           ))}
       </form>

@@ -30,8 +30,8 @@ export function TemplatePage() {
   const { data, error } = useQuery({
     queryKey: ['template', id],
     queryFn: () => get<TemplatesCreateData>(scoped(`/v1/templates/${encodeURIComponent(id)}`)),
-    // The fields hold the source while it is edited.
-    refetchOnWindowFocus: false,
+    // Not from an earlier visit: the source may have changed since.
+    gcTime: 0,
   })
   if (!data) return <Waiting error={error} />
   return <Template key={data.id} template={data} />
@@ -52,25 +52,38 @@ const copyCurl = (template: TemplatesCreateData) =>
     () => undefined,
   )
 
+const isSame = (one: Draft, other: Draft) => JSON.stringify(one) === JSON.stringify(other)
+
+/** The edited source. Until a person edits it, it follows the stored one. */
+function useDraft(template: TemplatesCreateData) {
+  const stored = draftOf(template)
+  const [edited, setEdited] = useState({ from: stored, draft: stored })
+  const isEdited = !isSame(edited.draft, edited.from)
+  const draft = isEdited ? edited.draft : stored
+  const from = isEdited ? edited.from : stored
+  const setDraft = (next: Draft) => setEdited({ from, draft: next })
+  // The database writes the variables in another order; further input stays.
+  const setSaved = (saved: Draft) => setEdited((now) => ({ from: saved, draft: now.draft === draft ? saved : now.draft }))
+  return { draft, isChanged: isEdited && !isSame(draft, stored), setDraft, setSaved }
+}
+
 /** Long because the actions of the page share the draft. */
 function Template({ template }: { template: TemplatesCreateData }) {
   const { scoped, mayChange } = useHere()
   const client = useQueryClient()
   const navigate = useNavigate()
   const path = `/v1/templates/${encodeURIComponent(template.id)}`
-  const [draft, setDraft] = useState(draftOf(template))
+  const { draft, isChanged, setDraft, setSaved } = useDraft(template)
   const [values, setValues] = useState('{}')
   const [opened, setOpened] = useState<Opened>()
   const show = (changed: TemplatesCreateData) => client.setQueryData(['template', template.id], changed)
   const versions = useVersions(template.id)
   const isPublished = sameAsPublished(template, versions)
-  const isChanged = JSON.stringify(draft) !== JSON.stringify(draftOf(template))
   const saveIfChanged = async () => {
     if (!isChanged || !mayChange) return
     const saved = await patch<TemplatesCreateData>(scoped(path), sourceOf(draft))
     show(saved)
-    // The database writes the variables in another order; further input stays.
-    setDraft((now) => (now === draft ? draftOf(saved) : now))
+    setSaved(draftOf(saved))
   }
   const save = useMutation({ mutationFn: saveIfChanged, onSuccess: () => toast(words.saved) })
   const publish = useMutation({

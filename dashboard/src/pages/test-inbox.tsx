@@ -2,7 +2,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useLayoutEffect, useState } from 'react'
-import { get, getPage, newIdempotencyKey, postOnce, remove } from '../api-client.ts'
+import { get, getPage, newIdempotencyKey, type Page, postOnce, remove } from '../api-client.ts'
 import type { Email, ReceivedEmail } from '../api-types.ts'
 import { Confirm } from '../parts/action-dialogs.tsx'
 import { Button, Empty, Heading, Problem, StatusBadge } from '../parts/basic-components.tsx'
@@ -29,13 +29,14 @@ export function InboxPage() {
   const [clearing, setClearing] = useState(false)
   const client = useQueryClient()
   const path = scoped('/v1/test/inbox', { search: filters.search, page: filters.page, perPage })
-  const { data, error } = useQuery({
+  const list = useQuery({
     queryKey: ['inbox', path],
     queryFn: () => getPage<ReceivedEmail>(path),
     placeholderData: keepPreviousData,
     refetchInterval: lookEveryMs,
   })
-  const open = data?.items.find(({ emailId }) => emailId === filters.open)
+  const { data, error } = list
+  const open = useOpen(list, filters.open)
   return (
     <>
       <Heading title={texts.pages.inbox} about={words.kept}>
@@ -78,6 +79,21 @@ export function InboxPage() {
       )}
     </>
   )
+}
+
+/** The opened mail, also after newer mail has moved it to another page of the list. */
+function useOpen({ data, isPlaceholderData }: ListState, id: string | undefined): ReceivedEmail | undefined {
+  const { tenantId } = useHere()
+  const [last, setLast] = useState<{ mail: ReceivedEmail; tenantId: string | undefined }>()
+  const listed = data?.items.find(({ emailId }) => emailId === id)
+  // The rows of the list before may be of another tenant.
+  if (listed && listed !== last?.mail && !isPlaceholderData) setLast({ mail: listed, tenantId })
+  return listed ?? (last?.mail.emailId === id && last?.tenantId === tenantId ? last?.mail : undefined)
+}
+
+interface ListState {
+  data: Page<ReceivedEmail> | undefined
+  isPlaceholderData: boolean
 }
 
 function SearchForm({ search: begun, onSearch }: { search: string; onSearch: (search: string) => void }) {

@@ -122,7 +122,8 @@ function Failing({ id, since, onReplay }: { id: string; since: string; onReplay:
 
 function Summary({ webhook }: { webhook: Webhook }) {
   const { nameOf, tenants } = useHere()
-  const use = useLastDay()?.[webhook.id]
+  const loaded = useLastDay([webhook.id])
+  const use = loaded?.[webhook.id]
   return (
     <>
       {!webhook.enabled && (
@@ -148,8 +149,10 @@ function Summary({ webhook }: { webhook: Webhook }) {
                 </span>
                 {use.delivered > 0 && `, ${texts.webhooks.median(use.medianMs)}`}
               </span>
-            ) : (
+            ) : loaded ? (
               texts.webhooks.quiet
+            ) : (
+              '–'
             ),
           ],
           [texts.shell.tenant, tenants.length > 1 && nameOf(webhook.tenantId)],

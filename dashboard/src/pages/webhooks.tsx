@@ -25,7 +25,7 @@ export function WebhooksPage() {
   const [adding, setAdding] = useState(false)
   const path = scoped('/v1/webhooks', ofAll)
   const { data, error } = useQuery({ queryKey: ['webhooks', path], queryFn: () => get<WebhooksListData>(path) })
-  const use = useLastDay()
+  const use = useLastDay((data?.webhooks ?? []).map(({ id }) => id))
   const client = useQueryClient()
   const toggle = useMutation({
     mutationFn: ({ id, enabled }: Webhook) => patch<Webhook>(`/v1/webhooks/${id}`, { enabled: !enabled }),
@@ -68,7 +68,7 @@ export function WebhooksPage() {
       phone: 'line',
       className: 'text-xs whitespace-nowrap',
       isUsual: (one) => use?.[one.id] === undefined,
-      cell: (one) => <LastDay of={use?.[one.id]} />,
+      cell: (one) => <LastDay of={use?.[one.id]} isLoaded={use !== undefined} />,
     },
     {
       name: words.eventsShort,
@@ -124,8 +124,8 @@ const menuColumn = (onToggle: (webhook: Webhook) => void): Column<Webhook> => ({
   ),
 })
 
-function LastDay({ of: use }: { of: WebhookUseResponse['webhooks'][string] | undefined }) {
-  if (!use) return <span className="text-soft">{words.quiet}</span>
+function LastDay({ of: use, isLoaded }: { of: WebhookUseResponse['webhooks'][string] | undefined; isLoaded: boolean }) {
+  if (!use) return <span className="text-soft">{isLoaded ? words.quiet : '–'}</span>
   const { requests, delivered, medianMs, isComplete } = use
   return (
     <span className="inline-flex items-center gap-x-2 tabular-nums">

@@ -14,12 +14,14 @@ interface ActiveFiltersProps<Name extends string> {
   names: readonly Name[]
   filters: Filters
   change: (changes: Filters) => void
+  /** Called when all are removed. */
+  onClear?: () => void
   /** The value in words; undefined: as it is. Times and keys have theirs. */
   valueOf: (name: Name, value: string) => string | undefined
 }
 
 /** A key is named once the keys are loaded. */
-export function ActiveFilters<Name extends string>({ labels, names, filters, change, valueOf }: ActiveFiltersProps<Name>) {
+export function ActiveFilters<Name extends string>({ labels, names, filters, change, onClear, valueOf }: ActiveFiltersProps<Name>) {
   const keys = useKeys(Boolean(filters.credentialId))
   const inWords = (name: Name, value: string): string | undefined => {
     if (name === 'within') return rangeName(value)
@@ -32,6 +34,10 @@ export function ActiveFilters<Name extends string>({ labels, names, filters, cha
     return value === undefined ? [] : [{ name, label: labels[name], value }]
   })
   if (active.length === 0) return null
+  const clear = () => {
+    change(Object.fromEntries(names.map((name) => [name, undefined])))
+    onClear?.()
+  }
   return (
     <div className="mb-3 flex flex-wrap items-center gap-1.5">
       <ul aria-label={words.label} className="contents">
@@ -51,7 +57,7 @@ export function ActiveFilters<Name extends string>({ labels, names, filters, cha
           </li>
         ))}
       </ul>
-      <Button small kind="quiet" onClick={() => change(Object.fromEntries(names.map((name) => [name, undefined])))}>
+      <Button small kind="quiet" onClick={clear}>
         {words.clear}
       </Button>
     </div>

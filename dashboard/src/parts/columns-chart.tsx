@@ -50,22 +50,38 @@ interface ColumnsProps {
   /** Horizontal lines that the legend names, such as a provider's limit. */
   limits?: readonly Limit[]
   isHourly: boolean
+  /** The times are starts of days in UTC, as in reports, and are not in the chosen time zone. */
+  isUtc?: boolean
   /** Lower, for charts beside each other. */
   isSmall?: boolean
 }
 
 const hourOf = zonedFormat({ hour: 'numeric' })
-const dayOf = zonedFormat({ day: 'numeric', month: 'short' })
+const dayOptions = { day: 'numeric', month: 'short' } as const
+const zonedDayOf = zonedFormat(dayOptions)
+const utcFormat = new Intl.DateTimeFormat(undefined, { ...dayOptions, timeZone: 'UTC' })
+const utcDayOf = (at: Date) => utcFormat.format(at)
 const dayMs = 86_400_000
-/** Its column is not yet complete. */
-const isToday = (at: Date) => dayOf(at) === dayOf(new Date()) && Math.abs(Date.now() - at.getTime()) < dayMs
 const maxLabels = 8
 const maxLabelsSmall = 5
 /** On a phone, only each second label has room. */
 const phoneEvery = 2
 
 /** Long because scale, columns, limits and times share their measures. */
-export function Columns({ label, times, series, atLeast = 0, unit = '', limits = [], isHourly, isSmall = false }: ColumnsProps) {
+export function Columns({
+  label,
+  times,
+  series,
+  atLeast = 0,
+  unit = '',
+  limits = [],
+  isHourly,
+  isUtc = false,
+  isSmall = false,
+}: ColumnsProps) {
+  const dayOf = isUtc ? utcDayOf : zonedDayOf
+  /** Its column is not yet complete. */
+  const isToday = (at: Date) => dayOf(at) === dayOf(new Date()) && Math.abs(Date.now() - at.getTime()) < dayMs
   const sums = times.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
   const top = topOf(Math.max(atLeast, ...sums), unit === '')
   const shown = (value: number) => `${value.toLocaleString(undefined, { maximumFractionDigits: 2 })}${unit}`

@@ -95,10 +95,12 @@ const pagesFor = (member: ShownMember, text: string): Result[] =>
 function useNamed(text: string): Result[] {
   const { scoped, ofAll, tenants } = useHere()
   const keep = { staleTime: 60_000, enabled: text.length > 1 }
-  const domains = useQuery({ queryKey: ['domains', 'palette'], queryFn: () => get<DomainsListData>(scoped('/v1/domains')), ...keep })
+  const domainsPath = scoped('/v1/domains')
+  const webhooksPath = scoped('/v1/webhooks', ofAll)
+  const domains = useQuery({ queryKey: ['domains', 'palette', domainsPath], queryFn: () => get<DomainsListData>(domainsPath), ...keep })
   const webhooks = useQuery({
-    queryKey: ['webhooks', 'palette'],
-    queryFn: () => get<WebhooksListData>(scoped('/v1/webhooks', ofAll)),
+    queryKey: ['webhooks', 'palette', webhooksPath],
+    queryFn: () => get<WebhooksListData>(webhooksPath),
     ...keep,
   })
   if (text.length < 2) return []

@@ -2,7 +2,7 @@
  * Tables of items: sortable columns where the whole list is loaded, row selection with an action bar, and a link per row. On a phone each row
  * becomes a card. j, k, Enter and x work on the rows (shortcuts.ts).
  */
-import { Fragment, type MouseEvent, type ReactNode, useState } from 'react'
+import { Fragment, type MouseEvent, type ReactNode, useEffect, useState } from 'react'
 import { texts } from '../texts.ts'
 import { Button, IconButton } from './basic-components.tsx'
 import { AscendingIcon, CloseIcon, DescendingIcon } from './icons.tsx'
@@ -290,7 +290,14 @@ function rowsOf({ page, totalPages, total }: PagerProps, count: number): string 
   return texts.pager.rows((last - count + 1).toLocaleString(), last.toLocaleString())
 }
 
+/** A page after the last one, such as of an old address, leads to the last one. */
 export function Pager(props: PagerProps) {
+  const { page, totalPages, onPage } = props
+  const isPastEnd = props.items?.length === 0 && totalPages > 0 && page > totalPages
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each page; the function is another one at each drawing
+  useEffect(() => {
+    if (isPastEnd) onPage(totalPages)
+  }, [isPastEnd, page, totalPages])
   if (props.total === 0) return null
   return (
     <nav aria-label={texts.pager.label} className="mt-3 flex flex-wrap items-center justify-between gap-2 text-xs text-soft">

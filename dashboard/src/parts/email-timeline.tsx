@@ -1,6 +1,6 @@
 /** The timeline of one email: acceptance, attempts, bounces, webhooks, opens, clicks, complaints and unsubscribes in order, and the next step. */
 import type { ReactNode } from 'react'
-import type { Attempt, Email, EmailMoreResponse, Suppression, TrackingEvent } from '../api-types.ts'
+import type { Attempt, Email, EmailMoreResponse, TrackingEvent } from '../api-types.ts'
 import { texts } from '../texts.ts'
 import { Badge, Section, StatusBadge } from './basic-components.tsx'
 import { OneAttempt } from './email-attempt.tsx'
@@ -24,12 +24,10 @@ const toneOf = { sent: 'good', softfail: 'wait', held: 'wait', hardfail: 'bad', 
 interface TimelineProps {
   email: Email
   more: EmailMoreResponse | undefined
-  /** The recipient's entry on the suppression list. */
-  suppression: Suppression | undefined
   onReplayed: () => void
 }
 
-export function Timeline({ email, more, suppression, onReplayed }: TimelineProps) {
+export function Timeline({ email, more, onReplayed }: TimelineProps) {
   const { nextAt } = email.explanation
   const tracked = trackedOf(email)
   const entries = [
@@ -44,7 +42,7 @@ export function Timeline({ email, more, suppression, onReplayed }: TimelineProps
         node: <WebhookEntry of={one} onReplayed={onReplayed} />,
       }),
     ),
-    ...reactionsOf(email, more, suppression),
+    ...reactionsOf(more),
   ].toSorted((a, b) => a.at.localeCompare(b.at))
   return (
     <Section title={words.timeline}>
@@ -119,14 +117,14 @@ function trackedOf({ activity }: Email): Entry[] {
 }
 
 /** The recipient's reactions: a complaint, an unsubscribe. */
-function reactionsOf(email: Email, more: EmailMoreResponse | undefined, suppression: Suppression | undefined): Entry[] {
+function reactionsOf(more: EmailMoreResponse | undefined): Entry[] {
   const entries: Entry[] = []
   if (more?.complainedAt) {
     const at = more.complainedAt
     entries.push({ key: 'complained', at, tone: 'bad', node: <Simple name={words.complained} at={at} /> })
   }
-  if (suppression?.emailId === email.id && suppression.reason === 'unsubscribe') {
-    const at = suppression.createdAt
+  if (more?.unsubscribedAt) {
+    const at = more.unsubscribedAt
     entries.push({ key: 'unsubscribed', at, tone: 'wait', node: <Simple name={words.unsubscribed} at={at} /> })
   }
   return entries

@@ -1,6 +1,7 @@
 /** Labelled fields and menus of forms. */
 import { type InputHTMLAttributes, type ReactNode, type TextareaHTMLAttributes, useId, useState } from 'react'
 import { texts } from '../texts.ts'
+import { useZone } from '../time-zone.ts'
 import { Button } from './basic-components.tsx'
 import { DownIcon } from './icons.tsx'
 
@@ -12,13 +13,18 @@ type FieldProps = { label: string; help?: string; beside?: ReactNode; bare?: boo
 
 export function Field({ label, help, beside, bare = false, ...rest }: FieldProps) {
   const id = useId()
+  const isTime = rest.type === 'datetime-local'
+  const about = [isTime && `${id}-zone`, help && `${id}-help`].filter(Boolean).join(' ')
   return (
     <div className="flex min-w-0 flex-col gap-1">
-      <label htmlFor={id} className={bare ? 'sr-only' : 'text-xs font-medium text-soft'}>
-        {label}
-      </label>
+      <div className={bare ? 'sr-only' : 'flex justify-between gap-2 text-xs text-soft'}>
+        <label htmlFor={id} className="font-medium">
+          {label}
+        </label>
+        {isTime && <Zone id={`${id}-zone`} />}
+      </div>
       <div className="flex gap-2">
-        <input id={id} {...rest} {...(help ? { 'aria-describedby': `${id}-help` } : {})} className={control} />
+        <input id={id} {...rest} {...(about ? { 'aria-describedby': about } : {})} className={control} />
         {beside}
       </div>
       {help && (
@@ -29,6 +35,13 @@ export function Field({ label, help, beside, bare = false, ...rest }: FieldProps
     </div>
   )
 }
+
+/** The zone of a time that a person writes. */
+const Zone = ({ id }: { id: string }) => (
+  <span id={id} className="min-w-0 truncate">
+    {useZone()}
+  </span>
+)
 
 /** `bare`: the label is only for screen readers, because it is written above. */
 type TextAreaProps = { label: string; help?: string; bare?: boolean } & TextareaHTMLAttributes<HTMLTextAreaElement>

@@ -1,4 +1,4 @@
-/** The initials of a member, and the rights of each role. */
+/** The initials of a member, whether a member has signed in, and the rights of each role. */
 import type { ShownListedMember } from '../api-types.ts'
 import { texts } from '../texts.ts'
 
@@ -23,12 +23,16 @@ function initialsOf(address: string): string {
   return (second === '' ? first.slice(0, 2) : first.slice(0, 1) + second.slice(0, 1)).toUpperCase()
 }
 
+/** Whether the member has signed in, and needs no link to sign in again. */
+export const isActive = ({ signsInWith, hasPassword, hasAccount }: ShownListedMember): boolean =>
+  signsInWith === 'provider' ? hasAccount : hasPassword
+
 /** An outline for those who have not signed in. */
-export const Initials = ({ of: { address, hasPassword } }: { of: ShownListedMember }) => (
+export const Initials = ({ of: one }: { of: ShownListedMember }) => (
   <span
     aria-hidden="true"
-    className={`inline-flex size-7 shrink-0 items-center justify-center rounded-full text-xs font-medium text-soft ${hasPassword ? 'bg-line' : 'border border-dashed border-edge'}`}
+    className={`inline-flex size-7 shrink-0 items-center justify-center rounded-full text-xs font-medium text-soft ${isActive(one) ? 'bg-line' : 'border border-dashed border-edge'}`}
   >
-    {initialsOf(address)}
+    {initialsOf(one.address)}
   </span>
 )

@@ -25,21 +25,22 @@ interface Choices {
 }
 
 /** The actions that the status permits. */
-function choicesFor(email: Email, isSuppressed: boolean): Choices {
+function choicesFor(email: Email, isSuppressed: boolean | undefined): Choices {
   const { status, explanation } = email
-  const suppress: Action[] = isSuppressed ? [] : ['suppress']
+  const suppress: Action[] = isSuppressed === false ? ['suppress'] : []
   if (status === 'held') return { main: 'release', others: ['retry', ...suppress, 'cancel'] }
   if (status === 'softfail') return { main: 'retry', others: [...suppress, 'cancel'] }
   // A scheduled email has its own button for that.
   if (status === 'pending') return { others: isScheduled(email) ? suppress : [...suppress, 'cancel'] }
   if (status === 'sent') return { others: suppress }
   if (!hopeless.includes(explanation.blockedBy ?? '')) return { main: 'retry', others: suppress }
-  return isSuppressed ? { others: ['retry'] } : { main: 'suppress', others: ['retry'] }
+  return isSuppressed === false ? { main: 'suppress', others: ['retry'] } : { others: ['retry'] }
 }
 
 interface OneEmailActionsProps {
   email: Email
-  isSuppressed: boolean
+  /** Undefined: not loaded. */
+  isSuppressed: boolean | undefined
   /** The command that requests the email. */
   curl: string
   refresh: () => Promise<void>

@@ -1,6 +1,7 @@
 /** The dialog that pauses a recipient domain. */
 import { useState } from 'react'
 import { post } from '../api-client.ts'
+import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { FormDialog } from './action-dialogs.tsx'
 import { Field } from './form-controls.tsx'
@@ -9,12 +10,13 @@ const words = texts.queue
 
 /** `destination`: filled in; empty: the person names it. */
 export function PauseDialog({ destination, onClose, onDone }: { destination: string; onClose: () => void; onDone: () => Promise<void> }) {
+  const { tenantId } = useHere()
   const [name, setName] = useState(destination)
   const [reason, setBecause] = useState('')
   return (
     <FormDialog
-      title={words.pauseTitle}
-      action={words.pause}
+      title={words.pauseOne(tenantId)}
+      action={words.pause(tenantId)}
       run={() => post('/dashboard/api/queue/pause', { destination: name.trim(), ...(reason ? { reason } : {}) })}
       onDone={async () => {
         onClose()

@@ -6,6 +6,7 @@ import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { FormDialog } from './action-dialogs.tsx'
 import { Field, Select } from './form-controls.tsx'
+import { OnlyNewestTenants } from './only-newest-tenants.tsx'
 
 /** The mail of a rule. */
 export type SharedMail = Pick<TransportRule, 'tenantId' | 'domain' | 'tag'>
@@ -59,6 +60,7 @@ export function ShareDialog({ list, mail, transport, onClose, onDone }: ShareDia
               onChange={setTenantId}
             />
           )}
+          <OnlyNewestTenants />
           <Field
             label={words.onlyDomain}
             help={words.onlyHelp}

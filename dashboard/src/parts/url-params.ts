@@ -1,5 +1,6 @@
 /** State kept in a page's address. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
 
 type Filters = Record<string, string | undefined>
 
@@ -13,6 +14,19 @@ export function useFilters(): [Filters, (changes: Filters) => void] {
     void navigate({ to: '.', search: next as never, replace: true })
   }
   return [given, change]
+}
+
+type Texts<Name extends string> = Readonly<Record<Name, string>>
+
+/** The texts of fields that are submitted together. A field takes the address's value when that value changes, and all do when `resets` changes; the others keep theirs. */
+export function useTyped<Name extends string>(inAddress: Texts<Name>, resets = 0): [Texts<Name>, (name: Name, text: string) => void] {
+  const [{ seen, typed, known }, setState] = useState({ seen: inAddress, typed: inAddress, known: resets })
+  const changed = (Object.keys(inAddress) as Name[]).filter((name) => resets !== known || inAddress[name] !== seen[name])
+  if (changed.length > 0) {
+    const taken = Object.fromEntries(changed.map((name) => [name, inAddress[name]]))
+    setState({ seen: inAddress, typed: { ...typed, ...taken }, known: resets })
+  }
+  return [typed, (name, text) => setState((now) => ({ ...now, typed: { ...now.typed, [name]: text } }))]
 }
 
 /** The mail shown by a page, from its address (live by default), and the matching API parameter. */

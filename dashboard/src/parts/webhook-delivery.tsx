@@ -4,6 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { get, getPage, withQuery } from '../api-client.ts'
 import type { WebhookDelivery, WebhooksRetrieveDeliveryData } from '../api-types.ts'
+import { useHere } from '../session.tsx'
 import { texts } from '../texts.ts'
 import { zonedFormat } from '../time-zone.ts'
 import { Button, Problem, Skeleton } from './basic-components.tsx'
@@ -48,7 +49,7 @@ export function OneDelivery({ webhook, of, onReplay, onClose }: OneDeliveryProps
           <p className="mb-4 flex flex-wrap items-center gap-x-2 text-xs text-soft">
             <Answer of={data} />
             <Time at={data.timestamp} exact /> · {texts.ms(data.response.duration)} · {data.url}
-            <EmailLink payload={data.request.payload} />
+            <MessageLink event={data.event} payload={data.request.payload} />
             {data.nextAttemptAt && (
               <span>
                 · {words.nextAttempt} <Time at={data.nextAttemptAt} exact />
@@ -120,12 +121,19 @@ const Labelled = ({ title, text }: { title: string; text: string }) => (
   </div>
 )
 
-/** The email that the event is about, if its payload names one. */
-function EmailLink({ payload }: { payload: Record<string, unknown> }) {
+/** The email or the received message that the event is about, if its payload names one. The page of a received message is of one tenant. */
+function MessageLink({ event, payload }: { event: string; payload: Record<string, unknown> }) {
+  const { member, choose } = useHere()
   const id = /"(?:id|emailId)":"([0-9A-Za-z]{22})"/.exec(JSON.stringify(payload))?.[1]
-  return id === undefined ? null : (
-    <Link to="/emails/$emailId" params={{ emailId: id }} search={{}} className="link">
-      {words.email}
+  if (id === undefined) return null
+  const isReceived = event === 'MessageReceived'
+  const tenantId = payload['tenant_id']
+  const chooseTenant = () => {
+    if (isReceived && member.tenantId === null && typeof tenantId === 'string') choose(tenantId)
+  }
+  return (
+    <Link to={(isReceived ? `/mail-in/${id}` : `/emails/${id}`) as '/'} search={{}} onClick={chooseTenant} className="link">
+      {isReceived ? words.receivedMessage : words.email}
     </Link>
   )
 }

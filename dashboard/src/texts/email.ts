@@ -10,7 +10,7 @@ export const emailTexts = {
     cancelScheduledText: 'The message goes to none of its recipients. They are not suppressed.',
     reschedule: 'Reschedule',
     rescheduleTitle: (to: string) => `Reschedule the email to ${to}`,
-    rescheduleHelp: 'In the time zone of this browser, at most 30 days ahead. Applies to all recipients of the message.',
+    rescheduleHelp: 'At most 30 days ahead. Applies to all recipients of the message.',
     scheduledAt: 'Scheduled for',
     cancelledAt: 'Cancelled',
     suppress: 'Suppress recipient',

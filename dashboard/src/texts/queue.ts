@@ -1,5 +1,8 @@
 /** Texts of the dashboard: queue. */
 
+/** A recipient domain is paused for all tenants, which is said where only the mail of one is shown. */
+const forAll = (tenantId: string | undefined) => (tenantId === undefined ? '' : ' for all tenants')
+
 export const queueTexts = {
   queue: {
     intro: 'Live mail that is not delivered yet. The audit log records every action on this page.',
@@ -18,23 +21,23 @@ export const queueTexts = {
     paused: 'Paused',
     figures: { emails: 'Emails', domains: 'Recipient domains', oldest: 'Oldest waits', next: 'Next attempt' },
     longest: (name: string, emails: number) => `most to ${name}: ${emails.toLocaleString()}`,
-    sameReply: (domains: number) => `The last reply of all ${domains.toLocaleString()} recipient domains`,
+    sameReply: (domains: number) => `The last reply of all ${domains.toLocaleString()} recipient domains shown`,
+    cut: (shown: number, all: number) => `Only the ${shown.toLocaleString()} longest of ${all.toLocaleString()} queues are shown.`,
     next: 'next',
     now: 'now',
     flush: 'Retry now',
     flushOf: (name: string) => `Retry now: ${name}`,
     flushAll: 'Retry all now',
-    flushAllTitle: 'Retry all deferred mail now?',
+    flushAllTitle: (tenant?: string) =>
+      tenant === undefined ? 'Retry all deferred mail now?' : `Retry all deferred mail of ${tenant} now?`,
     flushAllText: "All of it becomes due at once, regardless of the recipients' servers' requests to wait.",
     flushed: (emails: number) => (emails === 1 ? 'One email is due now.' : `${emails.toLocaleString()} emails are due now.`),
-    pause: 'Pause',
-    pauseOf: (name: string) => `Pause ${name}`,
-    pauseOne: 'Pause a recipient domain',
-    pauseTitle: 'Pause a recipient domain',
+    pause: (tenantId?: string) => `Pause${forAll(tenantId)}`,
+    pauseOf: (name: string, tenantId?: string) => `Pause${forAll(tenantId)}: ${name}`,
+    pauseOne: (tenantId?: string) => `Pause a recipient domain${forAll(tenantId)}`,
     pauseHelp: 'Mail for this domain stays in the queue until you resume it. Mail in flight is still sent.',
-    resume: 'Resume',
-    resumeOf: (name: string) => `Resume ${name}`,
-    goOn: (name: string) => `Resume: ${name}`,
+    resume: (tenantId?: string) => `Resume${forAll(tenantId)}`,
+    resumeOf: (name: string, tenantId?: string) => `Resume${forAll(tenantId)}: ${name}`,
     destination: 'Recipient domain',
     reason: 'Reason',
     pauses: 'Paused',

@@ -22,6 +22,8 @@ export const signInTexts = {
   },
   account: {
     title: 'Your account',
+    signIn: 'Sign-in',
+    byProvider: 'You sign in with the identity provider. Change your password and your second factor there.',
     password: 'Password',
     passwordText: 'A new password ends your other sessions.',
     change: 'Change password',

@@ -25,6 +25,7 @@ export const tenantsTexts = {
     sharedShort: 'Shared',
     noLimit: 'No limit',
     show: (page: string) => `Show ${page.toLowerCase()}`,
+    onlyNewest: 'Only the newest 100 tenants are listed. For another one, select it on the page Tenants first.',
     add: 'Add tenant',
     addTitle: 'Add a tenant',
     name: 'Name',

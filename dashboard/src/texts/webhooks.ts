@@ -77,6 +77,7 @@ export const webhooksTexts = {
     deliveryOf: (event: string, attempt: number) => `${event}, attempt ${attempt}`,
     headers: 'Request headers',
     email: 'Email',
+    receivedMessage: 'Received message',
     empty: 'No deliveries yet.',
     noAnswer: 'no response',
     replay: 'Replay',
